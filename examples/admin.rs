@@ -1,6 +1,6 @@
 //! cargo run --package examples --example admin --features admin
 //!
-//! The admin page and API of a proxy that is embedded in a program: state, metrics, and what would happen to a request.
+//! The admin page and API of an embedded proxy: state, metrics, and explanations of requests.
 
 use examples::{Failure, Started, get, start_service, wait_unless_once};
 use proxy_runtime::Proxy;
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Failure> {
         }}"#
     );
     let started = Started::new(Proxy::builder(), &config)?;
-    // On the loopback interface only: who reaches it sees every route.
+    // On the loopback interface only: every client can see all routes.
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let admin = Admin::builder(started.proxy.clone()).build();

@@ -1,6 +1,6 @@
 //! cargo run --package examples --example custom_balancer
 //!
-//! A load balancing policy of one's own: what writes goes to the primary, what reads goes anywhere.
+//! A custom load balancing policy: writes go to the primary, reads go anywhere.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl LoadBalancer for PrimaryWrites {
         if matches!(head.method(), "GET" | "HEAD") {
             return Some(candidates.in_turn(candidates.next_turn()));
         }
-        // Without a primary the request is answered with 503: better than a write that a secondary refuses.
+        // Without a primary the request gets 503: better than a write that a secondary rejects.
         (0..candidates.len()).find(|&i| {
             let metadata = candidates.metadata(i);
             metadata

@@ -1,7 +1,8 @@
 //! cargo run --package examples --example custom_discoverer
 //!
-//! A registry of one's own as a source: here a text file with a line `name address` per instance. The discoverer only
-//! says what is there now; asking again, noticing changes and surviving errors is the runner's business.
+//! A custom registry as a source: a text file with a line `name address` per instance. The
+//! discoverer only returns the current services; polling, change detection and error handling are
+//! the runner's job.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use proxy_model::config::DestinationConfig;
 use proxy_runtime::Proxy;
 use proxy_runtime::server::{Listener, Server};
 
-/// Services that are listed in a text file.
+/// The services that a text file lists.
 struct TextFile(PathBuf);
 
 #[async_trait]
@@ -108,7 +109,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// How often the source has failed since it last answered.
+/// Number of failures since the last successful poll.
 fn failures(merged: &discovery_core::Merged) -> usize {
     let providers = merged.providers();
     providers

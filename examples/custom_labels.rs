@@ -1,7 +1,7 @@
 //! cargo run --package examples --example custom_labels
 //!
-//! A label dialect of one's own: services say `expose: host/path`, and nothing else. A parser is a pure function, so
-//! this example needs no network to show what it makes of good and bad labels.
+//! A custom label dialect: services declare `expose: host/path`, and nothing else. A parser is a
+//! pure function, so this example needs no network to show the results of valid and invalid labels.
 
 use async_trait::async_trait;
 use discovery_core::{
@@ -54,7 +54,7 @@ impl LabelsParser for Expose {
     }
 }
 
-/// A source with a good service, a bad one, and one that does not want to be exposed.
+/// A source with a valid service, an invalid one, and one that is not exposed.
 struct Services;
 
 #[async_trait]

@@ -1,8 +1,8 @@
 //! cargo run --package examples --example dns_resolver
 //!
-//! A destination that is a name with several addresses: the resolver makes a destination of each address, and looks the
-//! name up again from time to time. The look-up is replaced here, so that the example needs no name server; without
-//! `with_lookup` the system's resolver is asked.
+//! A destination whose name has several addresses: the resolver creates a destination for each
+//! address, and resolves the name again periodically. The look-up is replaced here, so that the
+//! example needs no name server; the default is the system's resolver.
 
 use std::io;
 use std::net::IpAddr;
@@ -51,7 +51,8 @@ async fn main() -> Result<(), Failure> {
         .resolver(resolver)
         .provider(StaticProvider::new("code", config))
         .start();
-    // A program gives these snapshots to its proxy: `Proxy::builder().snapshots(merged.snapshots())`.
+    // A program passes these snapshots to its proxy:
+    // `Proxy::builder().snapshots(merged.snapshots())`.
     let first = merged.ready().await;
     print("at first", &first);
     let mut snapshots = merged.snapshots();

@@ -1,7 +1,7 @@
 //! cargo run --package examples --example embed_axum
 //!
-//! The proxy as part of an axum service: the program answers some paths itself and forwards the others, on its own
-//! runtime, with its own middleware around both.
+//! The proxy as part of an axum service: the program handles some paths itself and forwards the
+//! others, on its own runtime, with its own middleware around both.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ async fn main() -> Result<(), Failure> {
     wait_unless_once().await
 }
 
-/// The proxy writes `X-Forwarded-For` from this.
+/// The proxy writes `X-Forwarded-For` from this extension.
 async fn tell_the_proxy_who_asks(
     ConnectInfo(remote): ConnectInfo<SocketAddr>,
     mut request: Request,
@@ -67,7 +67,7 @@ async fn tell_the_proxy_who_asks(
     request
 }
 
-/// Middleware of the program's own, which sees forwarded answers as it sees others.
+/// Middleware of the program, which sees forwarded responses like any other.
 async fn add_a_header(request: Request, next: Next) -> axum::response::Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();

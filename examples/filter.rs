@@ -1,7 +1,7 @@
 //! cargo run --package examples --example filter
 //!
-//! A filter: code that sees the head of each request and response of a route. This one wants an API key, and hides which
-//! software the services run.
+//! A filter: code that sees the head of each request and response of a route. This one requires an
+//! API key, and hides the server software of the services.
 
 use examples::{Failure, Started, send, send_request, start_service, wait_unless_once};
 use http::{Method, Request, StatusCode};
@@ -12,14 +12,14 @@ struct ApiKey;
 
 impl Filter for ApiKey {
     fn on_request(&self, head: &mut RequestEdit<'_>, context: &FilterContext<'_>) -> Flow {
-        // The route says which key is right, so one filter serves routes with different keys.
+        // The route has the key in its metadata, so one filter serves routes with different keys.
         let wanted = context.route_metadata("ApiKey").map(str::as_bytes);
         if wanted.is_none() || head.header("x-api-key") != wanted {
             return Reply::new(StatusCode::FORBIDDEN)
                 .with_body("an API key is needed\n")
                 .into();
         }
-        // Services need not see it. Removing a header fails only for those of the connection.
+        // Services need not see the key. Removing a header fails only for protected ones.
         let _ = head.remove("x-api-key");
         Flow::Continue
     }

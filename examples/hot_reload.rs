@@ -1,7 +1,7 @@
 //! cargo run --package examples --example hot_reload
 //!
-//! Configuration in a file that is edited while requests run. A good edit takes effect at once and costs no request; a
-//! bad one changes nothing and says what is wrong.
+//! A configuration file that is edited while requests run. A valid edit takes effect at once and
+//! fails no request; an invalid one changes nothing and reports the errors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Failure> {
         file.display()
     );
 
-    // Somebody asks all the time.
+    // A continuous load.
     let stop = Arc::new(AtomicBool::new(false));
     let failed = Arc::new(AtomicU64::new(0));
     let load = tokio::spawn({
@@ -100,7 +100,7 @@ async fn until(
     Ok(Arc::clone(&*state.wait_for(|state| wanted(state)).await?))
 }
 
-/// Replaces the file as editors and deployments do: with a rename.
+/// Replaces the file like editors and deployments do: with a rename.
 fn write(file: &Path, destination: &str) -> Result<(), Failure> {
     let text = format!(
         r#"{{

@@ -1,7 +1,8 @@
 //! cargo run --package examples --example rate_limit
 //!
-//! A tower layer around a route: two requests a second, and 429 for the rest. The layers of `tower` and `tower-http` are
-//! used the same way, if their service is `Clone`; tower's own `RateLimit` is not, and makes clients wait instead.
+//! A tower layer around a route: two requests per second, and 429 for the rest. Layers of `tower`
+//! and `tower-http` are used in the same way, if their service is `Clone`; tower's own `RateLimit`
+//! is not, and makes clients wait instead.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,10 +14,10 @@ use proxy_runtime::layer::{ProxyRequestBody, RouteService};
 use proxy_runtime::{Proxy, ProxyBody};
 use tower::{BoxError, Service, ServiceBuilder, service_fn};
 
-/// Requests that are allowed in each second, for all clients together.
+/// Maximum requests per second, for all clients together.
 const LIMIT: u32 = 2;
 
-/// The second that is counted, and its requests so far.
+/// The current second, with its number of requests.
 type Count = Arc<Mutex<(Instant, u32)>>;
 
 fn is_allowed(count: &Count) -> bool {

@@ -1,6 +1,7 @@
 //! cargo run --package examples --example static_gateway
 //!
-//! A whole gateway in a program of one's own: configuration in the code, weights for a canary, one runtime per core.
+//! A complete gateway in a program: configuration in code, weights for a canary, one runtime per
+//! core.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

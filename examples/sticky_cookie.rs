@@ -1,7 +1,7 @@
 //! cargo run --package examples --example sticky_cookie
 //!
-//! Sticky sessions by a cookie: a load balancing policy reads it, and a layer sets it. The layer learns from the response
-//! which destination answered.
+//! Sticky sessions by a cookie: a load balancing policy reads it, and a layer sets it. The layer
+//! learns the destination from the extensions of the response.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl LoadBalancer for ByCookie {
             picked = (0..candidates.len()).find(|&i| Some(candidates.id(i).as_str()) == id);
             picked.is_none()
         });
-        // A new client, or one whose destination is gone: whoever is next.
+        // A new client, or one whose destination is gone: the next in turn.
         picked.or_else(|| Some(candidates.in_turn(candidates.next_turn())))
     }
 }

@@ -1,7 +1,7 @@
 //! cargo run --package examples --example tls_server --features tls
 //!
-//! A server with TLS. The certificate is made here, for `localhost` and one run; a program reads its own with
-//! `Certificate::from_pem_files`, and replaces it in the store when it is renewed.
+//! A server with TLS. The certificate is created here, for `localhost` and one run; a program reads
+//! its own with `Certificate::from_pem_files`, and replaces it in the store when it is renewed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Failure> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let certificate = Certificate::from_pem(chain.as_bytes(), key.as_bytes(), &provider)?;
-    // Which of several certificates a client is shown depends on the name that it asks for.
+    // The server name of the client (SNI) selects one of several certificates.
     let store = CertificateStore::new([certificate])?;
     println!("for: {}", store.certificates()[0].names().join(", "));
     let tls = TlsServerConfig::new(provider, store)?;
@@ -41,7 +41,7 @@ async fn main() -> Result<(), Failure> {
 
     let port = address.port();
     println!("curl -k https://localhost:{port}/x   # -k: nobody vouches for this certificate");
-    // A client that speaks no TLS gets no answer.
+    // A client without TLS gets no response.
     assert!(
         examples::send(address, http::Method::GET, "/x")
             .await

@@ -1,7 +1,7 @@
 //! cargo run --package examples --example validator
 //!
-//! A rule of one's own for configurations: services may only have paths below `/api`. The service that breaks it is left
-//! out, with the reason, and the other one is served.
+//! A custom rule for configurations: services may only have paths below `/api`. The service that
+//! violates it is left out with the reason, and the other one is served.
 
 use async_trait::async_trait;
 use discovery_core::{

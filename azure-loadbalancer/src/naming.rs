@@ -1,29 +1,32 @@
-//! The names of everything that is made for a service.
+//! The names of all resources and parts of a service.
 //!
-//! All names of a service begin with its *prefix*, which is made of its UID. A name is the service's own if it is the prefix or goes
-//! on with a hyphen after it, ignoring case; since a prefix has no hyphen, no name belongs to two services.
+//! All names of a service begin with its *prefix*, which is derived from its UID. A name belongs to the
+//! service if it equals the prefix, or continues with a hyphen after it, ignoring case. Since a prefix has no
+//! hyphen, no name belongs to two services.
 
 use md5::{Digest, Md5};
 use sha2::Sha256;
 
 use crate::service::ServiceKey;
 
-/// The most characters of a name that the resource manager takes.
+/// The maximum number of characters of a resource name.
 pub const LONGEST_NAME: usize = 80;
 
-/// The most characters of the name of a resource group.
+/// The maximum number of characters of a resource group's name.
 const LONGEST_GROUP: usize = 90;
 
-/// The most characters of a name that is cut; the rest is for suffixes that other providers write.
+/// The maximum number of characters of a shortened name. The rest is for suffixes that other providers
+/// append.
 const LONGEST_CUT: usize = 75;
 
-/// How many characters a prefix has with a real UID.
+/// The number of characters of a prefix made from a real UID.
 const PREFIX_LENGTH: usize = 32;
 
-/// What a load balancer's name ends with if it is internal.
+/// The suffix of the name of an internal load balancer.
 pub const INTERNAL_SUFFIX: &str = "-internal";
 
-/// The UID of a service that has none: the same for the same key in the same cluster, and in the form of a UUID.
+/// Returns the UID of a service without one: the same for the same key in the same cluster, and in the form
+/// of a UUID.
 pub fn uid_of(key: &ServiceKey, cluster: &str) -> String {
     // No cluster has a slash in its name, so no two pairs have the same text.
     let hash = hex(&Sha256::digest(format!("{cluster}/{key}").as_bytes()));
@@ -38,9 +41,10 @@ pub fn uid_of(key: &ServiceKey, cluster: &str) -> String {
     )
 }
 
-/// The prefix of all names of the service with this UID: `a` and the UID without hyphens, 32 characters at most.
+/// Returns the prefix of all names of the service with this UID: `a` and the UID without hyphens, at most 32
+/// characters.
 ///
-/// Characters that no resource may have in its name are left out.
+/// Characters that are invalid in resource names are omitted.
 pub fn prefix(uid: &str) -> String {
     let letters = uid.chars().filter(char::is_ascii_alphanumeric);
     std::iter::once('a')
@@ -49,7 +53,7 @@ pub fn prefix(uid: &str) -> String {
         .collect()
 }
 
-/// The prefix that a name begins with, in lower case: the name up to its first hyphen.
+/// Returns the prefix of a name, in lower case: the name up to its first hyphen.
 pub fn owner_of(name: &str) -> String {
     name.split('-')
         .next()
@@ -57,14 +61,15 @@ pub fn owner_of(name: &str) -> String {
         .to_ascii_lowercase()
 }
 
-/// Whether a text is what [`prefix`] makes of a UUID, so that hardly anybody else would have written it.
+/// Returns true if a text looks like the [`prefix`] of a UUID, so that hardly anything but this crate has
+/// written it.
 pub fn is_prefix_of_uuid(text: &str) -> bool {
     text.len() == PREFIX_LENGTH
         && text.starts_with(['a', 'A'])
         && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether a UID is a UUID, or there is none.
+/// Checks that a UID is a UUID or empty.
 pub(crate) fn check_uid(uid: &str) -> Result<(), String> {
     if uid.is_empty() || is_prefix_of_uuid(&prefix(uid)) {
         return Ok(());
@@ -74,7 +79,7 @@ pub(crate) fn check_uid(uid: &str) -> Result<(), String> {
     ))
 }
 
-/// Whether a load balancer is internal.
+/// Returns true if the name is that of an internal load balancer.
 pub fn is_internal(load_balancer: &str) -> bool {
     load_balancer
         .len()
@@ -83,7 +88,8 @@ pub fn is_internal(load_balancer: &str) -> bool {
         .is_some_and(|end| end.eq_ignore_ascii_case(INTERNAL_SUFFIX))
 }
 
-/// The load balancer of a set of machines; that of the primary set, and every standard one, has the cluster's name.
+/// Returns the name of the load balancer of a set of machines. That of the primary set, and every standard
+/// one, has the cluster's name.
 pub fn load_balancer(cluster: &str, vm_set: Option<&str>, internal: bool) -> String {
     let base = shortened(
         vm_set.unwrap_or(cluster),
@@ -96,7 +102,8 @@ pub fn load_balancer(cluster: &str, vm_set: Option<&str>, internal: bool) -> Str
     }
 }
 
-/// The frontend of a service; an internal one that names its subnet has that in its name.
+/// Returns the name of a service's frontend. That of an internal service includes the subnet, if the service
+/// names one.
 pub fn frontend(prefix: &str, subnet: Option<&str>) -> String {
     match subnet {
         Some(subnet) => cut(format!("{prefix}-{subnet}"), LONGEST_CUT),
@@ -104,7 +111,7 @@ pub fn frontend(prefix: &str, subnet: Option<&str>) -> String {
     }
 }
 
-/// The rule, and the probe, of a port.
+/// Returns the name of the rule, and of the probe, of a port.
 pub fn rule(prefix: &str, subnet: Option<&str>, protocol: &str, port: u16) -> String {
     let end = format!("-{protocol}-{port}");
     match subnet {
@@ -113,24 +120,26 @@ pub fn rule(prefix: &str, subnet: Option<&str>, protocol: &str, port: u16) -> St
     }
 }
 
-/// The public address of a service that brings none. The prefix is whole whatever the length of the cluster's name.
+/// Returns the name of the generated public address of a service. The prefix is never shortened, whatever the
+/// length of the cluster's name.
 pub fn public_ip(cluster: &str, prefix: &str) -> String {
     let cluster = shortened(cluster, LONGEST_CUT.saturating_sub(prefix.len() + 1));
     format!("{cluster}-{prefix}")
 }
 
-/// The prefix at the end of a name that [`public_ip`] has made for a real UID.
+/// Returns the prefix at the end of a name from [`public_ip`] for a real UID.
 pub(crate) fn owner_of_public_ip(name: &str) -> Option<&str> {
     let (_, prefix) = name.rsplit_once('-')?;
     is_prefix_of_uuid(prefix).then_some(prefix)
 }
 
-/// The entry of a node in a pool of addresses; Kubernetes lets nodes have longer names.
+/// Returns the name of a node's entry in a pool of addresses. Kubernetes allows longer node names.
 pub fn backend_address(node: &str) -> String {
     shortened(node, LONGEST_NAME)
 }
 
-/// The security rule of a port and a source; shared ones have `shared` in place of the prefix.
+/// Returns the name of the security rule of a port and a source. Shared rules have `shared` in place of the
+/// prefix.
 pub fn security_rule(prefix: &str, protocol: &str, port: u16, source: &str) -> String {
     let source = source.replace('/', "_").replace(':', ".");
     shortened(
@@ -139,10 +148,10 @@ pub fn security_rule(prefix: &str, protocol: &str, port: u16, source: &str) -> S
     )
 }
 
-/// The beginning of the names of shared security rules.
+/// The first part of the names of shared security rules.
 pub const SHARED: &str = "shared";
 
-/// The version of the internet protocol that an aggregated security rule is about.
+/// The IP version of an aggregated security rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// IPv4.
@@ -160,10 +169,11 @@ impl Family {
     }
 }
 
-/// The beginning of the names of aggregated security rules.
+/// The first part of the names of aggregated security rules.
 pub const AGGREGATED: &str = "k8s-azure-lb_";
 
-/// The security rule for everybody who has this protocol, these sources and these ports; both lists must be sorted as texts.
+/// Returns the name of the security rule for all services with this protocol, these sources and these ports.
+/// Both lists must be sorted as texts.
 pub fn aggregated_rule(
     family: Family,
     protocol: &str,
@@ -178,12 +188,12 @@ pub fn aggregated_rule(
     )
 }
 
-/// The security rule that closes what no other opens.
+/// Returns the name of the security rule that denies everything that no other rule allows.
 pub fn deny_rule(family: Family) -> String {
     format!("{AGGREGATED}deny-all_{}", family.as_str())
 }
 
-/// Whether the cluster's name can begin the names of load balancers.
+/// Checks that the names of load balancers can begin with the cluster's name.
 pub(crate) fn check_cluster_name(name: &str) -> Result<(), String> {
     let longest = LONGEST_NAME - INTERNAL_SUFFIX.len();
     if name.len() > longest {
@@ -209,7 +219,8 @@ pub(crate) fn check_cluster_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a text can be the name of a resource of the network provider: what has another form could lead elsewhere within an id.
+/// Checks that a text is a valid name of a resource of the network provider. An invalid one could lead
+/// elsewhere within an id.
 pub(crate) fn check_resource_name(name: &str) -> Result<(), String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let fits = name.len() <= LONGEST_NAME
@@ -223,7 +234,7 @@ pub(crate) fn check_resource_name(name: &str) -> Result<(), String> {
     })
 }
 
-/// Whether a text can be the name of a resource group.
+/// Checks that a text is a valid name of a resource group.
 pub(crate) fn check_resource_group(name: &str) -> Result<(), String> {
     let fits = (1..=LONGEST_GROUP).contains(&name.chars().count())
         && !name.ends_with('.')
@@ -237,7 +248,8 @@ pub(crate) fn check_resource_group(name: &str) -> Result<(), String> {
     })
 }
 
-/// Cuts to `longest` characters; a cut that ends in neither letter nor `_` gets `_`, since a name may not end in a hyphen.
+/// Cuts a name to `longest` characters. If it then ends in neither a letter nor `_`, the end becomes `_`,
+/// since a name may not end in a hyphen.
 fn cut(name: String, longest: usize) -> String {
     if name.chars().count() <= longest {
         return name;
@@ -250,7 +262,8 @@ fn cut(name: String, longest: usize) -> String {
     cut
 }
 
-/// Shortens to `longest` characters; what is cut off is replaced by a hash of the whole, so that different names stay different.
+/// Shortens a name to `longest` characters. A hash of the whole name replaces the cut part, so that different
+/// names stay different.
 fn shortened(name: &str, longest: usize) -> String {
     if name.chars().count() <= longest {
         return name.to_owned();

@@ -1,4 +1,4 @@
-//! The interface that Kubernetes' controllers have of a cloud: one service at a time.
+//! The cloud interface of Kubernetes' controllers: one service at a time.
 
 use std::collections::BTreeMap;
 
@@ -10,42 +10,42 @@ use crate::node::Node;
 use crate::plan::{Ingress, ServiceOutcome};
 use crate::service::{Service, ServiceKey};
 
-/// Load balancers for services, one service at a time: `get`, `ensure`, `update` and `ensure_deleted`.
+/// Load balancers of services, one service at a time: `get`, `ensure`, `update` and `ensure_deleted`.
 ///
-/// It remembers the services that it was asked for, because load balancers and the security group are functions of all of them;
-/// what belongs to services that it has not heard of stays as it is. [`reconcile_all`](Self::reconcile_all) is for who knows all
-/// services at once: that takes as many calls for a thousand services as for one.
+/// It remembers the services of earlier calls, because load balancers and the security group depend on all of
+/// them. Resources of unknown services stay as they are. [`reconcile_all`](Self::reconcile_all) handles all
+/// services at once: it takes as many calls for a thousand services as for one.
 ///
 /// # Cancel safety
 ///
-/// As of [`Executor::reconcile`].
+/// That of [`Executor::reconcile`].
 #[derive(Debug)]
 pub struct LoadBalancerProvider {
     executor: Executor,
-    /// Leaves alone what nobody has been heard of.
+    /// The configuration, with a policy that keeps the resources of unknown services.
     config: Config,
     known: Mutex<BTreeMap<ServiceKey, Service>>,
 }
 
-/// Why a service does not have its load balancer.
+/// The reason why a service does not have its load balancer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderError {
-    /// What is there cannot be read.
+    /// The current resources cannot be read.
     #[error(transparent)]
     Reconcile(#[from] ReconcileError),
-    /// The service asks for what it cannot have, or a write for it came to nothing.
+    /// The request of the service cannot be met, or a write for it failed.
     #[error("service {service}")]
     Service {
         /// The service.
         service: ServiceKey,
-        /// Why.
+        /// The reason.
         source: Box<ServiceError>,
     },
 }
 
 impl LoadBalancerProvider {
-    /// A provider that writes with an executor.
+    /// Creates a provider that writes with an executor.
     pub fn new(executor: Executor) -> Self {
         let config = Config {
             orphans: OrphanPolicy::Report,
@@ -58,18 +58,23 @@ impl LoadBalancerProvider {
         }
     }
 
-    /// What carries out the plans.
+    /// Returns the executor that carries out the plans.
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
 
-    /// Where a service is reached; nothing if it has no load balancer. Nothing is created, changed or deleted.
+    /// Returns the addresses of a service, or `None` if it has no load balancer. Writes nothing.
     ///
-    /// A service of which only a part is left, a public address for example, has a status without addresses: it is not gone yet.
+    /// If only a part of a service's resources is left, for example a public address, the list is empty: the
+    /// service is not gone yet.
     ///
     /// # Errors
     ///
-    /// What is there cannot be read.
+    /// [`ProviderError::Reconcile`] if the current resources cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
     pub async fn get(&self, service: &Service) -> Result<Option<Vec<Ingress>>, ProviderError> {
         let (plan, _) = self
             .executor
@@ -81,18 +86,20 @@ impl LoadBalancerProvider {
             .map(|outcome| outcome.ingress.clone()))
     }
 
-    /// Makes a service reachable on nodes, and says where.
+    /// Makes a service reachable on nodes, and returns its addresses.
     ///
     /// # Errors
     ///
-    /// What is there cannot be read, the service asks for what it cannot have, or a write for it came to nothing.
+    /// The current resources cannot be read, the request of the service cannot be met, or a write for it
+    /// failed.
     pub async fn ensure(
         &self,
         service: &Service,
         nodes: &[Node],
     ) -> Result<Vec<Ingress>, ProviderError> {
         self.remember(service);
-        // All that are known when it is this one's turn: one that was deleted meanwhile is not made again.
+        // The services known when it is this call's turn: one that was deleted meanwhile is not created
+        // again.
         let report = self
             .executor
             .reconcile_as(&self.config, || self.all(), nodes)
@@ -101,7 +108,7 @@ impl LoadBalancerProvider {
         Ok(outcome.ingress)
     }
 
-    /// The same as [`ensure`](Self::ensure).
+    /// Updates a service like [`ensure`](Self::ensure).
     ///
     /// # Errors
     ///
@@ -114,11 +121,11 @@ impl LoadBalancerProvider {
         self.ensure(service, nodes).await
     }
 
-    /// Removes what a service has. One that has nothing is deleted already.
+    /// Removes the resources of a service. A service without any is already deleted.
     ///
     /// # Errors
     ///
-    /// What is there cannot be read, or a write came to nothing; call it again then.
+    /// The current resources cannot be read, or a write failed. Retry the call then.
     pub async fn ensure_deleted(
         &self,
         service: &Service,
@@ -135,19 +142,19 @@ impl LoadBalancerProvider {
             .await?;
         of(&report, &going)?;
         let mut known = self.known.lock();
-        // It may have been asked for again.
+        // The service may have been requested again.
         if known.get(&service.key).is_some_and(|known| known.deleting) {
             known.remove(&service.key);
         }
         Ok(())
     }
 
-    /// Makes all services reachable at once. These are all there are: what belongs to others is an orphan, and
-    /// [`Config::orphans`] says what becomes of it.
+    /// Makes all services reachable at once. Resources of other services count as orphans, for which
+    /// [`Config::orphans`] has the policy.
     ///
     /// # Errors
     ///
-    /// What is there cannot be read. How each service fares is in the report.
+    /// The current resources cannot be read. The report has the outcome of each service.
     pub async fn reconcile_all(
         &self,
         services: &[Service],
@@ -165,13 +172,13 @@ impl LoadBalancerProvider {
         known.insert(service.key.clone(), service.clone());
     }
 
-    /// All services that are known.
+    /// Returns all known services.
     fn all(&self) -> Vec<Service> {
         let known = self.known.lock();
         known.values().cloned().collect()
     }
 
-    /// All services that are known, this one as it is now.
+    /// Returns all known services, with this one in its present form.
     fn with(&self, service: &Service) -> Vec<Service> {
         let known = self.known.lock();
         let others = known.values().filter(|other| other.key != service.key);
@@ -179,7 +186,7 @@ impl LoadBalancerProvider {
     }
 }
 
-/// How a service fares, or why it does not.
+/// Returns the outcome of a service, or its error.
 fn of(report: &Reconciled, service: &Service) -> Result<ServiceOutcome, ProviderError> {
     match report.error_of(&service.key) {
         Some(source) => Err(ProviderError::Service {

@@ -1,7 +1,7 @@
-//! One service at a time, one class of resources at a time: the functions that Kubernetes' provider is made of.
+//! Steps for one service and one class of resources at a time, like the functions of Kubernetes' provider.
 //!
-//! Each is the planner, restricted to one class of resources and to one service; all others stay as they are, and nothing that
-//! belongs to nobody is removed. Who has many services plans for all of them at once, with [`crate::plan()`].
+//! Each step is the planner, restricted to one class of resources and to one service. All others stay as they
+//! are, and orphans are not removed. To plan for many services at once, use [`crate::plan()`].
 
 use crate::config::{Config, FlipOrder};
 use crate::node::Node;
@@ -10,40 +10,40 @@ use crate::plan::{
 };
 use crate::service::{Service, ServiceKey};
 
-/// What is asked for a service.
+/// The call of a cloud provider for a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Where it is reached. Nothing is written.
+    /// Returns the addresses of the service. Writes nothing.
     Get,
-    /// It is made reachable.
+    /// Makes the service reachable.
     Ensure,
-    /// The same: what is there does not matter.
+    /// Makes the service reachable, like [`Ensure`](Self::Ensure): the existing state does not matter.
     Update,
-    /// What it has is removed.
+    /// Removes the resources of the service.
     EnsureDeleted,
 }
 
-/// One of the steps of which a call is made. What is there is read again before each.
+/// A step of a call. The current resources are read again before each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// What the service has on the load balancer of the kind that it does not ask for is removed.
+    /// Removes the parts of the service from the load balancer of the other kind (internal or external).
     FlippedLoadBalancer,
-    /// Its public address is made, and those that it does not need are deleted.
+    /// Creates the public address of the service, and deletes the ones that it no longer needs.
     PublicIp,
-    /// Its frontend, rules and probes are made or removed.
+    /// Creates or removes the frontend, rules and probes of the service.
     LoadBalancer,
-    /// Its security rules are.
+    /// Creates or removes the security rules of the service.
     SecurityGroup,
 }
 
 impl Call {
-    /// The steps of the call, in their order.
+    /// Returns the steps of the call, in order.
     ///
-    /// Breaking first, what a service has on the other load balancer goes before its public address, and that before the load
-    /// balancer, as Kubernetes' provider of 2018 did it. That order alone cannot change an address, which is deleted while the
-    /// frontend uses it; so public addresses are looked at once more in the end. And the old address of a service is not known any
-    /// more when a security rule that others use is looked at: it stays there until a plan for all services is made by who has said that
-    /// the group is this cluster's alone ([`Config::exclusive_security_group`]).
+    /// When breaking first, the order is that of Kubernetes' provider of 2018: the parts on the other load
+    /// balancer, the public address, the load balancer. That order alone cannot change an address, which
+    /// cannot be deleted while the frontend uses it, so public addresses are checked again at the end. The
+    /// old address is no longer known when a shared security rule is checked: it stays there until a full
+    /// plan runs with [`Config::exclusive_security_group`] set.
     pub fn steps(self, order: FlipOrder) -> &'static [Step] {
         use Step::{FlippedLoadBalancer, LoadBalancer, PublicIp, SecurityGroup};
         match (self, order) {
@@ -62,18 +62,18 @@ impl Call {
                 FlippedLoadBalancer,
                 PublicIp,
             ],
-            // A security rule that others share can be left only while the address is known.
+            // An address can be removed from a shared security rule only while it is known.
             (Self::EnsureDeleted, _) => &[SecurityGroup, LoadBalancer, PublicIp],
         }
     }
 
-    /// Whether the service is to have anything after the call.
+    /// Returns true if the service keeps resources after the call.
     pub fn wants(self) -> bool {
         !matches!(self, Self::EnsureDeleted)
     }
 }
 
-/// The steps for one service, given what is there.
+/// The steps for one service, from the current resources.
 #[derive(Clone, Copy, Debug)]
 pub struct Steps<'a> {
     config: &'a Config,
@@ -83,7 +83,8 @@ pub struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// Steps given these services, nodes and resources. The service that a step is about must be among the services.
+    /// Creates the steps for these services, nodes and resources. The service of a step must be among the
+    /// services.
     pub fn new(
         config: &'a Config,
         services: &'a [Service],
@@ -98,11 +99,11 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The step of a call for a service.
+    /// Plans a step of a call for a service.
     ///
     /// # Errors
     ///
-    /// Why the service cannot have what it asks for; then nothing is to be written.
+    /// The reason why the request of the service cannot be met. No write is planned then.
     pub fn step(&self, call: Call, step: Step, service: &ServiceKey) -> Result<Plan, PlanError> {
         match step {
             Step::FlippedLoadBalancer => self.reconcile_flipped_load_balancer(service),
@@ -112,11 +113,12 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The load balancer that a service has, or, if one is wanted, would get; else that of the cluster.
+    /// Returns the load balancer of a service. Without one, the one that it would get if one is wanted, else
+    /// that of the cluster.
     ///
     /// # Errors
     ///
-    /// Why none can be chosen.
+    /// The reason why none can be chosen.
     pub fn get_service_load_balancer(
         &self,
         service: &ServiceKey,
@@ -133,12 +135,12 @@ impl<'a> Steps<'a> {
         )
     }
 
-    /// Makes the service's frontend, rules and probes what it asks for, or removes them. A load balancer of which nothing is left
-    /// is deleted. A public address that is missing is made.
+    /// Plans the service's frontend, rules and probes, or their removal. An empty load balancer is deleted. A
+    /// missing public address is created.
     ///
     /// # Errors
     ///
-    /// Why the service cannot have what it asks for; then nothing is to be written.
+    /// The reason why the request of the service cannot be met. No write is planned then.
     pub fn reconcile_load_balancer(
         &self,
         service: &ServiceKey,
@@ -151,11 +153,11 @@ impl<'a> Steps<'a> {
         self.plan(self.request(service, want, classes))
     }
 
-    /// Removes what the service has on the load balancer of the kind that it does not ask for, its own excepted.
+    /// Plans the removal of the service's own parts from the load balancer of the other kind.
     ///
     /// # Errors
     ///
-    /// Why the service cannot have what it asks for; then nothing is to be written.
+    /// The reason why the request of the service cannot be met. No write is planned then.
     pub fn reconcile_flipped_load_balancer(&self, service: &ServiceKey) -> Result<Plan, PlanError> {
         let classes = Classes {
             load_balancers: Balancers::Flipped,
@@ -164,13 +166,14 @@ impl<'a> Steps<'a> {
         self.plan(self.request(service, true, classes))
     }
 
-    /// Makes the service's security rules what it asks for, or removes them. The group is never created.
+    /// Plans the service's security rules, or their removal. The group is never created.
     ///
-    /// `address` is what rules lead to, in place of the address that the service has; empty is any.
+    /// `address` is the destination of the rules, in place of the service's current address. Empty: any.
     ///
     /// # Errors
     ///
-    /// Why the service cannot have what it asks for, [`PlanError::AddressUnknown`] among it; then nothing is to be written.
+    /// The reason why the request of the service cannot be met, for example [`PlanError::AddressUnknown`]. No
+    /// write is planned then.
     pub fn reconcile_security_group(
         &self,
         service: &ServiceKey,
@@ -188,11 +191,11 @@ impl<'a> Steps<'a> {
         self.plan(request)
     }
 
-    /// Makes the service's public address, and deletes those that are tagged as its own and that it does not need.
+    /// Plans the service's public address, and the deletion of tagged addresses that it no longer needs.
     ///
     /// # Errors
     ///
-    /// Why the service cannot have what it asks for; then nothing is to be written.
+    /// The reason why the request of the service cannot be met. No write is planned then.
     pub fn reconcile_public_ip(&self, service: &ServiceKey, want: bool) -> Result<Plan, PlanError> {
         let classes = Classes {
             public_ips: true,

@@ -1,4 +1,4 @@
-//! Texts of JSON or, with feature `yaml`, of YAML: their documents, and where a mistake in one is.
+//! Texts of JSON or, with feature `yaml`, of YAML: their documents, and the lines of their values.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-/// The largest text; a cluster's services are a hundredth of this.
+/// The maximum size of a text, in bytes. A cluster's services take a hundredth of this.
 pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A text, read into its documents.
+/// A text parsed into its documents.
 #[derive(Clone, Debug)]
 pub struct Documents<'t> {
     text: &'t str,
@@ -17,13 +17,13 @@ pub struct Documents<'t> {
 }
 
 impl<'t> Documents<'t> {
-    /// Reads a text: documents of JSON one behind the other, or documents of YAML. Empty ones are left out.
+    /// Parses a text: a series of JSON documents, or YAML documents. Empty ones are skipped.
     ///
     /// # Errors
     ///
-    /// It is neither, or has nothing in it.
+    /// The text is neither, or empty.
     pub fn read(text: &'t str) -> Result<Self, NoDocument> {
-        // Editors of Windows write a mark in front.
+        // Editors of Windows write a byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let looks_like_json = text.trim_start().starts_with(['{', '[']);
         let documents = match json(text) {
@@ -42,12 +42,12 @@ impl<'t> Documents<'t> {
         Ok(Self { text, documents })
     }
 
-    /// The documents.
+    /// Returns the documents.
     pub fn all(&self) -> &[Value] {
         &self.documents
     }
 
-    /// The line of what a path leads to in the document with this index, counted from 1, if that is known.
+    /// Returns the line of a path's value in the document with this index, from 1, if it is known.
     pub fn line_of(&self, document: usize, path: &[String]) -> Option<usize> {
         line_of(self.text, document, path)
     }
@@ -63,7 +63,7 @@ fn json(text: &str) -> Result<Vec<Value>, serde_json::Error> {
         .collect())
 }
 
-/// The same of YAML; nothing without feature `yaml`.
+/// Parses YAML. `None` without feature `yaml`.
 #[cfg(feature = "yaml")]
 fn yaml(text: &str) -> Option<Result<Vec<Value>, String>> {
     let most = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
@@ -88,12 +88,12 @@ fn line_of(_: &str, _: usize, _: &[String]) -> Option<usize> {
     None
 }
 
-/// A text without a document that can be read, and why.
+/// The error of a text without a readable document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoDocument(String);
 
-/// A value of a document that is not what is wanted there.
+/// A value of an unexpected form in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misread {
     path: Vec<String>,
@@ -101,12 +101,12 @@ pub struct Misread {
 }
 
 impl Misread {
-    /// The keys, and indexes of lists, that lead to the value.
+    /// Returns the path of the value: keys, and indexes of lists.
     pub fn path(&self) -> &[String] {
         &self.path
     }
 
-    /// The same mistake in a document that this one is a part of.
+    /// Moves the error below a path in an enclosing document.
     #[must_use]
     pub fn below(mut self, parts: impl IntoIterator<Item = String>) -> Self {
         self.path.splice(0..0, parts);
@@ -137,11 +137,11 @@ impl fmt::Display for Misread {
     }
 }
 
-/// Makes something of a value.
+/// Deserialises a value.
 ///
 /// # Errors
 ///
-/// The first part of it that is not what is wanted there.
+/// The first part of unexpected form.
 pub fn read_value<T: DeserializeOwned>(value: &Value) -> Result<T, Misread> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let parts = error.path().iter().filter_map(|segment| match segment {
@@ -156,7 +156,7 @@ pub fn read_value<T: DeserializeOwned>(value: &Value) -> Result<T, Misread> {
     })
 }
 
-/// What the parser expected, in the words of the document rather than in those of the program.
+/// Rewords the parser's expectation in the terms of the document instead of those of the program.
 fn worded(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once("expected ") else {
         return message.to_owned();
@@ -170,7 +170,7 @@ fn worded(message: &str) -> String {
         "u8" => "a number from 0 to 255",
         "u32" | "u64" | "usize" => "a whole number that is not negative",
         "i32" | "i64" => "a whole number",
-        // A list was read as one.
+        // The name of a struct means nothing to a reader.
         other if other.starts_with("struct ") => "an object",
         other => other,
     };
@@ -262,7 +262,7 @@ mod tests {
         };
         assert_eq!(read.line_of(0, &path(&["a", "0", "b"])), Some(4));
         assert_eq!(read.line_of(1, &path(&["c"])), Some(7));
-        // Of what looks like JSON the mistake is one of JSON.
+        // A mistake in a text that looks like JSON is reported as one of JSON.
         for (text, expected) in [
             ("a: [1\n", "it is not YAML: "),
             ("{\"a\": \n", "it is not JSON: "),

@@ -1,4 +1,4 @@
-//! A plan for many services: all of them new, all as they should be, and one that changed.
+//! Plans for many services: all new, all in order, and with one change.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use benches::Scale;
 use criterion::{Criterion, Throughput};
 use serde_json::json;
 
-/// Nodes that answer.
+/// Number of nodes.
 const NODES: u8 = 50;
 
-/// As many as a load balancer has frontends.
+/// Number of services: the maximum of frontends of a load balancer.
 const MOST: usize = 600;
 
 fn main() {
@@ -51,7 +51,8 @@ fn main() {
     criterion.final_summary();
 }
 
-/// What is measured is right: a write for each address and one for each other resource, none, and one of two resources.
+/// Asserts correct plans: a write for each address and each other resource; no write; and writes of
+/// two resources.
 fn check(
     config: &Config,
     services: &[Service],
@@ -79,7 +80,7 @@ fn config() -> Config {
     Config {
         vnet_name: "vnet".to_owned(),
         security_group_name: Some("nsg".to_owned()),
-        // So many services are on one load balancer here.
+        // All services share one load balancer here.
         maximum_load_balancer_rule_count: 10_000,
         maximum_interface_rule_count: 10_000,
         ..Config::new("subscription", "group", "westeurope")
@@ -100,7 +101,7 @@ fn empty(config: &Config) -> Snapshot {
     }
 }
 
-/// Carries plans out until nothing is left, as an obliging resource manager would.
+/// Applies plans until nothing is left to do, like a resource manager without failures.
 fn settle(config: &Config, services: &[Service], nodes: &[Node], mut state: Snapshot) -> Snapshot {
     for _ in 0..4 {
         let next = plan(config, services, nodes, &state);

@@ -1,4 +1,4 @@
-//! Picking a destination, with each policy, among 4, 64 and 1,000.
+//! The pick of a destination, for each policy, among 4, 64 and 1,000.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use proxy_runtime::balance::{
 };
 use proxy_runtime::trial::Trial;
 
-/// How many destinations there are.
+/// Numbers of destinations.
 const SIZES: [usize; 3] = [4, 64, 1_000];
 
 const POLICIES: [(&str, &dyn LoadBalancer); 5] = [
@@ -44,7 +44,7 @@ fn trial(size: usize, weighted: bool) -> Trial {
     Trial::new(cluster(size, weighted), 42).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// Asserts that the policy does what its name says.
+/// Asserts that the policy picks as its name says.
 fn check(name: &str, policy: &dyn LoadBalancer, size: usize, weighted: bool) {
     let weight = |i: usize| if weighted { 1 + i % 4 } else { 1 };
     let id = |i: usize| DestinationId::from(format!("destination-{i:04}"));

@@ -1,4 +1,5 @@
-//! HTTP/1.1 on the wire: heads are read and written, chunks are followed. `httparse`, which reads heads and no more, beside it.
+//! HTTP/1.1 messages: reading and writing heads, tracking chunks. Compared with `httparse`, which
+//! only reads heads.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
@@ -11,7 +12,7 @@ use proxy_runtime::http1::{
     parse_response, write_request, write_response,
 };
 
-/// What a program sends.
+/// The request of a program.
 const PROGRAM: &str = "GET /shop/orders/4711?page=2 HTTP/1.1\r\n\
     Host: orders.example.com\r\n\
     User-Agent: orders-client/2.1\r\n\
@@ -19,7 +20,7 @@ const PROGRAM: &str = "GET /shop/orders/4711?page=2 HTTP/1.1\r\n\
     Accept-Encoding: gzip\r\n\
     X-Request-Id: 4bf92f3577b34da6\r\n\r\n";
 
-/// What a browser sends.
+/// The request of a browser.
 const BROWSER: &str = "GET /shop/orders/4711?page=2 HTTP/1.1\r\n\
     Host: orders.example.com\r\n\
     User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36\r\n\
@@ -43,7 +44,7 @@ const REPLY: &str = "HTTP/1.1 200 OK\r\n\
     Date: Fri, 20 Nov 2026 20:00:00 GMT\r\n\
     Server: origin/1.0\r\n\r\n";
 
-/// More fields than any of these heads has.
+/// More fields than any of these heads.
 const FIELDS: usize = 64;
 
 fn main() {

@@ -1,5 +1,5 @@
-//! Taking an idle connection to a destination and giving it back, with one, 64 and 512 of them: what a request pays for not
-//! opening one.
+//! Acquiring and releasing an idle connection to a destination, with one, 64 and 512 of them: the
+//! cost of reuse for a request.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use proxy_runtime::trial::PoolTrial;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
-/// How many idle connections there are. The last is as many as a pool keeps.
+/// Numbers of idle connections. The last is the maximum of a pool.
 const SIZES: [usize; 3] = [1, 64, 512];
 
 fn main() {
@@ -35,7 +35,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// So many connections to a destination that accepts them and says nothing.
+/// Opens `connections` to a destination that accepts them and sends nothing.
 fn trial(runtime: &Runtime, connections: usize) -> PoolTrial {
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await;

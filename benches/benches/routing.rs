@@ -1,4 +1,4 @@
-//! Finding the route that takes a request, among 10, 1,000 and 100,000.
+//! The look-up of a request's route, among 10, 1,000 and 100,000.
 
 use std::cell::LazyCell;
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use proxy_model::compiled::RouteIndex;
 use proxy_model::matching::{Lookup, MethodSet};
 use proxy_runtime::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request};
 
-/// How many routes there are.
+/// Numbers of routes.
 const SIZES: [usize; 3] = [10, 1_000, 100_000];
 
 fn main() {
@@ -25,7 +25,8 @@ fn main() {
     criterion.final_summary();
 }
 
-/// Measures one look-up, of each request in turn. The set is not built if a filter leaves the benchmark out.
+/// Measures one look-up, with each request in turn. The routes are not built if a filter excludes
+/// the benchmark.
 fn measure(
     criterion: &mut Criterion,
     group: &str,
@@ -42,7 +43,7 @@ fn measure(
     group.finish();
 }
 
-/// Requests that a route takes.
+/// Requests that match a route.
 fn matches(criterion: &mut Criterion, scale: Scale) {
     for size in scale.limits(&SIZES) {
         measure(criterion, "routing/host", size, || RouteSet::by_host(size));
@@ -53,7 +54,7 @@ fn matches(criterion: &mut Criterion, scale: Scale) {
     }
 }
 
-/// Requests as they are on the wire: what it takes from a head that was read to the route.
+/// Raw requests: from a parsed head to the route.
 fn raw_heads(criterion: &mut Criterion, scale: Scale) {
     let mut group = criterion.benchmark_group("routing/raw-head");
     for size in scale.limits(&SIZES) {
@@ -77,7 +78,7 @@ fn raw_heads(criterion: &mut Criterion, scale: Scale) {
     group.finish();
 }
 
-/// A head in the buffer that it was read into.
+/// A head in its read buffer.
 struct RawHead {
     buffer: Vec<u8>,
     table: HeadTable,
@@ -108,8 +109,8 @@ impl RawHead {
     }
 }
 
-/// The paths alone in `matchit`, the router of axum. It looks at no host and no method, decodes nothing and ignores no
-/// case.
+/// The same paths in `matchit`, the router of axum. It ignores host and method, decodes nothing and
+/// is case-sensitive.
 fn yardstick(criterion: &mut Criterion, scale: Scale) {
     let mut group = criterion.benchmark_group("routing/path-matchit");
     for size in scale.limits(&SIZES) {
@@ -141,7 +142,7 @@ fn yardstick(criterion: &mut Criterion, scale: Scale) {
     group.finish();
 }
 
-/// Requests that no route takes.
+/// Requests that match no route.
 fn refusals(criterion: &mut Criterion, scale: Scale) {
     for size in scale.limits(&SIZES) {
         measure(criterion, "routing/host-404", size, || {
@@ -170,8 +171,8 @@ fn refusals(criterion: &mut Criterion, scale: Scale) {
     }
 }
 
-/// Requests and routes that are meant to be expensive. What they cost is bounded by the configuration and by the length
-/// of the request.
+/// Requests and routes that are designed to be expensive. Their cost is bounded by the
+/// configuration and by the length of the request.
 fn hostile(criterion: &mut Criterion, scale: Scale) {
     const PATH_BYTES: usize = 8 * 1024;
     let size = scale.limit(100_000);

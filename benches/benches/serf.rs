@@ -1,4 +1,4 @@
-//! A cluster of Serf members as configuration, and a round in which one of them changed.
+//! The conversion of a Serf cluster to a configuration, and a poll cycle with one changed member.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 /// Instances of a service.
 const EACH: usize = 20;
 
-/// What a member may cost, from its tags to the configuration.
+/// Maximum cost of a member, from its tags to the configuration.
 const MOST_ALLOCATIONS: u64 = 40;
 const MOST_BYTES: u64 = 2 * 1024;
 
@@ -85,7 +85,7 @@ fn main() {
     ratios(&runtime, &members);
 }
 
-/// Members of services with all the tags that there are.
+/// Members of services with all supported tags.
 fn cluster(members: usize) -> Vec<Member> {
     (0..members).map(member).collect()
 }
@@ -134,7 +134,7 @@ fn config_of(catalog: &ServiceCatalog) -> Discovery {
     discovery_of(catalog, &GenerateOptions::default())
 }
 
-/// Asserts that what is measured is right: everybody is there, and a change is one change.
+/// Asserts a correct result: all members are present, and a change is one change.
 fn check(members: &[Member]) {
     let whole = whole(&config_of(&catalog_of(members)));
     assert_eq!(whole.routes.len(), members.len() / EACH);
@@ -168,7 +168,7 @@ fn whole(discovery: &Discovery) -> ProxyConfig {
     whole
 }
 
-/// Asserts that memory grows with the members and no faster, and says what it is.
+/// Asserts that memory grows at most linearly with the members, and prints it.
 fn costs(members: &[Member]) {
     let few = &members[..members.len() / 10];
     let (of_few, of_all) = (cost(few), cost(members));
@@ -201,7 +201,7 @@ fn cost(members: &[Member]) -> AllocationInfo {
     cost
 }
 
-/// Says how the rounds compare: the shortest of each, measured in turn.
+/// Prints the ratios of the cycles: the shortest of each, measured in turn.
 fn ratios(runtime: &Runtime, members: &[Member]) {
     let mut shortest = [Duration::MAX; 3];
     let mut now = members.to_vec();
@@ -233,7 +233,7 @@ struct Published {
 impl Published {
     fn new(runtime: &Runtime) -> Self {
         let source = ScriptedDiscoverer::new("serf");
-        // Only a trigger begins a round.
+        // Only a trigger starts a cycle.
         let options = RunnerOptions::default().with_interval(Duration::from_secs(24 * 3600));
         let runner = Runner::new(source.clone()).options(options);
         let _guard = runtime.enter();
@@ -242,8 +242,8 @@ impl Published {
         Self { source, provider }
     }
 
-    /// A round with these members, from the list of them to what is published, and how long it took. Virtual time that
-    /// passes between costs none.
+    /// Runs a cycle with these members, from the list to the publication. Returns its duration,
+    /// without virtual time.
     fn round(&self, runtime: &Runtime, members: &[Member]) -> (Arc<ProviderState>, Duration) {
         let before = self.source.reports().len();
         let start = Instant::now();

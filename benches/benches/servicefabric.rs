@@ -1,4 +1,4 @@
-//! Rounds of Service Fabric discovery over a cluster in memory: what they cost beside the calls themselves.
+//! Poll cycles of Service Fabric discovery over an in-memory cluster: the cost besides the calls.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use discovery_servicefabric::testing::FakeCluster;
 use discovery_servicefabric::{ServiceFabric, ServiceFabricDiscoverer, ServiceFabricOptions};
 use tokio::runtime::Runtime;
 
-/// Services in an application.
+/// Number of services per application.
 const EACH: usize = 100;
 
 fn main() {
@@ -45,10 +45,12 @@ fn main() {
         allocations.bytes_max / 1024,
         allocations.bytes_current / 1024,
     );
-    // What is remembered of a service: its names, labels by reference, partitions, replicas, and the same as answers.
+    // The cached state of a service: names, shared labels, partitions, replicas, and their
+    // responses.
     assert!(allocations.bytes_max < services as u64 * 16 * 1024);
     let applications = services / EACH;
-    // Applications and their types, service types, the lists of services, the probe, partitions and replicas.
+    // Applications and their types, service types, the lists of services, the probe, partitions and
+    // replicas.
     let calls = 2 + 1 + applications + 1 + 2 * services;
     assert_eq!(cluster.all_calls().len(), calls);
     assert_eq!(first.services.len(), services);
@@ -57,7 +59,7 @@ fn main() {
         bencher.iter_custom(|rounds| {
             (0..rounds)
                 .map(|_| {
-                    // Short of the time when anything is refreshed, so that each round only lists.
+                    // Shorter than any refresh interval, so that each cycle only lists.
                     let discoverer = &warm;
                     runtime.block_on(tokio::time::advance(Duration::from_millis(100)));
                     cluster.forget_calls();
@@ -94,7 +96,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// So many services with one partition and two instances, in applications of a hundred.
+/// A cluster of services with one partition and two instances each, a hundred per application.
 fn cluster(services: usize) -> FakeCluster {
     let cluster = FakeCluster::new();
     cluster.edit(|contents| {
@@ -132,7 +134,7 @@ fn cluster(services: usize) -> FakeCluster {
     cluster
 }
 
-/// A discoverer whose every round lists everything and refreshes nothing.
+/// A discoverer whose every cycle lists everything and refreshes nothing.
 fn discoverer(cluster: &FakeCluster, probe: bool) -> ServiceFabricDiscoverer {
     let options = ServiceFabricOptions::default()
         .with_discovery_period(Duration::from_millis(100))

@@ -1,4 +1,5 @@
-//! A change of configuration at 100,000 destinations, step by step: read, compile, name, compare, put in place.
+//! A configuration change with 100,000 destinations, step by step: parse, compile, hash, compare,
+//! publish.
 
 use std::cell::LazyCell;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ fn main() {
         .configure_from_args();
     let scale = Scale::of_this_run();
     for (many, few) in [(1_000, 100), (10_000, 10)] {
-        // Unoptimised, 100,000 take half a minute: when it is only checked, there are 1,000.
+        // Unoptimised, 100,000 take half a minute, so a check run uses 1,000.
         let many = scale.limit(many * few) / few;
         let mut group = criterion.benchmark_group(format!("snapshot/{many}x{few}"));
         steps(&mut group, many, few);
@@ -37,7 +38,7 @@ fn steps(group: &mut BenchmarkGroup<'_, WallTime>, many: usize, few: usize) {
         text
     });
     group.bench_function("read", |bencher| {
-        // What is returned is dropped outside of the measurement.
+        // The result is dropped outside of the measurement.
         bencher.iter_batched(|| (), |()| read(&text), BatchSize::PerIteration);
     });
 
@@ -92,8 +93,8 @@ fn steps(group: &mut BenchmarkGroup<'_, WallTime>, many: usize, few: usize) {
     publish(group, "publish-all", &config, 1);
 }
 
-/// Puts two configurations in place of each other, of which every `nth` destination differs. The state of the others
-/// is carried over.
+/// Publishes two configurations in turn, which differ in every `nth` destination. The state of the
+/// others is inherited.
 fn publish(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
@@ -111,7 +112,7 @@ fn publish(
             .snapshot(Arc::clone(&both[0]))
             .build()
             .unwrap_or_else(|problems| panic!("{problems}"));
-        // Nothing is probed and no rate is measured meanwhile.
+        // Without the driver, no probes run and no rates are measured.
         drop(driver);
         let generation = proxy
             .publish(Arc::clone(&both[1]))

@@ -1,4 +1,4 @@
-//! Making of a client's request the one that a destination gets.
+//! The transformation of a client's request into the destination's.
 
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch, TransformConfig}
 use proxy_runtime::ConnectionInfo;
 use proxy_runtime::explain::outgoing_request;
 
-/// What a program sends.
+/// The headers of a program.
 const FEW: [(&str, &str); 5] = [
     ("host", "orders.example.com"),
     ("user-agent", "orders-client/2.1"),
@@ -24,7 +24,7 @@ const FEW: [(&str, &str); 5] = [
     ),
 ];
 
-/// What a browser sends besides.
+/// Further headers of a browser.
 const MORE: [(&str, &str); 11] = [
     ("accept-language", "en-GB,en;q=0.7"),
     ("cache-control", "no-cache"),
@@ -55,7 +55,7 @@ fn main() {
             });
         }
     }
-    // What all of them do first: the headers are copied.
+    // The common first step: copying the headers.
     for (headers, request) in &requests {
         group.bench_function(format!("copy-only-{headers}"), |bencher| {
             bencher.iter(|| black_box(request).headers.clone());
@@ -65,7 +65,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// Asserts that a request is what it should be.
+/// Asserts the expected result.
 type Check = fn(&Request<()>);
 
 fn settings() -> [(&'static str, Snapshot, Check); 3] {

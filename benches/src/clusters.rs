@@ -2,7 +2,7 @@
 
 use proxy_model::config::{ClusterConfig, DestinationConfig, ProxyConfig, RouteConfig, RouteMatch};
 
-/// A cluster of so many destinations. Weighted, they have weights from 1 to 4; else they are equal.
+/// A cluster of `destinations`. Weighted ones have weights from 1 to 4; otherwise they are equal.
 pub fn cluster(destinations: usize, weighted: bool) -> ClusterConfig {
     let destination = |i: usize| DestinationConfig {
         address: address(i, 8080),
@@ -16,7 +16,8 @@ pub fn cluster(destinations: usize, weighted: bool) -> ClusterConfig {
     }
 }
 
-/// So many clusters of so many destinations each, and a route with a host of its own for every cluster.
+/// Clusters with the given number of destinations each, and a route with its own host for every
+/// cluster.
 pub fn clusters(clusters: usize, destinations: usize) -> ProxyConfig {
     let mut config = ProxyConfig::default();
     for i in 0..clusters {
@@ -38,7 +39,7 @@ pub fn clusters(clusters: usize, destinations: usize) -> ProxyConfig {
     config
 }
 
-/// `config` with every `nth` destination at another address, and how many those are.
+/// Returns `config` with another address for every `nth` destination, and the number of these.
 pub fn moved(config: &ProxyConfig, nth: usize) -> (ProxyConfig, usize) {
     let mut config = config.clone();
     let all = config

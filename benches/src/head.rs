@@ -1,8 +1,9 @@
-//! A request's head in the plainest form.
+//! A request head in its simplest form.
 
 use proxy_model::RequestHead;
 
-/// A request's head in the plainest form, so that what is measured is the look-up and not the way to the header.
+/// A request head in its simplest form, so that benchmarks measure look-ups and not access to
+/// headers.
 #[derive(Clone, Debug)]
 pub struct Head {
     method: &'static str,
@@ -24,21 +25,21 @@ impl Head {
         }
     }
 
-    /// The same with another method.
+    /// Sets the method.
     #[must_use]
     pub fn with_method(mut self, method: &'static str) -> Self {
         self.method = method;
         self
     }
 
-    /// The same with a query.
+    /// Sets the query.
     #[must_use]
     pub fn with_query(mut self, query: impl Into<String>) -> Self {
         self.query = Some(query.into());
         self
     }
 
-    /// The same with one header, whose name is in lower case.
+    /// Adds a header, whose name must be in lower case.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.header = Some((name, value.into()));

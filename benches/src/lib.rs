@@ -1,4 +1,5 @@
-//! What the benchmarks of this family share: configurations of every size, and requests with the answers they must get.
+//! The shared parts of benchmarks: configurations of every size, and requests with their expected
+//! results.
 //!
 //! ```sh
 //! cargo xtask bench                                    # everything, as measured in RESULTS.md
@@ -6,8 +7,8 @@
 //! cargo test -p benches                                # checks the answers only, on small set-ups
 //! ```
 //!
-//! Every benchmark first asserts that what it is about to measure gives the right answer. Run by `cargo test` it does
-//! nothing else: [`Scale`] keeps that quick without optimisation.
+//! Every benchmark first asserts a correct result. `cargo test` runs only that: [`Scale`] keeps it
+//! quick without optimisation.
 
 mod clusters;
 mod head;

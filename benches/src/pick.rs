@@ -1,6 +1,7 @@
-//! Numbers that look random and are the same in every run.
+//! Pseudorandom numbers that are the same in every run.
 
-/// Numbers below a bound, each about as often, in an order that no branch predictor learns: the same in every run.
+/// Uniform numbers below a bound, in an order that no branch predictor learns: the same in every
+/// run.
 #[derive(Clone, Debug)]
 pub struct Picks {
     state: u64,
@@ -8,11 +9,11 @@ pub struct Picks {
 }
 
 impl Picks {
-    /// Numbers below `bound`, which is not 0.
+    /// Creates numbers below `bound`.
     ///
     /// # Panics
     ///
-    /// If `bound` is 0.
+    /// Panics if `bound` is 0.
     pub fn below(bound: usize) -> Self {
         assert!(bound > 0, "there is no number below 0");
         Self {

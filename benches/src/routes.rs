@@ -1,4 +1,4 @@
-//! Routes by the thousand, and requests that they must take.
+//! Large sets of routes, and requests with their expected results.
 
 use proxy_model::compiled::RouteIndex;
 use proxy_model::config::{ProxyConfig, RouteConfig, RouteHeader, RouteMatch};
@@ -7,11 +7,11 @@ use proxy_model::{CompileOptions, Snapshot};
 
 use crate::{Head, Picks, cluster};
 
-/// How many requests are looked up in turn: too many to be learned, few enough for the requests themselves to stay in the
-/// cache whatever the number of routes.
+/// Number of requests that are looked up in turn: too many for the branch predictor, few enough to
+/// stay in the cache whatever the number of routes.
 const REQUESTS: usize = 1_024;
 
-/// Routes, and requests with the answers they must get.
+/// Routes, and requests with their expected results.
 #[derive(Debug)]
 pub struct RouteSet {
     snapshot: Snapshot,
@@ -19,11 +19,11 @@ pub struct RouteSet {
     answers: Vec<Lookup>,
 }
 
-/// `config`, compiled.
+/// Compiles `config`.
 ///
 /// # Panics
 ///
-/// If it is not valid.
+/// Panics if it is invalid.
 pub fn compiled(config: ProxyConfig) -> Snapshot {
     match Snapshot::compile(config, &CompileOptions::default()) {
         Ok((snapshot, _)) => snapshot,
@@ -32,7 +32,7 @@ pub fn compiled(config: ProxyConfig) -> Snapshot {
 }
 
 impl RouteSet {
-    /// One host per route: a gateway with many services.
+    /// One host per route, like a gateway with many services.
     pub fn by_host(routes: usize) -> Self {
         let host = |i: usize| format!("service-{i:06}.example.com");
         Self::of(
@@ -44,7 +44,7 @@ impl RouteSet {
         )
     }
 
-    /// One wildcard per route: a gateway with many tenants.
+    /// One wildcard per route, like a gateway with many tenants.
     pub fn by_wildcard(routes: usize) -> Self {
         let suffix = |i: usize| format!("tenant-{i:06}.example.com");
         Self::of(
@@ -56,8 +56,8 @@ impl RouteSet {
         )
     }
 
-    /// One path per route, all under the same host: an API gateway. They share prefixes, and literals stand beside
-    /// parameters; a route takes `GET` only.
+    /// One path per route, all with the same host, like an API gateway. They share prefixes, with
+    /// literals beside parameters; routes match `GET` only.
     pub fn by_path(routes: usize) -> Self {
         Self::of(
             (0..routes).map(|i| RouteMatch {
@@ -69,8 +69,8 @@ impl RouteSet {
         )
     }
 
-    /// One value of a header per route, all under the same host and path: what no trie can tell apart, so that routes are
-    /// tried one by one.
+    /// One header value per route, all with the same host and path: no trie can distinguish them,
+    /// so routes are tested one by one.
     pub fn by_header(routes: usize) -> Self {
         let tenant = |i: usize| format!("tenant-{i:04}");
         Self::of(
@@ -87,8 +87,9 @@ impl RouteSet {
         )
     }
 
-    /// Every sequence of `depth` segments of which each is the literal `a` or a parameter, then the literal `end`:
-    /// 2^`depth` routes. The one request is for a path that leads everywhere and that no route takes.
+    /// Every sequence of `depth` segments that are the literal `a` or a parameter, followed by the
+    /// literal `end`: 2^`depth` routes. The single request has a path that fits all prefixes and
+    /// matches no route.
     pub fn crossing(depth: usize) -> Self {
         let template = |bits: usize| {
             let segments = (0..depth).map(|at| match bits >> at & 1 {
@@ -103,7 +104,7 @@ impl RouteSet {
                 path: Some(template(bits)),
                 ..RouteMatch::default()
             }),
-            // The first route is all literals, so it has precedence.
+            // The first route has literals only, so it has precedence.
             Head::get("api.example.com", format!("{all}/end")),
         );
         set.ask(
@@ -137,7 +138,7 @@ impl RouteSet {
         set
     }
 
-    /// With one request, which the first route takes.
+    /// A set with a single request that matches the first route.
     fn of_one(matches: impl Iterator<Item = RouteMatch>, request: Head) -> Self {
         let set = Self {
             snapshot: snapshot(matches),
@@ -158,27 +159,27 @@ impl RouteSet {
         &self.requests
     }
 
-    /// The answer to each request.
+    /// The expected result of each request.
     pub fn answers(&self) -> &[Lookup] {
         &self.answers
     }
 
-    /// Replaces all requests by one, which must get this answer.
+    /// Replaces all requests by one with this expected result.
     ///
     /// # Panics
     ///
-    /// If it gets another.
+    /// Panics if the result differs.
     #[track_caller]
     pub fn ask(&mut self, request: Head, answer: &Lookup) {
         self.requests = vec![request];
         self.expect(answer);
     }
 
-    /// Changes all requests, which must then get this answer.
+    /// Changes all requests, with this expected result.
     ///
     /// # Panics
     ///
-    /// If one gets another.
+    /// Panics if a result differs.
     #[track_caller]
     pub fn change(&mut self, change: impl Fn(Head) -> Head, answer: &Lookup) {
         let requests = std::mem::take(&mut self.requests);
@@ -221,7 +222,7 @@ fn answer(route: usize) -> Lookup {
     ))
 }
 
-/// A path that the `i`th template takes, and no other.
+/// A path that matches the `i`th template only.
 fn path(i: usize) -> String {
     let (group, leaf) = (i / 100, i % 100);
     match i % 4 {

@@ -1,16 +1,17 @@
-//! How large the set-ups are.
+//! The size of benchmark inputs.
 
-/// How large the set-ups are.
+/// The size of benchmark inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// As large as benchmarks say: they are measured.
+    /// Full size, for measurements.
     Measured,
-    /// Small: they are only checked, mostly by a build that is not optimised, where the large ones take minutes.
+    /// Small, for checks, usually in a build without optimisation, where the full size takes
+    /// minutes.
     Checked,
 }
 
 impl Scale {
-    /// What this process was started for. `cargo bench` says `--bench`; `cargo test` says nothing.
+    /// The scale of this process. `cargo bench` passes `--bench`; `cargo test` passes nothing.
     pub fn of_this_run() -> Self {
         let says = |flag: &str| std::env::args().any(|argument| argument == flag);
         if says("--bench") && !says("--test") {
@@ -20,7 +21,7 @@ impl Scale {
         }
     }
 
-    /// `size` if it is measured, else at most 1,000.
+    /// Returns `size` for measurements, and otherwise at most 1,000.
     pub fn limit(self, size: usize) -> usize {
         match self {
             Self::Measured => size,
@@ -28,7 +29,7 @@ impl Scale {
         }
     }
 
-    /// `sizes`, each [limited](Self::limit), none twice.
+    /// Returns `sizes`, each [limited](Self::limit), without duplicates.
     pub fn limits(self, sizes: &[usize]) -> Vec<usize> {
         let mut limited: Vec<_> = sizes.iter().map(|size| self.limit(*size)).collect();
         limited.dedup();

@@ -1,4 +1,4 @@
-//! The way of a request through the routes and to a destination allocates nothing.
+//! Routing and load balancing of a request without allocations.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -14,7 +14,7 @@ use proxy_runtime::balance::{
 use proxy_runtime::trial::Trial;
 use serde_json::{Value, json};
 
-/// Asserts that every look-up gets the answer that it must get, and allocates nothing.
+/// Asserts that every look-up has the expected result, and allocates nothing.
 #[track_caller]
 fn assert_free(set: &RouteSet) {
     let mut right = 0;
@@ -97,7 +97,7 @@ fn finding_a_partition_allocates_nothing() {
     }
 }
 
-/// A route by partition for `/{tenant}`.
+/// A route with partitions for `/{tenant}`.
 fn partitioned(config: &Value) -> Snapshot {
     let document = json!({
         "Routes": { "r": { "Match": { "Path": "/{tenant}" }, "PartitionedClusters": config } },
@@ -118,9 +118,9 @@ fn picking_a_destination_allocates_nothing() {
     for weighted in [false, true] {
         for size in [1, 2, 64] {
             let trial = Trial::new(cluster(size, weighted), 42).unwrap();
-            // The first request of a thread registers it with the published pointer, and the first pick of a destination makes
-            // its counters.
-            // Weights are 4 at most, so that each has had a turn then.
+            // The first request of a thread registers it with the published pointer, and the first
+            // pick of a destination creates its counters.
+            // Weights are at most 4, so each destination has had a turn by then.
             for _ in 0..4 * size {
                 assert!(trial.pick(&RoundRobin, &Trial::GET).is_some());
             }

@@ -1,4 +1,4 @@
-//! A message that passes through allocates nothing.
+//! Forwarding of a message without allocations.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -18,7 +18,7 @@ const RESPONSE: &[u8] =
 
 const BODY: &[u8] = b"5;a=\"b\"\r\nhello\r\na\r\nhellohello\r\n0\r\nX-T: 1\r\n\r\n";
 
-/// A request with a body and its response, read in pieces, routed and sent on.
+/// Parses a request with a body and its response in pieces, routes it and writes both.
 fn exchange(table: &mut HeadTable, name: &FieldName, out: &mut Vec<u8>) {
     let limits = HeadLimits::default();
     out.clear();
@@ -63,7 +63,7 @@ fn a_message_that_passes_through_allocates_nothing() {
     assert!(out.starts_with(b"POST /a/b?c=d HTTP/1.1\r\nHost: o.example:81\r\n"));
 }
 
-/// The table grows to what heads need, and then no more.
+/// The table grows to the size of heads, and then no more.
 #[test]
 fn a_table_grows_to_its_limit_and_stays() {
     let head = |fields: usize| {

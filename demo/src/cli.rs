@@ -8,8 +8,8 @@ const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080
 const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901);
 const CLUSTER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 19080);
 
-/// A demo of service discovery: an emulated Service Fabric cluster in this process, whose services are discovered, routed
-/// and balanced, and change over a minute.
+/// A demo of service discovery: an emulated Service Fabric cluster in this process, whose services are
+/// discovered, routed and balanced, and change over a minute.
 #[derive(Debug, Parser)]
 #[command(name = "demo", version)]
 pub(crate) struct Options {
@@ -22,7 +22,7 @@ pub(crate) struct Options {
     /// Address of the emulated cluster's REST gateway
     #[arg(long, value_name = "IP:PORT", default_value_t = CLUSTER)]
     pub(crate) cluster: SocketAddr,
-    /// Play the story once and stop, instead of again and again
+    /// Play the story once and stop, instead of repeating it
     #[arg(long)]
     pub(crate) once: bool,
     /// Play the story this many times faster

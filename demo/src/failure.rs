@@ -13,7 +13,7 @@ impl Failure {
         Self(message.into())
     }
 
-    /// A failure with an error and its causes.
+    /// Creates a failure from an error and its causes.
     pub(crate) fn of(what: &str, error: &dyn Error) -> Self {
         let mut text = format!("{what}: {error}");
         let mut cause = error.source();
@@ -25,7 +25,7 @@ impl Failure {
         Self(text)
     }
 
-    /// An address that cannot be listened on, with the option that chooses another one.
+    /// Creates the failure of an address that cannot be bound, with the option that changes it.
     pub(crate) fn of_address(address: SocketAddr, option: &str, error: &dyn Error) -> Self {
         let Self(text) = Self::of(&format!("cannot listen on {address}"), error);
         Self(format!(

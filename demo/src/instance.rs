@@ -1,4 +1,4 @@
-//! One replica of one of the demo's services: a real HTTP server on a port of its own.
+//! One replica of one of the demo's services: a real HTTP server on its own port.
 
 use std::convert::Infallible;
 use std::io;
@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// A running replica; dropping it stops the server and closes its connections, as a crash would.
+/// A running replica. Dropping it stops the server and closes its connections, like a crash.
 #[derive(Debug)]
 pub(crate) struct Instance {
     about: Arc<About>,
@@ -23,13 +23,13 @@ pub(crate) struct Instance {
     server: AbortHandle,
 }
 
-/// What a replica says about itself.
+/// The identity and state of a replica.
 #[derive(Debug)]
 pub(crate) struct About {
     pub(crate) service: String,
     pub(crate) version: String,
     pub(crate) node: Arc<str>,
-    /// Whether its probes are answered with 503. It serves requests all the same.
+    /// True if probes get 503. The replica still serves requests.
     pub(crate) is_ill: AtomicBool,
 }
 
@@ -51,7 +51,7 @@ impl Instance {
         &self.about.service
     }
 
-    /// Makes the replica answer its health probes with 503, or with 200 again.
+    /// Lets the replica respond to its health probes with 503, or with 200 again.
     pub(crate) fn set_ill(&self, ill: bool) {
         self.about.is_ill.store(ill, Ordering::Relaxed);
     }
@@ -68,7 +68,7 @@ impl Drop for Instance {
 }
 
 async fn serve(listener: TcpListener, about: Arc<About>) {
-    // Dropping the set ends the connections together with the listener.
+    // Dropping the set closes the connections together with the listener.
     let mut connections = JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -82,7 +82,7 @@ async fn serve(listener: TcpListener, about: Arc<About>) {
                 let response = about.answer(&request);
                 async move { Ok::<_, Infallible>(response) }
             });
-            // An error is a client that left; there is nobody to tell.
+            // The error of a disconnected client concerns no one.
             let _ = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
                 .serve_connection(TokioIo::new(stream), answer)

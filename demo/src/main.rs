@@ -1,7 +1,8 @@
-//! The demo: an emulated Service Fabric cluster with real HTTP services in it, discovered over its REST gateway and
-//! proxied, that changes over a minute.
+//! The demo: an emulated Service Fabric cluster with real HTTP services in it, discovered over its REST
+//! gateway and proxied, that changes over a minute.
 //!
-//! `proxy` is the part to look at for embedding: it starts a proxy, its server and its admin page from a provider.
+//! `proxy` is the part to read for embedding: it starts a proxy, its server and its admin page from a
+//! provider.
 
 mod cli;
 mod failure;
@@ -34,17 +35,17 @@ use self::workload::Instances;
 /// The topology of the demo's cluster.
 const TOPOLOGY: &str = include_str!("shop.toml");
 
-/// The time between two polls of the cluster: usually, and while it changes. At normal speed.
+/// The interval of polls of the cluster: normally, and while it changes. At normal speed.
 const DISCOVERY_PERIOD: Duration = Duration::from_secs(2);
 const FAST_PERIOD: Duration = Duration::from_millis(500);
 
-/// The limit for the start of the cluster's services.
+/// The time limit for the start of the cluster's services.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
-    // Wrong usage ends here, with 2.
+    // Wrong usage exits here, with 2.
     let options = Options::parse();
-    // Discovery and the cluster share this thread; the threads that forward are the server's.
+    // Discovery and the cluster share this thread; the forwarding threads belong to the server.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -91,7 +92,7 @@ async fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts the cluster, and waits until its services answer.
+/// Starts the cluster, and waits until its services respond.
 async fn start_cluster(options: &Options, instances: &Instances) -> Result<Emulator, Failure> {
     let topology = Topology::from_toml(TOPOLOGY)
         .map_err(|error| Failure::of("the demo's cluster cannot be read", &error))?;
@@ -115,7 +116,7 @@ async fn start_cluster(options: &Options, instances: &Instances) -> Result<Emula
     Ok(emulator)
 }
 
-/// The options of discovery: more eager than the defaults, so that changes show at once.
+/// Returns the options of discovery: shorter intervals than the defaults, so that changes show at once.
 fn discovery(options: &Options) -> ServiceFabricOptions {
     ServiceFabricOptions::default()
         .with_discovery_period(DISCOVERY_PERIOD / options.speed)
@@ -125,7 +126,7 @@ fn discovery(options: &Options) -> ServiceFabricOptions {
         .with_labels(LabelOptions::default().with_insecure_http(true))
 }
 
-/// Plays the story, once or for ever.
+/// Plays the story, once or repeatedly.
 async fn tell(
     emulator: &Emulator,
     instances: &Instances,

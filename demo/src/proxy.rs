@@ -1,4 +1,4 @@
-//! The proxy of the demo: what a program needs that embeds the proxy with a provider of its own.
+//! The proxy of the demo: the code that a program needs to embed the proxy with its own provider.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::failure::Failure;
 /// The time that requests in flight have to end when the demo stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A proxy that serves what a provider discovers, and its admin page.
+/// A running proxy for the services of a provider, and its admin page.
 pub(crate) struct RunningProxy {
     proxy: Proxy,
     server: ServerHandle,
     admin: Admin,
     admin_address: SocketAddr,
-    /// The proxy's driver and the admin page; they end when this is dropped.
+    /// The proxy's driver and the admin page. They end when this is dropped.
     tasks: JoinSet<()>,
 }
 
@@ -108,7 +108,7 @@ impl RunningProxy {
     }
 }
 
-/// Waits until the proxy has the first configuration, which it takes a moment after the merge has it.
+/// Waits until the proxy has the first configuration, which is a moment after the merge.
 async fn wait_for_first(proxy: &Proxy, merged: &Merged) {
     let first = merged.ready().await.snapshot.revision();
     let mut generations = proxy.generations();

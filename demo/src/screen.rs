@@ -19,7 +19,7 @@ pub(crate) fn stage(what: &str) {
     print(&format!("  {what}"));
 }
 
-/// Shows what was started and what to try.
+/// Prints the addresses, and commands to try.
 pub(crate) fn show(proxy: &RunningProxy, emulator: &Emulator, took: Duration) {
     let snapshot = proxy.snapshot();
     let instances: usize = snapshot
@@ -61,12 +61,12 @@ pub(crate) fn show(proxy: &RunningProxy, emulator: &Emulator, took: Duration) {
     );
 }
 
-/// Reports what happens to the services.
+/// Prints an event of the services.
 pub(crate) fn say(what: &str) {
     print(&format!("  ▸ {what}"));
 }
 
-/// A reader that has gone away (`| head`) does not end the demo.
+/// Prints a text. A closed output (`| head`) does not end the demo.
 fn print(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }
@@ -121,7 +121,7 @@ struct Line {
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         use fmt::Write;
-        // Writing to a String cannot fail. What services say about themselves must not steer the terminal.
+        // Writing to a String cannot fail. Texts of services must not control the terminal.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
             name => write!(self.fields, "  {name}={}", shortened(&format!("{value:?}"))),
@@ -137,9 +137,9 @@ impl Visit for Line {
     }
 }
 
-/// The same with ids of partitions by their first digits, which tell those of a demo apart.
+/// Shortens ids of partitions to their first digits, which distinguish those of a demo.
 fn shortened(text: &str) -> String {
-    /// Digits of an id, with dashes where they are in one: `27e510ab-1226-824a-b570-082d5fdc85de`.
+    /// The length of an id with dashes: `27e510ab-1226-824a-b570-082d5fdc85de`.
     const LENGTH: usize = 36;
     let is_id = |bytes: &[u8]| {
         bytes.iter().enumerate().all(|(at, byte)| match at {

@@ -5,7 +5,8 @@ use std::io;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C, and SIGTERM where there is one. One value lives as long as the program: signals between two calls are kept.
+/// Ctrl-C, and SIGTERM where there is one. The value lives as long as the program, so that signals between
+/// two calls are kept.
 pub(crate) struct Signals {
     #[cfg(unix)]
     terminate: Signal,
@@ -16,7 +17,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen. From here on a signal does not end the process by itself.
+    /// Begins to receive signals. From here on a signal does not end the process by itself.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             #[cfg(unix)]
@@ -28,7 +29,7 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal to stop. Cancel-safe.
+    /// Waits for a signal to stop. Cancel safe.
     pub(crate) async fn stop(&mut self) {
         #[cfg(unix)]
         tokio::select! {

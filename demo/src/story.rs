@@ -1,4 +1,4 @@
-//! What happens to the demo's cluster over a minute, again and again.
+//! The events in the demo's cluster over a minute, repeated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use servicefabric_emulator::hosting::{PackageKey, Span};
 
 use crate::workload::Instances;
 
-/// How long one telling of the story takes at normal speed.
+/// The duration of one run of the story at normal speed.
 pub(crate) const LENGTH: Duration = Duration::from_secs(66);
 
-/// One thing that happens.
+/// A step of the story.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    /// When, from the beginning of the story.
+    /// The time since the beginning of the story.
     pub(crate) at: Duration,
-    /// What, for the person at the terminal.
+    /// The description for the person at the terminal.
     pub(crate) says: &'static str,
     act: Act,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Something happens to the cluster.
+    /// An operation on the cluster.
     Cluster(fn(&mut Cluster) -> Result<(), FabricError>),
-    /// An instance of the service falls ill, or is well again.
+    /// The health of the service's instances: one ill, or all healthy again.
     Ill(&'static str, bool),
 }
 
-/// Everything that happens, in order.
+/// The steps, in order.
 pub(crate) const STEPS: [Step; 10] = [
     step(8, "scale-out: Catalog gets a third instance", |cluster| {
         set_instances(cluster, "fabric:/Shop/Catalog", 3)
@@ -82,7 +82,7 @@ pub(crate) const STEPS: [Step; 10] = [
     ),
 ];
 
-/// The label that somebody gets wrong.
+/// The label that is set to a wrong value.
 const PATH: &str = "YARP.Routes.payments.Path";
 
 const fn step(
@@ -106,7 +106,7 @@ const fn ill(at: u64, says: &'static str, ill: bool) -> Step {
 }
 
 impl Step {
-    /// Lets it happen.
+    /// Carries out the step.
     pub(crate) fn act(
         self,
         cluster: &mut Cluster,
@@ -122,7 +122,7 @@ impl Step {
     }
 }
 
-/// Whether every partition has the replicas that it should have, and they can be reached.
+/// Returns true if every partition has its target number of replicas, and they are reachable.
 pub(crate) fn is_settled(cluster: &Cluster) -> bool {
     let page = PageRequest::default();
     let applications = cluster.applications(None, &page);
@@ -147,7 +147,7 @@ pub(crate) fn is_settled(cluster: &Cluster) -> bool {
     })
 }
 
-/// The service whose label somebody gets wrong.
+/// The service whose label is set to a wrong value.
 fn payments() -> FabricName {
     name("fabric:/Shop/Payments")
 }
@@ -168,12 +168,12 @@ fn set_instances(
     cluster.update_service(&name(service), update)
 }
 
-/// Lets the process that hosts the first partition's primary exit.
+/// Ends the process that hosts the first partition's primary.
 fn crash_primary(cluster: &mut Cluster) -> Result<(), FabricError> {
     let partitions = cluster.partitions(&name("fabric:/Shop/Orders"), &PageRequest::default())?;
     let primary = partitions.items.iter().find_map(|p| p.primary());
     let Some(node) = primary.map(|primary| Arc::clone(&primary.node)) else {
-        // It is moving already.
+        // The primary is moving already.
         return Ok(());
     };
     let process = PackageKey::shared("fabric:/Shop", "OrdersPkg").process("Code");

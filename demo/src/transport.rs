@@ -1,7 +1,7 @@
 //! HTTP/1.1 to the emulated cluster: plain, and only on this machine.
 //!
-//! The provider has a transport of its own, over reqwest with TLS. The demo does without, since both take longer to build
-//! than everything else here.
+//! The provider has its own transport, over reqwest with TLS. The demo avoids it, since both take longer to
+//! build than everything else here.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// A connection for each request.
+/// A transport with a connection for each request.
 #[derive(Debug)]
 pub(crate) struct PlainTransport;
 
@@ -53,7 +53,7 @@ impl Transport for PlainTransport {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(interrupted)?;
-        // Dropped with this future, so that a request that is given up ends.
+        // Dropped with this future, so that a cancelled request ends.
         let mut driver = JoinSet::new();
         driver.spawn(connection);
         let response = sender
@@ -82,7 +82,8 @@ mod tests {
 
     use super::*;
 
-    /// Sends a request to a server that answers with `response`; returns the result and what the server received.
+    /// Sends a request to a server that responds with `response`. Returns the result and the received
+    /// request.
     async fn exchange(
         response: &'static str,
     ) -> (Result<Response<Bytes>, TransportErrorKind>, String) {

@@ -1,4 +1,4 @@
-//! What runs inside of the cluster's replicas: real HTTP services in this process.
+//! The workload of the cluster's replicas: real HTTP services in this process.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use servicefabric_emulator::gateway::{BoxFuture, Endpoints, Workload};
 
 use crate::instance::{About, Instance};
 
-/// The instances that run, by replica. Cheap to clone; clones share them.
+/// The running instances, by replica. Cheap to clone; clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Instances(Arc<Mutex<BTreeMap<ReplicaRef, Instance>>>);
 
@@ -34,14 +34,14 @@ impl Workload for Instances {
     }
 
     fn close<'a>(&'a self, replica: &'a ReplicaRef) -> BoxFuture<'a, ()> {
-        // Dropping an instance ends it.
+        // Dropping an instance stops it.
         drop(self.running().remove(replica));
         Box::pin(std::future::ready(()))
     }
 }
 
 impl Instances {
-    /// Makes one instance of a service ill, or all of them well.
+    /// Makes one instance of a service ill, or all of them healthy.
     pub(crate) fn set_ill(&self, service: &str, ill: bool) {
         let running = self.running();
         let mut instances = running.values().filter(|one| one.service() == service);

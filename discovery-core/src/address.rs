@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-/// Whether one host can have the address. `0.0.0.0`, `::`, the addresses of groups and the broadcast address are nobody's:
-/// a connection to the first two would go to the proxy's own machine.
+/// Returns true if the address can belong to one host. `0.0.0.0`, `::`, multicast addresses and the
+/// broadcast address cannot: a connection to the first two would go to the proxy's own machine.
 pub fn is_of_one_host(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());

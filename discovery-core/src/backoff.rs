@@ -1,9 +1,10 @@
 use std::time::Duration;
 
-/// Waits between attempts that fail one after the other: a limit that doubles with each failure, and a random wait below it.
+/// Waits between attempts that fail one after the other: a limit that doubles with each failure, and a
+/// random wait below it.
 ///
-/// The policy keeps no state and holds no randomness: callers count their failures and draw the random numbers, so that tests
-/// can choose both.
+/// The policy keeps no state and holds no randomness: callers count their failures and draw the random
+/// numbers, so that tests can choose both.
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,21 +38,22 @@ impl Backoff {
         self.longest
     }
 
-    /// Returns the limit after so many failures in a row. The limit of no failure is that of the first.
+    /// Returns the limit after this many consecutive failures. Without a failure it is that of the first.
     pub fn limit(&self, failures: u32) -> Duration {
         let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
         self.first.saturating_mul(doubled).min(self.longest)
     }
 
-    /// Returns a wait in the upper half of the limit: clients that failed together do not come back together, and none comes
-    /// back at once. `random` is from 0 to 1.
+    /// Returns a wait in the upper half of the limit: clients that failed together do not come back
+    /// together, and none comes back at once. `random` is from 0 to 1.
     pub fn wait(&self, failures: u32, random: f64) -> Duration {
         let limit = self.limit(failures);
         between(limit / 2, limit, random)
     }
 
-    /// Returns a wait from half of the [first](Self::first) to the limit ("full jitter"): it spreads clients over more time than
-    /// [`wait`](Self::wait), and some of them come back much earlier. `random` is from 0 to 1.
+    /// Returns a wait from half of the [first](Self::first) to the limit ("full jitter"): it spreads
+    /// clients over more time than [`wait`](Self::wait), and some of them come back much earlier. `random`
+    /// is from 0 to 1.
     pub fn wide_wait(&self, failures: u32, random: f64) -> Duration {
         between(self.first / 2, self.limit(failures), random)
     }

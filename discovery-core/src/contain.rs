@@ -1,4 +1,4 @@
-//! Code of others, kept from taking us down: panics become values, and calls end in time.
+//! Containment of foreign code: panics become values, and calls end in time.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -11,20 +11,20 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Why code of others gave no result.
+/// The reason why foreign code gave no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// It panicked, with this message.
+    /// A panic with this message.
     Panicked(String),
-    /// It did not end within this time, and was dropped.
+    /// A time-out: the call did not end within this time and was dropped.
     TimedOut(Duration),
     /// An earlier call, which cannot be dropped, has still not ended, so this one was not made.
     Stuck,
 }
 
-/// Work of one kind that blocks its thread and may hang: code of others, disks that are gone.
+/// Work of one kind that blocks its thread and may hang: foreign code, unavailable disks.
 ///
-/// A call that does not end in time is left behind with its thread. There is one at most: while it has not ended no
+/// A call that does not end in time is abandoned with its thread. There is at most one: while it runs, no
 /// other is made.
 #[derive(Debug, Default)]
 pub(crate) struct Blocking {
@@ -32,7 +32,8 @@ pub(crate) struct Blocking {
 }
 
 impl Blocking {
-    /// Runs `work` on a thread where that is allowed, for so long at most. `None`: the runtime is shutting down.
+    /// Runs `work` on a thread that may block, for at most `limit`. Returns `None` if the runtime is
+    /// shutting down.
     pub(crate) async fn run<T: Send + 'static>(
         &mut self,
         limit: Duration,
@@ -48,7 +49,7 @@ impl Blocking {
         self.stuck = None;
         let (sender, receiver) = oneshot::channel();
         let task = tokio::task::spawn_blocking(move || {
-            // Nobody may be waiting any more.
+            // The receiver may be gone.
             let _ = sender.send(contained_call(work));
         });
         match tokio::time::timeout(limit, receiver).await {
@@ -65,7 +66,7 @@ impl Blocking {
 pub(crate) async fn contained<F: Future>(future: F) -> Result<F::Output, Broken> {
     let mut future = pin!(future);
     poll_fn(|context| {
-        // What the future left half-done is dropped with it, and nobody sees it again.
+        // State that the future left half-done is dropped with it, and never seen again.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),
             Err(panic) => std::task::Poll::Ready(Err(Broken::Panicked(message_of(&*panic)))),
@@ -74,7 +75,7 @@ pub(crate) async fn contained<F: Future>(future: F) -> Result<F::Output, Broken>
     .await
 }
 
-/// Runs a future to its end or its panic, for so long at most.
+/// Runs a future to its end or its panic, for at most `limit`.
 pub(crate) async fn contained_for<F: Future>(
     limit: Duration,
     future: F,
@@ -85,11 +86,11 @@ pub(crate) async fn contained_for<F: Future>(
     }
 }
 
-/// Refuses what is at `path` if it is no regular file: opening or reading a pipe or a device may never end.
+/// Rejects `path` if it is not a regular file: opening or reading a pipe or a device may never end.
 ///
 /// # Errors
 ///
-/// There is nothing, something else, or it cannot be told. Blocks.
+/// Nothing exists at `path`, or something else, or its kind cannot be determined. Blocks.
 pub(crate) fn require_regular(path: &Path) -> io::Result<()> {
     if std::fs::metadata(path)?.is_file() {
         return Ok(());
@@ -103,7 +104,8 @@ pub(crate) fn contained_call<T>(call: impl FnOnce() -> T) -> Result<T, Broken> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| Broken::Panicked(message_of(&*panic)))
 }
 
-/// Runs a computation of ours on a thread where it does not hold up the runtime. `None`: the runtime is shutting down.
+/// Runs a computation on a thread where it does not block the runtime. Returns `None` if the runtime is
+/// shutting down.
 pub(crate) async fn off_the_runtime<T: Send + 'static>(
     compute: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
@@ -159,7 +161,7 @@ mod tests {
         assert_eq!(blocking.run(guard, || 2).await, Some(Err(Broken::Stuck)));
         drop(release);
         wait.await.unwrap();
-        // The thread has said that it ends, and ends at any moment.
+        // The thread is about to end.
         let after = async {
             loop {
                 match blocking.run(guard, || 3).await {

@@ -11,9 +11,10 @@ use crate::unreachable::UnreachableService;
 
 /// A source of services: a registry, a cluster's naming service, a database.
 ///
-/// An implementation answers one question, [`discover`](Self::discover): *which services are there now?* It needs no
-/// loop, no timer, no cache of its last answer and no comparison with it. The [`Runner`](crate::Runner) asks again and
-/// again, survives errors, panics and hangs, notices what changed and publishes it.
+/// An implementation provides one method, [`discover`](Self::discover), which returns the services that
+/// exist now. It needs no loop, no timer, no cache of its last result and no comparison with it. The
+/// [`Runner`](crate::Runner) polls it repeatedly, survives errors, panics and hangs, detects changes and
+/// publishes them.
 ///
 /// # Example
 ///
@@ -49,17 +50,17 @@ use crate::unreachable::UnreachableService;
 /// }
 /// ```
 ///
-/// # What happens to an answer
+/// # Handling of results
 ///
-/// Each service is judged on its own. A service that cannot be understood is *quarantined*: its reasons are reported,
-/// and what it last said that was right goes on serving. The others are not affected.
+/// Each service is evaluated on its own. An invalid service is *quarantined*: its problems are reported,
+/// and its last known good form continues to serve. The others are not affected.
 ///
-/// An error of `discover` leaves everything as it was. Only a successful answer removes a service, and a successful
-/// empty answer removes all of them; so an implementation must never answer with what it happened to get before
-/// something failed. A part that could not be read is named instead: [`DiscoveredService::failed`] for one service,
-/// [`Discovery::group_failed`] for the services of, say, one application or one datacenter. A service that is there and
-/// does not ask to be served may be left out, or be answered as [`DiscoveredService::not_enlisted`] if there is something
-/// to say of it.
+/// An error of `discover` changes nothing. Only a successful result removes a service, and a successful
+/// empty result removes all of them. An implementation must therefore never return a partial result after a
+/// failure. A part that could not be read is named instead: [`DiscoveredService::failed`] for one service,
+/// [`Discovery::group_failed`] for the services of, say, one application or one datacenter. A service that
+/// exists but did not opt in to be served may be left out, or be returned as
+/// [`DiscoveredService::not_enlisted`] if there are problems to report.
 ///
 /// [`DiscoveredService::failed`]: crate::DiscoveredService::failed
 /// [`DiscoveredService::not_enlisted`]: crate::DiscoveredService::not_enlisted
@@ -69,14 +70,14 @@ pub trait Discoverer: Send + Sync {
     /// have different names.
     fn name(&self) -> &str;
 
-    /// Everything that the source offers at the moment.
+    /// Returns all services that the source offers now.
     ///
-    /// It runs on the caller's runtime, so it waits with `.await` and never blocks the thread.
+    /// The future runs on the caller's runtime, so it waits with `.await` and never blocks the thread.
     ///
     /// # Errors
     ///
-    /// An error says that the question was not answered. The runner asks again after a back-off, or when
-    /// [`DiscoverError::with_retry_after`] says so.
+    /// An error means that the source could not be polled. The runner retries after a back-off, or after
+    /// the time in [`DiscoverError::with_retry_after`].
     ///
     /// # Cancel safety
     ///
@@ -86,13 +87,13 @@ pub trait Discoverer: Send + Sync {
     /// than one call at a time.
     async fn discover(&self) -> Result<Discovery, DiscoverError>;
 
-    /// Returns when the source believes that [`discover`](Self::discover) would now answer differently.
+    /// Returns when the source expects that [`discover`](Self::discover) would now return something else.
     ///
-    /// The default never returns: the source is then asked on its interval only. Triggers that come close together are
-    /// folded into one round, so an implementation may return as often as it likes.
+    /// The default never returns: the source is then polled only at its interval. Triggers that come close
+    /// together cause one round, so an implementation may return arbitrarily often.
     ///
-    /// A change that happens while nobody waits must not be lost: the next call has to return at once.
-    /// [`tokio::sync::Notify::notify_one`] and [`tokio::sync::watch`] behave so.
+    /// A change that happens between two calls must not be lost: the next call has to return at once.
+    /// [`tokio::sync::Notify::notify_one`] and [`tokio::sync::watch`] behave like this.
     ///
     /// # Cancel safety
     ///
@@ -103,31 +104,33 @@ pub trait Discoverer: Send + Sync {
         std::future::pending().await
     }
 
-    /// Hears which services requests do not get through to: connections are refused, or no destination is available.
-    /// Returns whether the next [`discover`](Self::discover) would look at just these; if so, the runner calls it now.
+    /// Receives the services that requests cannot reach: connections are refused, or no destination is
+    /// available. Returns true if the next [`discover`](Self::discover) would refresh just these; if so,
+    /// the runner calls it now.
     ///
-    /// For a source that is not told of changes at once, and may have missed one: a primary that has moved, instances that
-    /// were started again elsewhere. Such a source remembers the names, and reads these services again instead of believing
-    /// what it knows. The default is to ignore it, which is right for a source with live events.
+    /// For a source that is not notified of changes at once, and may have missed one: a primary that has
+    /// moved, instances that were restarted elsewhere. Such a source remembers the names, and reads these
+    /// services again instead of using its cached data. The default is to ignore the report, which is right
+    /// for a source with live events.
     ///
-    /// The runner limits how often this is called: for one service at once, then each second, and more rarely the longer
-    /// that changes nothing. It is never called while requests succeed. It must not block.
+    /// The runner limits the rate of calls: for one service at once, then each second, and more rarely
+    /// while the refreshes change nothing. It is never called while requests succeed. It must not block.
     fn unreachable(&self, services: &[UnreachableService]) -> bool {
         let _ = services;
         false
     }
 
-    /// Learns what became of each service after a round, for a source that wants to be told: Service Fabric shows
-    /// such reports as health of the service.
+    /// Receives the result of each service after a round, for a source that reports it: Service Fabric
+    /// shows such reports as health of the service.
     ///
-    /// Called after every round that had an answer, whether or not it changed anything, and before the next one
-    /// begins. Nothing waits for it but the next round.
+    /// Called after every round in which the source could be polled, even if it changed nothing, and before
+    /// the next one begins. Only the next round waits for it.
     ///
     /// # Cancel safety
     ///
     /// The future is dropped when it takes longer than
-    /// [`RunnerOptions::report_timeout`](crate::RunnerOptions::report_timeout) or when the runner is dropped; what it
-    /// did not tell by then is not told until the next round.
+    /// [`RunnerOptions::report_timeout`](crate::RunnerOptions::report_timeout) or when the runner is
+    /// dropped. Reports that were not sent by then wait for the next round.
     async fn published(&self, report: &RoundReport) {
         let _ = report;
     }

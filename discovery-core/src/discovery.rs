@@ -1,4 +1,4 @@
-//! What a discoverer answers.
+//! The result of a discoverer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,22 +17,23 @@ pub type Labels = IndexMap<String, String>;
 /// Destinations by id.
 pub type Destinations = IndexMap<DestinationId, DestinationConfig>;
 
-/// Everything that a source offers at one moment.
+/// The services that a source offers at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Discovery {
     /// The services, each under a name of its own.
     pub services: Vec<DiscoveredService>,
-    /// What is wrong with the answer as a whole, not with one service.
+    /// Problems of the result as a whole, not of one service.
     pub problems: Problems,
     /// Groups whose services could not be listed.
     pub failed_groups: Vec<FailedGroup>,
-    /// The oldest part of the answer that stands in for one that could not be read; `None`: all of it was read just now.
+    /// The oldest part of the result that replaces data that could not be read. `None` if everything was
+    /// read just now.
     pub outdated: Option<Outdated>,
 }
 
 impl Discovery {
-    /// An answer with these services and nothing wrong.
+    /// Creates a result with these services and no problems.
     pub fn new(services: Vec<DiscoveredService>) -> Self {
         Self {
             services,
@@ -40,16 +41,16 @@ impl Discovery {
         }
     }
 
-    /// Adds something that is wrong with the answer as a whole.
+    /// Adds a problem of the result as a whole.
     #[must_use]
     pub fn with_problem(mut self, problem: Problem) -> Self {
         self.problems.push(problem);
         self
     }
 
-    /// Says that the services of `group` could not be listed, and why. Services that were last seen in this group
-    /// ([`DiscoveredService::in_group`]) and are missing from this answer keep their last good form instead of being
-    /// removed.
+    /// Adds a group whose services could not be listed, with the reason. Services that were last seen in
+    /// this group ([`DiscoveredService::in_group`]) and are missing from this result keep their last known
+    /// good form instead of being removed.
     #[must_use]
     pub fn group_failed(mut self, group: impl Into<Arc<str>>, problem: Problem) -> Self {
         self.failed_groups.push(FailedGroup {
@@ -59,8 +60,9 @@ impl Discovery {
         self
     }
 
-    /// Says that parts of the answer are as old as `since`, because they could not be read now. The source is then shown
-    /// as [`SourceState::Partial`](crate::SourceState::Partial), with this age and this error.
+    /// Marks parts of the result as being as old as `since`, because they could not be read now. The source
+    /// is then shown as [`SourceState::Partial`](crate::SourceState::Partial), with this age and this
+    /// error.
     #[must_use]
     pub fn outdated(
         mut self,
@@ -74,15 +76,15 @@ impl Discovery {
     }
 }
 
-/// A part of an answer that the source gave earlier and could not be read now.
+/// A part of a result that the source returned earlier and that could not be read now.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Outdated {
-    /// When the source gave it.
+    /// The time at which the source returned it.
     pub since: Moment,
-    /// What kind of failure keeps it from being read.
+    /// The kind of failure that prevents reading it now.
     pub kind: DiscoverErrorKind,
-    /// Why it could not be read, with all causes.
+    /// The error that prevents reading it now, with all causes.
     pub error: String,
 }
 
@@ -98,7 +100,7 @@ impl FromIterator<DiscoveredService> for Discovery {
 pub struct FailedGroup {
     /// Name of the group.
     pub group: Arc<str>,
-    /// Why.
+    /// The reason.
     pub problem: Problem,
 }
 
@@ -106,20 +108,21 @@ pub struct FailedGroup {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DiscoveredService {
-    /// Its name, unique in the answer and compared exactly. What was good about the service is kept under this name.
+    /// The service's name, unique in the result and compared exactly. The last known good form of the
+    /// service is kept under this name.
     pub name: Arc<str>,
     /// The part of the source that it was listed in, if the source can list parts separately: an application, a
     /// datacenter, a namespace.
     pub group: Option<Arc<str>>,
-    /// What it is.
+    /// The content of the service.
     pub content: ServiceContent,
-    /// What the source itself finds wrong with it, with pointers that mean something to the service's owner. An error
-    /// quarantines the service.
+    /// Problems that the source itself finds with the service. Their pointers must be meaningful to the
+    /// service's owner. An error quarantines the service.
     pub problems: Problems,
     /// The labels that the source made [`ServiceContent::Config`] of, and the way to make it again; see
     /// [`with_rebuild`](Self::with_rebuild).
     pub rebuild: Option<Rebuild>,
-    /// What the ids of destinations begin with that the source could not look at; see
+    /// Prefixes of the ids of destinations that the source could not read; see
     /// [`with_unread`](Self::with_unread).
     pub unread: Vec<Arc<str>>,
 }
@@ -155,7 +158,7 @@ impl fmt::Debug for Rebuild {
     }
 }
 
-/// What a [`DiscoveredService`] is.
+/// The content of a [`DiscoveredService`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ServiceContent {
@@ -163,10 +166,10 @@ pub enum ServiceContent {
     Labelled(LabelledService),
     /// Configuration: any number of clusters and routes.
     Config(Arc<ProxyConfig>),
-    /// The service is there, and does not ask to be served. Its last good form is dropped.
+    /// A service that exists but did not opt in to be served. Its last known good form is dropped.
     NotEnlisted,
-    /// The service is there, but could not be read. It keeps its last good form, with its current destinations if there
-    /// is a way to [make it again](DiscoveredService::with_rebuild).
+    /// A service that exists but could not be read. It keeps its last known good form, with its current
+    /// destinations if there is a way to [rebuild it](DiscoveredService::with_rebuild).
     Failed,
 }
 
@@ -176,7 +179,7 @@ pub enum ServiceContent {
 pub struct LabelledService {
     /// The service's labels.
     pub labels: Labels,
-    /// Where the service can be reached.
+    /// The destinations at which the service can be reached.
     pub destinations: Destinations,
 }
 
@@ -229,11 +232,11 @@ impl DiscoveredService {
         Self::new(name, ServiceContent::Config(config.into()))
     }
 
-    /// A service that is there, and does not ask to be served.
+    /// Creates a service that exists but did not opt in to be served.
     ///
-    /// Unlike one that the answer leaves out, it is known to be there: what is wrong with it is reported, and neither
-    /// [`RunnerOptions::confirm_removal`](crate::RunnerOptions::confirm_removal) nor a group that could not be listed
-    /// keeps it.
+    /// Unlike a service that the result leaves out, it is known to exist: its problems are reported, and
+    /// neither [`RunnerOptions::confirm_removal`](crate::RunnerOptions::confirm_removal) nor a group that
+    /// could not be listed keeps it.
     pub fn not_enlisted(name: impl Into<Arc<str>>) -> Self {
         Self::new(name, ServiceContent::NotEnlisted)
     }
@@ -245,20 +248,21 @@ impl DiscoveredService {
         service
     }
 
-    /// Says in which part of the source the service was listed; see [`Discovery::group_failed`].
+    /// Sets the group of the source in which the service was listed; see [`Discovery::group_failed`].
     #[must_use]
     pub fn in_group(mut self, group: impl Into<Arc<str>>) -> Self {
         self.group = Some(group.into());
         self
     }
 
-    /// Tells how the source makes the service's configuration of its labels and of what the service consists of now:
-    /// its instances and partitions. `labels` are those of this answer.
+    /// Sets the function that makes the service's configuration from labels and from its current instances
+    /// and partitions. `labels` are those of this result.
     ///
-    /// While the labels of a service are wrong, its last good *labels* serve with its *current* destinations. For
-    /// [`ServiceContent::Labelled`] the runner makes that itself. For [`ServiceContent::Config`] it calls `build` with
-    /// the labels that were last right, on a thread where that may take its time. Without `build` the last good clusters
-    /// get the destinations of the clusters of the same name in this answer.
+    /// While the labels of a service are invalid, its last known good *labels* serve with its *current*
+    /// destinations. For [`ServiceContent::Labelled`] the runner makes that itself. For
+    /// [`ServiceContent::Config`] it calls `build` with the last valid labels, on a thread that may block.
+    /// Without `build`, the last known good clusters get the destinations of the clusters of the same name
+    /// in this result.
     #[must_use]
     pub fn with_rebuild(
         mut self,
@@ -272,10 +276,12 @@ impl DiscoveredService {
         self
     }
 
-    /// Says that the source could not look at destinations whose ids begin so, while it knows the rest of the service's
-    /// configuration. Those of them that served last, in this run or the one before ([`persist`](crate::RunnerOptions::persist)),
-    /// serve on in the clusters of the same id, with a warning that tells how old they are. For services that are told as
-    /// [`ServiceContent::Config`], and for last good rules.
+    /// Marks destinations whose ids begin with `beginning` as unreadable, while the rest of the service's
+    /// configuration is known. Those that served last, in this run or the one before
+    /// ([`persist`](crate::RunnerOptions::persist)), continue to serve in the clusters of the same id, with
+    /// a warning that contains their age. After [`unread_grace`](crate::RunnerOptions::unread_grace) they
+    /// are removed, with another warning. For services with [`ServiceContent::Config`], and for last known
+    /// good rules.
     #[must_use]
     pub fn with_unread(mut self, beginning: impl Into<Arc<str>>) -> Self {
         self.unread.push(beginning.into());

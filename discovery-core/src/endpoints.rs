@@ -7,11 +7,12 @@ use proxy_model::{ClusterId, CompileOptions, DestinationId, Snapshot};
 
 use crate::discovery::Destinations;
 
-/// How often a cluster is compiled until its unusable destinations are found: each time shows a limited number.
+/// Number of times that a cluster is compiled to find its unusable destinations. Each compilation reports a
+/// limited number of them.
 const ATTEMPTS: usize = 8;
 
-/// A cluster's settings with these destinations, without those of them that cannot be used. `None`: the settings cannot
-/// be used, or none of the destinations that there are.
+/// Returns a cluster's settings with these destinations, except unusable ones. `None` if the settings are
+/// unusable, or all of the destinations.
 pub(crate) fn with_destinations(
     settings: &ClusterConfig,
     destinations: &Destinations,
@@ -40,8 +41,8 @@ pub(crate) fn with_destinations(
     None
 }
 
-/// Adds the destinations that served `before` and that the source could not look at now, to the clusters of the same id.
-/// Returns how many.
+/// Adds the destinations that served `before` and that the source could not look at now, to the clusters of
+/// the same id. Returns how many.
 pub(crate) fn add_unread(
     config: &mut ProxyConfig,
     before: &ProxyConfig,

@@ -1,4 +1,4 @@
-//! Why a source did not answer.
+//! The error of a source that could not be polled.
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::contain::Broken;
 use crate::text::with_causes;
 
-/// Why a source did not answer.
+/// The error of a source that could not be polled.
 ///
-/// The message says what was asked and what went wrong, in one line and without the cause; the cause is kept as
-/// [`source`](Error::source). Messages are shown to operators, so neither may carry a secret.
+/// The message describes the query and the problem in one line, without the cause; the cause is kept as
+/// [`source`](Error::source). Messages are shown to operators, so neither may contain a secret.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct DiscoverError {
@@ -28,24 +28,24 @@ pub struct DiscoverError {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DiscoverErrorKind {
-    /// It may well work in a moment: a refused connection, an overloaded peer, a lost leader.
+    /// A failure that may pass soon: a refused connection, an overloaded server, a lost leader.
     Transient,
-    /// It will not work until somebody changes something: a rejected credential, a wrong address.
+    /// A failure that lasts until an operator changes something: a rejected credential, a wrong address.
     Permanent,
-    /// The source did not answer in time. The runner says this.
+    /// A time-out of the source, set by the runner.
     TimedOut,
-    /// The source's code panicked. The runner says this.
+    /// A panic of the source's code, set by the runner.
     Panicked,
 }
 
 impl DiscoverError {
-    /// An error that may well be gone in a moment. The source is asked again after a back-off.
+    /// Creates an error that may pass soon. The source is polled again after a back-off.
     pub fn transient(message: impl Into<String>) -> Self {
         Self::new(DiscoverErrorKind::Transient, message.into())
     }
 
-    /// An error that stays until somebody changes something. The source is asked again, but only at the longest
-    /// back-off.
+    /// Creates an error that lasts until an operator changes something. The source is polled again, but
+    /// only at the longest back-off.
     pub fn permanent(message: impl Into<String>) -> Self {
         Self::new(DiscoverErrorKind::Permanent, message.into())
     }
@@ -57,7 +57,7 @@ impl DiscoverError {
         )
     }
 
-    /// Making configuration of the answer took too long.
+    /// Creates the error for a conversion that took too long or panicked.
     pub(crate) fn unfinished(broken: &Broken) -> Self {
         let kind = match broken {
             Broken::Panicked(_) => DiscoverErrorKind::Panicked,
@@ -86,7 +86,8 @@ impl DiscoverError {
         }
     }
 
-    /// Says when to ask again, for a peer that said so itself (`Retry-After`). The runner waits at least so long, up to
+    /// Sets the time to wait before the next poll, for a server that named one (`Retry-After`). The runner
+    /// waits at least this long, up to
     /// [`RunnerOptions::retry_after_max`](crate::RunnerOptions::retry_after_max).
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
@@ -94,8 +95,8 @@ impl DiscoverError {
         self
     }
 
-    /// Adds what is wrong with what the source says, where it says something that cannot be used. It is shown with the problems
-    /// of the source.
+    /// Adds the problems of the source's data, if that is unusable. They are shown with the problems of the
+    /// source.
     #[must_use]
     pub fn with_problems(mut self, problems: Problems) -> Self {
         self.problems = problems;
@@ -109,17 +110,17 @@ impl DiscoverError {
         self
     }
 
-    /// What kind of error it is.
+    /// The kind of error.
     pub fn kind(&self) -> DiscoverErrorKind {
         self.kind
     }
 
-    /// What is wrong with what the source says.
+    /// The problems in the source's data.
     pub fn problems(&self) -> &Problems {
         &self.problems
     }
 
-    /// When to ask again, if the peer said so.
+    /// The time to wait before the next poll, if the server named one.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }

@@ -7,15 +7,16 @@ use proxy_model::{ClusterId, Problem, Problems, RouteId, Severity, pointer_to};
 
 use crate::contain::{Broken, contained_call};
 
-/// Edits clusters and routes before they are checked: adds defaults of the house, repairs what a source gets wrong.
+/// Edits clusters and routes before they are checked: adds an organisation's defaults, corrects known
+/// faults of a source.
 ///
-/// Filters run in the order in which they were added, over all clusters first and then over all routes, in the order
-/// of the configuration. They are synchronous on purpose, so that the same input always gives the same configuration:
-/// what has to be fetched from somewhere belongs into a [`Discoverer`](crate::Discoverer).
+/// Filters run in the order in which they were added, over all clusters first and then over all routes, in
+/// the order of the configuration. They are synchronous on purpose, so that the same input always gives the
+/// same configuration: data that must be fetched belongs into a [`Discoverer`](crate::Discoverer).
 ///
-/// A filter that returns an error, or panics, refuses the item it was given, which keeps its last good form. In a
-/// [`Merge`](crate::Merge) it is asked again after a while, in case it failed by accident. A filter cannot change an
-/// item's id.
+/// A filter that returns an error, or panics, rejects the item, which keeps its last known good form. In a
+/// [`Merge`](crate::Merge) it is called again after a while, in case the failure was accidental. A filter
+/// cannot change an item's id.
 ///
 /// # Example
 ///
@@ -42,14 +43,15 @@ use crate::contain::{Broken, contained_call};
 ///
 /// # Cancel safety
 ///
-/// There is nothing to cancel: a call runs to its end on a thread where blocking is allowed, and its result is thrown
-/// away if nobody wants it any more.
+/// Calls cannot be cancelled: each runs to its end on a thread that may block, and its result is discarded
+/// if it is no longer needed.
 pub trait ConfigFilter: Send + Sync {
     /// Edits one cluster.
     ///
     /// # Errors
     ///
-    /// The problem refuses the cluster; its pointer begins at the cluster (`/Destinations/d1`) and may be empty.
+    /// The problem rejects the cluster; its pointer begins at the cluster (`/Destinations/d1`) and may be
+    /// empty.
     fn cluster(
         &self,
         context: &FilterContext<'_>,
@@ -64,7 +66,7 @@ pub trait ConfigFilter: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The problem refuses the route; its pointer begins at the route (`/Match/Path`) and may be empty.
+    /// The problem rejects the route; its pointer begins at the route (`/Match/Path`) and may be empty.
     fn route(
         &self,
         context: &FilterContext<'_>,
@@ -98,7 +100,7 @@ impl<F: ConfigFilter + ?Sized> ConfigFilter for Arc<F> {
     }
 }
 
-/// Where an item comes from that a [`ConfigFilter`] is given.
+/// The origin of an item that is given to a [`ConfigFilter`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FilterContext<'a> {
@@ -106,7 +108,7 @@ pub struct FilterContext<'a> {
     pub provider: &'a str,
 }
 
-/// Runs filters over a configuration. An item that a filter refuses is taken out and reported.
+/// Runs filters over a configuration. An item that a filter rejects is removed and reported.
 pub(crate) fn filter_config(
     filters: &[Arc<dyn ConfigFilter>],
     context: &FilterContext<'_>,
@@ -144,7 +146,7 @@ fn kept(
         Ok(Err(problem)) => problem,
         Err(broken) => Problem::error("", "filter_failed", format!("a filter {broken}")),
     };
-    // A refusal is an error, whatever the filter calls it.
+    // A rejection is an error, even if the filter uses another severity.
     problem.severity = Severity::Error;
     problem.pointer.insert_str(0, pointer);
     problems.push(problem);

@@ -5,14 +5,14 @@ use std::time::{Duration, SystemTime};
 use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
-/// A point in time, measured on tokio's monotonic clock: its age does not jump when somebody sets the wall clock, and
-/// follows tokio's paused time in tests.
+/// A point in time, measured on tokio's monotonic clock. Its age does not jump if the wall clock is set,
+/// and follows tokio's paused time in tests.
 ///
 /// Serialised as its age in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     seen: Instant,
-    /// How old it was when it was seen: a moment before this process began cannot be an `Instant`.
+    /// The age at the time of `seen`. A moment before this process began cannot be an `Instant`.
     age_when_seen: Duration,
 }
 
@@ -22,7 +22,7 @@ impl Moment {
         Self::ago(Duration::ZERO)
     }
 
-    /// So long before now.
+    /// Creates a moment that lies `age` in the past.
     pub fn ago(age: Duration) -> Self {
         Self {
             seen: Instant::now(),
@@ -30,12 +30,12 @@ impl Moment {
         }
     }
 
-    /// How long ago it was.
+    /// The time that has passed since the moment.
     pub fn age(&self) -> Duration {
         self.age_when_seen.saturating_add(self.seen.elapsed())
     }
 
-    /// When it was by the wall clock, as that clock stands now. For display only.
+    /// The moment by the wall clock's current setting. For display only.
     pub fn wall_clock(&self) -> SystemTime {
         SystemTime::now()
             .checked_sub(self.age())

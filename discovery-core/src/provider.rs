@@ -12,7 +12,7 @@ use crate::moment::Moment;
 use crate::status::{Failure, ProviderStatus, SourceState};
 use crate::unreachable::Unreachable;
 
-/// Provides configuration, and tells when it changes.
+/// Provides configuration, and notifies of changes.
 ///
 /// The [`Runner`](crate::Runner) makes one of a [`Discoverer`](crate::Discoverer), which is the easier trait to
 /// implement. Implement this one for a source that pushes configuration by itself. Several providers become one
@@ -58,30 +58,31 @@ use crate::unreachable::Unreachable;
 ///
 /// # Cancel safety
 ///
-/// The methods are synchronous. Receivers only look at the latest state, so a provider never waits for them, and a
-/// receiver that is dropped takes nothing with it. When the sender is dropped the last state goes on serving.
+/// The methods are synchronous. Receivers only read the latest state, so a provider never waits for them,
+/// and dropping a receiver has no effect on others. When the sender is dropped the last state continues to
+/// serve.
 pub trait ConfigProvider: Send + Sync {
     /// Names the provider in logs, metrics and problems.
     fn name(&self) -> &str;
 
     /// The current state, and a signal when it changes.
     ///
-    /// Receivers are to be woken when the configuration, the problems or the kind of state changes. Other parts of the
-    /// status may change without a signal.
+    /// Receivers must be notified when the configuration, the problems or the kind of state changes. Other
+    /// parts of the status may change without a notification.
     fn subscribe(&self) -> watch::Receiver<Arc<ProviderState>>;
 
-    /// Hears that requests do not get through to one of this provider's clusters, so that it may look at where that is
-    /// now. Called as often as requests fail; must not block. The default ignores it.
+    /// Receives the report that requests cannot reach one of this provider's clusters, so that its
+    /// addresses may be refreshed. Called for each failing request; must not block. The default ignores it.
     fn unreachable(&self, cluster: &ClusterId, seen: Unreachable) {
         let _ = (cluster, seen);
     }
 
-    /// Whether the proxy is not ready before this provider had a configuration.
+    /// Returns true if the proxy is not ready before this provider has had a configuration.
     fn is_required(&self) -> bool {
         true
     }
 
-    /// What happens when a part of the configuration is bad.
+    /// The handling of bad parts of the configuration.
     fn strictness(&self) -> Strictness {
         Strictness::Isolated
     }
@@ -109,38 +110,39 @@ impl<P: ConfigProvider + ?Sized> ConfigProvider for Arc<P> {
     }
 }
 
-/// What happens when a part of a provider's configuration is bad.
+/// The handling of bad parts of a provider's configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strictness {
-    /// The bad routes and clusters serve in the form that was last accepted, or not at all if there is none, and the
-    /// others as they are: for input from many owners.
+    /// Accepts the good routes and clusters. Bad ones serve in the last accepted form, or not at all if
+    /// there is none. For input from many owners.
     #[default]
     Isolated,
-    /// Nothing of it is used, and the last configuration without an error serves: for a file that a person wrote, who
-    /// should see the typo.
+    /// Rejects the configuration as a whole: the last one without an error continues to serve. For a file
+    /// that a person wrote, who should see the typo.
     AllOrNothing,
 }
 
-/// What a [`ConfigProvider`] has to say.
+/// The published state of a [`ConfigProvider`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ProviderState {
-    /// The configuration; `None`: there has not been one yet, which is not the same as an empty one.
+    /// The configuration. `None` if there has not been one yet, which is not the same as an empty one.
     pub config: Option<Arc<ProxyConfig>>,
     /// Identifies the configuration by its content.
     pub revision: Option<Revision>,
-    /// What the provider finds wrong.
+    /// Problems that the provider reports.
     pub problems: Problems,
-    /// The JSON pointer to the section that holds `Routes` and `Clusters` where a person wrote them: `/ReverseProxy`. Problems that are
-    /// found elsewhere in the configuration are placed below it. Default: empty.
+    /// The JSON pointer to the section that holds `Routes` and `Clusters` where a person wrote them:
+    /// `/ReverseProxy`. Problems that are found elsewhere in the configuration are placed below it.
+    /// Default: empty.
     pub section: Arc<str>,
-    /// How the provider is doing.
+    /// The status of the provider.
     pub status: ProviderStatus,
 }
 
 impl ProviderState {
-    /// Nothing yet.
+    /// Creates a state without a configuration.
     pub fn waiting() -> Self {
         Self {
             config: None,
@@ -151,7 +153,7 @@ impl ProviderState {
         }
     }
 
-    /// This configuration, as of now.
+    /// Creates a state with this configuration, as of now.
     pub fn serving(config: impl Into<Arc<ProxyConfig>>) -> Self {
         let mut state = Self::waiting();
         state.serve(config.into());
@@ -165,7 +167,7 @@ impl ProviderState {
         self
     }
 
-    /// Makes this the configuration, as of now. Returns whether it is another one than before.
+    /// Sets the configuration, as of now. Returns true if it differs from the previous one.
     pub fn serve(&mut self, config: Arc<ProxyConfig>) -> bool {
         let revision = Revision::of(&config);
         self.serve_revision(config, revision)

@@ -24,7 +24,7 @@ impl Replacement {
     ///
     /// # Errors
     ///
-    /// As [`check_directory`], or as the system says.
+    /// Those of [`check_directory`], and of the system.
     pub fn write(path: &Path, parts: &[&[u8]]) -> io::Result<Self> {
         check_directory(path)?;
         // Two processes may write while one takes the place of the other.
@@ -58,7 +58,7 @@ impl Replacement {
     ///
     /// # Errors
     ///
-    /// As the system says. The old content may be in place, or the new one.
+    /// Those of the system. The old or the new content may be in place.
     pub fn commit(mut self) -> io::Result<()> {
         fs::rename(&self.temporary, &self.path)?;
         self.is_committed = true;
@@ -77,7 +77,7 @@ impl Drop for Replacement {
     }
 }
 
-/// Makes sure that not every account of the machine can put a file into the directory of `path`. Blocks.
+/// Checks that not every account of the machine can put a file into the directory of `path`. Blocks.
 ///
 /// # Errors
 ///
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "newer");
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
 
-        // What a crash has left is in nobody's way.
+        // Leftovers of a crash do not get in the way.
         fs::write(&temporary, "half").unwrap();
         fs::set_permissions(&temporary, fs::Permissions::from_mode(0o666)).unwrap();
         Replacement::write(&path, &[b"newest"])

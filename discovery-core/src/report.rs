@@ -1,4 +1,4 @@
-//! What became of the services of one round.
+//! The results of the services in one round.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use proxy_model::{ClusterId, Problems, Revision, RouteId};
 use serde::Serialize;
 
-/// What became of the services of one round.
+/// The results of the services in one round.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -15,28 +15,28 @@ pub struct RoundReport {
     pub round: u64,
     /// The configuration after the round.
     pub revision: Revision,
-    /// Whether the round changed it.
+    /// True if the round changed the configuration.
     pub changed: bool,
-    /// What became of each service, in the order in which they were considered.
+    /// The result of each service, in the order in which they were considered.
     pub services: Vec<ServiceReport>,
-    /// What is wrong with the answer as a whole.
+    /// Problems of the discovery as a whole.
     pub problems: Problems,
 }
 
-/// What became of one service.
+/// The result of one service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct ServiceReport {
     /// The service.
     pub name: Arc<str>,
-    /// What became of it.
+    /// The outcome.
     pub outcome: ServiceOutcome,
-    /// What is wrong with it: the reasons of a quarantine, or warnings. Pointers begin at the service.
+    /// Problems of the service: the reasons of a quarantine, or warnings. Pointers begin at the service.
     pub problems: Problems,
 }
 
-/// What became of one service.
+/// The outcome of one service in a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(
     rename_all = "snake_case",
@@ -45,26 +45,26 @@ pub struct ServiceReport {
 )]
 #[non_exhaustive]
 pub enum ServiceOutcome {
-    /// It is part of the configuration as the source describes it now.
+    /// An accepted service, which is part of the configuration as the source describes it now.
     Accepted {
-        /// Its clusters.
+        /// The service's clusters.
         clusters: Vec<ClusterId>,
-        /// Its routes.
+        /// The service's routes.
         routes: Vec<RouteId>,
     },
-    /// It did not ask to be served.
+    /// A service that did not opt in to be served.
     NotEnlisted,
-    /// What the source says about it now cannot be used.
+    /// A service whose current description cannot be used.
     Quarantined {
-        /// How old the rules are that serve instead; `None`: nothing serves.
+        /// Age of the last known good rules that serve instead. `None` if nothing serves.
         last_good_age: Option<Duration>,
-        /// How old the destinations are that serve.
+        /// Age of the destinations that serve.
         destinations_age: Option<Duration>,
     },
-    /// The source did not mention it, and it serves in its last good form: its group could not be listed, or its
-    /// removal waits to be confirmed.
+    /// A service that is missing from the discovery result, but serves in its last known good form: its
+    /// group could not be listed, or its removal waits to be confirmed.
     Kept {
-        /// How old that form is.
+        /// Age of the last known good form.
         last_good_age: Duration,
     },
 }

@@ -1,4 +1,4 @@
-//! How a source is doing.
+//! The status of a source.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,32 +10,32 @@ use tokio::time::Instant;
 use crate::error::{DiscoverError, DiscoverErrorKind};
 use crate::moment::Moment;
 
-/// How a provider is doing, for people and for metrics.
+/// The status of a provider, for people and for metrics.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct ProviderStatus {
-    /// What it is doing, in one word.
+    /// The state, in one word.
     pub state: SourceState,
-    /// Since when it is in that state.
+    /// The time since which the provider is in that state.
     pub since: Moment,
-    /// When the source last answered, in the state [`Partial`](SourceState::Partial) the oldest answer that serves. The age
-    /// of the configuration that serves is the age of this.
+    /// The time of the last successful poll. In the state [`Partial`](SourceState::Partial) it is the time
+    /// of the oldest data that serves. Its age is the age of the configuration that serves.
     pub last_ok: Option<Moment>,
     /// The last failure, kept after the source has recovered.
     pub last_error: Option<Failure>,
-    /// Failures since the source last answered all that it was asked.
+    /// Number of failures since the source last returned complete data.
     pub consecutive_failures: u32,
-    /// How often the source was asked.
+    /// Number of polls.
     pub rounds: u64,
-    /// How often the configuration changed.
+    /// Number of changes of the configuration.
     pub changes: u64,
-    /// When the source is asked next; `None` while it is being asked, and for providers that do not ask.
+    /// The time of the next poll. `None` during a poll, and for providers that do not poll.
     #[serde(serialize_with = "due_in_seconds", rename = "next_round_in")]
     pub next_round: Option<Instant>,
     /// Services that do not serve as the source describes them.
     pub quarantined: Vec<QuarantinedService>,
-    /// How keeping the last good configuration on disk is doing; `None`: it is not kept.
+    /// The state of the file that keeps the last known good configuration. `None` if there is no file.
     pub persistence: Option<PersistenceStatus>,
 }
 
@@ -67,22 +67,22 @@ impl ProviderStatus {
     }
 }
 
-/// What a provider is doing.
+/// The state of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SourceState {
-    /// It has not answered yet, and nothing serves.
+    /// Not polled successfully yet; nothing serves.
     Starting,
-    /// It has not answered yet; what was kept on disk serves.
+    /// Not polled successfully yet; the configuration restored from disk serves.
     Restored,
-    /// Its last answer serves.
+    /// Live: the last poll succeeded and its result serves.
     Live,
-    /// It answers in part: some calls fail, and older answers stand in for theirs.
+    /// Polled in part: some calls fail, and older data stands in for theirs.
     Partial,
-    /// It does not answer. What it last answered serves, if anything.
+    /// Failing. The last known configuration serves, if there is one.
     Failing,
-    /// Nothing asks it any more. What it last answered serves, if anything.
+    /// Stopped, no longer polled. The last known configuration serves, if there is one.
     Stopped,
 }
 
@@ -99,7 +99,7 @@ impl SourceState {
         }
     }
 
-    /// Whether what serves may be older than what the source would say now.
+    /// Returns true if the configuration that serves may be older than the source's.
     pub const fn is_stale(self) -> bool {
         !matches!(self, Self::Live)
     }
@@ -110,9 +110,9 @@ impl SourceState {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct Failure {
-    /// When.
+    /// The time.
     pub at: Moment,
-    /// What kind.
+    /// The kind.
     pub kind: DiscoverErrorKind,
     /// The message with its causes.
     pub message: String,
@@ -136,20 +136,21 @@ impl Failure {
 pub struct QuarantinedService {
     /// The service.
     pub service: Arc<str>,
-    /// Since when.
+    /// The time since which the service is quarantined.
     pub since: Moment,
-    /// When the rules that serve instead, its routes and the settings of its clusters, were last confirmed; `None`:
-    /// nothing serves.
+    /// The time at which the rules that serve instead, routes and cluster settings, were last confirmed.
+    /// `None` if nothing serves.
     pub last_good: Option<Moment>,
-    /// When the destinations that serve were last confirmed. They follow the source while the rules stay, unless the
-    /// source cannot tell them.
+    /// The time at which the destinations that serve were last confirmed. They follow the source while the
+    /// rules stay, unless the source cannot provide them.
     pub destinations: Option<Moment>,
-    /// Why. Pointers begin at the service.
+    /// The reasons. Pointers begin at the service.
     pub problems: Problems,
 }
 
 impl QuarantinedService {
-    /// What serves, for people: `rules of 12 minutes ago, destinations of 2 s ago`, or `nothing serves`.
+    /// Returns a text for people about what serves: `rules of 12 minutes ago, destinations of 2 s ago`, or
+    /// `nothing serves`.
     pub fn serves(&self) -> String {
         let Some(rules) = self.last_good else {
             return "nothing serves".to_owned();
@@ -174,14 +175,14 @@ pub fn rough_age(age: Duration) -> String {
     }
 }
 
-/// How keeping the last good configuration on disk is doing.
+/// The state of the file that keeps the last known good configuration.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct PersistenceStatus {
-    /// When it was last written.
+    /// The time of the last write.
     pub last_saved: Option<Moment>,
-    /// Why it is not up to date on disk; `None`: it is.
+    /// The reason why the file is not up to date. `None` if it is.
     pub error: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What changed between two configurations, in one line for a log.
+//! The changes between two configurations, in one line for a log.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use proxy_model::{Change, diff};
 /// Changes that are shown one by one; the others are counted.
 const MOST_SHOWN: usize = 5;
 
-/// What changed between two configurations.
+/// The changes between two configurations.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     shown: Vec<String>,

@@ -5,10 +5,10 @@ use std::error::Error;
 
 use crate::contain::contained_call;
 
-/// The beginning of a text: one line, without what a terminal would obey, at most `most` characters, which escapes may make
-/// longer.
+/// Returns the beginning of a text: one line, without control sequences of terminals, at most `most`
+/// characters, which escapes may make longer.
 ///
-/// What a peer says ends up in logs, in errors and on terminals; it is bounded and escaped before it does.
+/// Texts of peers end up in logs, in errors and on terminals; they are limited and escaped before.
 pub fn shortened(text: &str, most: usize) -> String {
     let mut out = String::new();
     for (i, c) in text.trim().chars().enumerate() {
@@ -25,8 +25,9 @@ pub fn shortened(text: &str, most: usize) -> String {
     out
 }
 
-/// A host, perhaps with a port, without the dot that DNS may end a name with: `a.example.` is `a.example`. Requests name
-/// hosts without it. More than one dot, or nothing before it, is left as it is: that is no name.
+/// Returns a host, perhaps with a port, without the dot with which DNS may end a name: `a.example.` is
+/// `a.example`. Requests name hosts without it. A host with more than one dot, or nothing before it, is
+/// returned unchanged: it is not a name.
 pub fn without_root(host: &str) -> Cow<'_, str> {
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) if port == "*" || port.bytes().all(|b| b.is_ascii_digit()) => {
@@ -42,10 +43,10 @@ pub fn without_root(host: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns an error with its causes, separated by `: `. Causes beyond the 16th are left out: an error that names itself as its
-/// cause would go on for ever.
+/// Returns an error with its causes, separated by `: `. Causes beyond the 16th are left out, since an error
+/// that names itself as its cause would go on for ever.
 ///
-/// Errors are code of others, too: one that panics when it is shown is replaced by a sentence that says so.
+/// Errors may be foreign code: one that panics when it is shown is replaced by a sentence that reports it.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = text_of(&|| error.to_string());
     let mut cause = contained_call(|| error.source()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the data plane tells discovery: clusters that it cannot reach.
+//! Reports from the data plane to discovery: clusters that it cannot reach.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// The most clusters that wait to be looked at. Those that are reported beyond it are reported again by the next request.
+/// Maximum number of clusters that wait for discovery. Further ones are reported again by the next request.
 const MOST_WAITING: usize = 1_024;
 
 /// The least time between two times that clusters are taken, so that failing requests do not wake discovery each.
 const PACE: Duration = Duration::from_millis(100);
 
-/// What was seen of a cluster that requests do not get through to.
+/// The kind of failure of a cluster that requests cannot reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Unreachable {
-    /// No connection could be opened to one of its destinations: it refuses, or does not answer.
+    /// A failed connection to one of its destinations: it was refused, or timed out.
     Destination,
-    /// None of its destinations is available: there is none, or all are down.
+    /// No available destination: the cluster has none, or all are unhealthy.
     Cluster,
 }
 
@@ -31,9 +31,9 @@ pub enum Unreachable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnreachableService {
-    /// Its name in the source's last answer.
+    /// The service's name in the source's last result.
     pub name: Arc<str>,
-    /// What was seen.
+    /// The kind of failure.
     pub seen: Unreachable,
 }
 
@@ -47,27 +47,28 @@ impl UnreachableService {
     }
 }
 
-/// Clusters that the data plane cannot reach, until somebody looks at them.
+/// Clusters that the data plane cannot reach, queued for discovery.
 ///
-/// The data plane [reports](Self::report) what fails, as often as it fails; discovery takes everything that
-/// [waits](Self::next) at once. Each cluster waits once, and at most 1,024 do. The first report is heard at once; while
-/// reports go on, discovery is woken ten times a second, however many requests fail.
+/// The data plane [reports](Self::report) each failure, as often as it occurs; discovery takes all
+/// [waiting](Self::next) clusters at once. Each cluster waits once, and at most 1,024 do. Discovery is
+/// notified of the first report at once; while reports go on, it is notified ten times a second,
+/// independent of the number of failing requests.
 #[derive(Debug, Default)]
 pub struct UnreachableClusters {
     waiting: Mutex<HashMap<ClusterId, Unreachable>>,
     arrived: Notify,
-    /// When clusters may be taken again; `None`: now. Only who takes them waits for this lock.
+    /// The time at which clusters may be taken again; `None` for now. Only the taker waits for this lock.
     take_from: Mutex<Option<Instant>>,
 }
 
 impl UnreachableClusters {
-    /// None.
+    /// Creates an empty queue.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reports a cluster. Never waits: while another thread reports, this report is dropped, and the next failure repeats
-    /// it.
+    /// Reports a cluster. Never waits: while another thread reports, this report is dropped, and the next
+    /// failure repeats it.
     pub fn report(&self, cluster: &ClusterId, seen: Unreachable) {
         let Some(mut waiting) = self.waiting.try_lock() else {
             return;
@@ -83,14 +84,14 @@ impl UnreachableClusters {
         }
     }
 
-    /// The clusters that were reported since they were last taken. Waits until there is one, and until 100 ms have passed
-    /// since they were last taken.
+    /// The clusters that were reported since they were last taken. Waits until there is one, and until 100
+    /// ms have passed since they were last taken.
     ///
     /// # Cancel safety
     ///
     /// May be dropped at any time; nothing is lost.
     pub async fn next(&self) -> Vec<(ClusterId, Unreachable)> {
-        // Nobody listens meanwhile, so that reports wake nobody.
+        // No listener meanwhile, so that reports cause no wake-ups.
         let take_from = *self.take_from.lock();
         if let Some(take_from) = take_from {
             sleep_until(take_from).await;

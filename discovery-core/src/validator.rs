@@ -37,15 +37,16 @@ use proxy_model::config::ProxyConfig;
 /// ```
 #[async_trait]
 pub trait ConfigValidator: Send + Sync {
-    /// What is wrong with the candidate. Pointers begin at the candidate's root: `/Routes/r1`, `/Clusters/c1`.
+    /// Returns the problems of the candidate. Pointers begin at the candidate's root: `/Routes/r1`,
+    /// `/Clusters/c1`.
     ///
-    /// An error refuses what its pointer names. For a [service](Scope::Service) that is always the whole service. In
-    /// the [merged](Scope::Merged) configuration it is the route or the cluster named, if it came from a source whose
-    /// parts are judged one by one, and everything that the source changed otherwise; an error that names neither is
-    /// held against the whole change. What is refused serves on in the form that was accepted before. An error about
-    /// just that form takes the route or cluster out.
+    /// An error rejects the part that its pointer names. For a [service](Scope::Service) that is always the
+    /// whole service. In the [merged](Scope::Merged) configuration it is the named route or cluster, if it
+    /// came from a source whose items are accepted one by one, and otherwise everything that the source
+    /// changed. An error that names neither rejects the whole change. A rejected part continues to serve in
+    /// its last accepted form. An error about that form removes the route or cluster.
     ///
-    /// An answer is remembered while the candidate does not change.
+    /// A result is cached while the candidate does not change.
     ///
     /// # Cancel safety
     ///
@@ -60,11 +61,11 @@ impl<V: ConfigValidator + ?Sized> ConfigValidator for Arc<V> {
     }
 }
 
-/// What a [`ConfigValidator`] is asked about.
+/// A configuration to validate.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Candidate<'a> {
-    /// Whose configuration it is.
+    /// The owner of the configuration.
     pub scope: Scope<'a>,
     /// The configuration.
     pub config: &'a ProxyConfig,
@@ -88,7 +89,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Whose configuration a [`Candidate`] is.
+/// The owner of a [`Candidate`]'s configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope<'a> {
@@ -99,6 +100,6 @@ pub enum Scope<'a> {
         /// Name of the service.
         service: &'a str,
     },
-    /// All sources' together.
+    /// The merged configuration of all sources.
     Merged,
 }

@@ -10,21 +10,21 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Member {
-    /// The node's name, unique in the cluster. Bytes that are no UTF-8 are replaced.
+    /// The node's name, unique in the cluster. Bytes that are not UTF-8 are replaced.
     pub name: Arc<str>,
-    /// Where the node gossips; an IPv4 address that came in the form of IPv6 is IPv4. `None`: the agent sent neither 4 nor
-    /// 16 bytes.
+    /// The gossip address of the node. An IPv4 address in IPv6 form is returned as IPv4. `None` if the
+    /// agent sent neither 4 nor 16 bytes.
     pub address: Option<IpAddr>,
     /// The port of the gossip, not of a service.
     pub port: u16,
-    /// What the node says about itself.
+    /// The tags that the node has set.
     pub tags: Tags,
-    /// How the node is doing, as far as the agent knows.
+    /// The status of the node, as far as the agent knows.
     pub status: MemberStatus,
 }
 
 impl Member {
-    /// A member that is alive.
+    /// Creates a member that is alive.
     pub fn new(name: impl Into<Arc<str>>, address: IpAddr, tags: Tags) -> Self {
         Self {
             name: name.into(),
@@ -35,7 +35,7 @@ impl Member {
         }
     }
 
-    /// The same with another status.
+    /// Returns the member with another status.
     #[must_use]
     pub fn with_status(mut self, status: MemberStatus) -> Self {
         self.status = status;
@@ -43,7 +43,7 @@ impl Member {
     }
 }
 
-/// The address in the bytes of an agent: 4 or 16 of them.
+/// Returns the address in an agent's bytes, of which there must be 4 or 16.
 pub(crate) fn address_of(bytes: &[u8]) -> Option<IpAddr> {
     if let Ok(four) = <[u8; 4]>::try_from(bytes) {
         return Some(Ipv4Addr::from(four).into());
@@ -52,24 +52,26 @@ pub(crate) fn address_of(bytes: &[u8]) -> Option<IpAddr> {
     Some(IpAddr::from(Ipv6Addr::from(sixteen)).to_canonical())
 }
 
-/// How a member is doing.
+/// The status of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MemberStatus {
-    /// `alive`: it takes part.
+    /// `alive`: the member takes part in the cluster.
     Alive,
-    /// `leaving`: it has said that it leaves, and should get nothing new. About a second ahead of the event.
+    /// `leaving`: the member has announced that it leaves, and should get no new requests. About a second
+    /// ahead of the event.
     Leaving,
-    /// `left`: it has left by its own will.
+    /// `left`: the member left voluntarily.
     Left,
-    /// `failed`: it does not answer.
+    /// `failed`: the member does not respond.
     Failed,
-    /// Anything else that an agent says, which is not alive: `none`, or what later versions may invent.
+    /// Any other status of an agent, which does not count as alive: `none`, or the addition of a later
+    /// version.
     Other(Arc<str>),
 }
 
 impl MemberStatus {
-    /// The status in the agent's word, which is compared exactly.
+    /// Returns the status for an agent's name, which is compared exactly.
     pub fn parse(status: &str) -> Self {
         match status {
             "alive" => Self::Alive,
@@ -80,7 +82,7 @@ impl MemberStatus {
         }
     }
 
-    /// The agent's word for it.
+    /// The agent's name for it.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Alive => "alive",
@@ -91,7 +93,7 @@ impl MemberStatus {
         }
     }
 
-    /// Whether it may get requests.
+    /// Returns true if the member may get requests.
     pub fn is_alive(&self) -> bool {
         *self == Self::Alive
     }
@@ -103,14 +105,14 @@ impl fmt::Display for MemberStatus {
     }
 }
 
-/// What a node says about itself: values by key, both any bytes, in the order of the keys.
+/// The tags of a node: values by key, both arbitrary bytes, in the order of the keys.
 ///
-/// Anybody in the gossip may set them, and a value that is no UTF-8 travels like any other.
+/// Any node in the gossip may set them, and a value that is not UTF-8 is transmitted unchanged.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tags(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl Tags {
-    /// No tags.
+    /// Creates empty tags.
     pub fn new() -> Self {
         Self::default()
     }
@@ -120,12 +122,12 @@ impl Tags {
         self.0.get(key.as_bytes()).map(Vec::as_slice)
     }
 
-    /// A value, with bytes that are no UTF-8 replaced.
+    /// A value, with bytes that are not UTF-8 replaced.
     pub fn text(&self, key: &str) -> Option<Cow<'_, str>> {
         self.bytes(key).map(String::from_utf8_lossy)
     }
 
-    /// Sets a value; returns the one that was there.
+    /// Sets a value. Returns the previous one.
     pub fn insert(
         &mut self,
         key: impl Into<Vec<u8>>,
@@ -134,7 +136,7 @@ impl Tags {
         self.0.insert(key.into(), value.into())
     }
 
-    /// Takes a value out.
+    /// Removes a value and returns it.
     pub fn remove(&mut self, key: &str) -> Option<Vec<u8>> {
         self.0.remove(key.as_bytes())
     }
@@ -146,12 +148,12 @@ impl Tags {
             .map(|(key, value)| (key.as_slice(), value.as_slice()))
     }
 
-    /// How many there are.
+    /// Number of tags.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no tags.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What discovery asks of a cluster.
+//! The calls that discovery makes to a cluster.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,21 +12,22 @@ use crate::model::{
     Replica, ResolvedPartition, Service, ServiceKind, ServiceType,
 };
 
-/// The questions that discovery asks of a cluster, and the reports that it makes to it.
+/// The queries that discovery makes to a cluster, and its reports to it.
 ///
-/// [`Client`](crate::client::Client) asks a REST gateway, [`CachedCalls`](crate::cache::CachedCalls) remembers what
-/// another implementation answered, and a test or another way to a cluster can bring its own. Lists are whole: pages
-/// are put together by the implementation. Ids are those of paths (`Shop~Web`), see [`id_of`](crate::id_of).
+/// [`Client`](crate::client::Client) queries a REST gateway, [`CachedCalls`](crate::cache::CachedCalls)
+/// caches the responses of another implementation, and a test or another access to a cluster can provide
+/// its own. Lists are complete: the implementation joins pages. Ids are those of paths (`Shop~Web`), see
+/// [`id_of`](crate::id_of).
 ///
 /// # Cancel safety
 ///
 /// Every call may be dropped at any await point. A report may then have been made or not.
 #[async_trait]
 pub trait ClusterCalls: Send + Sync {
-    /// All types of applications, in all versions.
+    /// Returns all types of applications, in all versions.
     async fn application_types(&self) -> Result<Vec<ApplicationType>, CallError>;
 
-    /// All applications, with their parameters.
+    /// Returns all applications, with their parameters.
     async fn applications(&self) -> Result<Vec<Application>, CallError>;
 
     /// The types of services that an application type declares in one version.
@@ -53,8 +54,8 @@ pub trait ClusterCalls: Send + Sync {
     /// The replicas of a partition, in every status.
     async fn replicas(&self, partition_id: &str) -> Result<Vec<Replica>, CallError>;
 
-    /// What the naming service says about a partition. `previous` is the version of the last answer: it asks for a newer
-    /// one, since the gateway may answer from a cache otherwise.
+    /// Resolves a partition with the naming service. `previous` is the version of the last result: it
+    /// requests a newer one, since the gateway may answer from a cache otherwise.
     async fn resolve(
         &self,
         service_id: &str,
@@ -62,10 +63,10 @@ pub trait ClusterCalls: Send + Sync {
         previous: Option<&str>,
     ) -> Result<ResolvedPartition, CallError>;
 
-    /// All properties of a name, with their values.
+    /// Returns all properties of a name, with their values.
     async fn properties(&self, name_id: &str) -> Result<Vec<Property>, CallError>;
 
-    /// Which replicas there are, of the whole cluster, in one answer: a cheap way to notice that nothing changed.
+    /// Lists the ids of all replicas of the cluster in one call, as a cheap check for changes.
     async fn replica_ids(&self) -> Result<Vec<ServiceReplicas>, CallError>;
 
     /// Reports the health of something. `immediate`: at once instead of with the gateway's next batch.
@@ -145,13 +146,13 @@ impl<C: ClusterCalls + ?Sized> ClusterCalls for Arc<C> {
     }
 }
 
-/// Which replicas a service has.
+/// The replicas of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceReplicas {
     /// Name of the service.
     pub service: String,
-    /// Its partitions by id, with the ids of their replicas; both sorted.
+    /// The service's partitions by id, with the ids of their replicas; both sorted.
     pub partitions: Vec<(String, Vec<i64>)>,
 }
 
@@ -169,7 +170,7 @@ impl ServiceReplicas {
     }
 }
 
-/// What a health report is about.
+/// The entity that a health report is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HealthEntity {
@@ -177,12 +178,12 @@ pub enum HealthEntity {
     Cluster,
     /// A node.
     Node {
-        /// Its name.
+        /// The node's name.
         node: String,
     },
     /// An application.
     Application {
-        /// Its id in paths.
+        /// The application's id in paths.
         application_id: String,
     },
     /// An application on a node.
@@ -203,28 +204,28 @@ pub enum HealthEntity {
     },
     /// A service.
     Service {
-        /// Its id in paths.
+        /// The service's id in paths.
         service_id: String,
     },
     /// A partition of a service.
     Partition {
-        /// Its id.
+        /// The partition's id.
         partition_id: String,
     },
     /// A replica of a stateful service or an instance of a stateless one.
     Replica {
         /// The partition that it belongs to.
         partition_id: String,
-        /// Its id.
+        /// The replica's id.
         replica_id: i64,
-        /// Whether the service keeps state: the gateway wants to be told.
+        /// The kind of the service, stateless or stateful, which the gateway requires.
         kind: ServiceKind,
     },
 }
 
-/// Why a call was not answered.
+/// The error of a failed call.
 ///
-/// The message names the call (`GET /Applications`), and carries no credential.
+/// The message names the call (`GET /Applications`), and contains no credential.
 #[derive(Debug, thiserror::Error)]
 #[error("{call}: {message}")]
 pub struct CallError {
@@ -237,25 +238,25 @@ pub struct CallError {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What kind of error it is.
+/// The kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallErrorKind {
-    /// What was asked for does not exist (any more), and the gateway says so in its own words.
+    /// The requested entity does not exist, or no longer does, according to an error body of the gateway.
     Gone,
-    /// The gateway could not be reached, or answered no HTTP.
+    /// The gateway could not be reached, or did not respond with HTTP.
     Unreachable,
-    /// The gateway or the cluster behind it did not answer in time.
+    /// The gateway or the cluster behind it timed out.
     TimedOut,
-    /// The cluster cannot answer at the moment: no quorum, a primary that moves, too much to do.
+    /// The cluster is temporarily unavailable: no quorum, a primary that moves, overload.
     Busy,
-    /// The gateway wants another credential, or forbids this one to ask.
+    /// The gateway requires another credential, or does not authorize this one.
     Denied,
-    /// The gateway refuses the question: bad arguments, or something that it does not know.
+    /// The gateway rejects the call: bad arguments, or an unknown request.
     Rejected,
     /// The gateway failed for a reason of its own.
     Failed,
-    /// The answer makes no sense, or is too large: something else than a gateway may have answered.
+    /// The response is malformed or too large, perhaps from another server than a gateway.
     Malformed,
 }
 
@@ -273,7 +274,7 @@ impl CallError {
         }
     }
 
-    /// Adds the status of the answer.
+    /// Adds the status of the response.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = Some(status);
@@ -287,7 +288,7 @@ impl CallError {
         self
     }
 
-    /// Adds when the gateway wants to be asked again.
+    /// Adds the wait that the gateway requested.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
@@ -311,7 +312,7 @@ impl CallError {
         self
     }
 
-    /// What kind of error it is.
+    /// The kind of error.
     pub fn kind(&self) -> CallErrorKind {
         self.kind
     }
@@ -321,27 +322,27 @@ impl CallError {
         &self.call
     }
 
-    /// The status of the answer, if there was one.
+    /// The status of the response, if there was one.
     pub fn status(&self) -> Option<u16> {
         self.status
     }
 
-    /// The gateway's code, if it said one.
+    /// The gateway's error code, if there was one.
     pub fn code(&self) -> Option<&str> {
         self.code.as_deref()
     }
 
-    /// When the gateway wants to be asked again.
+    /// The time to wait before a retry, if the gateway named one.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// Whether what was asked for does not exist (any more).
+    /// Returns true if the requested entity does not exist, or no longer does.
     pub fn is_gone(&self) -> bool {
         self.kind == CallErrorKind::Gone
     }
 
-    /// Whether the same call may work in a moment.
+    /// Returns true if a retry of the same call may succeed soon.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.kind,

@@ -2,7 +2,8 @@
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-/// What may not be written as it is in a segment of a path: all but `pchar` of RFC 3986, section 3.3. `~` is one.
+/// The characters that must be encoded in a segment of a path: all but `pchar` of RFC 3986, section 3.3.
+/// `~` is a `pchar`.
 pub(crate) const NOT_IN_SEGMENT: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -21,10 +22,10 @@ pub(crate) const NOT_IN_SEGMENT: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// The id of a name in paths of the REST gateway: `fabric:/Shop/Web` is `Shop~Web`.
+/// Returns the id of a name in paths of the REST gateway: `fabric:/Shop/Web` is `Shop~Web`.
 ///
-/// What may not be in a path is percent-encoded. Where the gateway itself gave an id it is better used as it is. Not every
-/// name can be asked for by its id; see [`check_name`].
+/// Characters that are not allowed in a path are percent-encoded. Prefer an id that the gateway itself
+/// returned, unchanged. Not every name can be requested by its id; see [`check_name`].
 ///
 /// ```
 /// use discovery_servicefabric::id_of;
@@ -38,19 +39,20 @@ pub fn id_of(name: &str) -> String {
     utf8_percent_encode(&path.replace('/', "~"), NOT_IN_SEGMENT).to_string()
 }
 
-/// The name that the gateway takes an id for: `Shop~Web` is `fabric:/Shop/Web`. The inverse of [`id_of`].
+/// Returns the name for an id, as the gateway interprets it: `Shop~Web` is `fabric:/Shop/Web`. The inverse
+/// of [`id_of`].
 ///
-/// `None`: its escapes are not UTF-8.
+/// `None` if its escapes are not UTF-8.
 pub fn name_of(id: &str) -> Option<String> {
     let path = percent_decode_str(id).decode_utf8().ok()?;
     Some(format!("fabric:/{}", path.replace('~', "/")))
 }
 
-/// Whether a name can be asked for by its id.
+/// Checks that the entity with this name can be requested by its id.
 ///
 /// # Errors
 ///
-/// It cannot, for the reason that the error says.
+/// Returns the reason why it cannot be.
 pub fn check_name(name: &str) -> Result<(), NameError> {
     let path = name
         .strip_prefix("fabric:/")
@@ -64,17 +66,17 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
     Ok(())
 }
 
-/// Why a name cannot be asked for by its id.
+/// The reason why an entity cannot be requested by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// It does not begin with `fabric:/`.
+    /// A name that does not begin with `fabric:/`.
     #[error("the name does not begin with `fabric:/`")]
     NotAFabricName,
-    /// It has a `~`.
+    /// A name with a `~`.
     #[error("the name has a `~`, which the gateway reads as `/`, so it cannot be asked for")]
     Tilde,
-    /// It is empty, `.` or `..`, which has a meaning of its own in a path.
+    /// An empty name, `.` or `..`, which have a meaning of their own in a path.
     #[error("the name cannot be a segment of a path")]
     NoSegment,
 }

@@ -6,23 +6,23 @@ use discovery_core::Labels;
 
 use crate::model::{PartitionInformation, Replica, ServiceKind};
 
-/// Everything that is known of a service when it is turned into configuration.
+/// The complete description of a service, from which its configuration is made.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ServiceDescription {
-    /// Its name: `fabric:/Shop/Web`.
+    /// The service's name: `fabric:/Shop/Web`.
     pub name: Arc<str>,
     /// Name of its application: `fabric:/Shop`.
     pub application: Arc<str>,
     /// Type of its application.
     pub application_type: Arc<str>,
-    /// Its type.
+    /// The service's type.
     pub service_type: Arc<str>,
-    /// Whether it keeps state.
+    /// The kind of the service: stateless or stateful.
     pub kind: ServiceKind,
-    /// Its labels, with parameters replaced and overrides applied.
+    /// The service's labels, with parameters replaced and overrides applied.
     pub labels: Arc<Labels>,
-    /// Its partitions, sorted: ranges by their lowest key, named ones by name.
+    /// The service's partitions, sorted: ranges by their lowest key, named ones by name.
     pub partitions: Vec<PartitionDescription>,
 }
 
@@ -30,14 +30,14 @@ pub struct ServiceDescription {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct PartitionDescription {
-    /// Which part of the service it is.
+    /// The identity of the partition.
     pub information: PartitionInformation,
-    /// Its replicas in every status, sorted by id.
+    /// The partition's replicas in every status, sorted by id.
     pub replicas: Vec<Replica>,
 }
 
 impl ServiceDescription {
-    /// A service of this name with these labels and partitions, of which nothing else is known.
+    /// Creates a service of this name with these labels and partitions, without further data.
     pub fn new(
         name: impl Into<Arc<str>>,
         kind: ServiceKind,

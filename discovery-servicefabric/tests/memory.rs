@@ -1,4 +1,4 @@
-//! The memory that is kept for a large cluster, from the answers of its gateway to the snapshot that serves.
+//! Test of the memory for a large cluster, from the gateway's responses to the snapshot that serves.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -23,7 +23,8 @@ const MOST: usize = 21_000;
 /// Services in an application.
 const EACH: usize = 100;
 
-/// So many services with one partition, three instances and one route each, in applications of a hundred.
+/// A cluster of services with one partition, three instances and one route each, in applications of a
+/// hundred services.
 fn cluster() -> FakeCluster {
     let cluster = FakeCluster::new();
     cluster.edit(|contents| {

@@ -22,23 +22,24 @@ use tower_service::Service;
 
 use super::XdsOptions;
 
-/// Between signs of life on a connection that is quiet.
+/// The interval between keep-alive probes on an idle connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// How long a sign of life may take.
+/// The time limit of a keep-alive probe.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// TLS with control planes. The files are read again for a connection when they have changed; ones that cannot be used change
-/// nothing.
+/// The TLS options for control planes. Changed files are read again for a new connection; unusable ones
+/// have no effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TlsOptions {
-    /// PEM file with the certificates that control planes are trusted by. `https` servers need one.
+    /// PEM file with the authorities that control planes are trusted by. Required for `https` servers.
     pub ca_file: Option<PathBuf>,
-    /// PEM file with the certificate that this proxy shows, and those that it is signed by.
+    /// PEM file with the client certificate of this proxy and its chain.
     pub certificate_file: Option<PathBuf>,
-    /// PEM file with its key.
+    /// PEM file with the key of the client certificate.
     pub key_file: Option<PathBuf>,
-    /// What certificates of control planes have to be for. Unset: the host of the address.
+    /// The name that certificates of control planes must have. `None` for the host of the address. Default:
+    /// `None`.
     pub server_name: Option<String>,
 }
 
@@ -71,28 +72,28 @@ impl TlsOptions {
     }
 }
 
-/// Why a client cannot be made.
+/// The reason why no client can be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// There is no server to ask.
+    /// An empty list of servers.
     #[error("no control plane is given; write one such as `http://127.0.0.1:1701`")]
     NoServer,
-    /// An address is none.
+    /// An invalid address.
     #[error("`{server}` is not an address such as `https://xds.example:1701`")]
     Server {
-        /// What was written.
+        /// The address as written.
         server: String,
     },
-    /// A file cannot be read.
+    /// An unreadable file.
     #[error("{}: {message}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// A server has TLS, and nothing says by what it is trusted.
+    /// A server with TLS, but no file with the authorities to trust.
     #[error(
         "an `https` control plane needs `ca_file`, with the certificates that it is trusted by"
     )]
@@ -100,18 +101,18 @@ pub enum ClientError {
     /// A certificate without a key or a key without a certificate.
     #[error("`certificate_file` and `key_file` come together")]
     HalfCertificate,
-    /// TLS does not work with what is given.
+    /// Options with which TLS cannot be set up.
     #[error("TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// The name that certificates have to be for is none.
+    /// An invalid server name.
     #[error("`{name}` is no name of a server")]
     ServerName {
-        /// What was written.
+        /// The name as written.
         name: String,
     },
 }
 
-/// What connections are made with.
+/// The means to open connections.
 #[derive(Clone)]
 pub(super) struct Dial {
     endpoints: Arc<[Endpoint]>,
@@ -172,7 +173,7 @@ impl Dial {
         })
     }
 
-    /// Connections to a server in memory.
+    /// Creates connections to an in-memory server.
     #[cfg(test)]
     pub(super) fn in_memory(
         options: &XdsOptions,
@@ -205,7 +206,7 @@ impl Dial {
     }
 }
 
-/// An error and what it comes from, on one line.
+/// Returns an error and its causes on one line.
 pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -248,7 +249,7 @@ impl From<FileError> for ClientError {
     }
 }
 
-/// What TLS is spoken with, by files that may be renewed.
+/// The TLS configuration, from files that may be renewed.
 struct Certificates {
     options: TlsOptions,
     newest: Mutex<Newest>,
@@ -271,7 +272,7 @@ impl Certificates {
 
     async fn connector(self: Arc<Self>) -> TlsConnector {
         let looking = Arc::clone(&self);
-        // A slow disk keeps nobody else waiting.
+        // A slow disk delays no one else.
         let _ = tokio::task::spawn_blocking(move || looking.look()).await;
         let newest = self.newest.lock();
         newest.connector.clone()
@@ -296,7 +297,7 @@ impl Certificates {
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Connects over TCP, with TLS where the address says so.
+/// Connects over TCP, with TLS if the address requires it.
 #[derive(Clone)]
 struct Connector {
     #[cfg(test)]

@@ -13,23 +13,24 @@ use super::connect::{ClientError, Dial};
 use super::session::{Session, wait_for};
 use super::view::View;
 
-/// How often an answer is made although nothing has changed, which shows that the control plane is there. Making one asks
-/// nobody.
+/// The interval at which a result is made without a change, which shows that the control plane is
+/// available. Making one needs no call.
 const INTERVAL: Duration = Duration::from_secs(15);
-/// The longest wait after an error. The session says when there is news.
+/// The longest wait after an error. The session notifies of changes.
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
-/// How long the first answer is waited for before it is said that there is none.
+/// The time limit for a first result, after which the failure is reported.
 const FIRST_ANSWER: Duration = Duration::from_secs(20);
-/// What is wrong is in the problems at greater length.
+/// Maximum length of a reason in characters. The problems have the full text.
 const LONGEST_REASON: usize = 500;
 
 /// Takes configuration from a control plane over xDS.
 ///
-/// Route configurations become routes, clusters with their endpoints become clusters; each is a service that can be
-/// quarantined on its own. While the control plane is away the answer is an error, so that a [`Runner`] keeps serving what
-/// was last accepted and shows how old that is.
+/// Route configurations become routes, clusters with their endpoints become clusters; each is a service
+/// that can be quarantined on its own. While the control plane is unavailable the result is an error, so
+/// that a [`Runner`] keeps serving what was last accepted and shows its age.
 ///
-/// Clones share everything. The session begins with the first answer that is asked for, and ends with the last clone.
+/// Clones share everything. The session begins with the first call of [`discover`](Discoverer::discover),
+/// and ends with the last clone.
 ///
 /// ```no_run
 /// use discovery_xds::{XdsDiscoverer, XdsOptions};
@@ -50,7 +51,7 @@ pub struct XdsDiscoverer {
 #[derive(Debug, Default)]
 struct Shared {
     started: Mutex<Option<Started>>,
-    /// What [`Discoverer::changed`] has seen.
+    /// The state that [`Discoverer::changed`] has seen.
     seen: tokio::sync::Mutex<Option<watch::Receiver<View>>>,
 }
 
@@ -67,7 +68,7 @@ impl Drop for Started {
 }
 
 impl XdsDiscoverer {
-    /// A discoverer that asks the control planes of `options`. It asks nothing yet.
+    /// Creates a discoverer for the control planes of `options`. No connection is made yet.
     ///
     /// # Errors
     /// An address or a certificate cannot be used.
@@ -79,14 +80,15 @@ impl XdsDiscoverer {
         })
     }
 
-    /// A runner for it, which makes it a `ConfigProvider`: one may still add filters and validators.
+    /// Creates a runner for it, which makes it a `ConfigProvider`. Filters and validators may still be
+    /// added.
     pub fn runner(&self) -> Runner {
         Runner::new(self.clone())
             .options(self.runner_options())
             .required(!self.options.allow_start_before_discovery)
     }
 
-    /// The options of [`runner`](Self::runner), to change some of them.
+    /// The options of [`runner`](Self::runner), for changing some of them.
     #[must_use]
     pub fn runner_options(&self) -> RunnerOptions {
         let mut runner = RunnerOptions::default()
@@ -99,7 +101,7 @@ impl XdsDiscoverer {
         runner
     }
 
-    /// A discoverer that connects in another way.
+    /// Creates a discoverer that connects in another way.
     #[cfg(test)]
     pub(super) fn with_dial(options: XdsOptions, dial: Dial) -> Self {
         Self {
@@ -109,7 +111,7 @@ impl XdsDiscoverer {
         }
     }
 
-    /// What the session shows. Begins it, if that has not been done.
+    /// Returns the view of the session, after starting it if necessary.
     fn views(&self) -> watch::Receiver<View> {
         let mut started = self.shared.started.lock();
         let started = started.get_or_insert_with(|| {
@@ -161,14 +163,14 @@ impl Discoverer for XdsDiscoverer {
     async fn changed(&self) {
         let mut seen = self.shared.seen.lock().await;
         if seen.is_none() {
-            // Of a session that has not begun everything is news.
+            // For a session that has not begun, everything counts as a change.
             *seen = Some(self.views());
             return;
         }
         if let Some(views) = seen.as_mut()
             && views.changed().await.is_err()
         {
-            // The session is gone; the interval remains.
+            // The session has ended; the interval remains.
             std::future::pending::<()>().await;
         }
     }

@@ -5,59 +5,61 @@ use std::time::Duration;
 
 use super::TlsOptions;
 
-/// Which variant of the protocol is spoken.
+/// The variant of the protocol.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Each answer has what changed.
+    /// Delta: each response has the changes.
     #[default]
     Delta,
-    /// Each answer has all of a type.
+    /// State of the world (SotW): each response has all resources of a type.
     StateOfTheWorld,
 }
 
-/// How an [`XdsDiscoverer`](super::XdsDiscoverer) behaves.
+/// The options of an [`XdsDiscoverer`](super::XdsDiscoverer).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct XdsOptions {
-    /// Name of the source. `xds`.
+    /// Name of the source. Default: `xds`.
     pub name: Arc<str>,
-    /// The control planes, `http://host:port` or `https://host:port`. Where a proxy begins depends on its
-    /// [`node_id`](Self::node_id), so that a fleet with one list asks all of them; the next one is asked when one is lost, or
-    /// has given no sign of life for 15 s. `http://127.0.0.1:1701`.
+    /// The control planes, as `http://host:port` or `https://host:port`. The first one to use depends on
+    /// the [`node_id`](Self::node_id), so that a fleet with one list uses all of them. The next one is used
+    /// when a connection fails, or does not respond for 15 s. Default: `http://127.0.0.1:1701`.
     pub servers: Vec<String>,
-    /// For `https` servers.
+    /// The TLS options for `https` servers.
     pub tls: TlsOptions,
-    /// The variant of the protocol. Delta.
+    /// The variant of the protocol. Default: delta.
     pub mode: Mode,
-    /// Who this proxy is. `proxy`.
+    /// The id of this proxy. Default: `proxy`.
     pub node_id: String,
-    /// Which fleet this proxy belongs to. Empty.
+    /// The fleet that this proxy belongs to. Default: empty.
     pub node_cluster: String,
-    /// Whatever else the control plane wants to know of this proxy. None.
+    /// Further facts about this proxy for the control plane. Default: none.
     pub node_metadata: BTreeMap<String, String>,
-    /// Route configurations that are asked for whether or not a listener names them. `main`.
+    /// Route configurations that are requested even if no listener names them. Default: `main`.
     pub route_configs: Vec<String>,
-    /// Whether listeners are asked for, to find route configurations. `true`.
+    /// True to request listeners, in order to find route configurations. Default: true.
     pub listeners: bool,
-    /// How long connecting may take, TLS included. 5 s.
+    /// The time limit for connecting, including TLS. Default: 5 s.
     pub connect_timeout: Duration,
-    /// How long the control plane may take to answer at all. 30 s. With delta one that has nothing to say after a reconnect, since
-    /// nothing has changed, is taken to be there after a second without an error.
+    /// The time limit for the first response of the control plane. In delta mode, a control plane that is
+    /// silent after a reconnect, since nothing has changed, counts as available after a second without an
+    /// error. Default: 30 s.
     pub answer_timeout: Duration,
-    /// How long the rest of a change is waited for, such as the endpoints of a new cluster. 15 s.
+    /// The time limit for the rest of a change, such as the endpoints of a new cluster. Default: 15 s.
     pub fetch_timeout: Duration,
-    /// How long it has to be quiet before a change is taken in. 20 ms.
+    /// The time without further changes after which a change is applied. Default: 20 ms.
     pub settle: Duration,
-    /// The first and the longest wait before a lost control plane is asked again; each wait is up to twice the one before it,
-    /// and a part of it is left to chance. 500 ms and 30 s.
+    /// The first and the longest wait before an unavailable control plane is retried. Each wait is up to
+    /// twice the one before, and partly random. Default: 500 ms and 30 s.
     pub backoff: (Duration, Duration),
-    /// The largest answer in bytes. 64 MiB.
+    /// Maximum length of a response, in bytes. Default: 64 MiB.
     pub max_message: usize,
-    /// The most resources of one type. 100,000.
+    /// Maximum number of resources of one type. Default: 100,000.
     pub max_resources: usize,
-    /// Whether the proxy is ready before there was a configuration. `false`.
+    /// True if the proxy is ready before there is a configuration. Default: false.
     pub allow_start_before_discovery: bool,
-    /// The file that keeps the last good configuration, so that a restart without a control plane serves. None.
+    /// The file that keeps the last known good configuration, so that a restart without a control plane
+    /// still serves. Default: none.
     pub persist: Option<PathBuf>,
 }
 

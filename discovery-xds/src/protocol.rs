@@ -13,17 +13,17 @@ use super::store::Store;
 use super::table::Update;
 use xds_types::ResourceType;
 
-/// The code of refusals: `INVALID_ARGUMENT`.
+/// The code of NACKs: `INVALID_ARGUMENT`.
 const INVALID_ARGUMENT: i32 = 3;
 
-/// What is sent.
+/// A request of either variant.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Request {
     Full(DiscoveryRequest),
     Delta(DeltaDiscoveryRequest),
 }
 
-/// What came.
+/// A response of either variant.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) type_url: String,
@@ -56,7 +56,7 @@ impl From<DeltaDiscoveryResponse> for Answer {
         let resources = response.resources.into_iter();
         Self {
             update: Update {
-                // One without content says that it has not changed.
+                // A resource without content has not changed.
                 resources: resources
                     .filter_map(|resource| Some((resource.version, resource.resource?)))
                     .collect(),
@@ -70,13 +70,13 @@ impl From<DeltaDiscoveryResponse> for Answer {
     }
 }
 
-/// What a stream knows of one type.
+/// The state of one type on a stream.
 #[derive(Debug, Default)]
 struct Subscribed {
     /// The version that was accepted last, on this stream.
     version: String,
     nonce: String,
-    /// Those that were asked for.
+    /// The names that were requested.
     names: BTreeSet<String>,
 }
 
@@ -106,7 +106,7 @@ impl Stream {
             .collect()
     }
 
-    /// The requests that follow an answer: whether it is accepted, and what else is wanted now.
+    /// Returns the requests that follow a response: its ACK or NACK, and requests for further resources.
     pub(super) fn answered(
         &mut self,
         kind: ResourceType,
@@ -147,7 +147,7 @@ impl Stream {
         requests
     }
 
-    /// Asks for what is wanted and was not asked for, if there is something.
+    /// Returns a request for wanted resources that were not requested yet, if there are any.
     fn subscribe(&mut self, kind: ResourceType, store: &Store) -> Option<Request> {
         let wanted = store.wanted(kind);
         let is_first = !self.subscribed.contains_key(&kind);

@@ -9,7 +9,7 @@ use proxy_model::json::ObjectReader;
 
 use super::{ClientError, Mode, TlsOptions, XdsDiscoverer, XdsOptions};
 
-/// What can be set as a period: shorter ones are a busy loop, longer ones nobody waits for.
+/// The allowed range of periods. Shorter ones would be a busy loop, longer ones have no use.
 const PERIODS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(3600);
 
 /// The section `XdsDiscovery`.
@@ -26,7 +26,7 @@ const PERIODS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Section {
-    /// How discovery behaves.
+    /// The options of discovery.
     pub options: XdsOptions,
 }
 
@@ -93,9 +93,10 @@ impl Section {
         read
     }
 
-    /// Makes a discoverer. Files with certificates are read, and no control plane is asked yet.
+    /// Creates a discoverer. Files with certificates are read, but no connection is made yet.
     ///
     /// # Errors
+    ///
     /// An address or a certificate cannot be used.
     pub fn connect(&self) -> Result<XdsDiscoverer, ClientError> {
         XdsDiscoverer::new(self.options.clone())

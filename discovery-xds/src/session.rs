@@ -1,4 +1,4 @@
-//! The one stream to a control plane, again and again.
+//! The stream to a control plane, and its replacements after failures.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ use super::{Mode, XdsOptions};
 use xds_types::ACCEPTS_IN_PART;
 use xds_types::{ResourceType, Version};
 
-/// Requests that wait to be sent.
+/// Maximum number of requests that wait to be sent.
 const QUEUE: usize = 64;
-/// How long a control plane may take no request.
+/// The time limit for sending a request to a control plane.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
-/// What a control plane says of an error is not repeated at greater length.
+/// Maximum length of a control plane's error text.
 const LONGEST_ERROR: usize = 500;
-/// A stream that has lasted so long was none that fails at once.
+/// The duration after which a stream does not count as failing at once.
 const LASTING: Duration = Duration::from_secs(10);
-/// How long nothing has to fail on a stream that need not say anything.
+/// The time without an error after which a silent stream counts as working.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Keeps a stream, and what came over it.
+/// A stream and its state.
 pub(super) struct Session {
     options: Arc<XdsOptions>,
     dial: Dial,
@@ -46,7 +46,7 @@ pub(super) struct Session {
     view: watch::Sender<View>,
 }
 
-/// Answers of either variant.
+/// Responses of either variant.
 enum Incoming {
     Full(Box<Streaming<DiscoveryResponse>>),
     Delta(Box<Streaming<DeltaDiscoveryResponse>>),
@@ -85,12 +85,13 @@ impl Outgoing {
     }
 }
 
-/// Where a proxy begins: each at another place, so that a fleet with one file asks all of its control planes; the same proxy
-/// at the same, so that it is found where it was.
+/// Returns the first server for a proxy. It differs between proxies, so that a fleet with one file uses all
+/// of its control planes, and is the same for one proxy, so that it returns to the same server after a
+/// restart.
 fn first_server(node_id: &str) -> usize {
     let hash = u64::from_le_bytes(Version::of([node_id.as_bytes()]).to_bytes());
-    // Names differ in their last letters, which make little difference to some bits of this hash; after multiplication by the
-    // golden ratio they make one to the highest.
+    // Names differ in their last letters, which make little difference to some bits of this hash; after
+    // multiplication by the golden ratio they make one to the highest.
     let mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     usize::from((mixed >> 48) as u16)
 }
@@ -135,7 +136,7 @@ impl Session {
         }
     }
 
-    /// One stream from its beginning to its end. Returns why it ended.
+    /// Runs one stream from its beginning to its end. Returns the reason for the end.
     async fn one_stream(&mut self, attempt: usize) -> String {
         let (channel, server) = match self.dial.connect(attempt).await {
             Ok(connected) => connected,
@@ -183,8 +184,8 @@ impl Session {
         }
     }
 
-    /// Takes in answers until the stream ends. Some servers begin the response with the first answer, of which there may be
-    /// none when nothing has changed since the last stream.
+    /// Applies responses until the stream ends. Some servers send the headers only with the first message,
+    /// of which there may be none if nothing has changed since the last stream.
     async fn follow(
         &mut self,
         opening: impl Future<Output = Result<Incoming, String>>,
@@ -211,7 +212,7 @@ impl Session {
                 }
             };
             tokio::select! {
-                // What is due goes before further answers, so that a flood of them cannot hold it back.
+                // Due publications precede further responses, so that a flood of them cannot delay these.
                 biased;
                 () = pending.due(self.store.waits_until(self.options.fetch_timeout), &self.options), if pending.since.is_some() => {
                     self.publish(&mut pending);
@@ -298,7 +299,7 @@ enum Next {
     Answer(Option<Answer>),
 }
 
-/// A change that was not published yet.
+/// A change that has not been published yet.
 #[derive(Debug, Default)]
 struct Pending {
     since: Option<Instant>,
@@ -306,7 +307,7 @@ struct Pending {
 }
 
 impl Pending {
-    /// Waits until it is time to publish: soon, unless a part of what belongs together is missing.
+    /// Waits until it is time to publish: soon, unless a part of the change is missing.
     async fn due(&self, waits_until: Option<Instant>, options: &XdsOptions) {
         let (Some(since), Some(last)) = (self.since, self.last) else {
             return std::future::pending().await;
@@ -329,7 +330,7 @@ async fn send_all(queue: &Outgoing, requests: Vec<Request>) -> Result<(), String
     Ok(())
 }
 
-/// A queue as a stream.
+/// Converts a queue to a stream.
 fn requests<T: Send + 'static>(
     receiver: mpsc::Receiver<T>,
 ) -> impl stream::Stream<Item = T> + Send + 'static {

@@ -1,4 +1,4 @@
-//! What the control plane has said and was accepted.
+//! The accepted resources of a control plane.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,23 +21,23 @@ use crate::read::{
 };
 use xds_types::ResourceType;
 
-/// The longest message of a NACK, in characters: some servers keep them all.
+/// Maximum length of a NACK's message, in characters, since some servers keep all of them.
 const LONGEST_REFUSAL: usize = 4000;
-/// How long a route configuration is waited for that no listener names, where listeners name others.
+/// The time limit for a route configuration that no listener names, while listeners name others.
 const EXTRA: Duration = Duration::from_secs(1);
 
-/// Where a listener's routes are.
+/// The sources of a listener's routes.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Leads {
     names: Vec<String>,
-    /// Names of those that nobody may send to.
+    /// Names of the closed route configurations.
     closed: Vec<String>,
-    /// With the names that they have in the listener, which need not be different.
+    /// Inline routes with their names in the listener, which need not be unique.
     inline: Vec<(String, ReadRoutes)>,
 }
 
 impl Leads {
-    /// The routes of that name in the listener itself, if it is clear which those are.
+    /// The inline routes of that name, if the name is unique.
     fn only_inline(&self, name: &str) -> Option<&ReadRoutes> {
         let mut of_name = self.inline.iter().filter(|(called, _)| called == name);
         let (_, routes) = of_name.next()?;
@@ -45,7 +45,7 @@ impl Leads {
     }
 }
 
-/// Everything that was accepted.
+/// All accepted resources.
 #[derive(Debug)]
 pub(super) struct Store {
     route_configs: BTreeSet<String>,
@@ -55,18 +55,18 @@ pub(super) struct Store {
     routes: Table<ReadRoutes>,
     clusters: Table<ReadCluster>,
     endpoints: Table<ReadEndpoints>,
-    /// What is wanted and nothing is known of, and since when.
+    /// The requested resources of which nothing is known, with the time of the request.
     missing: BTreeMap<(ResourceType, String), Instant>,
-    /// When the stream began.
+    /// The time at which the stream began.
     begun: Instant,
     was_usable: bool,
 }
 
-/// What became of an answer.
+/// The result of applying a response.
 #[derive(Debug)]
 pub(super) struct Applied {
     pub(super) changed: bool,
-    /// The message of a NACK; `None`: everything is accepted.
+    /// The message of a NACK. `None` if everything is accepted.
     pub(super) refusal: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl Store {
         }
     }
 
-    /// Takes in an answer.
+    /// Applies a response.
     pub(super) fn apply(
         &mut self,
         resource_type: ResourceType,
@@ -128,7 +128,7 @@ impl Store {
             .keep(&self.wanted(ResourceType::Route).unwrap_or_default());
         self.endpoints
             .keep(&self.wanted(ResourceType::Endpoint).unwrap_or_default());
-        // Of what is asked for without names there is nothing to be missed.
+        // For a request without names, nothing can be missing.
         self.listeners.absent.clear();
         self.clusters.absent.clear();
         self.note_missing(now);
@@ -139,7 +139,7 @@ impl Store {
         Applied { changed, refusal }
     }
 
-    /// The names to ask for; `None`: all there are.
+    /// The names to request. `None` for all resources of the type.
     pub(super) fn wanted(&self, resource_type: ResourceType) -> Option<BTreeSet<String>> {
         match resource_type {
             ResourceType::Cluster | ResourceType::Listener => None,
@@ -158,7 +158,7 @@ impl Store {
         }
     }
 
-    /// The types that are asked for at all.
+    /// The types that are requested.
     pub(super) fn types(&self) -> impl Iterator<Item = ResourceType> + use<> {
         let listeners_wanted = self.listeners_wanted;
         ResourceType::MAKE_BEFORE_BREAK
@@ -166,7 +166,7 @@ impl Store {
             .filter(move |kind| listeners_wanted || *kind != ResourceType::Listener)
     }
 
-    /// A stream begins: what is wanted is asked for now.
+    /// Begins a stream, on which all resources are requested now.
     pub(super) fn begin(&mut self, now: Instant) {
         if !self.was_usable {
             self.missing.clear();
@@ -175,7 +175,8 @@ impl Store {
         self.note_missing(now);
     }
 
-    /// Since when nothing is known of what is wanted. Of what does not exist some control planes never say so.
+    /// Records the time since which nothing is known of a requested resource. Some control planes never
+    /// report that a resource does not exist.
     fn note_missing(&mut self, now: Instant) {
         let mut missing = BTreeMap::new();
         let mut note = |kind: ResourceType, name: String| {
@@ -196,14 +197,15 @@ impl Store {
         self.missing = missing;
     }
 
-    /// Whether there is nothing left to wait for.
+    /// Returns true if no requested resource is pending.
     pub(super) fn knows_all(&self, options: &XdsOptions) -> bool {
         self.was_usable
             && (self.waits_until(options.fetch_timeout)).is_none_or(|until| until <= Instant::now())
     }
 
-    /// Until when something that is wanted is waited for. What has not come in `patience` after it was asked for is taken not to
-    /// exist, as Envoy does after its `initial_fetch_timeout`, until it comes.
+    /// Returns the time until which a requested resource is waited for. One that has not come within
+    /// `patience` after its request counts as missing until it comes, as in Envoy after its
+    /// `initial_fetch_timeout`.
     pub(super) fn waits_until(&self, patience: Duration) -> Option<Instant> {
         let is_answered =
             self.clusters.is_answered && (self.listeners.is_answered || !self.listeners_wanted);
@@ -211,7 +213,7 @@ impl Store {
         let are_led = !named.is_empty()
             || (self.listeners.held.values()).any(|held| !held.value.inline.is_empty());
         let missing = self.missing.iter().map(|((kind, name), since)| {
-            // Where listeners lead elsewhere nobody need have what the options name.
+            // If listeners lead elsewhere, the route configurations of the options may not exist.
             let is_extra = *kind == ResourceType::Route && are_led && !named.contains(name);
             *since
                 + if is_extra {
@@ -230,7 +232,8 @@ impl Store {
         listeners.flat_map(|held| held.value.names.iter().chain(&held.value.closed))
     }
 
-    /// Whether there is anything to serve: clusters and routes, or that there are no routes. Then there is for ever.
+    /// Returns true if there is something to serve: clusters and routes, or the fact that there are no
+    /// routes. Once true, it stays true.
     pub(super) fn is_usable(&mut self) -> bool {
         let has_routes = !self.routes.held.is_empty()
             || (self.listeners.held.values()).any(|held| !held.value.inline.is_empty());
@@ -241,8 +244,9 @@ impl Store {
         self.was_usable
     }
 
-    /// Route configurations that a listener restricts in a way that cannot be honoured, and the listener. Another listener may lead
-    /// there without, but nothing says that this proxy stands where that one does.
+    /// Returns the route configurations that a listener restricts in an unsupported way, with the listener.
+    /// Another listener may lead there without a restriction, but it is unknown whether this proxy stands
+    /// in its place.
     fn closed(&self) -> BTreeMap<&String, &String> {
         let listeners = self.listeners.held.iter();
         listeners
@@ -250,7 +254,7 @@ impl Store {
             .collect()
     }
 
-    /// What is held of one type, for a control plane that only sends what differs.
+    /// The versions of one type, for a control plane that sends only differences.
     pub(super) fn versions(&self, resource_type: ResourceType) -> Vec<(String, String)> {
         match resource_type {
             ResourceType::Listener => self.listeners.versions().collect(),
@@ -260,7 +264,7 @@ impl Store {
         }
     }
 
-    /// What is wrong with what was said.
+    /// The errors of the control plane's resources.
     pub(super) fn refused(&self) -> Problems {
         let problems = (self.listeners.problems())
             .chain(self.routes.problems())
@@ -270,8 +274,8 @@ impl Store {
         errors.collect()
     }
 
-    /// Everything as services: each route configuration and each cluster is one, so that what is wrong with one harms no
-    /// other.
+    /// Returns everything as services: each route configuration and each cluster is one, so that a problem
+    /// of one does not affect the others.
     pub(super) fn discovery(&self) -> Discovery {
         let nothing = BTreeMap::new();
         let mut services = Vec::new();
@@ -330,7 +334,7 @@ fn closing(routes: &str, listener: &str) -> Problem {
     Problem::error(pointer, "closed", message)
 }
 
-/// Where a listener leads, after it led to `before`.
+/// Returns the sources of a listener's routes, given its earlier ones as `before`.
 fn leads(listener: &Listener, before: Option<&Leads>) -> Result<(Leads, Problems), Problems> {
     let (read, mut problems) = read_listener(listener)?;
     let mut found = Leads::default();
@@ -348,7 +352,7 @@ fn leads(listener: &Listener, before: Option<&Leads>) -> Result<(Leads, Problems
                         problems.append(more);
                         routes
                     }
-                    // That part of it is closed has to be so whatever else is wrong.
+                    // A closed part stays closed, independent of other problems.
                     Err(more) if is_any_closed => {
                         problems.append(more);
                         known.cloned().unwrap_or_default()

@@ -10,14 +10,14 @@ use xds_types::pb::google::protobuf::Any;
 
 use xds_types::ResourceType;
 
-/// What one answer brings, whichever variant of the protocol it came by.
+/// The content of one response, of either variant of the protocol.
 #[derive(Debug, Default)]
 pub(super) struct Update {
     /// Version and content.
     pub(super) resources: Vec<(String, Any)>,
-    /// Names of what does not exist any more.
+    /// Names of the resources that no longer exist.
     pub(super) removed: Vec<String>,
-    /// Whether what is not there does not exist: clusters and listeners in the state of the world.
+    /// True if resources that are not in it do not exist: clusters and listeners in the state of the world.
     pub(super) is_all: bool,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Update {
 pub(super) struct Held<T> {
     version: String,
     pub(super) value: T,
-    /// What is done differently. Errors name parts that are refused while the others serve.
+    /// Differences from Envoy. Errors name parts that are rejected while the others serve.
     problems: Problems,
 }
 
@@ -33,11 +33,11 @@ pub(super) struct Held<T> {
 #[derive(Debug)]
 pub(super) struct Table<T> {
     pub(super) held: BTreeMap<String, Held<T>>,
-    /// Those whose newest form cannot be honoured.
+    /// The resources whose newest form is unsupported.
     refused: BTreeMap<String, Problems>,
-    /// Those that were asked for and do not exist.
+    /// The resources that were requested and do not exist.
     pub(super) absent: BTreeSet<String>,
-    /// Whether there was an answer.
+    /// True if there was a response.
     pub(super) is_answered: bool,
 }
 
@@ -56,7 +56,7 @@ impl<T> Default for Table<T> {
 type ReadOne<M, T> = fn(&M, Option<&T>) -> Result<(T, Problems), Problems>;
 
 impl<T: PartialEq> Table<T> {
-    /// Takes in an answer. Returns whether something changed, and what is refused.
+    /// Applies a response. Returns true if something has changed, and the rejected resources.
     pub(super) fn apply<M: Message + Default>(
         &mut self,
         resource_type: ResourceType,
@@ -153,21 +153,22 @@ impl<T: PartialEq> Table<T> {
         (changed, refusals)
     }
 
-    /// Forgets what nobody wants any more.
+    /// Removes the resources that are no longer wanted.
     pub(super) fn keep(&mut self, wanted: &BTreeSet<String>) {
         self.held.retain(|name, _| wanted.contains(name));
         self.refused.retain(|name, _| wanted.contains(name));
         self.absent.retain(|name| wanted.contains(name));
     }
 
-    /// Whether nothing is known of one that is wanted.
+    /// Returns true if nothing is known of a wanted resource.
     pub(super) fn lacks(&self, name: &str) -> bool {
         !self.held.contains_key(name)
             && !self.refused.contains_key(name)
             && !self.absent.contains(name)
     }
 
-    /// Without those of which a part is refused: they are to be sent again, and refused again, on each stream.
+    /// Returns the versions, without resources of which a part is rejected: they must be sent again, and
+    /// rejected again, on each stream.
     pub(super) fn versions(&self) -> impl Iterator<Item = (String, String)> {
         (self.held.iter())
             .filter(|(_, held)| !held.problems.has_errors())

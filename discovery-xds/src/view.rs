@@ -1,19 +1,19 @@
-//! What a session shows to those who ask.
+//! The view of a session for its readers.
 
 use std::sync::Arc;
 
 use discovery_core::Discovery;
 use proxy_model::Problems;
 
-/// How a session is doing.
+/// The state of a session.
 #[derive(Debug, Clone, Default)]
 pub(super) struct View {
-    /// What the control plane wants to be served; `None`: it has not said so yet.
+    /// The configuration of the control plane. `None` if it has not been sent yet.
     pub(super) discovery: Option<Arc<Discovery>>,
-    /// What is wrong with what it has said, while there is nothing else.
+    /// The problems of the control plane's resources, while there is nothing else.
     pub(super) refused: Option<Arc<Problems>>,
-    /// Whether there is a stream.
+    /// True if there is a stream.
     pub(super) is_live: bool,
-    /// Why there is none.
+    /// The reason why there is no stream.
     pub(super) error: Option<String>,
 }

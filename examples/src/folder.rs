@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Creates it among the temporary files of this machine.
+    /// Creates a directory among the temporary files of this machine.
     ///
     /// # Errors
     ///
-    /// It cannot be created, for instance since it is there already.
+    /// Fails if it cannot be created, for instance because it exists.
     pub fn create(example: &str) -> std::io::Result<Self> {
         let path = std::env::temp_dir().join(format!("{example}-{}", std::process::id()));
         std::fs::create_dir(&path)?;
@@ -25,7 +25,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left is for the machine to clean.
+        // Remaining files are left to the machine's own cleanup.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! A proxy of an example, and what it has learnt so far.
+//! A proxy that follows a source.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,23 +12,23 @@ use proxy_runtime::server::{Listener, Server, ServerHandle};
 
 use crate::{Answer, Failure, get, send};
 
-/// A proxy on a port of its own that follows a source.
+/// A proxy on its own port that follows a source.
 #[derive(Debug)]
 pub struct Followed {
     proxy: Proxy,
     address: SocketAddr,
     server: ServerHandle,
     patience: Duration,
-    // What it follows lives as long as it does.
+    // The source lives as long as the proxy.
     _merged: Merged,
 }
 
 impl Followed {
-    /// Starts it. It waits for news no longer than `patience`.
+    /// Starts the proxy. Waits for changes at most for `patience`.
     ///
     /// # Errors
     ///
-    /// There is no port.
+    /// Fails if no port is free.
     pub async fn start(source: Runner, patience: Duration) -> Result<Self, Failure> {
         let merged = Merge::new().provider(source.start()).start();
         let (proxy, driver) = Proxy::builder().snapshots(merged.snapshots()).build()?;
@@ -46,17 +46,17 @@ impl Followed {
         })
     }
 
-    /// Where it listens.
+    /// The address of the proxy.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Waits until the proxy routes by a configuration that is so, and says how long that took.
+    /// Waits until the proxy serves a configuration that fulfils a condition. Prints the duration.
     ///
     /// # Errors
     ///
-    /// It was not so in time.
+    /// Fails at the time limit.
     pub async fn until(
         &self,
         what: &str,
@@ -72,21 +72,21 @@ impl Followed {
         Ok(())
     }
 
-    /// Sends a request and prints the answer.
+    /// Sends a request and prints the response.
     ///
     /// # Errors
     ///
-    /// As [`get`].
+    /// Fails as [`get`] does.
     pub async fn get(&self, path: &str) -> Result<Answer, Failure> {
         print!("   ");
         get(self.address, path).await
     }
 
-    /// Who answers a hundred requests: the first word of each answer, counted.
+    /// Counts the instances that serve a hundred requests, by the first word of each response.
     ///
     /// # Errors
     ///
-    /// As [`send`].
+    /// Fails as [`send`] does.
     pub async fn shares(&self) -> Result<BTreeMap<String, u32>, Failure> {
         let mut shares = BTreeMap::new();
         for _ in 0..100 {
@@ -98,7 +98,7 @@ impl Followed {
         Ok(shares)
     }
 
-    /// Serves what is under way, and ends.
+    /// Finishes the requests in flight, and stops.
     pub async fn stop(self) {
         self.server.shutdown(Duration::from_secs(5)).await;
     }

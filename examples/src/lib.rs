@@ -1,4 +1,4 @@
-//! What the examples share: a service to proxy to, a client to try it with, and when to end.
+//! The shared parts of examples: a service to proxy to, a client, and the end of an example.
 
 mod folder;
 mod followed;
@@ -19,24 +19,25 @@ pub use self::folder::Folder;
 pub use self::followed::Followed;
 pub use self::started::Started;
 
-/// What can go wrong in an example.
+/// Any error of an example.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// Starts a service that answers every request with its name, the method and the path. Returns its URL.
+/// Starts a service that responds to every request with its name, the method and the path. Returns
+/// its URL.
 ///
 /// # Errors
 ///
-/// There is no free port.
+/// Fails if no port is free.
 pub async fn start_service(name: &'static str) -> Result<String, Failure> {
     let address = start_service_on(Ipv4Addr::LOCALHOST.into(), name).await?;
     Ok(format!("http://{address}/"))
 }
 
-/// As [`start_service`], on a port of this address. Returns both.
+/// Like [`start_service`], on a port of this address. Returns both.
 ///
 /// # Errors
 ///
-/// There is no free port, or the address is none of this machine's.
+/// Fails if no port is free, or if the address does not belong to this machine.
 pub async fn start_service_on(ip: IpAddr, name: &'static str) -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind((ip, 0)).await?;
     let address = listener.local_addr()?;
@@ -48,32 +49,32 @@ pub async fn start_service_on(ip: IpAddr, name: &'static str) -> Result<SocketAd
     Ok(address)
 }
 
-/// An answer to [`send`].
+/// A response to [`send`].
 #[derive(Debug)]
 pub struct Answer {
-    /// Its status.
+    /// The status.
     pub status: StatusCode,
-    /// Its headers.
+    /// The headers.
     pub headers: HeaderMap,
-    /// Its body.
+    /// The body.
     pub text: String,
 }
 
-/// Sends a request and waits for the whole answer.
+/// Sends a request and waits for the whole response.
 ///
 /// # Errors
 ///
-/// The address does not answer, or not in HTTP.
+/// Fails if the address does not respond, or not with HTTP.
 pub async fn send(address: SocketAddr, method: Method, path: &str) -> Result<Answer, Failure> {
     let request = http::Request::builder().method(method).uri(path);
     send_request(address, request).await
 }
 
-/// As [`send`], with headers of one's own. `Host` is the address.
+/// Like [`send`], with additional headers. `Host` is the address.
 ///
 /// # Errors
 ///
-/// As [`send`]; the request is none.
+/// Fails as [`send`] does, or if the request is invalid.
 pub async fn send_request(
     address: SocketAddr,
     request: http::request::Builder,
@@ -86,7 +87,7 @@ pub async fn send_request(
 ///
 /// # Errors
 ///
-/// As [`send`].
+/// Fails as [`send`] does.
 pub async fn send_to_host(address: SocketAddr, host: &str, path: &str) -> Result<Answer, Failure> {
     let request = http::Request::get(path).header(http::header::HOST, host);
     send_with_host(address, request).await
@@ -110,27 +111,27 @@ async fn send_with_host(
     })
 }
 
-/// Sends a GET and prints what came back.
+/// Sends a GET and prints the response.
 ///
 /// # Errors
 ///
-/// As [`send`].
+/// Fails as [`send`] does.
 pub async fn get(address: SocketAddr, path: &str) -> Result<Answer, Failure> {
     let answer = send(address, Method::GET, path).await?;
     println!("GET {path} → {} {}", answer.status, answer.text.trim_end());
     Ok(answer)
 }
 
-/// Whether the example is to try itself and end, rather than wait for somebody to try it.
+/// Returns true if the example should test itself and end, instead of waiting for a user.
 pub fn once() -> bool {
     std::env::args().any(|argument| argument == "--once")
 }
 
-/// Waits for Ctrl-C, unless the example is to end by itself.
+/// Waits for Ctrl-C, unless the example should end by itself.
 ///
 /// # Errors
 ///
-/// Signals cannot be received.
+/// Fails if signals cannot be received.
 pub async fn wait_unless_once() -> Result<(), Failure> {
     if !once() {
         println!("Ctrl-C stops.");

@@ -1,4 +1,4 @@
-//! A proxy with a server of its own, for examples of one capability.
+//! A proxy with its own server, for examples of one feature.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use proxy_runtime::{Proxy, ProxyBuilder};
 
 use crate::Failure;
 
-/// A proxy that serves on a free port of this machine.
+/// A proxy on a free port of this machine.
 #[derive(Debug)]
 pub struct Started {
     /// The proxy, for instance for an admin page.
@@ -26,7 +26,7 @@ impl Started {
     ///
     /// # Errors
     ///
-    /// The configuration cannot be used, or there is no free port.
+    /// Fails if the configuration is invalid, or if no port is free.
     pub fn new(builder: ProxyBuilder, config: &str) -> Result<Self, Failure> {
         let config = ProxyConfig::from_json(config)?;
         let (snapshot, _) = Snapshot::compile(config, &builder.compile_options())?;

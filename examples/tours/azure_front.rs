@@ -1,9 +1,9 @@
 //! cargo run --package tours --example azure_front
 //!
-//! Proxies that join and leave a Serf cluster, and an Azure load balancer whose pool follows them. The Azure is an emulated one, and
-//! so is nothing else: its address is printed, and what Azure's own clients ask there they get.
+//! Proxies that join and leave a Serf cluster, and an Azure load balancer whose pool follows them.
+//! Only Azure is emulated: its address is printed, and Azure's own clients can query it.
 //!
-//! The agents are started by the example; `cargo xtask peers serf` fetches the program for that.
+//! The example starts the agents; `cargo xtask peers serf` fetches the program.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -23,13 +23,13 @@ use serde_json::{Value, json};
 use testkit::serf::{Serf, SerfAgent};
 use tokio::sync::watch;
 
-/// A crash takes its cluster some five to eight seconds to believe in; everything else a second or two.
+/// The cluster detects a crash in five to eight seconds; everything else takes a second or two.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where the proxies listen.
+/// The port of the proxies.
 const PROXY_PORT: u16 = 30_080;
 
-/// Where everything is.
+/// The scope of all resources.
 const NETWORK: &str = "/subscriptions/demo/resourceGroups/front/providers/Microsoft.Network";
 
 #[tokio::main]
@@ -42,7 +42,7 @@ async fn main() -> Result<(), Failure> {
     };
     tokio::select! {
         ended = story(&serf) => ended,
-        // Agents that were started end with the story.
+        // The agents end with this function.
         stopped = tokio::signal::ctrl_c() => Ok(stopped?),
     }
 }
@@ -64,7 +64,8 @@ async fn story(serf: &Serf) -> Result<(), Failure> {
     println!("3. a service asks for a public address in front of them");
     let mut web = Service::new("shop", "web");
     web.ports = vec![ServicePort::tcp(80, PROXY_PORT)];
-    // A proxy listens at its own address: packets are to arrive there, at their port, and not at port 80 of the public address.
+    // A proxy listens at its own address: packets must arrive there at its port, and not at port 80
+    // of the public address.
     let floating = keys::DISABLE_FLOATING_IP.to_owned();
     web.annotations.insert(floating, "true".to_owned());
     let front = Front::start(&emulator, &first, web)?;
@@ -90,7 +91,7 @@ async fn story(serf: &Serf) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An Azure with what a cluster's administrator has made.
+/// An Azure with the resources that an administrator has created.
 fn azure() -> Result<Emulator, Failure> {
     let emulator = Emulator::new(EmulatorOptions::default().id_casing_seed(1));
     emulator.with(|machine| {
@@ -102,7 +103,7 @@ fn azure() -> Result<Emulator, Failure> {
     Ok(emulator)
 }
 
-/// An agent that says of its node that a proxy runs there.
+/// Starts an agent with tags that mark its node as a proxy.
 async fn proxy(serf: &Serf, name: &str, joins: Option<&SerfAgent>) -> SerfAgent {
     let mut agent = serf
         .agent(name)
@@ -116,7 +117,7 @@ async fn proxy(serf: &Serf, name: &str, joins: Option<&SerfAgent>) -> SerfAgent 
     agent
 }
 
-/// What follows the cluster and keeps the load balancer.
+/// The reconciler, which follows the cluster and updates the load balancer.
 struct Front {
     emulator: Emulator,
     reconciled: watch::Receiver<u64>,
@@ -170,7 +171,7 @@ impl Front {
         })
     }
 
-    /// Waits until the pool is the machines of these agents.
+    /// Waits until the pool has the machines of these agents.
     async fn until(&self, agents: &[&SerfAgent]) -> Result<(), Failure> {
         let started = Instant::now();
         let wanted: BTreeSet<IpAddr> = agents
@@ -184,7 +185,7 @@ impl Front {
         Ok(())
     }
 
-    /// Checks that rule and probe lead to where the proxies listen.
+    /// Checks that rule and probe lead to the address of the proxies.
     fn arrives_at_the_proxies(&self) -> Result<(), Failure> {
         let balancer = self.balancer();
         let rule = &balancer["properties"]["loadBalancingRules"][0]["properties"];

@@ -1,11 +1,11 @@
 //! cargo run --package tours --example consul
 //!
-//! Services in two datacenters of Consul become routes: what a registration says, a check that fails, a datacenter that is
-//! lost, and an agent that forgets everything.
+//! Services in two datacenters of Consul become routes. Shows a registration, a failing check, the
+//! loss of a datacenter, and a restart of an agent without its state.
 //!
-//! The agents are started by the example; `cargo xtask peers consul` fetches the program for that. With `--agent URL` one
-//! service is registered at that agent and withdrawn again, and nothing else is done to it; its token is taken from
-//! `CONSUL_HTTP_TOKEN`.
+//! The example starts the agents; `cargo xtask peers consul` fetches the program. With
+//! `--agent URL` it only registers one service at that agent and deregisters it again; its token
+//! comes from `CONSUL_HTTP_TOKEN`.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use examples::{Failure, Followed, once, start_service_on, wait_unless_once};
 use proxy_model::{ClusterId, Snapshot};
 use testkit::consul::{Consul, ConsulAgent};
 
-/// Everything here takes a second or two, but for what a restarted agent has forgotten.
+/// Limit of each step. Steps take 1 or 2 s, except for the recovery after an agent's restart.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::main]
@@ -55,12 +55,12 @@ async fn run() -> Result<(), Failure> {
     };
     tokio::select! {
         ended = story => ended,
-        // Agents that were started end with the story.
+        // The agents end with this function.
         stopped = tokio::signal::ctrl_c() => Ok(stopped?),
     }
 }
 
-/// Everything there is to show, in two datacenters.
+/// The whole tour, in two datacenters.
 async fn with_own_agents(consul: &Consul) -> Result<(), Failure> {
     println!("1. two datacenters, `here` and `there`, a server each");
     let here = consul.datacenter("here").start().await;
@@ -112,7 +112,7 @@ async fn with_own_agents(consul: &Consul) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What can be shown with one agent, which belongs to somebody else: a service comes and goes.
+/// The part of the tour that is safe at a foreign agent: a service is registered and deregistered.
 async fn at_an_agent(consul: ConsulOptions) -> Result<(), Failure> {
     println!("1. a service registers at {}", consul.address);
     let client = ConsulClient::new(consul.clone())?;
@@ -157,12 +157,12 @@ async fn register_with(
     Ok(Registration::new(service).register(client).await?)
 }
 
-/// Whether the far instances have answered everything.
+/// Returns true if only far instances have responded.
 fn is_of_far(shares: &BTreeMap<String, u32>) -> bool {
     shares.keys().all(|name| name.starts_with("orders-there"))
 }
 
-/// How many instances of the service there are.
+/// Number of instances of the service.
 fn instances(snapshot: &Snapshot) -> usize {
     let cluster = snapshot.cluster(&ClusterId::from("orders"));
     cluster.map_or(0, |cluster| cluster.destinations().len())

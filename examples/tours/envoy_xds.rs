@@ -1,7 +1,8 @@
 //! cargo run --package tours --example envoy_xds
 //!
-//! A control plane for Envoy: a registry in a file says which services run, a static file where one of them is, and a real
-//! Envoy (`cargo xtask peers envoy` fetches it) takes requests by what it is told. Without an Envoy the resources are printed.
+//! A control plane for Envoy: a registry in a file lists the services, a static file has one of
+//! their addresses, and a real Envoy (`cargo xtask peers envoy` fetches it) routes requests.
+//! Without Envoy the resources are printed.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -91,7 +92,7 @@ fn services(services: &[(&str, SocketAddr)]) -> String {
     format!("services:\n{}", services.collect::<String>())
 }
 
-/// Asks until the answer has this status.
+/// Retries until the response has this status.
 async fn until(front: SocketAddr, host: &str, status: u16) -> Result<(), Failure> {
     loop {
         if let Ok(answer) = send_to_host(front, host, "/").await
@@ -104,7 +105,8 @@ async fn until(front: SocketAddr, host: &str, status: u16) -> Result<(), Failure
     }
 }
 
-/// An Envoy that is told everything by the control plane but its listener; `None`: there is none here.
+/// Starts an Envoy that gets everything but its listener from the control plane; `None` if it is
+/// not installed.
 async fn start_envoy(
     folder: &Path,
     plane: SocketAddr,

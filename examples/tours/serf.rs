@@ -1,11 +1,11 @@
 //! cargo run --package tours --example serf
 //!
-//! Membership becomes routing, step by step: services that register at Serf agents beside them, a proxy that follows the
-//! cluster, and what becomes of a canary, a crash and a restart.
+//! Membership becomes routing, step by step: services that register at Serf agents on their nodes,
+//! a proxy that follows the cluster, a canary, a crash and a restart.
 //!
-//! The agents are started by the example; `cargo xtask peers serf` fetches the program for that. If there is an agent at
-//! `127.0.0.1:7373` already, or at the address after `--agent`, one service is registered there and withdrawn again, and
-//! nothing else is done to it. What it demands as a key is taken from `SERF_RPC_AUTH`.
+//! The example starts the agents; `cargo xtask peers serf` fetches the program. If there is an
+//! agent at `127.0.0.1:7373` already, or at the address after `--agent`, the example only registers
+//! one service there and deregisters it again. The key of that agent comes from `SERF_RPC_AUTH`.
 
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
@@ -19,10 +19,10 @@ use examples::{Failure, Followed, once, send_request, start_service_on, wait_unl
 use proxy_model::{ClusterId, Snapshot};
 use testkit::serf::{Serf, SerfAgent, SerfAgentBuilder};
 
-/// Where an agent is, unless it was told otherwise.
+/// The default address of an agent.
 const DEFAULT_AGENT: &str = "127.0.0.1:7373";
 
-/// A crash takes its cluster some five to eight seconds to believe in; everything else a second or two.
+/// The cluster detects a crash in five to eight seconds; everything else takes a second or two.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::main]
@@ -56,12 +56,12 @@ async fn run() -> Result<(), Failure> {
     };
     tokio::select! {
         ended = story => ended,
-        // Agents that were started end with the story.
+        // The agents end with this function.
         stopped = tokio::signal::ctrl_c() => Ok(stopped?),
     }
 }
 
-/// Everything there is to show, in a cluster of four nodes.
+/// The whole tour, in a cluster of four nodes.
 async fn with_own_agents(serf: &Serf) -> Result<(), Failure> {
     println!("1. a cluster: an agent beside the proxy, and one beside each instance of a service");
     let gateway = start(serf.agent("gateway")).await;
@@ -120,7 +120,7 @@ async fn with_own_agents(serf: &Serf) -> Result<(), Failure> {
     proxy
         .until("no orders", |s| weights(s, "orders").is_empty())
         .await?;
-    // All that is left is web, which takes every path.
+    // Only web is left, which matches every path.
     assert_ne!(
         proxy.get("/orders/17").await?.text,
         "orders: GET /orders/17\n"
@@ -151,7 +151,7 @@ async fn with_own_agents(serf: &Serf) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What can be shown with one agent, which belongs to somebody else: a service comes and goes.
+/// The part of the tour that is safe at a foreign agent: a service is registered and deregistered.
 async fn at_an_agent(agent: &ConnectOptions) -> Result<(), Failure> {
     let client = SerfClient::connect(agent).await?;
     let node = client
@@ -199,7 +199,7 @@ async fn at_an_agent(agent: &ConnectOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An agent that somebody else has started.
+/// An agent that is already running.
 async fn agent_that_is_there() -> Result<Option<ConnectOptions>, Failure> {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--agent");
     let named = arguments.nth(1);
@@ -209,7 +209,7 @@ async fn agent_that_is_there() -> Result<Option<ConnectOptions>, Failure> {
     }
     match SerfClient::connect(&agent).await {
         Ok(_) => Ok(Some(agent)),
-        // Nobody has asked for it.
+        // The default address was not requested explicitly.
         Err(_) if named.is_none() => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -221,7 +221,7 @@ async fn start(agent: SerfAgentBuilder) -> SerfAgent {
     agent
 }
 
-/// Starts a service at the address from which an agent gossips, since that is where it is looked for.
+/// Starts a service at the gossip address of an agent, where the discoverer expects it.
 async fn service_beside(agent: &SerfAgent, name: &'static str) -> Result<u16, Failure> {
     Ok(start_service_on(agent.gossip_addr().ip(), name)
         .await?
@@ -244,7 +244,8 @@ async fn follow(options: SerfOptions) -> Result<Followed, Failure> {
     Followed::start(SerfDiscoverer::new(options).runner(), PATIENCE).await
 }
 
-/// The weights of a service's instances, in the order of their names; none: there is no such service.
+/// The weights of a service's instances, in the order of their names; empty if there is no such
+/// service.
 fn weights(snapshot: &Snapshot, service: &str) -> Vec<u32> {
     let id = ClusterId::from(format!("service:{service}"));
     let cluster = snapshot.cluster(&id);

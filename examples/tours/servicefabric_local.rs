@@ -1,7 +1,7 @@
 //! cargo run --package tours --example servicefabric_local
 //!
-//! Service Fabric without a cluster, step by step: a local cluster from a short description, a proxy that discovers its
-//! services over the REST API, and what becomes of a scale-out, a crash, and a label that somebody gets wrong.
+//! Service Fabric without a cluster, step by step: a local cluster from a short description, a
+//! proxy that discovers its services over the REST API, a scale-out, a crash, and an invalid label.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use servicefabric_emulator::hosting::PackageKey;
 use servicefabric_emulator::topology::Topology;
 use tokio::sync::watch;
 
-/// A cluster of five nodes. The labels are what the owner of a service writes into its manifest.
+/// A cluster of five nodes. The labels are those of a service manifest.
 const CLUSTER: &str = r#"
     [cluster]
     health_report_interval = 0
@@ -134,7 +134,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the cluster was told to be wrong with the service; waits for it.
+/// Waits for the health report of the service. Returns its description.
 async fn reported(emulator: &Emulator, service: &FabricName) -> String {
     let entity = EntityKey::Service(service.clone());
     loop {
@@ -149,7 +149,7 @@ async fn reported(emulator: &Emulator, service: &FabricName) -> String {
     }
 }
 
-/// Waits until the only cluster has so many destinations.
+/// Waits until the only cluster has `count` destinations.
 async fn destinations(
     state: &mut watch::Receiver<Arc<MergedState>>,
     count: usize,

@@ -1,4 +1,7 @@
-//! `cargo +nightly fuzz run servicefabric_answers fuzz/corpus/servicefabric_answers fuzz/targets/seeds/servicefabric_answers`
+//! ```sh
+//! cargo +nightly fuzz run servicefabric_answers \
+//!     fuzz/corpus/servicefabric_answers fuzz/targets/seeds/servicefabric_answers
+//! ```
 
 #![no_main]
 

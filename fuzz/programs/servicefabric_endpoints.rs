@@ -1,4 +1,7 @@
-//! `cargo +nightly fuzz run servicefabric_endpoints fuzz/corpus/servicefabric_endpoints fuzz/targets/seeds/servicefabric_endpoints`
+//! ```sh
+//! cargo +nightly fuzz run servicefabric_endpoints \
+//!     fuzz/corpus/servicefabric_endpoints fuzz/targets/seeds/servicefabric_endpoints
+//! ```
 
 #![no_main]
 

@@ -1,4 +1,7 @@
-//! `cargo +nightly fuzz run servicefabric_extension fuzz/corpus/servicefabric_extension fuzz/targets/seeds/servicefabric_extension`
+//! ```sh
+//! cargo +nightly fuzz run servicefabric_extension \
+//!     fuzz/corpus/servicefabric_extension fuzz/targets/seeds/servicefabric_extension
+//! ```
 
 #![no_main]
 

@@ -1,4 +1,7 @@
-//! `cargo +nightly fuzz run servicefabric_labels fuzz/corpus/servicefabric_labels fuzz/targets/seeds/servicefabric_labels`
+//! ```sh
+//! cargo +nightly fuzz run servicefabric_labels \
+//!     fuzz/corpus/servicefabric_labels fuzz/targets/seeds/servicefabric_labels
+//! ```
 
 #![no_main]
 

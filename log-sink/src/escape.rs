@@ -1,8 +1,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Returns `text` with every control character written as `\u001b`: none of it can end a line, move a terminal's cursor or
-/// reverse the direction of the text around it. The result of JSON stays JSON.
+/// Returns `text` with every control character written as `\u001b`: none of it can end a line, move a
+/// terminal's cursor or reverse the direction of the text around it. The result of JSON stays JSON.
 pub fn escape_controls(text: &str) -> Cow<'_, str> {
     let Some(first) = text.find(is_control) else {
         return Cow::Borrowed(text);
@@ -11,7 +11,7 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     escaped.push_str(&text[..first]);
     for character in text[first..].chars() {
         if is_control(character) {
-            // Writing to a string does not fail. All of them have four digits at most.
+            // Writing to a string cannot fail. All these characters have at most four digits.
             let _ = write!(escaped, "\\u{:04x}", u32::from(character));
         } else {
             escaped.push(character);
@@ -22,7 +22,7 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
 
 fn is_control(character: char) -> bool {
     character.is_control()
-        // Separators of lines and paragraphs, and what overrides or isolates a direction.
+        // Separators of lines and paragraphs, and characters that override or isolate a direction.
         || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

@@ -3,11 +3,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The place that lines are written to.
+/// The destination of lines.
 pub struct Output(Kind);
 
 enum Kind {
-    /// Appended to, and opened again under its name.
+    /// A file that is appended to, and can be reopened under its name.
     Named(PathBuf, File),
     /// A duplicate of a standard stream: no lock of the standard library is held while it blocks.
     #[cfg(unix)]
@@ -43,12 +43,12 @@ impl Output {
         Self::stream(io::stderr())
     }
 
-    /// Returns anything that can be written to. It should not buffer.
+    /// Returns an output over any writer, which should not buffer.
     pub fn stream(stream: impl Write + Send + 'static) -> Self {
         Self(Kind::Stream(Box::new(stream)))
     }
 
-    /// Opens a file again under its name. Returns false for an output that has none.
+    /// Reopens a file under its name. Returns false for an output that has none.
     pub(crate) fn reopen(&mut self) -> io::Result<bool> {
         match &mut self.0 {
             Kind::Named(path, file) => {
@@ -61,7 +61,7 @@ impl Output {
         }
     }
 
-    /// The bytes in a regular file. `None` if it is none.
+    /// Returns the length of a regular file in bytes. `None` for any other output.
     pub(crate) fn length(&self) -> Option<u64> {
         let file = match &self.0 {
             Kind::Named(_, file) => file,

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// The lines that may wait to be written.
+/// The maximum number and size of pending lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Capacity {
     /// Number of lines. Default: 8,192, a second of the load that a busy core produces.
@@ -21,14 +21,14 @@ impl Default for Capacity {
     }
 }
 
-/// The lines that wait, between the threads that log and the one that writes.
+/// The pending lines, between the logging threads and the writing one.
 #[derive(Debug)]
 pub(crate) struct Queue {
     capacity: Capacity,
     state: Mutex<State>,
-    /// Notified when the writer has something to do.
+    /// Notified when the writer has work.
     work: Condvar,
-    /// Notified when something has been written or reported.
+    /// Notified when lines have been written or reported.
     progress: Condvar,
 }
 
@@ -36,16 +36,16 @@ pub(crate) struct Queue {
 struct State {
     lines: VecDeque<Box<[u8]>>,
     bytes: usize,
-    /// Lines that were taken in since the start, and those of them that are written or lost.
+    /// The lines accepted since the start, and those of them that are written or lost.
     pushed: u64,
     done: u64,
-    /// Lines that were dropped or lost since the start, and those of them that were reported.
+    /// The lines dropped or lost since the start, and those of them that were reported.
     dropped: u64,
     reported: u64,
     is_failing: bool,
-    /// The writer waits for `work`.
+    /// True while the writer waits for `work`.
     is_idle: bool,
-    /// Callers that wait for everything to be written.
+    /// The number of callers that wait until everything is written.
     flushing: usize,
     wants_reopen: bool,
     is_closed: bool,
@@ -58,12 +58,12 @@ impl State {
     }
 }
 
-/// Something for the writer to do.
+/// A unit of work for the writer.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     pub(crate) lines: VecDeque<Box<[u8]>>,
     pub(crate) wants_reopen: bool,
-    /// The queue is closed, and these are its last lines.
+    /// True if the queue is closed, and these are its last lines.
     pub(crate) is_last: bool,
 }
 
@@ -77,7 +77,7 @@ impl Queue {
         }
     }
 
-    /// Takes a line in. Returns false if it was dropped.
+    /// Adds a line. Returns false if it was dropped.
     pub(crate) fn push(&self, line: Box<[u8]>) -> bool {
         let mut state = self.state.lock();
         let has_room = state.lines.len() < self.capacity.lines.max(1)
@@ -110,13 +110,13 @@ impl Queue {
     }
 
     fn wake(&self, is_idle: bool) {
-        // A busy writer looks again by itself.
+        // A busy writer checks the queue again by itself.
         if is_idle {
             self.work.notify_one();
         }
     }
 
-    /// Waits for work, at most `patience` where there is one.
+    /// Waits for work, at most for `patience` if it is given.
     pub(crate) fn wait(&self, patience: Option<Duration>) -> Work {
         let until = patience.map(|patience| Instant::now() + patience);
         let mut state = self.state.lock();
@@ -142,8 +142,8 @@ impl Queue {
         }
     }
 
-    /// Notes that `done` lines are written or lost, `lost` of them lost. Returns the drops to report, and whether somebody
-    /// waits for that.
+    /// Records that `done` lines were written or lost, `lost` of them lost. Returns the drops to report, and
+    /// true if a caller waits for that.
     pub(crate) fn note(&self, done: u64, lost: u64, is_failing: bool) -> (u64, bool) {
         let mut state = self.state.lock();
         state.done += done;
@@ -153,14 +153,14 @@ impl Queue {
         (state.dropped - state.reported, state.flushing > 0)
     }
 
-    /// Notes that `lines` dropped ones were reported.
+    /// Records that `lines` dropped ones were reported.
     pub(crate) fn reported(&self, lines: u64) {
         let mut state = self.state.lock();
         state.reported += lines;
         self.progress.notify_all();
     }
 
-    /// Waits until everything that was taken in before is written or lost, and drops are reported.
+    /// Waits until everything accepted before is written or lost, and drops are reported.
     pub(crate) fn flush(&self, within: Duration) -> bool {
         let until = Instant::now() + within;
         let mut state = self.state.lock();
@@ -168,7 +168,7 @@ impl Queue {
         self.wake(state.is_idle);
         let dropped = state.dropped;
         let mut is_done = true;
-        // Once more, since a report of drops may be a line itself.
+        // Twice, since a report of drops may be a line itself.
         for _ in 0..2 {
             let pushed = state.pushed;
             while is_done

@@ -2,7 +2,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// A limit on how often one cause may be logged. A stranger who can repeat the cause cannot fill the log with it.
+/// A rate limit for log messages of one cause. A stranger who can repeat the cause cannot fill the log with
+/// it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,7 +38,7 @@ impl Seldom {
         }
     }
 
-    /// Returns the number of times that were left out since the last line, if a line may be logged now.
+    /// Returns the number of messages suppressed since the last one, if a message may be logged now.
     pub fn pass(&self) -> Option<u64> {
         self.pass_at(Instant::now())
     }

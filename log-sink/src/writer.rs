@@ -6,22 +6,22 @@ use crate::output::Output;
 use crate::queue::{Capacity, Queue};
 use crate::writing::{Event, Writing};
 
-/// A log whose lines a thread of its own writes.
+/// A log whose lines are written by its own thread.
 ///
-/// The thread ends when this value is dropped and the lines that wait are written. [`flush`](Self::flush) before a program
-/// ends: the thread does not keep it alive.
+/// The thread ends when this value is dropped and the pending lines are written. Call [`flush`](Self::flush)
+/// before the program ends: the thread does not keep it alive.
 #[derive(Debug)]
 pub struct LogWriter {
     queue: Arc<Queue>,
 }
 
 impl LogWriter {
-    /// Starts a thread of this name that writes to `output`. `on_event` is called on that thread. It may write to this log,
-    /// and must not flush it.
+    /// Starts a thread of this name that writes to `output`. `on_event` is called on that thread. It may
+    /// write to this log, but must not flush it.
     ///
     /// # Errors
     ///
-    /// The system's error if there is no thread.
+    /// The system's error if the thread cannot be started.
     pub fn start(
         name: &str,
         output: Output,
@@ -36,8 +36,8 @@ impl LogWriter {
         Ok(Self { queue })
     }
 
-    /// Hands a line, with its line end, to the thread. Returns false if the line was dropped, since too many wait.
-    /// It never blocks for longer than a copy of a pointer takes.
+    /// Passes a line, with its line end, to the thread. Returns false if the line was dropped, because too
+    /// many are pending. Never blocks for longer than a pointer takes to copy.
     pub fn write(&self, line: impl Into<Box<[u8]>>) -> bool {
         self.queue.push(line.into())
     }
@@ -47,14 +47,14 @@ impl LogWriter {
         self.queue.dropped()
     }
 
-    /// Has a file opened again under its name before the next line is written, for a rotation that renames it.
-    /// Nothing happens to an output without a name.
+    /// Reopens the file under its name before the next line is written, for a rotation that renames it. Does
+    /// nothing for an output without a name.
     pub fn reopen(&self) {
         self.queue.reopen();
     }
 
-    /// Waits until the lines that were written before are where they belong, at most for `within`. Returns false if they are
-    /// not. Blocks the thread.
+    /// Waits until all earlier lines are written, at most for `within`. Returns false on timeout. Blocks the
+    /// thread.
     pub fn flush(&self, within: Duration) -> bool {
         self.queue.flush(within)
     }

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use crate::output::Output;
 use crate::queue::Queue;
 
-/// The bytes that are collected before one write.
+/// The number of bytes that are collected before a write.
 const CHUNK: usize = 64 * 1024;
 
 /// The pause between two reports of dropped lines.
 const REPORT_PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause before a standard stream that another process made non-blocking is tried again.
+/// The pause before a retry on a standard stream that another process made non-blocking.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// A change of state, reported on the thread that writes.
@@ -22,14 +22,14 @@ const BUSY_PAUSE: Duration = Duration::from_millis(20);
 pub enum Event<'a> {
     /// Writing has begun to fail. Further failures are not reported.
     Failed(&'a io::Error),
-    /// Writing goes on after a failure.
+    /// Writing has succeeded again after a failure.
     Recovered,
-    /// This number of lines was dropped because they came faster than they could be written, or lost because writing failed.
-    /// Reported once a second at most, and while writing works.
+    /// The number of lines that were dropped because they came faster than they could be written, or lost
+    /// because writing failed. Reported at most once a second, and while writing works.
     Dropped(u64),
-    /// A file was opened again under its name.
+    /// The file was reopened under its name.
     Reopened,
-    /// A file could not be opened again: lines go where they went before.
+    /// The file could not be reopened: lines go to the former file.
     NotReopened(&'a io::Error),
 }
 
@@ -39,14 +39,14 @@ pub(crate) struct Writing<F> {
     queue: Arc<Queue>,
     on_event: F,
     chunk: Vec<u8>,
-    /// The bytes at the beginning of the chunk that are the rest of a torn line.
+    /// The number of bytes at the beginning of the chunk that are the rest of a torn line.
     rest: usize,
     torn: Option<Torn>,
     is_failing: bool,
     last_report: Option<Instant>,
 }
 
-/// A line of which a part was written when writing failed.
+/// A line that was only partly written when writing failed.
 struct Torn {
     rest: Vec<u8>,
     /// The length of the file after that part. `None`: not a regular file.
@@ -81,7 +81,7 @@ impl<F: FnMut(Event<'_>)> Writing<F> {
             let is_due = self
                 .last_report
                 .is_none_or(|last| last.elapsed() >= REPORT_PAUSE);
-            // A log that fails would lose the report, and report that loss.
+            // A failing log would lose the report, and then report that loss.
             if unreported > 0 && !self.is_failing && (is_due || is_flushing || work.is_last) {
                 self.last_report = Some(Instant::now());
                 (self.on_event)(Event::Dropped(unreported));
@@ -97,7 +97,7 @@ impl<F: FnMut(Event<'_>)> Writing<F> {
     fn reopen(&mut self) {
         match self.output.reopen() {
             Ok(true) => {
-                // The rest of a torn line belongs to the other file.
+                // The rest of a torn line belongs to the former file.
                 let lost = u64::from(self.torn.take().is_some());
                 self.queue.note(0, lost, self.is_failing);
                 (self.on_event)(Event::Reopened);
@@ -129,7 +129,8 @@ impl<F: FnMut(Event<'_>)> Writing<F> {
         }
     }
 
-    /// Begins with the rest of a torn line, if its beginning is still there. Returns the lines that this loses.
+    /// Begins with the rest of a torn line, if its beginning is still in the file. Returns the number of
+    /// lines lost.
     fn begin_chunk(&mut self) -> u64 {
         self.chunk.clear();
         self.rest = 0;
@@ -165,7 +166,8 @@ impl<F: FnMut(Event<'_>)> Writing<F> {
         self.output.flush().map_err(|error| (error, written))
     }
 
-    /// Keeps the rest of the line that was torn after `written` bytes of the chunk. Returns the lines behind it, which are lost.
+    /// Keeps the rest of the line that was torn after `written` bytes of the chunk. Returns the number of
+    /// lines after it, which are lost.
     fn keep_torn(&mut self, written: usize) -> u64 {
         let begins_line = written == self.rest || self.chunk[..written].last() == Some(&b'\n');
         let end = if written < self.rest {
@@ -187,7 +189,7 @@ impl<F: FnMut(Event<'_>)> Writing<F> {
         behind.iter().filter(|byte| **byte == b'\n').count() as u64
     }
 
-    /// Makes as if the end of a line could not be written.
+    /// Simulates that the end of a line could not be written.
     #[cfg(test)]
     pub(crate) fn tear(&mut self, rest: &[u8]) {
         self.torn = Some(Torn {

@@ -1,6 +1,6 @@
 use std::error::Error;
 
-/// More causes than this are left out: an error that names itself as its cause would go on for ever.
+/// The maximum number of causes. An error that names itself as its cause would otherwise be endless.
 const MOST_CAUSES: usize = 16;
 
 /// Returns an error with its causes, separated by `: `.

@@ -7,13 +7,13 @@ use tracing::Level;
 
 use crate::{sink, with_causes};
 
-/// The exit code of a program that could not do its work, or that found bad what it checked.
+/// The exit code of a program that failed, or whose check failed.
 const FAILED: u8 = 1;
 
-/// The exit code for a command line that makes no sense.
+/// The exit code of an invalid command line.
 const USAGE: u8 = 2;
 
-/// Why a program ends with something else than success: a sentence for the person who called it, and an exit code.
+/// The failure of a program: a sentence for the caller, and an exit code.
 #[derive(Debug)]
 pub struct Failure {
     message: Option<String>,
@@ -34,7 +34,7 @@ impl Failure {
         Self::new(with_causes(error))
     }
 
-    /// Creates a failure with exit code 1 and no message, for a program that has already printed what is wrong.
+    /// Creates a failure with exit code 1 and no message, for a program that has already printed the error.
     pub fn silent() -> Self {
         Self {
             message: None,
@@ -42,7 +42,7 @@ impl Failure {
         }
     }
 
-    /// Creates a failure with exit code 2, for a command line that makes no sense.
+    /// Creates a failure with exit code 2, for an invalid command line.
     pub fn usage(message: impl Into<String>) -> Self {
         Self {
             message: Some(message.into()),
@@ -65,7 +65,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Ends a program: reports why it failed, if it did, and returns the exit code. Waits at most 3 s for the log to be written.
+/// Ends a program: reports its failure, if any, and returns the exit code. Waits at most 3 s for the log to
+/// be written.
 pub fn end(program: &str, result: Result<ExitCode, Failure>) -> ExitCode {
     let code = result.unwrap_or_else(|failure| failure.report(program));
     sink::flush(sink::LAST_FLUSH);

@@ -8,7 +8,7 @@ use crate::{Failure, panics};
 /// The environment variable that holds a log filter.
 const VARIABLE: &str = "RUST_LOG";
 
-/// The beginnings of the log targets that are not of foreign crates.
+/// The prefixes of this project's own log targets.
 const OWN: [&str; 6] = [
     "azure",
     "discovery",
@@ -20,11 +20,12 @@ const OWN: [&str; 6] = [
 
 /// Logging to standard error, so that standard output is for machines.
 ///
-/// A thread of its own writes: where standard error is read too slowly, lines are dropped and counted, and nobody waits. An event
-/// is one line, whatever its values contain.
+/// A separate thread writes: if standard error is read too slowly, lines are dropped and counted, and no
+/// caller waits. An event is one line, whatever its values contain.
 ///
-/// `info` and `warn` without a target are for this project's own targets. Foreign crates are at `error` then: some log a line for
-/// each frame that a stranger sends. A filter that names their target, or `debug` and `trace`, has them log more.
+/// `info` and `warn` without a target apply to this project's own targets. Foreign crates are at `error`
+/// then, since some log a line for each frame that a stranger sends. A filter that names their target, or
+/// `debug` and `trace`, enables more.
 #[derive(Clone, Debug)]
 pub struct Logging {
     unset: &'static str,
@@ -34,8 +35,8 @@ pub struct Logging {
 }
 
 impl Logging {
-    /// Creates logging as text. `unset` is the filter when neither [`with_filter`](Self::with_filter) nor `RUST_LOG` gives
-    /// one; `example` is the filter that the message about a wrong one suggests.
+    /// Creates logging as text. `unset` is the filter if neither [`with_filter`](Self::with_filter) nor
+    /// `RUST_LOG` sets one; `example` is the filter that the message about an invalid one suggests.
     pub fn new(unset: &'static str, example: &'static str) -> Self {
         Self {
             unset,
@@ -52,7 +53,7 @@ impl Logging {
         self
     }
 
-    /// Sets whether each event is a line of JSON. Default: false.
+    /// Sets the format: with true, each event is a line of JSON. Default: false.
     #[must_use]
     pub fn with_json(mut self, is_json: bool) -> Self {
         self.is_json = is_json;
@@ -96,19 +97,19 @@ impl Logging {
     }
 }
 
-/// Returns a filter whose bare `info` and `warn` concern the targets of this project alone.
+/// Returns a filter whose plain `info` and `warn` apply to the targets of this project alone.
 fn of_this_project(filter: &str) -> String {
     let is_capped = |directive: &&str| {
         let level = directive.trim();
         level.eq_ignore_ascii_case("info") || level.eq_ignore_ascii_case("warn")
     };
     let (capped, others): (Vec<_>, Vec<_>) = filter.split(',').partition(is_capped);
-    // As for a filter as it is: of several levels without a target the last counts.
+    // In any filter, the last of several levels without a target counts.
     let Some(level) = capped.last() else {
         return filter.to_owned();
     };
     let own = OWN.map(|target| format!("{target}={}", level.trim()));
-    // What is said of one target comes later, and so takes precedence.
+    // A later directive takes precedence, so those for a single target come last.
     let mut directives = vec!["error".to_owned()];
     directives.extend(own);
     directives.extend(others.into_iter().map(str::to_owned));

@@ -8,8 +8,8 @@ use tracing::Level;
 
 use crate::sink;
 
-/// Has panics reported in the log. The standard library's report would block a thread that serves when nobody reads
-/// standard error.
+/// Reports panics in the log. The standard library's report would block a serving thread if standard error is
+/// not read.
 pub(crate) fn report_in_log() {
     // A stranger may know how to repeat a panic of a request, which ends nothing else.
     static SELDOM: Seldom = Seldom::new(Duration::from_millis(200));

@@ -2,7 +2,7 @@ use std::io::{self, Write};
 
 use crate::Failure;
 
-/// Writes text to standard output. A reader that has gone away (`| head`) is no failure.
+/// Writes text to standard output. A closed output (`| head`) is no failure.
 ///
 /// # Errors
 ///

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::sink;
 
-/// The signals whose default would end the process without a word.
+/// The signals whose default action would end the process silently.
 #[cfg(unix)]
 #[derive(Debug)]
 struct Others {
@@ -31,11 +31,12 @@ impl Others {
         })
     }
 
-    /// Logs what comes. Never returns. Cancel-safe.
+    /// Logs these signals. Never returns. Cancel safe.
     async fn hear(&mut self, reopen: &Notify) {
         loop {
             tokio::select! {
-                // Elsewhere it means "read the configuration again", which programs here do by themselves.
+                // Elsewhere SIGHUP means "read the configuration again", which these programs do by
+                // themselves.
                 _ = self.hang_up.recv() => {
                     tracing::info!("SIGHUP: nothing to do, files are followed while they change");
                 }
@@ -52,14 +53,14 @@ impl Others {
 
 /// The signals that ask a program to stop: Ctrl-C, and SIGTERM where there is one.
 ///
-/// One value lives as long as the program, since a signal that arrives while nobody listens is lost.
+/// The value lives as long as the program, since a signal that arrives without a listener is lost.
 #[derive(Debug)]
 pub struct Signals {
     #[cfg(unix)]
     terminate: Signal,
     #[cfg(unix)]
     interrupt: Signal,
-    /// Listened to only if they must not end the process.
+    /// The other signals, received only if they must not end the process.
     #[cfg(unix)]
     others: Option<Others>,
     reopen: Arc<Notify>,
@@ -68,7 +69,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen, within a tokio runtime. From here on these signals do not end the process by themselves.
+    /// Begins to receive signals, within a tokio runtime. From here on they do not end the process by
+    /// themselves.
     ///
     /// # Errors
     ///
@@ -87,8 +89,8 @@ impl Signals {
         })
     }
 
-    /// Listens to SIGHUP, SIGUSR1, SIGUSR2 and SIGALRM as well, where they exist: they are logged instead of ending the process.
-    /// SIGUSR1 wakes [`reopen`](Self::reopen).
+    /// Receives SIGHUP, SIGUSR1, SIGUSR2 and SIGALRM as well, where they exist: they are logged instead of
+    /// ending the process. SIGUSR1 notifies [`reopen`](Self::reopen).
     ///
     /// # Errors
     ///
@@ -105,14 +107,14 @@ impl Signals {
         Ok(self)
     }
 
-    /// Returns what is notified when log files are to be opened again, while [`stop`](Self::stop) is waited for.
+    /// Returns the notification for reopening log files. It fires while [`stop`](Self::stop) is awaited.
     pub fn reopen(&self) -> Arc<Notify> {
         Arc::clone(&self.reopen)
     }
 
-    /// Waits until somebody asks the program to stop.
+    /// Waits for a request to stop the program.
     ///
-    /// Cancel-safe: a signal between two calls ends the second.
+    /// Cancel safe: a signal between two calls ends the second.
     pub async fn stop(&mut self) {
         #[cfg(unix)]
         {
@@ -132,9 +134,10 @@ impl Signals {
         self.interrupt.recv().await;
     }
 
-    /// Waits for `work`; ends the process with success and `message` on standard error if somebody asks it to stop meanwhile.
+    /// Waits for `work`. If a request to stop arrives meanwhile, ends the process with success and `message`
+    /// on standard error.
     ///
-    /// Cancel-safe if `work` is.
+    /// Cancel safe if `work` is.
     pub async fn stopping_at_once<T>(&mut self, message: &str, work: impl Future<Output = T>) -> T {
         tokio::select! {
             done = work => done,

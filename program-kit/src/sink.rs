@@ -1,4 +1,4 @@
-//! Standard error, as the log of a program: nobody who logs waits for the one who reads.
+//! Standard error as the log of a program: no caller waits for a slow reader.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -12,10 +12,10 @@ use tracing::subscriber::with_default;
 /// The log target.
 const TARGET: &str = "program::log";
 
-/// The longest time that a program waits for its log at its end.
+/// The maximum time that a program waits for its log at its end.
 pub(crate) const LAST_FLUSH: Duration = Duration::from_secs(3);
 
-/// The longest time that a program waits that is to end at once.
+/// The maximum time that a program waits for its log if it has to end at once.
 pub(crate) const SHORT_FLUSH: Duration = Duration::from_millis(250);
 
 static SINK: OnceLock<Sink> = OnceLock::new();
@@ -28,7 +28,7 @@ struct Sink {
     is_coloured: bool,
 }
 
-/// Starts the thread that writes standard error. A second call changes nothing.
+/// Starts the thread that writes standard error. A second call has no effect.
 pub(crate) fn start(is_json: bool, is_coloured: bool) -> io::Result<()> {
     let lines = LogWriter::start("log", Output::stderr(), Capacity::default(), |event| {
         report(&event);
@@ -38,12 +38,12 @@ pub(crate) fn start(is_json: bool, is_coloured: bool) -> io::Result<()> {
         is_json,
         is_coloured,
     };
-    // A second one is dropped, and its thread ends.
+    // A second sink is dropped, and its thread ends.
     let _ = SINK.set(sink);
     Ok(())
 }
 
-/// Reports what happened to the log in the log itself, once there is a way.
+/// Reports dropped lines in the log itself, once that works again.
 fn report(event: &Event<'_>) {
     if let Event::Dropped(lines) = event {
         tracing::warn!(
@@ -54,7 +54,7 @@ fn report(event: &Event<'_>) {
     }
 }
 
-/// Prints a sentence for people on standard error. With a log in JSON it is an event, whatever the filter says.
+/// Prints a sentence for people on standard error. With a JSON log it is an event, whatever the filter.
 ///
 /// It does not block once [`Logging`](crate::Logging) has started.
 pub fn say(text: &str) {
@@ -63,7 +63,7 @@ pub fn say(text: &str) {
 
 pub(crate) fn say_as(level: Level, text: &str) {
     match SINK.get() {
-        // The exit code says it to those who do not read.
+        // The exit code carries the result if the text cannot be read.
         None => drop(io::stderr().write_all(escape_lines(text).as_bytes())),
         Some(sink) if sink.is_json => {
             let unfiltered = tracing_subscriber::fmt()
@@ -82,8 +82,8 @@ pub(crate) fn say_as(level: Level, text: &str) {
     }
 }
 
-/// Returns text of several lines, each with its end, without control characters but the line ends: whatever came from outside, it
-/// does not move a terminal's cursor. JSON stays JSON.
+/// Returns text of several lines without control characters except the line ends: text from outside cannot
+/// move a terminal's cursor. JSON stays JSON.
 pub fn escape_lines(text: &str) -> String {
     let mut lines = String::with_capacity(text.len() + 1);
     for line in text.lines() {
@@ -98,15 +98,15 @@ pub fn dropped_lines() -> u64 {
     SINK.get().map_or(0, |sink| sink.lines.dropped())
 }
 
-/// Waits until everything that was logged is written, at most for `within`. Blocks the thread.
+/// Waits until all logged lines are written, at most for `within`. Blocks the thread.
 pub(crate) fn flush(within: Duration) {
     if let Some(sink) = SINK.get() {
-        // There is nobody left to be told.
+        // A failure cannot be reported any more.
         sink.lines.flush(within);
     }
 }
 
-/// Takes the text of one event, in one call.
+/// A writer that takes the text of one event in one call.
 #[derive(Debug)]
 pub(crate) struct EventLine;
 
@@ -125,8 +125,8 @@ impl Write for EventLine {
     }
 }
 
-/// Returns the text of an event as one line with its end, whatever values it has. Colours are kept if there are any: those of
-/// values are escaped before by who formats the event.
+/// Returns the text of an event as one line with its end, whatever its values. Colours are kept; those of
+/// values were escaped when the event was formatted.
 fn one_line(text: &str, is_coloured: bool) -> String {
     let mut rest = text.strip_suffix('\n').unwrap_or(text);
     let mut line = String::with_capacity(rest.len() + 1);
@@ -149,7 +149,7 @@ fn one_line(text: &str, is_coloured: bool) -> String {
     line
 }
 
-/// The length of the escape sequence for a colour or a style at the beginning of `text`.
+/// Returns the length of the escape sequence for a colour or a style at the beginning of `text`.
 fn colour(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\x1b[")?;
     let end = parameters.find(|character: char| !matches!(character, '0'..='9' | ';'))?;

@@ -10,17 +10,17 @@ const INTERRUPTED: i32 = 130;
 
 /// A request to stop: Ctrl-C, or SIGTERM where there is one.
 ///
-/// A thread of its own receives signals, so that they are heard while all others compute. The second signal ends the process
-/// with exit code 130.
+/// A separate thread receives signals, so that they are handled while all other threads compute. The second
+/// signal ends the process with exit code 130.
 #[derive(Clone, Debug)]
 pub struct Stop(watch::Receiver<bool>);
 
 impl Stop {
-    /// Begins to listen. From here on the first signal does not end the process.
+    /// Begins to receive signals. From here on the first signal does not end the process.
     ///
     /// # Errors
     ///
-    /// A failure if the system lets no signals be received.
+    /// A failure if the system does not let the process receive signals.
     pub fn listen() -> Result<Self, crate::Failure> {
         Self::start()
             .map_err(|error| crate::Failure::new(format!("signals cannot be received: {error}")))
@@ -48,7 +48,7 @@ impl Stop {
         Ok(Self(asked))
     }
 
-    /// Waits until somebody has asked. Cancel-safe.
+    /// Waits for a request to stop. Cancel safe.
     pub async fn asked(&mut self) {
         // It cannot fail: the other end is there until the process ends.
         let _ = self.0.wait_for(|asked| *asked).await;

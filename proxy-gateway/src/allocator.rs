@@ -1,6 +1,7 @@
 //! The allocator of the program: mimalloc, which gives memory back to the system.
 //!
-//! After a wave of slow clients the C library's keeps what they took: blocks that live longer lie between those that were freed.
+//! After a wave of slow clients the C library's allocator keeps their memory: long-lived blocks lie between
+//! the freed ones.
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -25,7 +26,8 @@ mod tests {
         thread::park_timeout(Duration::from_millis(millis));
     }
 
-    /// What clients take that do not read: buffers of 64 KiB, others of all sizes beside them, and few that stay.
+    /// Allocates like clients that do not read: buffers of 64 KiB, others of all sizes beside them, and few
+    /// that stay.
     fn wave(kept: &mut Vec<Vec<u8>>, peak: &AtomicU64) {
         let mut held = Vec::new();
         for _ in 0..300 {
@@ -56,7 +58,7 @@ mod tests {
                         pause(20);
                     }
                     busy.fetch_sub(1, SeqCst);
-                    // A worker goes on with little.
+                    // A worker then continues with little.
                     while busy.load(SeqCst) < THREADS {
                         drop(black_box(vec![1_u8; fastrand::usize(64..9000)]));
                         pause(10);
@@ -66,7 +68,7 @@ mod tests {
             while busy.load(SeqCst) > 0 {
                 pause(10);
             }
-            // The allocator waits for a second, and for the threads to ask it for enough.
+            // The allocator waits for a second, and for the threads to allocate enough.
             let enough = begin + (peak.load(SeqCst) - begin) / 2;
             for _ in 0..400 {
                 if resident() < enough {

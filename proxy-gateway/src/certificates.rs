@@ -1,4 +1,4 @@
-//! Certificates of listeners, and how they are kept up to date with their files.
+//! Certificates of listeners, and the follower of their files.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use rustls::crypto::CryptoProvider;
 
 use crate::settings::{Listener, Tls};
 
-/// How often certificate files are looked at. Renewed certificates come weeks before the old ones end, so there is no
-/// hurry.
+/// The interval at which certificate files are checked. Renewed certificates arrive weeks before the old ones
+/// expire, so there is no hurry.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// The certificates of one listener, and the files that they come from.
+/// The certificates of one listener, and their files.
 pub(crate) struct Followed {
     listener: String,
     files: Tls,
@@ -50,8 +50,8 @@ pub(crate) fn load(
     Ok((config, followed))
 }
 
-/// Certificates that could not be used if the program ran here and now. They are warnings, since a configuration is often
-/// checked elsewhere than where it runs.
+/// Returns problems of certificates that could not be used on this machine now. They are warnings, since a
+/// configuration is often checked on another machine.
 pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let with_tls = listeners
@@ -81,11 +81,12 @@ pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
     problems.collect()
 }
 
-/// Looks at the files every few seconds and puts new certificates in place. Pairs that do not fit change nothing.
+/// Checks the files every few seconds and installs new certificates. Mismatched pairs change nothing.
 pub(crate) async fn follow(mut all: Vec<Followed>) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        // Certificates are small, and reading them off the runtime keeps a slow disk away from everything else.
+        // Certificates are small, and reading them off the runtime keeps a slow disk from delaying everything
+        // else.
         let looked = tokio::task::spawn_blocking(move || {
             all.iter_mut().for_each(Followed::look);
             all
@@ -130,7 +131,8 @@ fn read(
         .collect()
 }
 
-/// What the files hold, to notice a change by; `None`: one cannot be read at the moment.
+/// Returns the contents of the files, for detecting changes. `None` for a file that cannot be read at the
+/// moment.
 fn contents(tls: &Tls) -> Vec<Option<Vec<u8>>> {
     let pairs = tls.certificates.iter();
     let files = pairs.flat_map(|pair| [&pair.certificate_file, &pair.key_file]);

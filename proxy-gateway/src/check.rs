@@ -1,4 +1,5 @@
-//! Judges a whole document: the program's own sections, routes and clusters, and what is not honoured.
+//! The validation of a whole document: the program's own sections, routes and clusters, and keys that are not
+//! honoured.
 
 use proxy_model::json::Node;
 use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
@@ -9,22 +10,22 @@ use crate::settings::{Settings, judge_environment};
 /// The section with routes and clusters.
 pub(crate) const SECTION: &str = "ReverseProxy";
 
-/// A document and what was found in it.
+/// A document and its problems.
 pub(crate) struct Examined {
     pub(crate) settings: Settings,
-    /// `None`: there are errors in the section.
+    /// The snapshot. `None` if there are errors in the section.
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) problems: Problems,
 }
 
-/// Looks at everything in `document`.
+/// Validates all of `document`.
 pub(crate) fn examine(document: &Node) -> Examined {
     let mut problems = Problems::new();
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     judge_environment(names, &mut problems);
     let settings = Settings::read(document, &mut problems);
     let snapshot = if document.get(SECTION).is_none() && !settings.sources.is_empty() {
-        // Everything is discovered.
+        // All routes and clusters are discovered.
         Some(Snapshot::default())
     } else {
         routes_and_clusters(document, &compile_options(), &mut problems)
@@ -39,7 +40,7 @@ pub(crate) fn examine(document: &Node) -> Examined {
     }
 }
 
-/// A cluster that the files do not have may be discovered.
+/// Downgrades the problem of an unknown cluster, which may be discovered.
 fn perhaps_discovered(mut problem: Problem) -> Problem {
     if problem.code == "unknown_cluster" {
         problem.message = format!(
@@ -50,7 +51,7 @@ fn perhaps_discovered(mut problem: Problem) -> Problem {
     problem
 }
 
-/// What this program's proxy knows.
+/// Returns the compile options of this program's proxy.
 pub(crate) fn compile_options() -> CompileOptions {
     Proxy::builder().compile_options()
 }
@@ -82,7 +83,8 @@ fn routes_and_clusters(
         }
         Err(found) => {
             problems.extend(found);
-            // What is right is looked at all the same, so that nothing new shows when the errors are mended.
+            // Valid routes and clusters are checked all the same, so that no new problems appear when the
+            // errors are corrected.
             let (rest, _) = Snapshot::read_isolated(section, &pointer, options);
             problems.extend(proxy_runtime::unsupported(&rest).under(&pointer));
             None

@@ -21,7 +21,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// The end of the help: a first configuration, and what to do with it.
+/// The end of the help: a first configuration, and the next steps.
 const FIRST_STEPS: &str = r#"First steps:
   Write appsettings.json:
     { "ReverseProxy": {
@@ -34,13 +34,13 @@ const FIRST_STEPS: &str = r#"First steps:
 pub(crate) enum Command {
     /// Run the proxy from configuration files, which are reloaded when they change
     Run(Files),
-    /// Say everything that is wrong with the configuration; exit with 1 if it cannot be used
+    /// Report all problems of the configuration; exit with 1 if it cannot be used
     Check(Check),
-    /// Say what would happen to a request, without sending anything
+    /// Show the result for a request, without sending anything
     Explain(Explain),
-    /// Ask the configured providers once and print what they found
+    /// Poll the configured providers once and print the results
     Discover(Discover),
-    /// Ask a running instance whether it is ready; exit with 1 if it is not. For health checks of containers
+    /// Check if a running instance is ready; exit with 1 if it is not. For health checks of containers
     Health(Health),
     /// Print the JSON Schema of the configuration
     Schema,
@@ -48,7 +48,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Files {
-    /// Configuration file; of several, later ones win. Comments are allowed
+    /// Configuration file. Of several, later ones take precedence. Comments are allowed
     #[arg(long = "config", value_name = "FILE", required = true)]
     pub(crate) config: Vec<PathBuf>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Files {
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) files: Files,
-    /// How to print the problems
+    /// Output format of the problems
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -75,13 +75,13 @@ pub(crate) struct Explain {
     /// Header of the request; can be given several times
     #[arg(long = "header", value_name = "NAME: VALUE")]
     pub(crate) headers: Vec<String>,
-    /// Listener that the request comes to; needed where listeners differ in `StrictPaths` or `TrustedSenders`
+    /// Listener of the request; needed if listeners differ in `StrictPaths` or `TrustedSenders`
     #[arg(long, value_name = "NAME")]
     pub(crate) listener: Option<String>,
     /// Address of the client
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) remote_addr: Option<SocketAddr>,
-    /// How to print the decision
+    /// Output format of the decision
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -90,7 +90,7 @@ pub(crate) struct Explain {
 pub(crate) struct Discover {
     #[command(flatten)]
     pub(crate) files: Files,
-    /// How to print what was found
+    /// Output format of the results
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -100,18 +100,18 @@ pub(crate) struct Health {
     /// URL of the admin API's readiness check, plain HTTP
     #[arg(long, default_value = "http://127.0.0.1:9901/readyz")]
     pub(crate) url: Uri,
-    /// Seconds until no answer counts as not ready
+    /// Seconds after which a missing response counts as not ready
     #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=3600))]
     pub(crate) timeout: u16,
 }
 
-/// How results are printed.
+/// The output format of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
-    /// For programs.
+    /// JSON for programs.
     Json,
 }
 
@@ -126,7 +126,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// The configuration that the help shows is one.
+    /// The configuration in the help text must be valid.
     #[test]
     fn the_first_steps_can_be_followed() {
         let (_, example) = FIRST_STEPS.split_once("appsettings.json:").unwrap();

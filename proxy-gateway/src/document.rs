@@ -1,4 +1,4 @@
-//! Reads configuration files as one document.
+//! The combination of configuration files to one document.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use discovery_core::providers::file::read_document;
 use proxy_model::json::Node;
 use proxy_model::{Problem, Problems};
 
-/// Reads `files`, each lying on the one before, key by key.
+/// Reads `files`, overlaying each on the ones before, key by key.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Puts the parts together: sources → merge → proxy → server, and the admin page beside them.
+//! The assembly of the program: sources → merge → proxy → server, and the admin page beside them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,31 +29,32 @@ use crate::starting;
 /// The longest time that the end of the program waits for the access log.
 const LAST_FLUSH: Duration = Duration::from_secs(2);
 
-/// Everything that runs.
+/// The running parts of the program.
 pub(crate) struct Gateway {
     proxy: Proxy,
     merged: Arc<Merged>,
     server: Serving,
     admin: Option<AdminPage>,
-    /// What a successor gets.
+    /// The sockets for a successor.
     offered: Option<ListeningSockets>,
     readiness_delay: Duration,
     drain_timeout: Duration,
     access_log: Option<Arc<AccessLogWriter>>,
-    /// The driver of the proxy, the admin page, and what follows certificates; ended when this is dropped.
+    /// The driver of the proxy, the admin page, and the follower of certificates. They end when this is
+    /// dropped.
     tasks: JoinSet<()>,
 }
 
-/// The admin page, and what it listens with.
+/// The admin page, and its socket.
 struct AdminPage {
     address: SocketAddr,
     admin: Admin,
-    /// Where nothing is answered yet.
+    /// The listening socket, until the page is served.
     socket: Option<TcpListener>,
     serving: Option<AbortHandle>,
 }
 
-/// The server, bound and waiting for the first configuration, or at work.
+/// The server: bound and waiting for the first configuration, or running.
 enum Serving {
     Bound(
         Box<dyn FnOnce() -> io::Result<ServerHandle> + Send>,
@@ -64,13 +65,14 @@ enum Serving {
 }
 
 impl Gateway {
-    /// Binds everything and starts everything but the server, which waits for [`serve`](Self::serve). `sources` adds the providers to the merge; what it is given has to be told to them if they
-    /// compile configuration themselves.
+    /// Binds all sockets and starts everything except the server, which waits for [`serve`](Self::serve).
+    /// `sources` adds the providers to the merge. If they compile configuration themselves, they need the
+    /// options that it is called with.
     ///
-    /// Addresses are bound first, so that nothing has been started when one of them is taken. Those that are `inherited`
-    /// need not be; an inherited admin page waits for [`open_admin`](Self::open_admin).
+    /// Addresses are bound first, so that nothing has been started if one of them is taken. `inherited`
+    /// sockets need no binding. An inherited admin page waits for [`open_admin`](Self::open_admin).
     ///
-    /// If it `may_be_early`, requests may have to be answered before every source has given a configuration.
+    /// With `may_be_early`, requests may arrive before every source has given a configuration.
     pub(crate) async fn start<F>(
         settings: &Settings,
         inherited: &mut ListeningSockets,
@@ -89,7 +91,7 @@ impl Gateway {
             builder = builder.zone(zone.as_str());
         }
         let mut limits = settings.server.limits.clone();
-        // Told to the server, it would bind routes that allow more, too.
+        // As a limit of the server, it would also restrict routes that allow more.
         if let Some(bytes) = limits.body_bytes.take() {
             builder = builder.max_request_body(bytes);
         }
@@ -181,7 +183,7 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Answers at the admin page's address, if nobody else does.
+    /// Serves the admin page, if no other instance does.
     pub(crate) fn open_admin(&mut self) {
         if let Some(page) = &mut self.admin
             && let Some(socket) = page.socket.take()
@@ -194,12 +196,12 @@ impl Gateway {
         }
     }
 
-    /// What a successor is to get, if there may be one.
+    /// Takes the sockets for a successor, if there may be one.
     pub(crate) fn take_offered(&mut self) -> Option<ListeningSockets> {
         self.offered.take()
     }
 
-    /// Opens the file of the access log again under its name whenever `wanted` is notified.
+    /// Reopens the file of the access log under its name whenever `wanted` is notified.
     pub(crate) fn reopen_logs_on(&mut self, wanted: Arc<Notify>) {
         let Some(log) = self.access_log.clone() else {
             return;
@@ -212,7 +214,7 @@ impl Gateway {
         });
     }
 
-    /// Where the proxy listens, in the order of the settings.
+    /// Returns the addresses on which the proxy listens, in the order of the settings.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         match &self.server {
             Serving::Bound(_, addresses) => addresses,
@@ -221,19 +223,22 @@ impl Gateway {
         }
     }
 
-    /// Where the admin page is.
+    /// Returns the address of the admin page.
     pub(crate) fn admin(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(|page| page.address)
     }
 
-    /// Waits until every source has given a configuration, while a predecessor serves: what was kept on disk does not count, since
-    /// it may be older than what that one serves. Returns whether that one is still there.
-    ///
-    /// Cancel-safe.
+    /// Waits until every source has given a configuration, while a predecessor serves. Configuration kept on
+    /// disk does not count, since it may be older than the predecessor's. Returns true if the predecessor is
+    /// still there.
     ///
     /// # Errors
     ///
-    /// Another one has taken its place.
+    /// Another instance has replaced the predecessor.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
     pub(crate) async fn until_confirmed(
         &self,
         predecessor: &Predecessor,
@@ -244,12 +249,12 @@ impl Gateway {
         }
     }
 
-    /// Returns whether every source has given a configuration, or what was kept of it.
+    /// Returns true if every source has given a configuration, or has a kept one.
     pub(crate) fn is_ready(&self) -> bool {
         self.merged.state().ready
     }
 
-    /// Accepts connections, if it does not yet.
+    /// Starts to accept connections, unless it does already.
     pub(crate) fn serve(&mut self) -> Result<(), Failure> {
         self.server = match std::mem::replace(&mut self.server, Serving::Failed) {
             Serving::Bound(start, _) => Serving::Running(
@@ -261,12 +266,12 @@ impl Gateway {
         Ok(())
     }
 
-    /// Waits until every source has given a configuration, or what was kept of it, and that serves.
+    /// Waits until every source has given a configuration, or has a kept one, and the proxy serves it.
     ///
     /// Cancel-safe.
     pub(crate) async fn ready(&self) -> Arc<MergedState> {
         self.merged.ready().await;
-        // The proxy sees a snapshot a moment after the merge has it, and may skip one that is replaced at once.
+        // The proxy sees a snapshot a moment after the merge, and may skip one that is replaced at once.
         let mut generations = self.proxy.generations();
         loop {
             let state = self.merged.state();
@@ -277,10 +282,11 @@ impl Gateway {
         }
     }
 
-    /// Says that it is not ready any more, and goes on for a moment so that load balancers can notice; then stops taking
-    /// connections, lets requests in flight end until the deadline, and stops everything else.
+    /// Drains the gateway: reports that it is not ready, keeps serving for a moment so that load balancers
+    /// notice, stops accepting connections, lets requests in flight end until the deadline, and stops
+    /// everything else.
     ///
-    /// With a successor there is nothing to notice: it takes the connections, and answers at the admin page's address.
+    /// With a successor the delay is skipped: it accepts the connections, and serves the admin page.
     pub(crate) async fn drain(mut self, has_successor: bool) -> DrainReport {
         drop(self.offered.take());
         if let Some(page) = &self.admin {
@@ -345,7 +351,7 @@ fn open(
     Ok(opened.with_rules(listener.rules))
 }
 
-/// What the admin page listens with.
+/// The listening socket of the admin page.
 struct AdminSocket {
     address: SocketAddr,
     socket: std::net::TcpListener,
@@ -373,7 +379,7 @@ impl AdminSocket {
         }
     }
 
-    /// Within the runtime that is to serve it.
+    /// Registers the socket with the runtime that will serve it.
     fn listener(self) -> Result<TcpListener, Failure> {
         let address = self.address;
         TcpListener::from_std(self.socket).map_err(|error| admin_cannot_listen(address, &error))
@@ -390,7 +396,7 @@ fn admin_cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
     Failure::new(format!("the admin page cannot listen on {address}: {hint}"))
 }
 
-/// What a successor gets: the server's sockets and that of the admin page.
+/// Returns the sockets for a successor: those of the server and that of the admin page.
 fn offered(
     sockets: io::Result<ListeningSockets>,
     admin: Option<&AdminSocket>,

@@ -1,4 +1,5 @@
-//! Sockets change hands on Linux only; elsewhere the settings refuse the key, and nothing of this is ever made.
+//! Replacement on other systems than Linux, where sockets cannot be passed on: the settings reject the key,
+//! and none of these values is ever created.
 
 use std::convert::Infallible;
 use std::path::Path;

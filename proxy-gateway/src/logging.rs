@@ -1,10 +1,10 @@
-//! Logs go to standard error, so that standard output is for machines.
+//! Logging to standard error, so that standard output is for machines.
 
 use program_kit::{Failure, Logging};
 
 use crate::settings::{LogFormat, Telemetry};
 
-/// Starts logging for the life of the process, as the configuration says.
+/// Starts logging for the life of the process, as configured.
 pub(crate) fn start(telemetry: &Telemetry) -> Result<(), Failure> {
     Logging::new("info", "info,proxy::health=debug")
         .with_filter(telemetry.log_filter.clone())

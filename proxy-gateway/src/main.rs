@@ -27,9 +27,9 @@ use program_kit::Failure;
 use self::cli::{Cli, Command};
 
 fn main() -> ExitCode {
-    // Wrong usage ends here, with 2.
+    // Wrong usage exits here, with 2.
     let cli = Cli::parse();
-    // The control plane needs no more than this thread; the threads that forward are the server's.
+    // The control plane needs only this thread; the forwarding threads belong to the server.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

@@ -1,7 +1,7 @@
-//! The limit of open files, from which the server derives how many clients may be connected.
+//! The limit of open files, from which the server derives the maximum number of clients.
 
-/// Raises the soft limit to the hard limit, and logs that. Such a limit needs no privilege, and the soft one is low for the
-/// sake of programs that use `select`.
+/// Raises the soft limit to the hard limit, and logs that. It needs no privilege, and the soft limit is only
+/// low for programs that use `select`.
 #[cfg(target_os = "linux")]
 pub(crate) fn raise_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

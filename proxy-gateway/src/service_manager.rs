@@ -1,7 +1,8 @@
-//! The service manager that starts the program, such as systemd: listening sockets that it passes, and messages to it.
+//! The service manager that starts the program, such as systemd: listening sockets that it passes, and
+//! messages to it.
 //!
-//! Sockets come by the protocol of `sd_listen_fds(3)`, messages go by that of `sd_notify(3)`. Without a service manager
-//! there are no sockets, and messages go nowhere.
+//! Sockets use the protocol of `sd_listen_fds(3)`, messages that of `sd_notify(3)`. Without a service manager
+//! there are no sockets, and messages are dropped.
 
 use std::net::SocketAddr;
 
@@ -23,12 +24,12 @@ pub(crate) enum Message {
     Stopping,
 }
 
-/// Adds the sockets that the service manager passes. An address that has sockets already keeps those.
+/// Adds the sockets that the service manager passes. An address that already has sockets keeps those.
 ///
 /// # Errors
 ///
-/// A passed socket does not listen for TCP connections, or no listener of the settings has its address: its clients would
-/// wait forever.
+/// A passed socket does not listen for TCP connections, or no listener of the settings has its address: its
+/// clients would wait forever.
 pub(crate) fn add_sockets(
     settings: &Settings,
     sockets: &mut ListeningSockets,
@@ -74,7 +75,8 @@ fn unwanted(address: SocketAddr) -> Failure {
     ))
 }
 
-/// Sends a message to the service manager, if there is one that wants to know. A failure is logged: the program goes on.
+/// Sends a message to the service manager, if there is one that expects it. A failure is logged, and the
+/// program continues.
 pub(crate) fn notify(message: Message) {
     #[cfg(unix)]
     if let Some(place) = std::env::var_os("NOTIFY_SOCKET")
@@ -104,12 +106,12 @@ mod unix {
             Message::Stopping => b"STOPPING=1",
         };
         let socket = UnixDatagram::unbound()?;
-        // The service manager may be slow; requests are not to wait for it.
+        // The service manager may be slow, and requests must not wait for it.
         socket.set_nonblocking(true)?;
         socket.send_to_addr(text, &address(place)?).map(|_| ())
     }
 
-    /// A path, or a name of Linux's abstract namespace behind an `@`.
+    /// Parses a path, or a name of Linux's abstract namespace after an `@`.
     fn address(place: &OsStr) -> io::Result<SocketAddr> {
         #[cfg(target_os = "linux")]
         if let Some(name) = place.as_bytes().strip_prefix(b"@") {

@@ -1,5 +1,5 @@
-//! The time before every source has given a configuration: routes that are known are served, and all other requests get
-//! 503 with `Retry-After`, since nobody knows yet whether there is a route for them.
+//! The time before every source has given a configuration: known routes are served, and all other requests
+//! get 503 with `Retry-After`, since a route for them may still come.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use proxy_model::config::{ClusterConfig, RouteConfig, TransformConfig};
 use proxy_model::{CompileOptions, Snapshot};
 use tokio::sync::watch;
 
-/// Id of the route and the cluster that stand for what is not known yet.
+/// The id of the route and the cluster that stand for unknown configuration.
 pub(crate) const PLACEHOLDER: &str = "not ready yet";
 
-/// Seconds after which clients may try again.
+/// The seconds after which clients may retry.
 const RETRY_AFTER: &str = "5";
 
-/// The snapshots of a merge, with a placeholder for what is not known until the merge is ready; and the work of following
-/// the merge, which ends when the merge or all receivers are gone.
+/// Returns the snapshots of a merge, with a placeholder for unknown routes until the merge is ready, and the
+/// future that follows the merge. It ends when the merge or all receivers are dropped.
 pub(crate) fn snapshots(
     merged: &Merged,
     options: CompileOptions,
@@ -46,7 +46,7 @@ pub(crate) fn snapshots(
     (receiver, follow)
 }
 
-/// The snapshot of a merge as it is served.
+/// Returns the snapshot of a merge in the served form.
 fn served(state: &MergedState, options: &CompileOptions) -> Arc<Snapshot> {
     if state.ready {
         return Arc::clone(&state.snapshot);
@@ -54,7 +54,7 @@ fn served(state: &MergedState, options: &CompileOptions) -> Arc<Snapshot> {
     let mut config = state.snapshot.config().clone();
     let mut route = RouteConfig {
         cluster_id: Some(PLACEHOLDER.into()),
-        // After every other route.
+        // The placeholder comes after every other route.
         order: Some(i32::MAX),
         transforms: Some(vec![TransformConfig::from(
             [

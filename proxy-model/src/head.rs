@@ -1,4 +1,4 @@
-//! What routing and transforms may ask of a request, whatever form the request is in.
+//! The parts of a request that routing and transforms read, independent of its representation.
 
 /// A read-only view of a request's head.
 ///
@@ -11,23 +11,24 @@ pub trait RequestHead {
     /// The path, percent-encoded as sent: begins with `/`, without the query.
     fn path(&self) -> &str;
 
-    /// The [path](Self::path), if it is known to be ASCII without `%`, so that there is nothing to decode; `None` if nobody
-    /// has looked.
+    /// The [path](Self::path), if it is known to be ASCII without `%`, so that it needs no decoding. `None`
+    /// if that was not checked.
     fn plain_path(&self) -> Option<&[u8]> {
         None
     }
 
-    /// The query, as sent, without the `?`; `None` when there is no `?`.
+    /// The query, as sent, without the `?`. `None` if there is no `?`.
     fn query(&self) -> Option<&str>;
 
     /// Host and port as the client named them: `:authority` of HTTP/2, else the target's authority, else `Host`.
     /// Empty when the client named none.
     fn authority(&self) -> &str;
 
-    /// Whether the request came over TLS, or a trusted proxy said that it did.
+    /// Returns true if the request came over TLS, or if a trusted proxy reported that it did.
     fn is_https(&self) -> bool;
 
-    /// Calls `each` with every value of the header `name` (which is lower case), in order, until it returns `false`.
+    /// Calls `each` with every value of the header `name` (in lower case), in order, until it returns
+    /// `false`.
     ///
     /// Values are bytes, since HTTP does not promise UTF-8.
     fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool);

@@ -17,7 +17,7 @@ fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
     text.chars().map(fold)
 }
 
-/// Whether two ids are the same when their case is ignored.
+/// Returns true if two ids are equal ignoring case.
 pub fn same_id(a: &str, b: &str) -> bool {
     a == b || folded(a).eq(folded(b))
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! Diagnostics of a configuration and their places.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-/// How bad a [`Problem`] is.
+/// The severity of a [`Problem`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The configuration is used, but does not do what it seems to say.
+    /// A warning: the configuration is used, but has another effect than it suggests.
     Warning,
-    /// The configuration, or the part named by the pointer, is refused.
+    /// An error: the configuration, or the part named by the pointer, is rejected.
     Error,
 }
 
@@ -25,19 +25,19 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One thing that is wrong: where, what, and how to mend it.
+/// A diagnostic of a configuration: its place, the problem, and the correction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Problem {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Where it is, as a JSON pointer (RFC 6901) from the root that the reader was given.
+    /// The place, as a JSON pointer (RFC 6901) from the root that the reader was given.
     pub pointer: String,
-    /// What kind of problem it is, in a form that programs can compare: `invalid_path`.
+    /// The kind of problem, in a form that programs can compare: `invalid_path`.
     pub code: Cow<'static, str>,
-    /// What is wrong and what was expected.
+    /// A description of the problem and of the expected value.
     pub message: String,
-    /// What would mend it, if that is known.
+    /// The correction, if one is known.
     pub suggestion: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl Problem {
         }
     }
 
-    /// Adds what would mend it.
+    /// Adds a correction.
     #[must_use]
     pub fn with_suggestion(mut self, suggestion: impl Into<String>) -> Self {
         self.suggestion = Some(suggestion.into());
@@ -117,7 +117,7 @@ fn turns_text(c: char) -> bool {
     matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// All problems found in one look at a configuration, in the order in which they were found.
+/// The problems found in one pass over a configuration, in the order in which they were found.
 ///
 /// At most [`MAX`](Self::MAX) are kept, so that a hostile input cannot fill the memory; the rest are counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// How many problems are kept.
+    /// Maximum number of problems that are kept.
     pub const MAX: usize = 10_000;
 
     /// No problems.
@@ -166,24 +166,25 @@ impl Problems {
         self.append_if(others, |_| true);
     }
 
-    /// Adds those of `others` for which `keep` holds, and how many there were that nobody kept.
+    /// Adds those problems of `others` that satisfy `keep`, and the number of problems that `others`
+    /// counted but did not keep.
     pub(crate) fn append_if(&mut self, others: Self, keep: impl Fn(&Problem) -> bool) {
         self.errors += others.errors - others.errors().count();
         self.left_out += others.left_out;
         self.extend(others.kept.into_iter().filter(keep));
     }
 
-    /// Whether one of them is an error.
+    /// Returns true if at least one problem is an error.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
-    /// How many of them are errors, with those that were counted only.
+    /// Number of errors, including those that were counted but not kept.
     pub fn error_count(&self) -> usize {
         self.errors
     }
 
-    /// How many were counted but not kept, because there were too many.
+    /// Number of problems that were counted but not kept, because there were too many.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
@@ -193,17 +194,17 @@ impl Problems {
         self.kept.iter().filter(|p| p.severity == Severity::Error)
     }
 
-    /// Whether there are none, not even warnings.
+    /// Returns true if there are no problems, not even warnings.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// How many are kept.
+    /// Number of problems that are kept.
     pub fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// Looks at each in turn.
+    /// Iterates over the problems that are kept.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.kept.iter()
     }

@@ -25,7 +25,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Refuses unknown keys, as the reader does, wherever the known ones are listed.
+/// Rejects unknown keys, like the reader, in each object with listed keys.
 fn close_objects(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -39,7 +39,7 @@ fn close_objects(schema: &mut Value) {
     }
 }
 
-/// Stands for one transform in the schema.
+/// A transform in the schema.
 pub(crate) struct Transform;
 
 impl JsonSchema for Transform {
@@ -59,7 +59,7 @@ impl JsonSchema for Transform {
     }
 }
 
-/// Stands for a list of TLS versions in the schema.
+/// A list of TLS versions in the schema.
 pub(crate) struct SslProtocols;
 
 impl JsonSchema for SslProtocols {
@@ -77,7 +77,7 @@ impl JsonSchema for SslProtocols {
     }
 }
 
-/// Stands for a version of HTTP in the schema.
+/// An HTTP version in the schema.
 pub(crate) struct HttpVersionName;
 
 impl JsonSchema for HttpVersionName {

@@ -3,10 +3,10 @@
 /// Names longer than this get no suggestion: the cost of a distance grows with the square of the length.
 const MAX_CHARS: usize = 64;
 
-/// The name among `candidates` that `written` most likely stands for, if one is near.
+/// Returns the name among `candidates` that `written` is most likely a misspelling of, if one is near.
 ///
-/// Near is at most one typing slip (a character more, less or other, or two swapped) in three characters; case does not
-/// count. Of equally near names the first is taken.
+/// Near is at most one typing error (a character added, missing or replaced, or two swapped) in three
+/// characters, ignoring case. Of equally near names the first is taken.
 pub fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -49,7 +49,7 @@ pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// The beginning of a text that somebody else wrote, for a message or a log: one line, without control characters.
+/// The beginning of an untrusted text, for a message or a log: one line, without control characters.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 120;
     let mut out = String::new();

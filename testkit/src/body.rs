@@ -1,4 +1,4 @@
-//! Bodies for requests and answers, as tests want them.
+//! Bodies for requests and responses in tests.
 //!
 //! ```
 //! use testkit::body;
@@ -20,35 +20,37 @@ use http_body_util::channel::{Channel, Sender};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 
-/// Any error, as bodies and handlers hand it to hyper.
+/// Any error, as passed by bodies and handlers to hyper.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A body of any kind.
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 
-/// Nothing, and known to be nothing.
+/// An empty body of known length.
 pub fn empty() -> Body {
     boxed(Empty::new())
 }
 
-/// These bytes, with their length known (so sent with `Content-Length`).
+/// A body with these bytes and a known length, sent with `Content-Length`.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     boxed(Full::new(bytes.into()))
 }
 
-/// These bytes, then these trailers. Of unknown length, so sent with chunked coding over HTTP/1.1.
+/// A body with these bytes and trailers. The length is unknown, so HTTP/1.1 uses chunked coding.
 pub fn with_trailers(bytes: impl Into<Bytes>, trailers: HeaderMap) -> Body {
     frames([Ok(data(bytes)), Ok(Frame::trailers(trailers))])
 }
 
-/// These bytes, then an error: hyper cuts the connection (HTTP/1.1) or resets the stream (HTTP/2).
+/// A body with these bytes, followed by an error: hyper closes the connection (HTTP/1.1) or resets
+/// the stream (HTTP/2).
 ///
 /// An [`h2::Error`] made from a [`Reason`](h2::Reason) decides the code of the reset.
 pub fn failing(bytes: impl Into<Bytes>, error: impl Into<BoxError>) -> Body {
     frames([Ok(data(bytes)), Err(error.into())])
 }
 
-/// These frames, in this order, each as soon as there is room for it. Of unknown length. What comes before an error is sent.
+/// A body with these frames in order, each sent as soon as there is room. The length is unknown.
+/// Frames before an error are sent.
 pub fn frames(frames: impl IntoIterator<Item = Result<Frame<Bytes>, BoxError>>) -> Body {
     boxed(Frames {
         frames: frames.into_iter().collect(),
@@ -61,7 +63,7 @@ pub fn data(bytes: impl Into<Bytes>) -> Frame<Bytes> {
     Frame::data(bytes.into())
 }
 
-/// The same chunk without end.
+/// An endless body that repeats `chunk`.
 pub fn endless(chunk: impl Into<Bytes>) -> Body {
     boxed(Endless {
         chunk: chunk.into(),
@@ -70,14 +72,15 @@ pub fn endless(chunk: impl Into<Bytes>) -> Body {
 
 /// A body that the test feeds frame by frame; it ends when the sender is dropped.
 ///
-/// Up to `buffer` frames (at least 1) are taken before [`Sender::send`] waits, so with 1 the sender is held back by
-/// the reader: that is how a test sees back-pressure. [`Sender::abort`] makes the body fail.
+/// Up to `buffer` frames (at least 1) are accepted before [`Sender::send`] waits. With 1, the
+/// reader limits the sender, so a test can observe backpressure. [`Sender::abort`] makes the body
+/// fail.
 pub fn channel(buffer: usize) -> (Sender<Bytes, BoxError>, Body) {
     let (sender, body) = Channel::new(buffer.max(1));
     (sender, body.boxed_unsync())
 }
 
-/// Any body of bytes as a [`Body`].
+/// Boxes any body of bytes.
 pub fn boxed<B>(body: B) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -88,7 +91,7 @@ where
 
 struct Frames {
     frames: VecDeque<Result<Frame<Bytes>, BoxError>>,
-    /// Whether hyper was given the time to send what came before an error.
+    /// True once hyper was given time to send the frames before an error.
     flushed: bool,
 }
 
@@ -102,7 +105,8 @@ impl http_body::Body for Frames {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.get_mut();
         if matches!(this.frames.front(), Some(Err(_))) && !this.flushed {
-            // hyper sends what it has when a body has to be waited for, but drops it all when the body fails at once.
+            // hyper sends buffered frames when a body is pending, but drops them when the body
+            // fails at once.
             this.flushed = true;
             context.waker().wake_by_ref();
             return Poll::Pending;

@@ -10,6 +10,7 @@ mod listen;
 pub mod origin;
 pub mod peers;
 pub mod raw;
+pub mod schema;
 pub mod serf;
 mod tasks;
 pub mod time;
@@ -17,7 +18,7 @@ mod traffic;
 
 pub use self::traffic::{Counts, Traffic};
 
-/// Bytes as text, one character per byte (ISO 8859-1): loses nothing and never fails.
+/// Decodes bytes as ISO 8859-1, one character per byte: lossless and infallible.
 fn latin1(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }

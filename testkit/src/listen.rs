@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tokio::net::{TcpListener, TcpSocket};
 
-/// `127.0.0.1`, port chosen by the kernel.
+/// `127.0.0.1` with a port chosen by the kernel.
 pub(crate) const V4: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// `[::1]`, port chosen by the kernel.
+/// `[::1]` with a port chosen by the kernel.
 pub(crate) const V6: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::LOCALHOST), 0);
 
 /// Enough for tests that open thousands of connections at once; the kernel may cap it (`net.core.somaxconn`).
@@ -18,12 +18,13 @@ const BACKLOG: u32 = 4096;
 ///
 /// # Panics
 ///
-/// Without a tokio runtime, and when the address cannot be bound: no test can go on without its peer.
+/// Panics without a tokio runtime, or if the address cannot be bound: no test can continue without
+/// its peer.
 #[track_caller]
 pub(crate) fn listen(address: SocketAddr) -> (TcpListener, SocketAddr) {
     let listening = socket_for(address)
         .and_then(|socket| {
-            // A stopped origin may be started again on its port while old connections are in TIME_WAIT.
+            // A stopped origin may be restarted on its port while old connections are in TIME_WAIT.
             socket.set_reuseaddr(true)?;
             socket.bind(address)?;
             socket.listen(BACKLOG)

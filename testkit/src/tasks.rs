@@ -8,13 +8,13 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinSet;
 
-/// The owner of a group of tasks: aborts them when dropped, and panics then if one of them has, so that what is asserted in a
-/// task fails the test.
+/// The owner of a group of tasks: aborts them when dropped, and panics if one of them has panicked,
+/// so that a failed assertion in a task fails the test.
 pub(crate) struct Tasks {
     spawner: Spawner,
 }
 
-/// Adds tasks to a group without owning it, so that a task may hold it and add others.
+/// Adds tasks to a group without owning it, so that a task may hold it and add further ones.
 #[derive(Clone)]
 pub(crate) struct Spawner {
     group: Arc<Mutex<Group>>,
@@ -23,7 +23,7 @@ pub(crate) struct Spawner {
 #[derive(Default)]
 struct Group {
     tasks: JoinSet<()>,
-    /// Of the first task that had one.
+    /// The panic of the first task that had one.
     panic: Option<Panic>,
     closed: bool,
 }
@@ -31,7 +31,7 @@ struct Group {
 type Panic = Box<dyn Any + Send>;
 
 impl Group {
-    /// Lets go of the tasks that have ended.
+    /// Drops the tasks that have ended.
     fn reap(&mut self) {
         while let Some(ended) = self.tasks.try_join_next() {
             let panic = ended.err().and_then(|error| error.try_into_panic().ok());
@@ -58,11 +58,11 @@ impl Tasks {
         self.spawner.spawn(task);
     }
 
-    /// Aborts all tasks and waits until the last has been dropped, and its sockets with it.
+    /// Aborts all tasks and waits until the last has been dropped, with its sockets.
     ///
     /// # Panics
     ///
-    /// If one of them has.
+    /// Panics if a task has panicked.
     pub(crate) async fn stop(self) {
         let (mut tasks, panic) = self.spawner.close();
         tasks.shutdown().await;
@@ -85,7 +85,7 @@ impl Drop for Tasks {
 }
 
 fn raise(panic: Option<Panic>) {
-    // A second panic would be the end of all tests.
+    // A second panic would abort all tests.
     if let Some(panic) = panic
         && !std::thread::panicking()
     {
@@ -94,7 +94,7 @@ fn raise(panic: Option<Panic>) {
 }
 
 impl Spawner {
-    /// Spawns on the current runtime; does nothing once the owner is gone.
+    /// Spawns on the current runtime; does nothing once the owner is dropped.
     #[track_caller]
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut group = self.lock();
@@ -118,7 +118,7 @@ impl Spawner {
     }
 }
 
-/// Lets hyper run HTTP/2 streams in the group: they then end with the owner too.
+/// Lets hyper run HTTP/2 streams in the group, so that they end with the owner too.
 impl<F> hyper::rt::Executor<F> for Spawner
 where
     F: Future + Send + 'static,
@@ -145,7 +145,7 @@ mod tests {
         let tasks = Tasks::new();
         let inner = tasks.spawner();
         tasks.spawn(async move {
-            // A task that adds a task which holds the spawner: a cycle that abort has to break.
+            // A task that adds a task which holds the spawner: a cycle that abort must break.
             let again = inner.clone();
             inner.spawn(async move {
                 let _keep = (held, again);
@@ -164,7 +164,7 @@ mod tests {
             let tasks = Tasks::new();
             tasks.spawn(async { panic!("as intended") });
             for _ in 0..others {
-                // Ended tasks are let go of with each new one.
+                // Ended tasks are dropped with each new one.
                 tokio::task::yield_now().await;
                 tasks.spawn(async {});
             }
@@ -189,7 +189,7 @@ mod tests {
             dropped.try_recv(),
             Err(oneshot::error::TryRecvError::Closed)
         );
-        // Too late: nothing runs any more.
+        // The group is closed.
         late.spawn(async { unreachable!("the group is closed") });
         tokio::task::yield_now().await;
     }

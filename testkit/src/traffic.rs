@@ -1,4 +1,4 @@
-//! What an origin has seen so far, and waiting for it.
+//! The counts of an origin, and waits for them.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use tokio::sync::watch;
 
 use crate::time::guarded;
 
-/// How many connections and requests an origin has seen.
+/// Number of connections and requests of an origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections accepted since the start.
     pub accepted: u64,
-    /// Of these, the connections that have ended.
+    /// Number of these connections that have ended.
     pub closed: u64,
     /// TLS handshakes that failed; these connections count as accepted and closed too.
     pub failed_handshakes: u64,
@@ -26,10 +26,10 @@ impl Counts {
     }
 }
 
-/// A live view of an origin's [`Counts`]. Clones look at the same origin, and may outlive it.
+/// A live view of an origin's [`Counts`]. Clones view the same origin, and may outlive it.
 ///
-/// The waits return when their condition holds, without polling, and panic after [`GUARD`](crate::time::GUARD).
-/// All of them are cancel safe.
+/// Waits return as soon as their condition holds, without polling, and panic after
+/// [`GUARD`](crate::time::GUARD). All of them are cancel safe.
 #[derive(Clone, Debug)]
 pub struct Traffic {
     counts: Arc<watch::Sender<Counts>>,
@@ -46,7 +46,7 @@ impl Traffic {
         *self.counts.borrow()
     }
 
-    /// Requests seen so far.
+    /// Number of requests so far.
     pub fn requests(&self) -> u64 {
         self.counts().requests
     }
@@ -59,7 +59,7 @@ impl Traffic {
         })
     }
 
-    /// Waits until exactly `n` connections are open; with 0, until the last has gone.
+    /// Waits until exactly `n` connections are open; with 0, until the last has closed.
     #[track_caller]
     pub fn wait_for_open(&self, n: u64) -> impl Future<Output = Counts> + use<> {
         self.wait_until(format!("{n} open connections"), move |counts| {
@@ -81,7 +81,7 @@ impl Traffic {
         self.wait_until(format!("{n} requests"), move |counts| counts.requests >= n)
     }
 
-    /// Waits until `condition` holds; `what` is for the message of the panic.
+    /// Waits until `condition` holds; `what` is part of the panic message.
     #[track_caller]
     pub fn wait_until<W, C>(
         &self,

@@ -1,5 +1,7 @@
-//! Checks that run nothing of the workspace: format, lints, documentation, spelling, dependencies, features.
+//! Checks that run nothing of the workspace: format, lints, documentation, spelling, dependencies,
+//! features.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::output;
@@ -9,7 +11,7 @@ use crate::say;
 use crate::steps::Outcome;
 use crate::workspace::Workspace;
 
-/// A guard against a step that hangs, not a budget: each takes minutes at most.
+/// A guard against a hang, not a budget: each step takes minutes at most.
 pub(crate) const LIMIT: Duration = Duration::from_secs(35 * 60);
 
 pub(crate) fn format() -> crate::Result<Outcome> {
@@ -32,15 +34,15 @@ pub(crate) fn documentation() -> crate::Result<Outcome> {
     ])
 }
 
-/// Words in all files, as `_typos.toml` says.
+/// Checks the spelling of all files, configured in `_typos.toml`.
 pub(crate) fn spelling(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     with_tool(workspace, "typos", required, |typos| {
         vec![typos.args(["--format", "brief"])]
     })
 }
 
-/// Bans, licences and sources, as `deny.toml` says. Advisories, too, where their database is on the machine: it comes from the
-/// network, which not every machine has.
+/// Checks bans, licences and sources, configured in `deny.toml`, and advisories if their database
+/// is on the machine: it comes from the network, which not every machine has.
 pub(crate) fn dependencies(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     let database = peers::cargo_home().map(|home| home.join("advisory-dbs"));
     let advised = database.is_some_and(|database| database.is_dir());
@@ -62,31 +64,83 @@ pub(crate) fn dependencies(workspace: &Workspace, required: bool) -> crate::Resu
     })
 }
 
-/// Libraries whose features are tried one by one, not in pairs. They lie side by side, and each brings large dependencies, which
-/// fifteen pairs would have checked many times more.
+/// Libraries whose features are checked one by one, not in pairs. The features are independent, and
+/// each has large dependencies, which fifteen pairs would check many times.
 const ONE_BY_ONE: [&str; 2] = ["azure-loadbalancer", "xds-control-plane"];
 
-/// Each library alone, with no features, with each one and, but for [`ONE_BY_ONE`], with each two. In the workspace's own build,
-/// features that another member asks for would hide that one is missing. The feature `default` is another name for one of them
-/// everywhere.
+/// The feature with the test doubles. Its modules depend on no other feature, so it is checked
+/// alone.
+const STAND_INS: &str = "testing";
+
+/// A run of cargo-hack: the libraries, and how their features are combined.
+#[derive(Debug, PartialEq, Eq)]
+struct FeatureSets<'a> {
+    libraries: Vec<&'a str>,
+    arguments: &'static [&'static str],
+}
+
+impl<'a> FeatureSets<'a> {
+    /// Each library alone: without features, with each feature, and (except for [`ONE_BY_ONE`] and
+    /// [`STAND_INS`]) with each pair. The feature `default` is excluded, since it equals another
+    /// one everywhere.
+    fn of(libraries: &[&'a str], has_stand_ins: impl Fn(&str) -> bool) -> Vec<Self> {
+        let (one_by_one, paired): (Vec<_>, Vec<_>) = libraries
+            .iter()
+            .copied()
+            .partition(|name| ONE_BY_ONE.contains(name));
+        let stand_ins = paired.iter().copied().filter(|name| has_stand_ins(name));
+        let stand_ins: Vec<_> = stand_ins.collect();
+        let sets = [
+            Self {
+                libraries: one_by_one,
+                arguments: &[
+                    "--feature-powerset",
+                    "--depth",
+                    "1",
+                    "--exclude-features",
+                    "default",
+                ],
+            },
+            Self {
+                libraries: paired,
+                arguments: &[
+                    "--feature-powerset",
+                    "--depth",
+                    "2",
+                    "--exclude-features",
+                    "default,testing",
+                ],
+            },
+            Self {
+                libraries: stand_ins,
+                arguments: &["--no-default-features", "--features", STAND_INS],
+            },
+        ];
+        let some = |set: &Self| !set.libraries.is_empty();
+        sets.into_iter().filter(some).collect()
+    }
+
+    fn command(&self, hack: &Path) -> Invocation {
+        Invocation::new(hack)
+            .args(["hack", "check", "--lib", "--keep-going"])
+            .args(self.arguments.iter().copied())
+            .args(self.libraries.iter().flat_map(|name| ["--package", name]))
+    }
+}
+
+/// Checks each library alone with its [`FeatureSets`]. In the build of the whole workspace,
+/// features that other members enable could hide a missing one.
 pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     let Some(hack) = peers::find(workspace, "cargo-hack") else {
         return Ok(without_tool("cargo-hack", required));
     };
     let libraries = workspace.published_libraries();
-    let (others, paired): (Vec<_>, Vec<_>) = libraries
-        .into_iter()
-        .partition(|name| ONE_BY_ONE.contains(name));
     let mut failed = Vec::new();
     let mut why = Vec::new();
-    for (depth, libraries) in [("1", others), ("2", paired)] {
-        let hack = Invocation::new(&hack)
-            .args(["hack", "check", "--lib", "--keep-going"])
-            .args(["--exclude-features", "default"])
-            .args(["--feature-powerset", "--depth", depth])
-            .args(libraries.iter().flat_map(|library| ["--package", library]));
+    for sets in FeatureSets::of(&libraries, |name| workspace.has_feature(name, STAND_INS)) {
+        let hack = sets.command(&hack);
         say!("{hack}");
-        // Counted here: flags that deny warnings would have every dependency checked once more.
+        // Counted here: flags that deny warnings would make cargo check every dependency again.
         let mut warnings = 0;
         let ended = hack.follow(LIMIT, |line| {
             warnings += usize::from(is_count_of_warnings(line));
@@ -107,13 +161,13 @@ pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<O
     })
 }
 
-/// Whether a line is the one that cargo writes after the warnings of a build.
+/// Returns true for the line that cargo prints after the warnings of a build.
 fn is_count_of_warnings(line: &str) -> bool {
     line.contains("warning") && line.contains("generated") && line.contains('`')
 }
 
-/// Runs commands of a tool. Without it they are skipped, or fail if it is required.
-fn with_tool(
+/// Runs commands of a tool. If it is missing they are skipped, or fail if it is required.
+pub(crate) fn with_tool(
     workspace: &Workspace,
     name: &str,
     required: bool,
@@ -161,6 +215,30 @@ pub(crate) fn show(commands: &[Invocation]) -> crate::Result<Outcome> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_library_is_left_out_and_stand_ins_are_tried_alone() {
+        let libraries = ["azure-loadbalancer", "discovery-core", "proxy-model"];
+        let sets = FeatureSets::of(&libraries, |name| name == "discovery-core");
+        let libraries: Vec<_> = sets.iter().map(|set| set.libraries.clone()).collect();
+        assert_eq!(
+            libraries,
+            [
+                vec!["azure-loadbalancer"],
+                vec!["discovery-core", "proxy-model"],
+                vec!["discovery-core"],
+            ]
+        );
+        let [_, paired, alone] = sets.as_slice() else {
+            panic!("three runs: {sets:?}");
+        };
+        assert!(paired.arguments.contains(&"default,testing"));
+        assert_eq!(
+            alone.command(Path::new("cargo-hack")).to_string(),
+            "cargo-hack hack check --lib --keep-going --no-default-features --features testing --package discovery-core"
+        );
+        assert_eq!(FeatureSets::of(&["log-sink"], |_| false).len(), 1);
+    }
 
     #[test]
     fn warnings_of_a_build_are_noticed() {

@@ -1,10 +1,12 @@
-//! `cargo xtask ci`: every check there is, in an order in which one step uses what another has compiled.
+//! `cargo xtask ci`: every check, in an order in which steps reuse what earlier ones have compiled.
 //!
-//! Checks of features are many small ones in a row, which use little more than one processor. What is built with optimisation,
-//! in directories of its own, has the other. It is waited for before anything is measured or depends on time.
+//! Checks of features are many small ones in sequence, which use little more than one processor.
+//! Optimised builds run in parallel, in separate directories. They are awaited before anything is
+//! measured or depends on time.
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::mpsc;
 
 use crate::disk::{Bytes, Room};
 use crate::say;
@@ -12,16 +14,17 @@ use crate::steps::{Outcome, Steps};
 use crate::test::Tests;
 use crate::tidy::{self, Leftover};
 use crate::workspace::Workspace;
-use crate::{api, bench, checks, examples, packaging, peers, test};
+use crate::{api, bench, checks, examples, packaging, peers, site, test};
 
-/// What the target directory grows to, peers included, and a little more: as measured with the settings of `.ci/run`, and
-/// with those of `Cargo.toml`.
+/// Upper limits of the target directory with peers: with the settings of `.ci/run`, and with those
+/// of `Cargo.toml`.
 const MOST_TIDY: Bytes = Bytes::megabytes(4_000);
 const MOST: Bytes = Bytes::megabytes(9_000);
 
-/// The programs that checks are made with.
+/// The programs that checks use.
 const TOOLS: &[&str] = &[
     "typos",
+    site::TOOL,
     "cargo-hack",
     "cargo-deny",
     "kubectl",
@@ -29,8 +32,11 @@ const TOOLS: &[&str] = &[
     "buildah",
 ];
 
-/// The name of the step that builds with optimisation.
+/// The name of the step for optimised builds.
 const RELEASE_BUILDS: &str = "release builds";
+
+/// The name of the step that compiles what two steps after `test` run.
+const SMALL_BUILDS: &str = "small builds";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -50,7 +56,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     let workspace = Workspace::load()?;
-    // Commands are printed for repetition in the root, so they run there.
+    // Printed commands are meant to be repeated in the root, so they run there.
     std::env::set_current_dir(workspace.root())?;
     let target = workspace.target_directory();
     let room = Room::of(target)?;
@@ -58,14 +64,14 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     let most = if options.tidy { MOST_TIDY } else { MOST };
     match room.suffices(most, target) {
         Ok(()) => {}
-        // Where nobody can make room, a run that may just fit is better than none.
+        // If no space can be freed, a run that may just fit is better than none.
         Err(short) if options.tidy => say!("WARNING: {short}"),
         Err(short) => return Err(short.into()),
     }
     let required = options.require_peers;
     let mut steps = Steps::new(&options.only);
 
-    // Programs are fetched while the first steps compile. A step that needs some waits for them.
+    // Programs are fetched while the first steps compile. A step that needs one waits for it.
     if !options.quick {
         let tools = peers::tools_step(&workspace, TOOLS, required);
         steps.begin("tools", tools);
@@ -73,12 +79,13 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         steps.begin("peers", peers);
     }
 
-    // What is checked without being run: descriptions of crates, of which no code is made.
+    // Checks without code generation.
     steps.run("format", checks::format);
     steps.run("lint", checks::lint);
     steps.run("doc", checks::documentation);
     steps.wait_for("tools");
     steps.run("spelling", || checks::spelling(&workspace, required));
+    steps.run("site", || site::step(&workspace, required));
     if !options.quick {
         steps.run("public api", || api::step(&workspace));
         steps.run("dependencies", || {
@@ -94,7 +101,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         options.done_with(Leftover::Optimised, target)?;
     }
 
-    // What is run without optimisation.
+    // Steps without optimisation.
     let mut compiled = None;
     steps.run("build", || {
         let (outcome, seconds) = bench::build::build(&workspace)?;
@@ -107,14 +114,29 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         });
     }
     steps.wait_for("peers");
-    steps.run("test", || test::run_tests(&workspace, Tests::All, required));
+    // Cargo compiles one thing at a time: the small programs have their turn when the tests have been compiled.
+    let (tests, tests_run) = mpsc::channel::<()>();
+    if !options.quick {
+        steps.begin(SMALL_BUILDS, move || {
+            // An error is the same sign: the step has ended, or was not chosen.
+            let _ = tests_run.recv();
+            test::build_small_programs()
+        });
+    }
+    let begun = || drop(tests);
+    steps.run("test", || {
+        test::run_tests(&workspace, Tests::All, required, begun)
+    });
+    steps.wait_for(SMALL_BUILDS);
+    if !options.quick {
+        steps.run("benchmarks", test::run_benchmarks_once);
+        steps.run("lean server", test::run_lean_server);
+    }
     options.done_with(Leftover::Tests, target)?;
     steps.run("doc tests", || {
         test::run_doc_tests(&workspace, Tests::All, required)
     });
     if !options.quick {
-        steps.run("benchmarks", test::run_benchmarks_once);
-        steps.run("lean server", test::run_lean_server);
         steps.run("examples", || {
             examples::run(&workspace, Tests::All, required)
         });
@@ -122,7 +144,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         steps.run("image", || {
             packaging::image_step(&workspace, required, released)
         });
-        // What is measured, in the build that users make.
+        // Measurements of the release build.
         steps.run("gate", || bench::gate::step(&workspace, required, released));
     }
     steps.end()
@@ -139,7 +161,7 @@ fn release_builds() -> crate::Result<Outcome> {
 }
 
 impl Options {
-    /// Deletes what the steps so far have left and no later one reads.
+    /// Deletes build output that no later step reads.
     fn done_with(&self, leftover: Leftover, target: &Path) -> crate::Result<()> {
         if self.tidy {
             say!("\n{}", Room::of(target)?);

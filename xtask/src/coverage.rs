@@ -1,6 +1,6 @@
-//! `cargo xtask coverage`: which lines of each library its own tests reach.
+//! `cargo xtask coverage`: the lines of each library that its own tests cover.
 //!
-//! cargo-llvm-cov measures; what is here chooses tests and writes the table of CONTRIBUTING.md.
+//! cargo-llvm-cov measures; this module chooses tests and writes the table of CONTRIBUTING.md.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ const TOOL: &str = "cargo-llvm-cov";
 /// The page with the table, relative to the root of the workspace.
 const PAGE: &str = "CONTRIBUTING.md";
 
-/// Where the page has the table.
+/// The marks of the table in the page.
 const MARKS: Marks = Marks {
     begin: "<!-- coverage: written by `cargo xtask coverage --renew` -->",
     end: "<!-- end of coverage -->",
@@ -67,7 +67,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The packages of these names, or all that there are.
+/// Returns the packages of these names, or all.
 fn choose<'a>(known: &[&'a str], names: &[String]) -> Result<Vec<&'a str>, String> {
     if names.is_empty() {
         return Ok(known.to_vec());
@@ -79,7 +79,7 @@ fn choose<'a>(known: &[&'a str], names: &[String]) -> Result<Vec<&'a str>, Strin
     names.iter().map(find).collect()
 }
 
-/// Runs the tests of a package, and counts the lines of its sources that they reach.
+/// Runs the tests of a package, and counts the covered lines of its sources.
 fn measure(
     workspace: &Workspace,
     tool: &Path,
@@ -89,7 +89,7 @@ fn measure(
     let directory = workspace.target_directory().join("coverage");
     fs::create_dir_all(&directory)?;
     let report = directory.join(format!("{package}.json"));
-    // What the tests of another package have reached does not count.
+    // Coverage by the tests of another package does not count.
     let clean = Invocation::new(tool).args(["llvm-cov", "clean", "--profraw-only"]);
     expect_success(&clean)?;
     let runner = match peers::on_path("cargo-nextest") {
@@ -132,7 +132,7 @@ struct Covered {
     covered: u64,
 }
 
-/// What llvm-cov exports, as far as it is looked at.
+/// The part of llvm-cov's export that is used.
 #[derive(Deserialize)]
 struct Export {
     data: Vec<Data>,
@@ -161,7 +161,7 @@ struct Lines {
 }
 
 impl Covered {
-    /// The sum of the files below a directory.
+    /// The sum over the files below a directory.
     fn read(report: &str, sources: &Path) -> Result<Self, String> {
         let export: Export = serde_json::from_str(report)
             .map_err(|error| format!("the report of llvm-cov: {error}"))?;
@@ -201,7 +201,7 @@ impl Row {
     }
 }
 
-/// The page with new rows for what was measured; rows of others stay.
+/// Returns the page with new rows for the measured packages; other rows stay.
 fn renew(page: &str, measured: BTreeMap<String, Row>) -> Result<String, String> {
     let name = |row: &str| Some(row.strip_prefix("| `")?.split_once('`')?.0.to_owned());
     let old = MARKS.part(page)?.lines();

@@ -8,10 +8,10 @@ use crate::process::Invocation;
 use crate::say;
 use crate::workspace::Workspace;
 
-/// Where the script and what it writes are.
+/// The directory of the script and its output.
 const DIRECTORY: &str = "xds-control-plane/descriptors";
 
-/// What reading a few hundred modules may take.
+/// Time limit for reading a few hundred modules.
 const LIMIT: Duration = Duration::from_secs(120);
 
 pub(crate) fn run() -> crate::Result<ExitCode> {

@@ -1,4 +1,4 @@
-//! Room on the disk: how much there is, and whether it is enough for what is about to be built.
+//! Disk space: the free space, and the space that a build needs.
 
 use std::fmt;
 use std::fs;
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::process::Invocation;
 
-/// What asking for the room may take; a network file system that is gone answers never.
+/// Time limit for a query: a dead network file system never responds.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Bytes, printed as a person reads them.
+/// A number of bytes, printed in readable units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Bytes(pub(crate) u64);
 
@@ -31,16 +31,16 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// What `directory` holds, and what the disk below it has left.
+/// The size of a directory, and the free space of its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) held: Bytes,
-    /// `None` where nobody says.
+    /// `None` if unknown.
     pub(crate) free: Option<Bytes>,
 }
 
 impl Room {
-    /// Looks. A directory that is not there yet holds nothing.
+    /// Measures a directory. A missing one has size 0.
     pub(crate) fn of(directory: &Path) -> io::Result<Self> {
         let existing = directory.ancestors().find(|path| path.is_dir());
         Ok(Self {
@@ -49,11 +49,11 @@ impl Room {
         })
     }
 
-    /// Whether a run fits whose output grows to `most`, of which a part may be here already.
+    /// Checks that a run fits whose output grows to `most`, including existing output.
     ///
     /// # Errors
     ///
-    /// With a sentence for people, when it does not.
+    /// Fails with a sentence for the user.
     pub(crate) fn suffices(&self, most: Bytes, directory: &Path) -> Result<(), String> {
         let needed = Bytes(most.0.saturating_sub(self.held.0));
         match self.free {
@@ -78,20 +78,20 @@ impl fmt::Display for Room {
     }
 }
 
-/// The sizes of all files below a directory. A file with several names, as cargo's are, counts once.
+/// The size of all files below a directory. Hard links, which cargo creates, count once.
 fn held(directory: &Path) -> io::Result<u64> {
     let mut total = 0;
     let mut seen = std::collections::HashSet::new();
     let mut open = vec![directory.to_owned()];
     while let Some(directory) = open.pop() {
         let entries = match fs::read_dir(&directory) {
-            // Somebody builds or cleans meanwhile.
+            // Another process may build or clean at the same time.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             entries => entries?,
         };
         for entry in entries {
             let entry = entry?;
-            // Of the entry itself: nothing that a link leads to is ours.
+            // Of the entry itself: the targets of links do not count.
             let Ok(metadata) = entry.metadata() else {
                 continue;
             };
@@ -105,7 +105,7 @@ fn held(directory: &Path) -> io::Result<u64> {
     Ok(total)
 }
 
-/// What tells files with several names from others; `None` for a file that has but one.
+/// The identity of a file with several hard links; `None` for others.
 #[cfg(unix)]
 fn identity(metadata: &fs::Metadata) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
@@ -117,7 +117,7 @@ fn identity(_metadata: &fs::Metadata) -> Option<(u64, u64)> {
     None
 }
 
-/// What `df` says of the disk that a directory is on.
+/// The free space by `df` of the disk with a directory.
 fn free(directory: &Path) -> Option<Bytes> {
     let ask = Invocation::new("df")
         .args(["-P", "-k"])
@@ -127,7 +127,7 @@ fn free(directory: &Path) -> Option<Bytes> {
     ended.is_success().then(|| available(&output)).flatten()
 }
 
-/// Reads the table of `df -P -k`, whose format POSIX gives: the fourth column of the second line.
+/// Parses the table of `df -P -k`, in the format of POSIX: the fourth column of the second line.
 fn available(table: &str) -> Option<Bytes> {
     let kibibytes: u64 = table
         .lines()
@@ -174,7 +174,7 @@ mod tests {
             room(9 * GIGABYTE, Some(0)).suffices(most, directory),
             Ok(())
         );
-        // Who cannot be asked does not stand in the way.
+        // Unknown free space is no error.
         assert_eq!(room(0, None).suffices(most, directory), Ok(()));
         let why = room(GIGABYTE / 2, Some(GIGABYTE))
             .suffices(most, directory)

@@ -1,4 +1,4 @@
-//! Every example, run for real with `--once`.
+//! Every example, run with `--once`.
 
 use std::iter;
 use std::panic::resume_unwind;
@@ -14,19 +14,20 @@ use crate::steps::Outcome;
 use crate::test::{PEER_TEST_SKIPPED, Tests, with_peers};
 use crate::workspace::Workspace;
 
-/// The packages that hold examples: small ones, and tours of registries.
+/// The packages with examples: small ones, and tours of registries.
 const PACKAGES: [&str; 2] = ["examples", "tours"];
 
-/// How long building them may take: a guard, they are built by the tests already.
+/// Time limit of the build: a guard, since the tests build them already.
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// Examples that run at a time.
+/// Number of examples that run concurrently.
 const AT_ONCE: usize = 3;
 
-/// How long an example may take with `--once`. They need a second or two.
+/// Time limit of an example with `--once`. Most need a second or two.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
 
-/// Builds the examples with the features that the tests have (so that nothing is compiled twice) and runs each.
+/// Builds the examples with the features of the tests (so that nothing is compiled twice) and runs
+/// each.
 pub(crate) fn run(
     workspace: &Workspace,
     tests: Tests,
@@ -69,7 +70,8 @@ pub(crate) fn run(
     })
 }
 
-/// The examples for which `failed` is true, asked in a few threads: most of them wait most of the time.
+/// Returns the examples for which `failed` is true. Uses a few threads, since most examples wait
+/// most of the time.
 fn at_once<T: Copy + Send + Sync>(examples: &[T], failed: impl Fn(T) -> bool + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let take = || {
@@ -97,7 +99,7 @@ fn passes(run: &Invocation, name: &str) -> bool {
     let shown = output
         .lines()
         .filter(|line| !passed || line.contains(PEER_TEST_SKIPPED));
-    // In one piece: others run at the same time.
+    // One write, since other examples run at the same time.
     let mut report = format!("example {name}: {end} after {took:.1} s");
     for line in shown {
         report.push_str("\n    ");

@@ -1,8 +1,8 @@
-//! What a developer and CI run in this workspace: every check, the real peers, the benchmarks.
+//! Development tasks of this workspace for developers and CI: checks, real peers, benchmarks.
 //!
-//! `cargo xtask` alone prints what there is and where to begin.
+//! `cargo xtask` alone prints the commands and where to begin.
 
-// Steps that run beside others keep what they print: `say!`.
+// Output of parallel steps is collected: `say!`.
 #![warn(clippy::print_stdout)]
 
 mod api;
@@ -18,6 +18,7 @@ mod packaging;
 mod page;
 mod peers;
 mod process;
+mod site;
 mod steps;
 mod test;
 mod tidy;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// What can go wrong here ends in a sentence for the person at the terminal; nothing handles it by kind.
+/// The result of a task: every error becomes a message for the user, so errors have no kinds.
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 #[derive(Parser)]
@@ -61,6 +62,8 @@ enum Command {
     PublicApi(api::Options),
     /// Measures which lines of a library its tests reach
     Coverage(coverage::Options),
+    /// Builds the documentation as a site with search, in target/site
+    Site,
     /// Generates the descriptors of Envoy's API that the xDS control plane carries
     Descriptors,
     /// Runs the benchmarks, or compares the gateway with other proxies
@@ -68,7 +71,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Cargo starts this program in place of the compiler in builds that are measured.
+    // Cargo starts this program in place of the compiler in measured builds.
     if let Some(status) = bench::build::stand_in() {
         return status;
     }
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Some(Command::Packaging(options)) => packaging::run(&options),
         Some(Command::Peers(options)) => peers::run(&options),
         Some(Command::Coverage(options)) => coverage::run(&options),
+        Some(Command::Site) => site::run(),
         Some(Command::Descriptors) => descriptors::run(),
         Some(Command::Bench(options)) => bench::run(&options),
         None => Arguments::command()

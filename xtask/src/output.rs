@@ -1,37 +1,38 @@
-//! Where steps write. Beside other steps, each in a thread of its own: into a queue, so that lines of two steps do not mix.
+//! The output of steps. Parallel steps run in separate threads and write into queues, so that their
+//! lines do not mix.
 //!
-//! Everything that a step prints goes through [`say!`](crate::say) or [`line()`].
+//! All output of a step uses [`say!`](crate::say) or [`line()`].
 
 use std::cell::RefCell;
 use std::io::{self, Write as _};
 use std::sync::mpsc::Sender;
 
 thread_local! {
-    /// Where lines of this thread go, if it is not the terminal: to whoever prints them.
+    /// The queue for lines of this thread, unless they go to the terminal.
     static BESIDE: RefCell<Option<Sender<String>>> = const { RefCell::new(None) };
 }
 
-/// Prints a formatted line, as `println!` does, to where the step writes.
+/// Prints a formatted line like `println!`, to the output of the step.
 #[macro_export]
 macro_rules! say {
     ($($argument:tt)*) => { $crate::output::line(&format!($($argument)*)) };
 }
 
-/// Prints a line at once: in CI, stdout is a pipe, and progress should be seen.
+/// Prints a line at once: in CI, stdout is a pipe, and progress should be visible.
 pub(crate) fn line(line: &str) {
     let beside = BESIDE.with_borrow(Clone::clone);
     match beside {
-        // Nobody reads any more: how the step ends is told in another way.
+        // The receiver may be gone; the result of the step is reported separately.
         Some(lines) => drop(lines.send(line.to_owned())),
         None => {
             let mut stdout = io::stdout().lock();
-            // The exit code still says how it went.
+            // The exit code still reports the result.
             let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
         }
     }
 }
 
-/// Runs a step that writes beside others from this thread.
+/// Runs a step in parallel to others, from this thread.
 pub(crate) fn beside<T>(lines: Sender<String>, step: impl FnOnce() -> T) -> T {
     BESIDE.set(Some(lines));
     let done = step();
@@ -39,7 +40,7 @@ pub(crate) fn beside<T>(lines: Sender<String>, step: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Whether lines of this thread are kept for later.
+/// Returns true if lines of this thread are collected.
 pub(crate) fn is_beside() -> bool {
     BESIDE.with_borrow(Option::is_some)
 }

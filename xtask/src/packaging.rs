@@ -1,4 +1,4 @@
-//! `cargo xtask packaging`: what is under `packaging/` and the crates themselves, tried as a user would install them.
+//! `cargo xtask packaging`: tests of `packaging/` and of the crates, from a user's point of view.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::say;
 use crate::steps::{Outcome, Steps};
 use crate::workspace::Workspace;
 
-/// The programs that check here. `cargo xtask ci` fetches them with others.
+/// The programs that these checks use. `cargo xtask ci` fetches them with others.
 const TOOLS: [&str; 3] = ["systemd", "kubectl", "kubernetes-validate"];
 
-/// The program that makes images.
+/// The program that builds images.
 const IMAGE_TOOLS: [&str; 1] = ["buildah"];
 
 /// A guard against a check that hangs.
@@ -23,20 +23,21 @@ const LIMIT: Duration = Duration::from_secs(5 * 60);
 /// A guard for building the program with full optimisation.
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
 
-/// The highest exposure of a unit, in tenths, as `systemd-analyze security` counts it.
+/// The maximum exposure of a unit, in tenths, as reported by `systemd-analyze security`.
 const MOST_EXPOSED: &str = "--threshold=30";
 
-/// The units, and the name under which each can be verified: a template only as an instance.
+/// The units with the name under which each can be verified: templates need an instance.
 const UNITS: [(&str, &str); 3] = [
     ("proxy-gateway.socket", "proxy-gateway.socket"),
     ("proxy-gateway.service", "proxy-gateway.service"),
     ("proxy-gateway@.service", "proxy-gateway@blue.service"),
 ];
 
-/// Where the units expect the program.
+/// The path of the program in the units.
 const INSTALLED: &str = "/usr/local/bin/proxy-gateway";
 
-/// What the compose file has to be: well-formed, with the services that its first lines promise, and mounts that are there.
+/// The check of the compose file: valid, with the services that its first lines promise, and with
+/// existing mounts.
 const COMPOSE_CHECK: &str = "
 import os, sys, yaml
 place = sys.argv[1]
@@ -75,7 +76,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     steps.end()
 }
 
-/// Packages of the crates, units, manifests and the compose file, as a step of `cargo xtask ci`.
+/// Checks packages, units, manifests and the compose file, as a step of `cargo xtask ci`.
 pub(crate) fn step(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     let mut checks = Checks::default();
     checks.expect_success(&package(workspace))?;
@@ -103,7 +104,7 @@ pub(crate) fn step(workspace: &Workspace, required: bool) -> crate::Result<Outco
     Ok(checks.outcome(required))
 }
 
-/// Builds the static program of the image. Whether it is static and the image complete does not depend on optimisation.
+/// Builds the static program of the image. Optimisation has no effect on what is tested.
 pub(crate) fn build_static_program() -> crate::Result<Outcome> {
     let build = Invocation::new("packaging/release.sh")
         .arg("--no-sbom")
@@ -121,8 +122,8 @@ pub(crate) fn build_static_program() -> crate::Result<Outcome> {
     })
 }
 
-/// The image with the static program and nothing else, built and run, as a step of `cargo xtask ci`. `built`: the program has
-/// been built with [`build_static_program`].
+/// Builds and runs the image with the static program only, as a step of `cargo xtask ci`. `built`:
+/// the program was built with [`build_static_program`] already.
 pub(crate) fn image_step(
     workspace: &Workspace,
     required: bool,
@@ -147,14 +148,14 @@ pub(crate) fn image_step(
     Ok(checks.outcome(required))
 }
 
-/// The packages of all crates that are published, made but not built: their sources are built by everything else.
+/// Packages all published crates without building them: other steps build their sources.
 fn package(workspace: &Workspace) -> Invocation {
     let package = Invocation::cargo("package --no-verify --locked --allow-dirty --quiet");
     let published = workspace.published();
     package.args(published.iter().flat_map(|name| ["--package", name]))
 }
 
-/// Copies the units to where they can be verified without being installed, and has systemd verify and rate them.
+/// Copies the units to a place where systemd can verify them without installation, and rates them.
 fn units(analyze: &Path, scratch: &Path, checks: &mut Checks) -> crate::Result<()> {
     let verified = scratch.join("units");
     fs::create_dir_all(&verified)?;
@@ -163,7 +164,7 @@ fn units(analyze: &Path, scratch: &Path, checks: &mut Checks) -> crate::Result<(
         let place = Path::new("packaging/systemd").join(unit);
         let text = fs::read_to_string(&place)?;
         let copy = verified.join(name);
-        // systemd wants to find the program, and this machine need not have it installed.
+        // systemd looks for the program, which need not be installed on this machine.
         fs::write(&copy, text.replace(INSTALLED, "/bin/true"))?;
         verify = verify.arg(copy);
         if unit.ends_with(".service") {
@@ -171,11 +172,11 @@ fn units(analyze: &Path, scratch: &Path, checks: &mut Checks) -> crate::Result<(
             checks.expect_success(&rate.arg(place))?;
         }
     }
-    // It warns of keys that it does not know, and succeeds all the same.
+    // It warns about unknown keys, but succeeds.
     checks.expect_silence(&verify)
 }
 
-/// Builds the manifests, and holds them against the schemas of Kubernetes' API.
+/// Builds the manifests, and validates them against the schemas of Kubernetes' API.
 fn kubernetes(
     kubectl: &Path,
     validate: &Path,
@@ -193,17 +194,17 @@ fn kubernetes(
     Ok(())
 }
 
-/// How the checks of a step went.
+/// The results of a step's checks.
 #[derive(Debug, Default)]
 struct Checks {
-    /// Lines for a shell.
+    /// Commands of failed checks.
     failed: Vec<String>,
-    /// Programs without which checks were left out.
+    /// Missing programs whose checks were skipped.
     missing: Vec<&'static str>,
 }
 
 impl Checks {
-    /// Runs a check. Returns what it printed if it succeeded.
+    /// Runs a check. Returns its output if it succeeded.
     fn expect_success(&mut self, check: &Invocation) -> crate::Result<Option<String>> {
         let (ended, output) = check.capture(LIMIT)?;
         say!("{}", first_line(check));
@@ -247,7 +248,7 @@ impl Checks {
     }
 }
 
-/// The line that repeats a check, without the further lines of a script in it.
+/// The command that repeats a check, without further lines of its script.
 fn first_line(check: &Invocation) -> String {
     let line = check.to_string();
     line.lines().next().unwrap_or_default().to_owned()

@@ -1,6 +1,6 @@
-//! Parts of pages that a command writes, between two lines that enclose them.
+//! Generated parts of pages, between two marks.
 
-/// The lines that enclose a part.
+/// The marks of a part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Marks {
     pub(crate) begin: &'static str,
@@ -8,20 +8,20 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// What a page has between its marks.
+    /// Returns the part of a page between the marks.
     ///
     /// # Errors
     ///
-    /// The page lacks a mark.
+    /// Fails if the page lacks a mark.
     pub(crate) fn part<'a>(&self, page: &'a str) -> Result<&'a str, String> {
         Ok(self.split(page)?.1)
     }
 
-    /// The page with another part between its marks.
+    /// Returns the page with another part between the marks.
     ///
     /// # Errors
     ///
-    /// The page lacks a mark.
+    /// Fails if the page lacks a mark.
     pub(crate) fn replace(&self, page: &str, part: &str) -> Result<String, String> {
         let (before, _, after) = self.split(page)?;
         let Self { begin, end } = self;

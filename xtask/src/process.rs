@@ -1,4 +1,5 @@
-//! Child processes: printed so that a person can repeat them, followed line by line, ended when they take too long.
+//! Child processes: printed as commands to repeat, with their output line by line, and a time
+//! limit.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -12,24 +13,24 @@ use std::time::{Duration, Instant};
 
 use crate::output;
 
-/// How often a silent child is looked at.
+/// Interval at which a silent child is checked.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long nothing comes after a child has ended until its output counts as complete.
+/// Time of silence after the end of a child until its output counts as complete.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// The longest that is waited for the rest of the output of a child that has ended.
+/// Time limit for the rest of the output of an ended child.
 const MOST_REST: Duration = Duration::from_secs(10);
 
-/// Lines read ahead of the one who takes them; after that the child waits.
+/// Lines buffered ahead of the consumer; the child blocks beyond.
 const LINES_AHEAD: usize = 1024;
 
-/// Bytes of output that [`Invocation::capture`] keeps at most: the newest ones.
+/// Maximum bytes of output that [`Invocation::capture`] keeps: the newest ones.
 const CAPTURED: usize = 4 << 20;
 
-/// A program, its arguments, and what is set in its environment.
+/// A program with its arguments and environment variables.
 ///
-/// Its `Display` is a line for a POSIX shell that does the same, run in the directory where xtask runs.
+/// Its `Display` is an equivalent command for a POSIX shell, run in the directory of xtask.
 #[derive(Clone, Debug)]
 pub(crate) struct Invocation {
     program: OsString,
@@ -38,17 +39,17 @@ pub(crate) struct Invocation {
     directory: Option<PathBuf>,
 }
 
-/// How a child ended.
+/// The end of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// By itself.
+    /// The child has exited.
     Exited(ExitStatus),
-    /// It was killed, since it took longer than it was given.
+    /// The child exceeded its time limit and was killed.
     TimedOut,
 }
 
 impl Ended {
-    /// Whether the child ended by itself and reports success.
+    /// Returns true if the child has exited with success.
     pub(crate) fn is_success(self) -> bool {
         matches!(self, Self::Exited(status) if status.success())
     }
@@ -73,7 +74,7 @@ impl Invocation {
         }
     }
 
-    /// Cargo with the words of `line`, none of which may hold a space.
+    /// Creates a cargo command from the words of `line`, none of which may contain a space.
     pub(crate) fn cargo(line: &str) -> Self {
         Self::new("cargo").args(line.split_whitespace())
     }
@@ -105,7 +106,25 @@ impl Invocation {
         self
     }
 
-    /// Runs it with nothing on stdin, and passes on each line of its output, of both streams, as it comes.
+    /// Lowers the priority to the minimum, for a step that runs beside others and must not slow
+    /// them.
+    #[must_use]
+    pub(crate) fn in_background(self) -> Self {
+        // Every POSIX system has `nice`. Elsewhere the step keeps its priority.
+        if cfg!(not(unix)) {
+            return self;
+        }
+        Self {
+            program: "nice".into(),
+            arguments: ["-n".into(), "19".into(), self.program]
+                .into_iter()
+                .chain(self.arguments)
+                .collect(),
+            ..self
+        }
+    }
+
+    /// Runs it with an empty stdin, and passes on each line of its output, of both streams.
     pub(crate) fn follow(&self, limit: Duration, line: impl FnMut(&str)) -> io::Result<Ended> {
         let (reader, writer) = io::pipe()?;
         let mut command = self.command();
@@ -114,13 +133,14 @@ impl Invocation {
             .stdout(writer.try_clone()?)
             .stderr(writer);
         let mut child = command.spawn().map_err(|error| self.not_started(&error))?;
-        // The command owns our copies of the pipe's write end: the reader sees no end while they are open.
+        // The command holds our copies of the pipe's write end: the reader sees no end while they
+        // are open.
         drop(command);
         wait(&mut child, &read_lines(reader), limit, line)
     }
 
-    /// Runs it and shows its output as it comes. On a terminal the child has the terminal itself, so that it can draw its
-    /// progress there, unless other steps run beside.
+    /// Runs it and shows its output. On a terminal the child uses the terminal itself, so that it
+    /// can draw its progress, unless other steps run in parallel.
     pub(crate) fn show(&self, limit: Duration) -> io::Result<Ended> {
         if output::is_beside() || !io::stdout().is_terminal() {
             return self.follow(limit, output::line);
@@ -130,12 +150,12 @@ impl Invocation {
             .stdin(Stdio::null())
             .spawn()
             .map_err(|error| self.not_started(&error))?;
-        // No line ever comes: the sender is gone, so that only the child's end and the limit count.
+        // The sender is dropped: only the child's end and the limit count.
         let (_, silence) = mpsc::sync_channel(0);
         wait(&mut child, &silence, limit, |_| {})
     }
 
-    /// Runs it and returns its output; when that is very long, the newest part of it.
+    /// Runs it and returns its output; if that is very long, the newest part.
     pub(crate) fn capture(&self, limit: Duration) -> io::Result<(Ended, String)> {
         let mut kept = VecDeque::new();
         let mut bytes = 0;
@@ -162,12 +182,12 @@ impl Invocation {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        // `cargo run` describes the package xtask in these. A build script that watches one of them would run anew
-        // each time that a step is run once by xtask and once by hand.
+        // `cargo run` sets these for the package xtask. A build script that watches one of them
+        // would run again whenever a step is run by xtask and by hand in turn.
         for (name, _) in std::env::vars_os().filter(|(name, _)| describes_our_package(name)) {
             command.env_remove(name);
         }
-        // Cargo writes into a pipe here, which may end at a terminal all the same.
+        // Cargo writes into a pipe here, which may end at a terminal.
         if io::stdout().is_terminal() && std::env::var_os("CARGO_TERM_COLOR").is_none() {
             command.env("CARGO_TERM_COLOR", "always");
         }
@@ -216,7 +236,7 @@ fn quoted(word: &OsStr) -> String {
     }
 }
 
-/// Lines of the pipe, from a thread of its own, so that waiting for the next one can end.
+/// Lines of the pipe, read by a thread, so that waiting for the next one can end.
 fn read_lines(reader: PipeReader) -> Receiver<String> {
     let (sender, receiver) = mpsc::sync_channel(LINES_AHEAD);
     thread::spawn(move || {
@@ -231,8 +251,8 @@ fn read_lines(reader: PipeReader) -> Receiver<String> {
     receiver
 }
 
-/// Passes lines on until the child has ended and its output is drained, or until the time is up. What the child left running may
-/// hold the pipe open: then its output ends with a moment of silence.
+/// Passes lines on until the child has ended and its output is drained, or until the time limit.
+/// Descendants of the child may hold the pipe open: then its output ends with a moment of silence.
 fn wait(
     child: &mut Child,
     lines: &Receiver<String>,
@@ -245,7 +265,8 @@ fn wait(
             Ok(line) => each(&line),
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(status) = child.try_wait()? {
-                    // On a busy machine the thread that reads may be behind. What the child left running may print for ever.
+                    // On a busy machine the reading thread may be behind. Descendants may print
+                    // forever.
                     let ended = Instant::now();
                     while let Ok(line) = lines.recv_timeout(SILENCE) {
                         each(&line);
@@ -256,7 +277,7 @@ fn wait(
                     return Ok(Ended::Exited(status));
                 }
             }
-            // It may have closed its output and go on.
+            // The child may close its output and continue.
             Err(RecvTimeoutError::Disconnected) => {
                 if let Some(status) = child.try_wait()? {
                     return Ok(Ended::Exited(status));
@@ -290,6 +311,11 @@ mod tests {
         );
         let elsewhere = Invocation::new("ls").in_directory("a b");
         assert_eq!(elsewhere.to_string(), "cd 'a b' && ls");
+        #[cfg(unix)]
+        assert_eq!(
+            elsewhere.in_background().to_string(),
+            "cd 'a b' && nice -n 19 ls"
+        );
     }
 
     #[cfg(unix)]

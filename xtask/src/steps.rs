@@ -1,4 +1,4 @@
-//! A run of named steps: timed, continued to the end after a failure, and summed up.
+//! A sequence of named steps with times, which continues after a failure and ends with a summary.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 use crate::output;
 use crate::say;
 
-/// How a step went.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Well; with what else a reader should know.
+    /// Success, with a note for the reader.
     Passed { note: Option<String> },
-    /// Not well.
+    /// Failure.
     Failed {
-        /// What went wrong.
+        /// The reason.
         why: String,
-        /// Lines for a shell that do again what failed.
+        /// Commands that repeat the failed parts.
         repeat: Vec<String>,
     },
-    /// It was left out.
+    /// Left out.
     Skipped { why: String },
 }
 
@@ -44,13 +44,13 @@ impl Outcome {
     }
 }
 
-/// The steps that have run, and those that run beside the others.
+/// The finished steps, and those that run in parallel.
 #[derive(Debug)]
 pub(crate) struct Steps {
     begun: Instant,
-    /// Names of the only steps to run. Empty: all.
+    /// Names of the only steps to run; empty for all.
     only: Vec<String>,
-    /// Names of all steps that there are, chosen or not.
+    /// Names of all steps, chosen or not.
     known: Vec<&'static str>,
     done: Vec<Done>,
     beside: Vec<Beside>,
@@ -63,17 +63,17 @@ struct Done {
     took: Duration,
 }
 
-/// A step that runs in a thread of its own.
+/// A step that runs in a thread.
 #[derive(Debug)]
 struct Beside {
     name: &'static str,
     thread: JoinHandle<(Outcome, Duration)>,
-    /// What it prints; ends with the thread.
+    /// The output of the step; ends with the thread.
     lines: Receiver<String>,
 }
 
 impl Steps {
-    /// No step yet. `only`: names of the steps to run, the others are passed over; empty for all.
+    /// No step yet. `only`: names of the steps to run, empty for all; others are skipped.
     pub(crate) fn new(only: &[String]) -> Self {
         Self {
             begun: Instant::now(),
@@ -84,7 +84,7 @@ impl Steps {
         }
     }
 
-    /// Runs a step and prints its result. An error of the step itself is a failure like any other.
+    /// Runs a step and prints its result. An error of the step is a failure.
     pub(crate) fn run(
         &mut self,
         name: &'static str,
@@ -97,8 +97,9 @@ impl Steps {
         }
     }
 
-    /// Begins a step that runs beside the ones that follow, until [`Self::wait_for`] is called for it. What it prints is
-    /// shown then, so that it does not mix with what others print; that it has ended is said at once.
+    /// Starts a step in parallel to later ones, until [`Self::wait_for`] is called for it. Its
+    /// output is shown then, so that it does not mix with that of others; its end is reported at
+    /// once.
     pub(crate) fn begin(
         &mut self,
         name: &'static str,
@@ -121,7 +122,7 @@ impl Steps {
         }
     }
 
-    /// Waits for a step that was begun before, if it was chosen, and shows what it printed; what is still to come, as it comes.
+    /// Waits for a step that was started before, if it was chosen, and shows its output.
     pub(crate) fn wait_for(&mut self, name: &str) {
         let Some(place) = self.beside.iter().position(|step| step.name == name) else {
             return;
@@ -147,7 +148,7 @@ impl Steps {
         self.finish(name, outcome, took);
     }
 
-    /// Whether a step has run, and passed.
+    /// Returns true if a step has run and passed.
     pub(crate) fn has_passed(&self, name: &str) -> bool {
         let passed = |done: &Done| matches!(done.outcome, Outcome::Passed { .. });
         self.done
@@ -160,11 +161,11 @@ impl Steps {
         self.only.is_empty() || self.only.iter().any(|chosen| chosen == name)
     }
 
-    /// Prints the closing table.
+    /// Prints the summary.
     ///
     /// # Errors
     ///
-    /// When a step was asked for that does not exist.
+    /// Fails if a requested step does not exist.
     pub(crate) fn end(mut self) -> crate::Result<ExitCode> {
         while let Some(step) = self.beside.first() {
             self.wait_for(step.name);
@@ -192,7 +193,7 @@ impl Steps {
         });
     }
 
-    /// The table, and as its last line how many steps passed and failed.
+    /// The table, with the numbers of passed and failed steps in its last line.
     fn summary(&self) -> String {
         let mut text = String::from("\nstep            result      time\n");
         for done in &self.done {
@@ -225,7 +226,7 @@ impl Steps {
         text
     }
 
-    /// Failure if any step failed.
+    /// Returns failure if any step failed.
     fn exit_code(&self) -> ExitCode {
         let failed = |done: &Done| matches!(done.outcome, Outcome::Failed { .. });
         if self.done.iter().any(failed) {
@@ -236,7 +237,7 @@ impl Steps {
     }
 }
 
-/// Runs a step, whose error is a failure like any other.
+/// Runs a step. An error of the step is a failure.
 fn timed(step: impl FnOnce() -> crate::Result<Outcome>) -> (Outcome, Duration) {
     let start = Instant::now();
     let outcome = step().unwrap_or_else(|error| Outcome::Failed {

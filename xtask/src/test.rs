@@ -1,5 +1,5 @@
-//! `cargo xtask test`: the tests that a user of the project cares about, with the real peers. Those of the tools that
-//! developers of the project use are among the steps of `cargo xtask ci`.
+//! `cargo xtask test`: the tests that matter to users of the project, with the real peers. Tests of
+//! development tools are steps of `cargo xtask ci`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,21 +11,22 @@ use crate::process::Invocation;
 use crate::say;
 use crate::steps::{Outcome, Steps};
 use crate::workspace::Workspace;
-use crate::{examples, peers};
+use crate::{examples, output, peers};
 
-/// What `testkit::peers` writes for each test that it leaves out.
+/// The line that `testkit::peers` writes for each test that it skips.
 pub(crate) const PEER_TEST_SKIPPED: &str = "SKIPPED (peer missing)";
 
-/// The variable that names the file to which `testkit::peers` adds these lines. Runners hide the output of tests that pass.
+/// The variable with the file to which `testkit::peers` adds these lines. Runners hide the output
+/// of passing tests.
 const SKIPS: &str = "PEER_SKIPS";
 
-/// What proptest begins its random numbers with, if this is set to a number of 64 bits.
+/// The variable with proptest's seed, a 64-bit number.
 const SEED: &str = "PROPTEST_RNG_SEED";
 
-/// The number in CI. It means nothing, and stays, so that a run that is red can be repeated as it was.
+/// The seed in CI: an arbitrary constant, so that a failed run can be repeated.
 const SEED_IN_CI: &str = "20180705";
 
-/// Members that serve the development of the project alone.
+/// Members for the development of the project only.
 const TOOLS: [&str; 5] = [
     "bench-peers",
     "benches",
@@ -34,17 +35,17 @@ const TOOLS: [&str; 5] = [
     "xtask",
 ];
 
-/// Tests at a time for each processor: most of them wait for the network or a timer most of the time.
+/// Number of concurrent tests per processor: most of them wait for the network or a timer.
 const TESTS_PER_PROCESSOR: usize = 2;
 
-/// What the target directory grows to, peers included, and a little more.
-const MOST: Bytes = Bytes::megabytes(6_000);
+/// Upper limit of the target directory with peers.
+const MOST: Bytes = Bytes::megabytes(4_200);
 
-/// Tests that a command runs.
+/// The tests that a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tests {
     All,
-    /// Without those of [`TOOLS`].
+    /// All tests except those of [`TOOLS`].
     OfUsers,
 }
 
@@ -53,7 +54,7 @@ pub(crate) struct Options {
     /// Fail when a real peer cannot be had, instead of leaving its tests out
     #[arg(long)]
     require_peers: bool,
-    /// With the peers that are already here, and without the examples
+    /// Use only peers that are already here, and leave out the examples
     #[arg(long)]
     quick: bool,
 }
@@ -63,7 +64,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         true => Workspace::load()?,
         false => Workspace::load()?.compiled_once(),
     };
-    // Commands are printed for repetition in the root, so they run there.
+    // Printed commands are meant to be repeated in the root, so they run there.
     std::env::set_current_dir(workspace.root())?;
     let target = workspace.target_directory();
     let room = Room::of(target)?;
@@ -79,7 +80,9 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         show(&[workspace.compiling(Tests::OfUsers.command().arg("--no-run"))])
     });
     steps.wait_for("peers");
-    steps.run("test", || run_tests(&workspace, Tests::OfUsers, required));
+    steps.run("test", || {
+        run_tests(&workspace, Tests::OfUsers, required, || {})
+    });
     steps.run("doc tests", || {
         run_doc_tests(&workspace, Tests::OfUsers, required)
     });
@@ -96,48 +99,76 @@ pub(crate) fn build_command() -> Invocation {
     Tests::All.command().arg("--no-run")
 }
 
-/// Runs unit, integration and peer tests.
+/// Runs unit, integration and peer tests. Calls `begun` once, when all is compiled and the first test runs.
 pub(crate) fn run_tests(
     workspace: &Workspace,
     tests: Tests,
     require_peers: bool,
+    begun: impl FnOnce(),
 ) -> crate::Result<Outcome> {
     let mut command = tests.command().arg("--no-fail-fast");
     if let (Runner::Nextest, Ok(processors)) = (Runner::choose(), available_parallelism()) {
         let threads = processors.get() * TESTS_PER_PROCESSOR;
         command = command.arg(format!("--test-threads={threads}"));
     }
-    counting_skips(command, workspace, require_peers)
+    let mut begun = Some(begun);
+    counting_skips(command, workspace, require_peers, |line| {
+        if runs_tests(line)
+            && let Some(begun) = begun.take()
+        {
+            begun();
+        }
+    })
 }
 
-/// Runs the examples of the documentation, which only cargo's own runner can.
+/// Returns true for a line that both runners print after compiling the tests, before running them.
+fn runs_tests(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("Starting ") || line.starts_with("Running ")
+}
+
+/// Runs the doc tests, which only cargo's own runner supports.
 pub(crate) fn run_doc_tests(
     workspace: &Workspace,
     tests: Tests,
     require_peers: bool,
 ) -> crate::Result<Outcome> {
     let command = Invocation::cargo("test --doc --no-fail-fast").args(tests.packages());
-    counting_skips(command, workspace, require_peers)
+    counting_skips(command, workspace, require_peers, |_| {})
 }
 
-/// Runs each benchmark once, as a test that it still works.
+/// Compiles the programs of the steps `benchmarks` and `lean server` at the lowest priority, while
+/// the tests run: most of those wait for the network or a timer.
+pub(crate) fn build_small_programs() -> crate::Result<Outcome> {
+    let compile = |command: Invocation| command.arg("--no-run").in_background();
+    show(&[compile(benchmarks()), compile(lean_server())])
+}
+
+/// Runs each benchmark once, to check that it works.
 pub(crate) fn run_benchmarks_once() -> crate::Result<Outcome> {
-    let command = Invocation::cargo("test --no-fail-fast --bench *");
-    show(&[command.args(["--all-features"])])
+    show(&[benchmarks()])
 }
 
-/// The server without HTTP/2 and TLS, whose tests would pass in the workspace's own build for what it can do with them.
+fn benchmarks() -> Invocation {
+    Invocation::cargo("test --no-fail-fast --bench * --all-features")
+}
+
+/// Tests the server without HTTP/2 and TLS, since the workspace's own build always has them.
 pub(crate) fn run_lean_server() -> crate::Result<Outcome> {
-    show(&[Invocation::cargo(
-        "test --package proxy-runtime --no-default-features --features server --test it server::",
-    )])
+    show(&[lean_server().arg("server::")])
 }
 
-/// What runs tests.
+fn lean_server() -> Invocation {
+    Invocation::cargo(
+        "test --package proxy-runtime --no-default-features --features server --test it",
+    )
+}
+
+/// The test runner.
 enum Runner {
-    /// Each test in a process of its own, with the settings of `.config/nextest.toml`.
+    /// cargo-nextest: a process per test, with the settings of `.config/nextest.toml`.
     Nextest,
-    /// Cargo's own, one test program after another.
+    /// Cargo: one test program after another.
     Cargo,
 }
 
@@ -151,7 +182,7 @@ impl Runner {
 }
 
 impl Tests {
-    /// The command that runs them.
+    /// The command that runs the tests.
     fn command(self) -> Invocation {
         let runner = match Runner::choose() {
             Runner::Nextest => "nextest run",
@@ -160,7 +191,8 @@ impl Tests {
         Invocation::cargo(runner).args(self.packages())
     }
 
-    /// The members that they are of, with all features, as each step builds them, so that nothing is compiled twice.
+    /// The members with these tests, with all features, as each step builds them, so that nothing
+    /// is compiled twice.
     pub(crate) fn packages(self) -> impl Iterator<Item = &'static str> {
         let left_out: &[&str] = match self {
             Self::All => &[],
@@ -173,11 +205,13 @@ impl Tests {
     }
 }
 
-/// Runs tests, and counts those that were left out for want of a peer.
+/// Runs tests, and counts those that were skipped because of a missing peer. Shows each line of
+/// their output, and passes it on.
 fn counting_skips(
     command: Invocation,
     workspace: &Workspace,
     require_peers: bool,
+    mut line: impl FnMut(&str),
 ) -> crate::Result<Outcome> {
     let mut command = with_peers(workspace.compiling(command), workspace, require_peers);
     let variable = |name| std::env::var(name).ok();
@@ -186,7 +220,11 @@ fn counting_skips(
     }
     say!("{command}");
     let skips = SkipFile::empty(workspace.target_directory())?;
-    let ended = command.clone().env(SKIPS, &skips.0).show(LIMIT)?;
+    let running = command.clone().env(SKIPS, &skips.0);
+    let ended = running.follow(LIMIT, |text| {
+        output::line(text);
+        line(text);
+    })?;
     let left_out = skips.lines()?;
     for line in &left_out {
         say!("{line}");
@@ -205,7 +243,7 @@ fn counting_skips(
     })
 }
 
-/// The file that tests add a line to when they leave something out.
+/// The file to which tests add a line when they skip something.
 struct SkipFile(PathBuf);
 
 impl SkipFile {
@@ -225,14 +263,14 @@ impl SkipFile {
     }
 }
 
-/// What property tests begin their random numbers with, given the variables `CI` and [`SEED`]; `None`: with others each
-/// time. Written down for every step that knows it, so that the line that repeats a failure has it.
+/// Returns the seed of property tests for the variables `CI` and [`SEED`]; `None` for a random one.
+/// Set explicitly for each step, so that the command that repeats a failure has it.
 fn seed(ci: Option<&str>, chosen: Option<String>) -> Option<String> {
     let in_ci = ci.is_some_and(|ci| !ci.is_empty() && !ci.eq_ignore_ascii_case("false"));
     chosen.or_else(|| in_ci.then(|| SEED_IN_CI.to_owned()))
 }
 
-/// Lets a program find the peers that were fetched.
+/// Lets a program find the fetched peers.
 pub(crate) fn with_peers(command: Invocation, workspace: &Workspace, required: bool) -> Invocation {
     let command = command.env("PEERS_DIR", workspace.peers_directory());
     match required {
@@ -246,6 +284,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_first_test_of_both_runners_is_noticed() {
+        for (line, expected) in [
+            ("    Starting 4038 tests across 31 binaries", true),
+            (
+                "     Running unittests src/lib.rs (target/debug/deps/a-1)",
+                true,
+            ),
+            ("   Compiling proxy-model v0.1.0", false),
+            ("        PASS [   0.010s] a tests::running", false),
+        ] {
+            assert_eq!(runs_tests(line), expected, "{line}");
+        }
+    }
+
+    #[test]
     fn property_tests_are_the_same_in_every_run_of_ci_and_others_in_each_elsewhere() {
         for (ci, chosen, expected) in [
             (None, None, None),
@@ -253,7 +306,7 @@ mod tests {
             (Some("false"), None, None),
             (Some("true"), None, Some(SEED_IN_CI)),
             (Some("1"), None, Some(SEED_IN_CI)),
-            // Whoever repeats a run has chosen already.
+            // A repeated run has a seed already.
             (Some("true"), Some("7"), Some("7")),
             (None, Some("7"), Some("7")),
         ] {

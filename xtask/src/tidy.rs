@@ -1,21 +1,21 @@
-//! What can be deleted between the steps of a run, since no later step of it reads that: `cargo xtask ci --tidy`.
+//! `cargo xtask ci --tidy`: deletes build output that no later step needs.
 //!
-//! Cargo keeps whatever it has ever built. Where each step builds its own programs, the last of them finds a disk full of
-//! what the first ones needed. What is deleted here is built again when somebody asks for it.
+//! Cargo keeps everything that it has ever built. With separate programs for each step, the last
+//! step would find a full disk. Deleted output is rebuilt on demand.
 
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A part of what cargo has built.
+/// A part of cargo's build output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leftover {
-    /// Of `check`, `clippy` and `doc`: descriptions of crates of which no code was made, and pages.
+    /// Output of `check`, `clippy` and `doc`: crate metadata without code, and pages.
     Checks,
-    /// Of what was built with optimisation, everything but the programs.
+    /// Optimised output except for the programs.
     Optimised,
-    /// Programs of tests, which are most of what was built without optimisation.
+    /// Programs of tests: most of the output without optimisation.
     Tests,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Leftover {
     }
 }
 
-/// Deletes it, as far as it is there.
+/// Deletes a part, if it exists.
 pub(crate) fn delete(leftover: Leftover, target: &Path) -> io::Result<()> {
     let debug = target.join("debug");
     match leftover {
@@ -42,7 +42,8 @@ pub(crate) fn delete(leftover: Leftover, target: &Path) -> io::Result<()> {
     }
 }
 
-/// Deletes what is below the programs of a release. That of another target was copied to where releases are put.
+/// Deletes output other than the programs of a release. Those of another target were copied to the
+/// place of releases.
 fn optimised(target: &Path) -> io::Result<()> {
     for directory in [".fingerprint", "build", "deps", "examples", "incremental"] {
         remove_directory(&target.join("release").join(directory))?;
@@ -56,7 +57,8 @@ fn optimised(target: &Path) -> io::Result<()> {
     remove_directory(&target.join("dist"))
 }
 
-/// Whether a file is a program that has no other name: cargo links the programs of users to where these look for them.
+/// Returns true if a file is a program without another hard link: cargo links the programs of users
+/// to their final place.
 fn is_test(path: &Path) -> bool {
     path.extension().is_none()
         && path
@@ -70,13 +72,13 @@ fn is_linked(file: &fs::Metadata) -> bool {
     file.nlink() > 1
 }
 
-/// Nothing is deleted where programs have extensions.
+/// Keeps everything on systems whose programs have extensions.
 #[cfg(not(unix))]
 fn is_linked(_file: &fs::Metadata) -> bool {
     true
 }
 
-/// Whether a file describes a crate whose code is not beside it.
+/// Returns true if a file has the metadata of a crate without its code.
 fn is_checked_only(path: &Path) -> bool {
     has_extension(path, "rmeta") && !path.with_extension("rlib").is_file()
 }
@@ -92,7 +94,7 @@ fn remove_each(directory: &Path, unneeded: impl Fn(&Path) -> bool) -> io::Result
     Ok(())
 }
 
-/// The paths in a directory; none if it is not there.
+/// The paths in a directory; none if it does not exist.
 fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

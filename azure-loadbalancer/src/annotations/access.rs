@@ -1,4 +1,4 @@
-//! Who may connect.
+//! Access: the clients that may connect to a service.
 
 use std::collections::BTreeSet;
 
@@ -8,21 +8,22 @@ use super::{AnnotationError, keys, text};
 use crate::config::{Config, Edition};
 use crate::service::Service;
 
-/// Who may connect.
+/// The clients that may connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Networks and service tags, in the groups that one security rule may have; each group is sorted as texts.
+    /// The networks and service tags, grouped as one security rule can have them. Each group is sorted as
+    /// texts.
     pub sources: Vec<Vec<String>>,
-    /// Whether the service's rules may be those of other services as well.
+    /// True if the service's rules may be shared with other services.
     pub shared: bool,
-    /// Whether everybody else is refused before other rules of the security group are looked at.
+    /// True if all other clients are denied before other rules of the security group apply.
     pub deny_others: bool,
 }
 
-/// Who connects from outside of the virtual network.
+/// The service tag of clients outside the virtual network.
 const INTERNET: &str = "Internet";
 
-/// The service tags of 2018; regions of storage and of databases besides.
+/// The service tags of 2018. Those of storage and of databases also have regions.
 const TAGS_OF_2018: [&str; 9] = [
     "VirtualNetwork",
     "VIRTUAL_NETWORK",
@@ -54,7 +55,7 @@ impl Access {
         for (key, text) in texts(service, &[keys::SOURCE_RANGES]) {
             networks.insert(network(text).map_err(|why| AnnotationError::new(key, text, why))?);
         }
-        // Whoever names tags and no network means the tags alone.
+        // Tags without any network mean the tags alone.
         let everybody = networks.is_empty() || networks.iter().any(is_everybody);
         let sources = if everybody && tags.is_empty() {
             BTreeSet::from_iter((!internal).then(|| INTERNET.to_owned()))
@@ -72,7 +73,8 @@ impl Access {
         })
     }
 
-    /// A service whose networks cannot all be read is closed rather than open.
+    /// Reads the sources of the aggregated rules. If a network cannot be read, the service is closed rather
+    /// than open.
     fn aggregated(
         service: &Service,
         internal: bool,
@@ -109,7 +111,8 @@ impl Access {
             .map(|tag| tag.trim().to_owned())
             .filter(|tag| !tag.is_empty())
             .collect();
-        // All that was named was passed over: what the network lets in by itself is more than that.
+        // Every named source was ignored. Without the denial, the network's own rules would let in more than
+        // that.
         deny_others |= any && networks.is_empty() && tags.is_empty();
         let everybody = networks.iter().any(is_everybody) && !internal;
         if everybody || (!any && tags.is_empty() && !internal) {
@@ -129,7 +132,7 @@ impl Access {
     }
 }
 
-/// The networks as they are written, each with where it is written; the specification wins.
+/// Returns the networks as written, each with its place. The specification takes precedence.
 fn texts<'a>(service: &'a Service, annotations: &[&'static str]) -> Vec<(&'static str, &'a str)> {
     if !service.source_ranges.is_empty() {
         let ranges = service.source_ranges.iter();

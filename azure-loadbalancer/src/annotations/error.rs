@@ -1,14 +1,14 @@
-//! What is wrong with an annotation.
+//! The error of an annotation.
 
-/// An annotation, or a field of the specification, cannot be used.
+/// The error of an annotation, or of a field of the specification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {value:?}: {why}")]
 pub struct AnnotationError {
     /// The key of the annotation, or the path of the field.
     pub key: String,
-    /// What it says.
+    /// The value of the annotation.
     pub value: String,
-    /// Why that cannot be used, and what can.
+    /// The reason why the value is invalid, and the valid values.
     pub why: String,
 }
 

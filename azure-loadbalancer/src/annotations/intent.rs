@@ -1,4 +1,4 @@
-//! What a service asks for, all together.
+//! The combined request of a service.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -8,57 +8,57 @@ use crate::config::{Config, Edition};
 use crate::naming;
 use crate::service::Service;
 
-/// What a service asks for.
+/// The combined request of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// Whether it is reachable from the virtual network only.
+    /// True if the service is reachable from the virtual network only.
     pub internal: bool,
-    /// The subnet that an internal service names.
+    /// The subnet of an internal service, if it names one.
     pub subnet: Option<String>,
-    /// Which load balancers may be chosen.
+    /// The load balancers to choose from.
     pub mode: Mode,
     /// The resource group of the public address.
     pub resource_group: String,
-    /// The address that it wants.
+    /// The requested address.
     pub address: Option<Ipv4Addr>,
-    /// The name of the public address that it wants.
+    /// The name of the requested public address.
     pub public_ip_name: Option<String>,
-    /// The label in the DNS; `Some` of an empty text takes the label away.
+    /// The DNS label. An empty text removes the label.
     pub dns_label: Option<String>,
-    /// Whether a client stays with a node.
+    /// True if a client stays with a node.
     pub client_affinity: bool,
-    /// Whether nodes see the frontend's address as destination.
+    /// True if nodes see the frontend's address as destination.
     pub floating_ip: bool,
-    /// Minutes of silence after which a TCP connection is forgotten.
+    /// The idle timeout of TCP connections, in minutes.
     pub idle_timeout: Option<u32>,
-    /// Whether both ends of a forgotten TCP connection are told; `None`: that is not touched.
+    /// True if an idle timeout sends a TCP reset to both ends. `None` leaves the setting as it is.
     pub tcp_reset: Option<bool>,
-    /// What is reachable.
+    /// The ports.
     pub ports: Vec<PortIntent>,
-    /// Who may connect.
+    /// The clients that may connect.
     pub access: Access,
-    /// What is odd about the annotations.
+    /// Warnings about the annotations.
     pub warnings: Vec<String>,
 }
 
-/// Which load balancers may be chosen.
+/// The load balancers to choose from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// That of the primary set of machines.
+    /// The load balancer of the primary set of machines.
     #[default]
     Primary,
-    /// That of any set.
+    /// The load balancer of any set.
     Auto,
-    /// Those of these sets, sorted and in lower case.
+    /// The load balancers of these sets, sorted and in lower case.
     Sets(Vec<String>),
 }
 
 impl Intent {
-    /// Reads what `service` asks for.
+    /// Reads the request of `service`.
     ///
     /// # Errors
     ///
-    /// The first annotation, or field of the specification, that cannot be used.
+    /// The first annotation, or field of the specification, that is invalid.
     pub fn of(service: &Service, config: &Config) -> Result<Self, AnnotationError> {
         let mut warnings = strangers(service, config.edition);
         let current = config.edition == Edition::Current;
@@ -77,7 +77,7 @@ impl Intent {
         let public_ip_name =
             text::filled(service, keys::PUBLIC_IP_NAME).filter(|_| current && !internal);
         if let Some(name) = public_ip_name {
-            // The name becomes a part of an id; what is none could lead to another resource.
+            // The name becomes a part of an id, and an invalid one could lead to another resource.
             let checked = naming::check_resource_name(name);
             checked.map_err(|why| AnnotationError::new(keys::PUBLIC_IP_NAME, name, why))?;
         }
@@ -139,7 +139,7 @@ fn resource_group(
     internal: bool,
 ) -> Result<String, AnnotationError> {
     let own = &config.resource_group;
-    // An internal service has no public address, so that nothing is looked for in the group.
+    // An internal service has no public address, so its group is irrelevant.
     let Some(group) = super::resource_group(service).filter(|_| !internal) else {
         return Ok(own.clone());
     };
@@ -165,7 +165,7 @@ fn address(service: &Service, current: bool) -> Result<Option<Ipv4Addr>, Annotat
     Ok(found)
 }
 
-/// A service that is meant to be internal, or closed, is not opened by the way in which that is written.
+/// Checks the flags: an invalid spelling must not open a service that is meant to be internal, or closed.
 fn check_flags(service: &Service, current: bool) -> Result<(), AnnotationError> {
     let flags = match current {
         true => keys::FLAGS,
@@ -188,7 +188,7 @@ fn check_flags(service: &Service, current: bool) -> Result<(), AnnotationError> 
     Ok(())
 }
 
-/// Probes of protocols that Azure does not have.
+/// Returns warnings about probe protocols that Azure does not have.
 fn unknown_probes(service: &Service) -> impl Iterator<Item = String> {
     let asked = service.annotations.iter();
     let asked = asked.filter(|(key, _)| {
@@ -224,11 +224,12 @@ fn check_families(service: &Service, warnings: &mut Vec<String>) -> Result<(), A
     Ok(())
 }
 
-/// A service that asks for a certain address in a way that is not supported would get another one.
+/// Rejects an unsupported way of requesting a certain address. Ignoring it would give the service another
+/// address.
 fn check_addresses(service: &Service, internal: bool) -> Result<(), AnnotationError> {
     for key in keys::OF_OTHER_ADDRESSES {
         let is_for_public = key.contains("azure-pip");
-        // Beside IPv4 the other family is left out with a warning.
+        // Beside IPv4 the other family is skipped with a warning.
         let is_other_half = key.ends_with("-ipv6") && service.ip_families.len() > 1;
         let value = text::filled(service, key);
         if let (Some(value), false) = (value, is_other_half || (is_for_public && internal)) {
@@ -260,7 +261,7 @@ fn dns_label(service: &Service, config: &Config) -> Result<Option<String>, Annot
     Ok(Some(label.to_owned()))
 }
 
-/// Annotations that seem to be meant for this crate and are not read.
+/// Returns warnings about annotations that seem to be meant for this crate and are ignored.
 fn strangers(service: &Service, edition: Edition) -> Vec<String> {
     let ours = service.annotations.keys().filter_map(|key| {
         let rest = key.strip_prefix(keys::PREFIX)?;

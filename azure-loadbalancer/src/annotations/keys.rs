@@ -1,6 +1,6 @@
 //! The keys of annotations.
 
-/// What all keys begin with.
+/// The prefix of all keys.
 pub const PREFIX: &str = "service.beta.kubernetes.io/";
 
 macro_rules! keys {
@@ -10,47 +10,51 @@ macro_rules! keys {
 }
 
 keys! {
-    /// `true`: reachable from the virtual network only. `false` or absent: from the internet. Anything else is an error.
+    /// `true`: reachable from the virtual network only. `false` or absent: from the internet. Anything else
+    /// is an error.
     INTERNAL = "azure-load-balancer-internal";
     /// The subnet of an internal frontend.
     INTERNAL_SUBNET = "azure-load-balancer-internal-subnet";
-    /// Which availability sets' load balancers may be chosen: `__auto__` for all, or names with commas between them.
+    /// The availability sets whose load balancers may be chosen: `__auto__` for all, or names separated by
+    /// commas.
     MODE = "azure-load-balancer-mode";
-    /// The label of the public address in the DNS.
+    /// The DNS label of the public address.
     DNS_LABEL = "azure-dns-label-name";
-    /// `true`: security rules are shared with other services ([`Edition::Note`](crate::config::Edition::Note) only; today all are).
+    /// `true`: security rules are shared with other services ([`Edition::Note`](crate::config::Edition::Note)
+    /// only; in the current edition all are).
     SHARED_RULE = "azure-shared-securityrule";
     /// The resource group of the public address.
     RESOURCE_GROUP = "azure-load-balancer-resource-group";
-    /// Service tags that may connect, with commas between them.
+    /// The service tags that may connect, separated by commas.
     ALLOWED_SERVICE_TAGS = "azure-allowed-service-tags";
-    /// Minutes of silence after which a TCP connection is forgotten.
+    /// The idle timeout of TCP connections, in minutes.
     TCP_IDLE_TIMEOUT = "azure-load-balancer-tcp-idle-timeout";
-    /// Networks that may connect, with commas between them; `spec.loadBalancerSourceRanges` wins.
+    /// The networks that may connect, separated by commas. `spec.loadBalancerSourceRanges` takes precedence.
     SOURCE_RANGES = "load-balancer-source-ranges";
-    /// The same, of Azure's own; not together with `spec.loadBalancerSourceRanges`.
+    /// The networks that may connect, in Azure's own annotation. Not together with
+    /// `spec.loadBalancerSourceRanges`.
     ALLOWED_IP_RANGES = "azure-allowed-ip-ranges";
-    /// `true`: whoever is not let in is refused before any other rule of the security group is looked at.
+    /// `true`: clients that are not allowed are denied before any other rule of the security group applies.
     DENY_ALL_EXCEPT_RANGES = "azure-deny-all-except-load-balancer-source-ranges";
     /// The name of the public address, which must exist.
     PUBLIC_IP_NAME = "azure-pip-name";
-    /// The address, as `spec.loadBalancerIP`, which Kubernetes has deprecated.
+    /// The address, like `spec.loadBalancerIP`, which Kubernetes has deprecated.
     IPV4 = "azure-load-balancer-ipv4";
-    /// `true`: clients are not told when an idle connection is forgotten.
+    /// `true`: an idle timeout closes a connection silently, without a TCP reset.
     DISABLE_TCP_RESET = "azure-load-balancer-disable-tcp-reset";
     /// `true`: nodes see their own address as destination, at the node port.
     DISABLE_FLOATING_IP = "azure-disable-load-balancer-floating-ip";
-    /// What probes ask: `tcp`, `http` or `https`.
+    /// The protocol of probes: `tcp`, `http` or `https`.
     PROBE_PROTOCOL = "azure-load-balancer-health-probe-protocol";
-    /// The path that probes ask for.
+    /// The path of probe requests.
     PROBE_REQUEST_PATH = "azure-load-balancer-health-probe-request-path";
-    /// Seconds between two probes.
+    /// The interval of probes, in seconds.
     PROBE_INTERVAL = "azure-load-balancer-health-probe-interval";
-    /// After how many failures a node is down.
+    /// The number of failures after which a node is down.
     PROBE_COUNT = "azure-load-balancer-health-probe-num-of-probe";
 }
 
-/// The key of an annotation of one port, such as `port_8000_no_lb_rule`.
+/// Returns the key of a port's annotation, such as `port_8000_no_lb_rule`.
 pub fn of_port(port: u16, what: &str) -> String {
     format!("{PREFIX}port_{port}_{what}")
 }
@@ -59,18 +63,18 @@ pub fn of_port(port: u16, what: &str) -> String {
 pub const PORT_NO_RULE: &str = "no_lb_rule";
 /// `true`: the port's rule has no probe.
 pub const PORT_NO_PROBE: &str = "no_probe_rule";
-/// What the port's probe asks.
+/// The protocol of the port's probe.
 pub const PORT_PROBE_PROTOCOL: &str = "health-probe_protocol";
-/// The path that the port's probe asks for.
+/// The path of the port's probe requests.
 pub const PORT_PROBE_REQUEST_PATH: &str = "health-probe_request-path";
-/// Seconds between two probes of the port.
+/// The interval of the port's probes, in seconds.
 pub const PORT_PROBE_INTERVAL: &str = "health-probe_interval";
-/// After how many failures of the port's probe a node is down.
+/// The number of failures of the port's probe after which a node is down.
 pub const PORT_PROBE_COUNT: &str = "health-probe_num-of-probe";
-/// The port that is asked: a number, or the number or name of a port of the service.
+/// The port to probe: a number, or the number or name of a port of the service.
 pub const PORT_PROBE_PORT: &str = "health-probe_port";
 
-/// What was read in 2018, and is still.
+/// The annotations of the provider of 2018, which are still in use.
 pub(super) const OF_NOTE: &[&str] = &[
     INTERNAL,
     INTERNAL_SUBNET,
@@ -82,7 +86,7 @@ pub(super) const OF_NOTE: &[&str] = &[
     TCP_IDLE_TIMEOUT,
 ];
 
-/// What came later.
+/// The annotations that were added later.
 pub(super) const OF_CURRENT: &[&str] = &[
     ALLOWED_IP_RANGES,
     DENY_ALL_EXCEPT_RANGES,
@@ -96,7 +100,8 @@ pub(super) const OF_CURRENT: &[&str] = &[
     PROBE_COUNT,
 ];
 
-/// What decides on the address of a service and cannot be had: a service that asks for it would get another address.
+/// The annotations that determine the address of a service and are not supported. Ignoring one would give the
+/// service another address.
 pub(super) const OF_OTHER_ADDRESSES: [&str; 4] = [
     "service.beta.kubernetes.io/azure-load-balancer-ipv6",
     "service.beta.kubernetes.io/azure-pip-name-ipv6",
@@ -104,7 +109,7 @@ pub(super) const OF_OTHER_ADDRESSES: [&str; 4] = [
     "service.beta.kubernetes.io/azure-pip-ip-tags",
 ];
 
-/// What is `true` or `false`.
+/// The annotations whose value is `true` or `false`.
 pub(super) const FLAGS: &[&str] = &[
     INTERNAL,
     SHARED_RULE,
@@ -113,7 +118,7 @@ pub(super) const FLAGS: &[&str] = &[
     DISABLE_FLOATING_IP,
 ];
 
-/// What came later for single ports.
+/// The annotations for single ports that were added later.
 pub(super) const OF_PORTS: [&str; 7] = [
     PORT_NO_RULE,
     PORT_NO_PROBE,

@@ -1,4 +1,4 @@
-//! What services ask for in their annotations, read once and typed.
+//! The annotations of services: parsed once, and typed.
 
 mod access;
 mod error;
@@ -15,13 +15,14 @@ pub use self::ports::{PortIntent, Protocol};
 pub use self::probes::ProbeIntent;
 use crate::service::Service;
 
-/// Whether a service is to be reachable from the virtual network only: exactly `true` is internal.
+/// Returns true if a service is to be reachable from the virtual network only: if its annotation is exactly
+/// `true`.
 pub fn is_internal(service: &Service) -> bool {
     text::is_true(service, keys::INTERNAL)
 }
 
-/// The address that a service asks for, as it is written, and where: in its specification, or in the annotation that took the
-/// specification's place.
+/// Returns the addresses that a service requests, each with its field: in its specification, or in the
+/// annotation that has replaced it.
 pub(crate) fn asked_addresses(service: &Service) -> impl Iterator<Item = (&'static str, &str)> {
     let specified = service.load_balancer_ip.as_deref().map(str::trim);
     let specified = specified.filter(|value| !value.is_empty());
@@ -32,7 +33,7 @@ pub(crate) fn asked_addresses(service: &Service) -> impl Iterator<Item = (&'stat
         .chain(annotated.map(|value| (keys::IPV4, value)))
 }
 
-/// The resource group of the service's public address, if it names one.
+/// Returns the resource group of the service's public address, if it names one.
 pub fn resource_group(service: &Service) -> Option<&str> {
     text::filled(service, keys::RESOURCE_GROUP)
 }

@@ -1,4 +1,4 @@
-//! The ports of a service, and how each is reached and probed.
+//! The ports of a service: their rules and probes.
 
 use std::collections::BTreeSet;
 
@@ -7,25 +7,25 @@ use crate::config::{Config, Edition};
 use crate::resources::{SecurityProtocol, TransportProtocol};
 use crate::service::{Service, ServicePort};
 
-/// The last port that a rule of Azure's load balancers may have.
+/// The last port of a rule of Azure's load balancers.
 const LAST_PORT: u16 = 65_534;
 
-/// What is reachable.
+/// The request for one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortIntent {
     /// The protocol.
     pub protocol: Protocol,
     /// The port of the frontend.
     pub port: u16,
-    /// The port of the nodes that packets are sent to.
+    /// The port of the nodes.
     pub backend_port: u16,
-    /// Whether there is a rule at all.
+    /// True if the port gets a load balancing rule.
     pub has_rule: bool,
-    /// How the health of nodes is known.
+    /// The health probe.
     pub probe: Option<ProbeIntent>,
 }
 
-/// The protocols that are balanced.
+/// The protocols of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     /// TCP.
@@ -35,7 +35,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// As it is written in names.
+    /// Returns the protocol as written in names.
     pub fn in_names(self) -> &'static str {
         match self {
             Self::Tcp => "TCP",

@@ -1,34 +1,34 @@
-//! How the health of nodes is known.
+//! The health probes that a service requests.
 
 use super::{AnnotationError, Protocol, keys, text};
 use crate::config::{Config, Edition};
 use crate::resources::ProbeProtocol;
 use crate::service::{Service, ServicePort};
 
-/// How the health of nodes is known for a port.
+/// The health probe of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeIntent {
-    /// What the name of the probe ends with: a protocol and a port.
+    /// The suffix of the probe's name: a protocol and a port.
     pub named_after: (Protocol, u16),
-    /// What is asked.
+    /// The protocol of the probe.
     pub protocol: ProbeProtocol,
     /// The port of the nodes.
     pub port: u16,
     /// The path, with HTTP and HTTPS.
     pub path: Option<String>,
-    /// Seconds between two probes.
+    /// The interval of probes, in seconds.
     pub interval: u32,
-    /// After how many failures a node is down.
+    /// The number of failures after which a node is down.
     pub count: u32,
 }
 
 const INTERVAL: u32 = 5;
 const COUNT: u32 = 2;
 
-/// Interval times count must stay below this many seconds, which is Azure's own limit.
+/// The limit for interval times count, in seconds: Azure's own.
 const LONGEST_VERDICT: u32 = 120;
 
-/// Where kube-proxy tells whether a node has an instance.
+/// The path at which kube-proxy reports if a node has an instance.
 const LOCAL_PATH: &str = "/healthz";
 
 pub(super) fn read(
@@ -41,7 +41,7 @@ pub(super) fn read(
     if service.local_traffic_only && own_port.is_none() {
         return local(service, config, port, protocol).map(Some);
     }
-    // A node that does not answer UDP cannot be told from one that has nothing to say.
+    // A node that does not respond over UDP cannot be distinguished from one that has nothing to send.
     if protocol == Protocol::Udp {
         return Ok(None);
     }
@@ -64,7 +64,8 @@ pub(super) fn read(
     }
 }
 
-/// Nodes without an instance of the service answer 503 at its health check port.
+/// Returns the probe of the health check port, where nodes without an instance of the service respond with
+/// 503.
 fn local(
     service: &Service,
     config: &Config,
@@ -94,7 +95,8 @@ fn local(
     })
 }
 
-/// The port that an annotation names: a number, of which one of the service's ports means its node port, or a port's name.
+/// Returns the port that an annotation names: a number, where a port of the service stands for its node port,
+/// or a port's name.
 fn own_port(
     service: &Service,
     config: &Config,
@@ -142,7 +144,7 @@ fn annotated(
     let named = text::filled(service, &of_port(keys::PORT_PROBE_PROTOCOL))
         .or(port.app_protocol.as_deref())
         .or_else(|| text::filled(service, keys::PROBE_PROTOCOL));
-    // What is not known, such as an application protocol, is probed by connecting.
+    // Unknown application protocols are probed by connecting.
     let protocol = match named.map(ProbeProtocol::from) {
         Some(ProbeProtocol::Http) => ProbeProtocol::Http,
         Some(ProbeProtocol::Https) if config.is_standard() => ProbeProtocol::Https,
@@ -186,7 +188,7 @@ fn annotated(
     })
 }
 
-/// A number of one port's annotation, else of that for all, with the key that has it.
+/// Returns a number from the port's annotation, else from that for all ports, with its key.
 fn number(
     service: &Service,
     of_port: String,

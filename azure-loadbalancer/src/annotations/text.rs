@@ -1,28 +1,28 @@
-//! The forms that values of annotations have.
+//! Parsing of annotation values.
 
 use std::ops::RangeInclusive;
 
 use super::AnnotationError;
 use crate::service::Service;
 
-/// The value as it is written.
+/// Returns the value as written.
 pub(super) fn raw<'a>(service: &'a Service, key: &str) -> Option<&'a str> {
     service.annotations.get(key).map(String::as_str)
 }
 
-/// The value without spaces around it, if anything is left.
+/// Returns the trimmed value, unless it is empty.
 pub(super) fn filled<'a>(service: &'a Service, key: &str) -> Option<&'a str> {
     raw(service, key)
         .map(str::trim)
         .filter(|value| !value.is_empty())
 }
 
-/// Whether the value is exactly `true`.
+/// Returns true if the value is exactly `true`.
 pub(super) fn is_true(service: &Service, key: &str) -> bool {
     raw(service, key) == Some("true")
 }
 
-/// A whole number within limits.
+/// Parses a whole number within limits.
 pub(super) fn number(
     service: &Service,
     key: &str,

@@ -1,4 +1,4 @@
-//! An answer of the resource manager.
+//! A response of the resource manager.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 
 use super::error::{ArmError, ArmErrorKind};
 
-/// More than a day is not believed.
+/// The maximum wait of a `Retry-After`: a day.
 const LONGEST: Duration = Duration::from_secs(24 * 3_600);
-/// Ids of requests that are longer are none.
+/// The maximum length of a request id. Longer ones are ignored.
 const LONGEST_ID: usize = 128;
 
 #[derive(Debug)]
@@ -35,11 +35,11 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The seconds that `Retry-After` asks for; the resource manager writes no dates there.
+    /// Returns the seconds of `Retry-After`. The resource manager writes no dates there.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         let text = self.header(RETRY_AFTER.as_str())?.trim();
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        // Digits that overflow are more than a day as well.
+        // Digits that overflow exceed a day as well.
         let seconds = digits.then(|| text.parse().unwrap_or(u64::MAX))?;
         Some(Duration::from_secs(seconds).min(LONGEST))
     }
@@ -52,14 +52,14 @@ impl Answer {
         is_id.then(|| id.to_owned())
     }
 
-    /// The error that the answer is.
+    /// Returns the response as an error.
     pub(super) fn error(&self, call: &str) -> ArmError {
         ArmError::of_answer(call, self.status, &self.body)
             .with_retry_after(self.retry_after())
             .with_request_id(self.request_id())
     }
 
-    /// The body as a document.
+    /// Deserialises the body.
     pub(super) fn read<T: DeserializeOwned>(&self, call: &str) -> Result<T, ArmError> {
         serde_json::from_slice(&self.body).map_err(|error| {
             ArmError::new(

@@ -1,4 +1,4 @@
-//! How a client comes about.
+//! The builder of a client.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::options::ArmOptions;
 use super::throttle::Gates;
 use super::token::{TokenCache, TokenSource};
 
-/// The resource manager of Azure's public cloud.
+/// The URL of Azure's public resource manager.
 pub const PUBLIC_CLOUD: &str = "https://management.azure.com";
 
-/// Builds an [`ArmClient`].
+/// A builder of an [`ArmClient`].
 #[must_use]
 pub struct ArmClientBuilder {
     transport: Arc<dyn Transport>,
@@ -23,7 +23,7 @@ pub struct ArmClientBuilder {
     options: ArmOptions,
 }
 
-/// An address is not one of a resource manager.
+/// The error of an invalid URL of a resource manager.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{address:?} is not the address of a resource manager: {why}; write for example {PUBLIC_CLOUD}"
@@ -43,30 +43,30 @@ impl ArmClientBuilder {
         }
     }
 
-    /// Whom to ask. Default: [`PUBLIC_CLOUD`].
+    /// Sets the URL of the resource manager. Default: [`PUBLIC_CLOUD`].
     pub fn endpoint(mut self, address: impl Into<String>) -> Self {
         self.endpoint = address.into();
         self
     }
 
-    /// Where tokens come from. Default: requests have none, which only an emulator accepts.
+    /// Sets the source of tokens. Default: none, which only an emulator accepts.
     pub fn tokens(mut self, source: impl TokenSource + 'static) -> Self {
         self.tokens = Some(Arc::new(source));
         self
     }
 
-    /// Time limits, retries and versions.
+    /// Sets time limits, retries and versions.
     pub fn options(mut self, options: ArmOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// The client. Nothing is sent yet.
+    /// Builds the client. Sends nothing yet.
     ///
     /// # Errors
     ///
-    /// The endpoint is not an absolute `http` or `https` address, has a path, or would get tokens over plain HTTP although it
-    /// is not on this machine.
+    /// The endpoint is not an absolute `http` or `https` address, has a path, or would get tokens over plain
+    /// HTTP although it is not on this machine.
     pub fn build(self) -> Result<ArmClient, EndpointError> {
         let Self {
             transport,
@@ -102,7 +102,7 @@ impl ArmClientBuilder {
     }
 }
 
-/// Whether an address is of this machine.
+/// Returns true if the URL leads to this machine.
 pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),

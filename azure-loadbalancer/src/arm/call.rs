@@ -1,4 +1,4 @@
-//! One call, made as often as it takes.
+//! Calls and their retries.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use super::call_log::{CallClass, CallRecord};
 use super::client::{ArmClient, Inner};
 use super::error::{ArmError, ArmErrorKind};
 
-/// What must be true of a resource that is written.
+/// The precondition of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Precondition<'a> {
-    /// Nothing.
+    /// No precondition.
     #[default]
     None,
-    /// It has this etag (`If-Match`).
+    /// The resource has this etag (`If-Match`).
     Matches(&'a str),
-    /// It is not there yet (`If-None-Match: *`).
+    /// The resource does not exist yet (`If-None-Match: *`).
     IsNew,
 }
 
@@ -31,19 +31,19 @@ pub(super) struct Call<'a> {
     pub(super) method: Method,
     pub(super) class: CallClass,
     pub(super) url: Url,
-    /// What errors call it.
+    /// The name of the call in errors.
     pub(super) name: String,
     pub(super) body: Bytes,
     pub(super) precondition: Precondition<'a>,
 }
 
-/// For how long nothing is said while there is no answer.
+/// The time without a response after which the wait is logged.
 const SILENCE: Duration = Duration::from_secs(5);
 
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 
 impl ArmClient {
-    /// Makes a call until it succeeds, or will not succeed however often it is made.
+    /// Sends a call until it succeeds, or further retries are pointless.
     pub(super) async fn send(&self, call: &Call<'_>) -> Result<Answer, ArmError> {
         let inner = &*self.inner;
         let policy = &inner.options.retry;
@@ -60,7 +60,7 @@ impl ArmClient {
             tries += 1;
             let token = match inner.token(call).await {
                 Ok(token) => token,
-                // The metadata service of a machine that has just started, for example, has none yet.
+                // The metadata service of a machine that has just started has no token yet, for example.
                 Err(error) if error.is_retriable() && tries < policy.tries => {
                     let (of, wait) = (policy.tries, policy.wait(tries));
                     tracing::warn!(%error, tries, of, ?wait, "a token is asked for again");
@@ -75,7 +75,7 @@ impl ArmClient {
                 Err(error) => error,
             };
             let wait = match error.kind() {
-                // It may have been withdrawn before its time.
+                // The token may have been revoked early.
                 ArmErrorKind::Unauthenticated if !has_new_token && token.is_some() => {
                     has_new_token = true;
                     if let (Some(tokens), Some(token)) = (&inner.tokens, &token) {
@@ -89,7 +89,7 @@ impl ArmClient {
                     if wait >= SILENCE && tries < policy.tries {
                         tracing::warn!(%error, ?wait, "too many calls: there is none of this kind for a while");
                     }
-                    // The gate waits.
+                    // The gate imposes the wait.
                     Duration::ZERO
                 }
                 ArmErrorKind::Unreachable | ArmErrorKind::TimedOut | ArmErrorKind::Server => error
@@ -116,7 +116,7 @@ impl ArmClient {
 }
 
 impl Inner {
-    /// The `Authorization` of a call, if there are tokens at all.
+    /// Returns the `Authorization` of a call, if there is a source of tokens.
     async fn token(&self, call: &Call<'_>) -> Result<Option<HeaderValue>, ArmError> {
         let Some(tokens) = &self.tokens else {
             return Ok(None);
@@ -164,7 +164,7 @@ impl Inner {
         result
     }
 
-    /// An address that the resource manager gave, if it is its own: a token must not go elsewhere.
+    /// Checks that a URL from the resource manager is its own: a token must not go elsewhere.
     pub(super) fn same_origin(&self, call: &str, address: &str) -> Result<Url, ArmError> {
         let malformed = |message: String| ArmError::new(ArmErrorKind::Malformed, call, message);
         let url = self.endpoint.join(address).map_err(|error| {
@@ -180,7 +180,7 @@ impl Inner {
     }
 }
 
-/// Says after a while that something takes its time, once.
+/// Awaits `work`, and logs once if it is slow.
 async fn told_when_slow<T>(name: &str, work: impl Future<Output = T>) -> T {
     tokio::pin!(work);
     match timeout(SILENCE, &mut work).await {
@@ -220,7 +220,7 @@ fn request(call: &Call<'_>, token: Option<&HeaderValue>) -> Result<Request<Bytes
     builder.body(call.body.clone()).map_err(wrong)
 }
 
-/// An id by which a request is found in Azure's logs: a UUID of version 4 (RFC 9562).
+/// Returns an id that identifies a request in Azure's logs: a UUID of version 4 (RFC 9562).
 fn request_id() -> String {
     let bits = fastrand::u128(..);
     let versioned = bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);

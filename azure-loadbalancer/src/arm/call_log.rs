@@ -1,4 +1,4 @@
-//! Every call, counted and shown.
+//! The log of calls, and their counters.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-/// So many calls are remembered; counters count on.
+/// The maximum number of remembered calls. Counters are not limited.
 const REMEMBERED: usize = 256;
 
-/// Why a call is made.
+/// The purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallClass {
@@ -17,46 +17,46 @@ pub enum CallClass {
     Read,
     /// A resource is written or deleted.
     Write,
-    /// The state of an earlier write is asked for.
+    /// The progress of an earlier write is polled.
     Poll,
 }
 
-/// A call that was made: one request, whatever came of it.
+/// A call: one request, whatever its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CallRecord {
-    /// `PUT`.
+    /// The method, such as `PUT`.
     pub method: String,
     /// The path without host and query.
     pub path: String,
-    /// Why it was made.
+    /// The purpose.
     pub class: CallClass,
-    /// The status of the answer; nothing if there was none.
+    /// The status of the response. `None` without one.
     pub status: Option<u16>,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
     /// The id that the resource manager gave the request.
     pub request_id: Option<String>,
 }
 
-/// How many calls were made since a client was built.
+/// The numbers of calls since a client was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CallCounts {
-    /// Reads of resources.
+    /// The number of reads of resources.
     pub reads: u64,
-    /// Writes and deletions.
+    /// The number of writes and deletions.
     pub writes: u64,
-    /// Questions about writes.
+    /// The number of polls of writes.
     pub polls: u64,
-    /// Calls among these that were made again because the one before failed.
+    /// The number of retries among these calls.
     pub retries: u64,
-    /// Calls among these that were answered with 429.
+    /// The number of these calls that got 429.
     pub throttled: u64,
 }
 
 impl CallCounts {
-    /// What was counted since `earlier`.
+    /// Returns the calls counted since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl CallCounts {
     }
 }
 
-/// The calls of a client.
+/// The log of a client's calls.
 #[derive(Debug, Default)]
 pub(super) struct CallLog {
     state: Mutex<State>,

@@ -1,4 +1,4 @@
-//! The client.
+//! The client of the resource manager.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use crate::resources::ArmId;
 
 /// A client of Azure's resource manager. Cheap to clone; clones share tokens, gates and the log of calls.
 ///
-/// Calls are made again when the answer may be better next time (408, 429, a status of 500 to 599, or none at all), as
-/// [`RetryPolicy`](super::RetryPolicy) says. After a 429 no call of the same class, reads or writes, is made before the time that the
-/// resource manager asks for. Writes return when they are over, however long that takes within
+/// Calls are retried after 408, 429, a status of 500 to 599, or no response, as
+/// [`RetryPolicy`](super::RetryPolicy) defines. After a 429 no call of the same class, reads or writes, is
+/// sent before the time that the resource manager requests. Writes return when they have completed, within
 /// [`ArmOptions::operation_timeout`].
 ///
 /// # Cancel safety
 ///
-/// A call whose future is dropped may have been carried out. Read again before you write again.
+/// If the future of a call is dropped, the call may have been carried out. Read again before you write again.
 #[derive(Clone)]
 pub struct ArmClient {
     pub(super) inner: Arc<Inner>,
@@ -44,7 +44,7 @@ pub(super) struct Inner {
 }
 
 impl ArmClient {
-    /// A client that sends its requests with a transport.
+    /// Returns a builder of a client with this transport.
     pub fn builder(transport: impl Transport + 'static) -> ArmClientBuilder {
         ArmClientBuilder::new(Arc::new(transport))
     }
@@ -55,26 +55,26 @@ impl ArmClient {
         }
     }
 
-    /// How many calls were made, by this client and its clones.
+    /// Returns the numbers of calls of this client and its clones.
     pub fn counts(&self) -> CallCounts {
         self.inner.log.counts()
     }
 
-    /// The last calls that were made, the newest last; at most 256.
+    /// Returns the last calls, the newest last; at most 256.
     pub fn last_calls(&self) -> Vec<CallRecord> {
         self.inner.log.last()
     }
 
-    /// What was chosen for this client.
+    /// Returns the options of the client.
     pub fn options(&self) -> &ArmOptions {
         &self.inner.options
     }
 
-    /// Reads a resource; nothing if it is not there.
+    /// Reads a resource. `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// There is no answer, or none that has the resource.
+    /// The call fails, or its response is malformed.
     pub async fn get<T: DeserializeOwned>(&self, id: &ArmId) -> Result<Option<T>, ArmError> {
         let call = self.call(Method::GET, CallClass::Read, id.as_str())?;
         match self.send(&call).await {
@@ -84,22 +84,23 @@ impl ArmClient {
         }
     }
 
-    /// Reads a list with all its pages; `path` is that of the list. A resource group that is not there has nothing in it.
+    /// Reads all pages of the list at `path`. The list of a missing resource group is empty.
     ///
     /// # Errors
     ///
-    /// There is no answer, a page is not what a page is, or there is more than [`ArmOptions::max_items`], [`ArmOptions::max_pages`] or
-    /// [`ArmOptions::max_list_bytes`].
+    /// The call fails, a page is malformed, or the list exceeds [`ArmOptions::max_items`],
+    /// [`ArmOptions::max_pages`] or [`ArmOptions::max_list_bytes`].
     pub async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, ArmError> {
         let mut call = self.call(Method::GET, CallClass::Read, path)?;
         let name = call.name.clone();
         let too_much = |what: &str, limit: usize| {
+            // A truncated list would look like deleted resources, so exceeding a limit is an error.
             let message = format!("the list has more than {limit} {what}");
             ArmError::new(ArmErrorKind::Malformed, &name, message)
         };
         let options = &self.inner.options;
         let (mut items, mut bytes) = (Vec::new(), 0_usize);
-        // Pages may lead to each other in a circle, and have nothing in them.
+        // Pages could link to each other in a circle without any items.
         for _ in 0..options.max_pages {
             let answer = match self.send(&call).await {
                 Ok(answer) => answer,
@@ -130,12 +131,12 @@ impl ArmClient {
         Err(too_much("pages", options.max_pages))
     }
 
-    /// Creates or replaces a resource, and waits until that is over. Returns what the answer has of it, which can be less than a
-    /// later [`get`](Self::get): addresses come late.
+    /// Creates or replaces a resource, and waits for completion. Returns the resource of the response, which
+    /// can have less than a later [`get`](Self::get): addresses are assigned late.
     ///
     /// # Errors
     ///
-    /// The precondition does not hold, the write is refused, or it has failed later.
+    /// The precondition fails, the write is rejected, or it fails later.
     pub async fn put<R: DeserializeOwned>(
         &self,
         id: &ArmId,
@@ -150,11 +151,11 @@ impl ArmClient {
         answer.read(&call.name)
     }
 
-    /// Deletes a resource, and waits until that is over. One that is not there counts as deleted.
+    /// Deletes a resource, and waits for completion. A missing resource counts as deleted.
     ///
     /// # Errors
     ///
-    /// The precondition does not hold, the deletion is refused, or it has failed later.
+    /// The precondition fails, the deletion is rejected, or it fails later.
     pub async fn delete(&self, id: &ArmId, precondition: Precondition<'_>) -> Result<(), ArmError> {
         let mut call = self.call(Method::DELETE, CallClass::Write, id.as_str())?;
         call.precondition = precondition;
@@ -165,11 +166,11 @@ impl ArmClient {
         }
     }
 
-    /// Asks a resource to do something, such as `manualupgrade`, and waits until that is over.
+    /// Calls an action of a resource, such as `manualupgrade`, and waits for completion.
     ///
     /// # Errors
     ///
-    /// It is refused, or has failed later.
+    /// The action is rejected, or fails later.
     pub async fn post(
         &self,
         id: &ArmId,
@@ -183,17 +184,18 @@ impl ArmClient {
         self.finish(&call, &answer).await
     }
 
-    /// A call of a path.
+    /// Creates a call of a path.
     pub(super) fn call(
         &self,
         method: Method,
         class: CallClass,
         path: &str,
     ) -> Result<Call<'static>, ArmError> {
+        // The name has only the last segments, which suffice for an error message.
         let mut parts = path.rsplit('/').take(2).collect::<Vec<_>>();
         parts.reverse();
         let name = format!("{method} {}", parts.join("/"));
-        // What would be read as another path than it looks like, such as `..` or a tab, which addresses leave out.
+        // Segments such as `..` or a tab would change the path, since URL parsers remove them.
         let is_segment =
             |text: &str| !matches!(text, "" | "." | "..") && !text.contains(char::is_control);
         let wrong = || {
@@ -214,7 +216,8 @@ impl ArmClient {
             &options.network_api_version
         };
         let mut url = self.inner.endpoint.clone();
-        // One by one, so that none is read as more than one: it escapes `%`, `?`, `#` and `\\`.
+        // Each segment is added separately, so that none counts as several: `%`, `?`, `#` and `\\` are
+        // escaped.
         url.path_segments_mut()
             .map_err(|()| wrong())?
             .clear()

@@ -1,4 +1,4 @@
-//! Why a call came to nothing.
+//! The error of a call.
 
 use std::error::Error;
 use std::fmt;
@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::token::TokenError;
 
-/// A call of the resource manager that came to nothing.
+/// A failed call of the resource manager.
 ///
-/// Its text names the call and what the resource manager said; the chain of sources has the rest.
+/// The text names the call, and the resource manager's message. The chain of sources has the rest.
 #[derive(Debug)]
 pub struct ArmError(Box<Inner>);
 
@@ -28,51 +28,51 @@ struct Inner {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// What kind of [`ArmError`] it is.
+/// The kind of an [`ArmError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ArmErrorKind {
-    /// There is no token.
+    /// No token is available.
     Token,
-    /// Nobody answers, or the connection ended before the answer.
+    /// The resource manager is unreachable, or the connection ended before the response.
     Unreachable,
-    /// No answer came in time, or a write took too long.
+    /// The response, or the completion of a write, timed out.
     TimedOut,
-    /// 401: the token is not accepted.
+    /// 401: the token is rejected.
     Unauthenticated,
     /// 403: the identity may not do this.
     Forbidden,
-    /// 404: the resource, or its group, is not there.
+    /// 404: the resource, or its group, does not exist.
     NotFound,
-    /// 409: something else is under way.
+    /// 409: another operation is in progress.
     Conflict,
     /// 412: the resource has changed since it was read.
     PreconditionFailed,
-    /// 429: there were too many calls.
+    /// 429: too many calls.
     Throttled,
-    /// Another status of 400 to 499: the request is wrong.
+    /// Any other status of 400 to 499: the request is invalid.
     Rejected,
     /// A status of 500 to 599, or 408.
     Server,
-    /// A write was taken and has failed, or was cancelled, later.
+    /// An accepted write failed later, or was cancelled.
     Operation,
-    /// The answer is not what the resource manager answers.
+    /// The response has an unexpected form.
     Malformed,
 }
 
-/// A part of an error.
+/// A detail of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct ArmErrorDetail {
-    /// What programs read.
+    /// The code, for programs.
     #[serde(default)]
     pub code: String,
-    /// What people read.
+    /// The message, for people.
     #[serde(default)]
     pub message: String,
 }
 
-/// An error as the resource manager writes it.
+/// The error body of the resource manager.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ErrorBody {
     #[serde(default)]
@@ -88,9 +88,9 @@ struct Envelope {
     error: ErrorBody,
 }
 
-/// How many parts of an error are kept.
+/// The maximum number of details of an error.
 const MOST_DETAILS: usize = 16;
-/// What is kept of texts that somebody else wrote.
+/// The maximum length of texts from a response, in characters.
 const LONGEST_TEXT: usize = 2_000;
 
 impl ArmError {
@@ -108,7 +108,7 @@ impl ArmError {
         }))
     }
 
-    /// The error that an answer is.
+    /// Creates the error of a response.
     pub(super) fn of_answer(call: &str, status: StatusCode, body: &[u8]) -> Self {
         let kind = match status.as_u16() {
             401 => ArmErrorKind::Unauthenticated,
@@ -122,7 +122,7 @@ impl ArmError {
             500..=599 => ArmErrorKind::Server,
             _ => ArmErrorKind::Malformed,
         };
-        // Gateways before the resource manager answer with pages.
+        // Gateways in front of the resource manager respond with HTML pages.
         let body = serde_json::from_slice(body).map(|envelope: Envelope| envelope.error);
         let mut error = Self::of_body(kind, call, body.unwrap_or_default());
         error.0.status = Some(status);
@@ -162,7 +162,7 @@ impl ArmError {
         self
     }
 
-    /// Says of a write that was taken how it ended.
+    /// Adds the outcome of an accepted write to the message.
     pub(super) fn explain_operation(&mut self, ending: &str) {
         let said = std::mem::take(&mut self.0.message);
         self.0.message = if said.is_empty() {
@@ -172,52 +172,52 @@ impl ArmError {
         };
     }
 
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ArmErrorKind {
         self.0.kind
     }
 
-    /// The call: `PUT loadBalancers/lb`.
+    /// Returns the call: `PUT loadBalancers/lb`.
     pub fn call(&self) -> &str {
         &self.0.call
     }
 
-    /// The status of the answer, if there was one.
+    /// Returns the status of the response, if there was one.
     pub fn status(&self) -> Option<StatusCode> {
         self.0.status
     }
 
-    /// The code that the resource manager gave: `PublicIPAddressCannotBeDeleted`.
+    /// Returns the resource manager's error code: `PublicIPAddressCannotBeDeleted`.
     pub fn code(&self) -> Option<&str> {
         self.0.code.as_deref()
     }
 
-    /// What the resource manager said.
+    /// Returns the resource manager's message.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The parts of the error.
+    /// Returns the details.
     pub fn details(&self) -> &[ArmErrorDetail] {
         &self.0.details
     }
 
-    /// Whether this code is that of the error or of one of its parts.
+    /// Returns true if the error or one of its details has this code.
     pub fn has_code(&self, code: &str) -> bool {
         self.code() == Some(code) || self.details().iter().any(|detail| detail.code == code)
     }
 
-    /// How long the resource manager wants to be left alone.
+    /// Returns the time to wait before a retry, as requested by the resource manager.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// What support asks for: the id that the resource manager gave the request.
+    /// Returns the id that the resource manager gave the request. Support asks for it.
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
 
-    /// Whether the same call may succeed later although nobody changes anything.
+    /// Returns true if a retry may succeed without any other change.
     pub fn is_retriable(&self) -> bool {
         match self.0.kind {
             ArmErrorKind::Unreachable
@@ -242,7 +242,7 @@ impl ArmError {
     }
 }
 
-/// Somebody else's text without what a terminal would obey, and not too long.
+/// Replaces control characters in a text from outside, and truncates it.
 fn clean(text: &str) -> String {
     let text = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     text.take(LONGEST_TEXT).collect()

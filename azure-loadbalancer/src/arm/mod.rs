@@ -1,5 +1,5 @@
-//! A client of Azure's resource manager (ARM): reads, conditional writes, writes that take their time, pages, tokens, and the
-//! gates that it closes when there are too many calls.
+//! A client of Azure's resource manager (ARM): reads, conditional writes, asynchronous writes, pages, tokens,
+//! and gates for throttled calls.
 //!
 //! ```
 //! # #[cfg(feature = "emulator")]

@@ -1,7 +1,7 @@
-//! Writes that are not over when they are answered.
+//! Writes that continue after their response.
 //!
-//! The resource manager says where to ask (`Azure-AsyncOperation`, else `Location`), or the state is in the resource itself;
-//! without any of these a write is over.
+//! The resource manager names the URL to poll (`Azure-AsyncOperation`, else `Location`), or the state is in
+//! the resource itself. Without any of these, the write is complete.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use super::call_log::CallClass;
 use super::client::ArmClient;
 use super::error::{ArmError, ArmErrorKind, ErrorBody};
 
-/// The shortest wait between two questions, whatever is asked for.
+/// The minimum wait between two polls, whatever the resource manager requests.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
-/// The longest wait between two questions.
+/// The maximum wait between two polls.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
@@ -40,21 +40,21 @@ struct StateBody {
     state: Option<String>,
 }
 
-/// Where a write can be followed.
+/// The URL at which the progress of a write can be polled.
 enum Trail {
     Operation(Url),
     Location(Url),
     Resource(Url),
 }
 
-/// How a write is getting on.
+/// The progress of a write.
 enum Progress {
     Over,
     UnderWay,
 }
 
 impl ArmClient {
-    /// Waits until a write is over that has been answered so.
+    /// Waits for the completion of a write with this response.
     pub(super) async fn finish(&self, call: &Call<'_>, answer: &Answer) -> Result<(), ArmError> {
         let Some(trail) = self.trail(call, answer)? else {
             return Ok(());
@@ -77,7 +77,7 @@ impl ArmClient {
         let mut interval = options.poll_interval;
         let mut asked = answer.retry_after();
         loop {
-            // A wait of nothing would ask as fast as the network is.
+            // Without a wait, polls would follow as fast as the network allows.
             let wait = asked.map_or_else(
                 || interval.min(LONGEST_INTERVAL),
                 |asked| asked.max(SHORTEST_INTERVAL),
@@ -131,7 +131,7 @@ fn progress(trail: &Trail, call: &Call<'_>, answer: &Answer) -> Result<Progress,
     }
 }
 
-/// Without a state a write is over.
+/// Returns the progress from a resource's state. Without a state the write is complete.
 fn of_state(call: &Call<'_>, resource: ResourceBody) -> Result<Progress, ArmError> {
     match resource.properties.and_then(|properties| properties.state) {
         Some(state) => ended(call, &state, None),
@@ -144,7 +144,7 @@ fn ended(call: &Call<'_>, status: &str, error: Option<ErrorBody>) -> Result<Prog
     if is("Succeeded") {
         return Ok(Progress::Over);
     }
-    // Anything else is a step on the way; the time limit is for those that lead nowhere.
+    // Any other state is an intermediate step; the time limit ends those that lead nowhere.
     if !is("Failed") && !is("Canceled") {
         return Ok(Progress::UnderWay);
     }

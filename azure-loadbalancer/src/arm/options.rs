@@ -1,4 +1,4 @@
-//! What can be chosen about a client.
+//! The options of a client.
 
 use std::time::Duration;
 
@@ -6,43 +6,43 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ArmOptions {
-    /// The version of the network interface. Default: `2025-05-01`.
+    /// The API version of the network provider. Default: `2025-05-01`.
     pub network_api_version: String,
-    /// The version of the compute interface. Default: `2026-04-01`.
+    /// The API version of the compute provider. Default: `2026-04-01`.
     pub compute_api_version: String,
-    /// How long one call may take. Default: 60 s.
+    /// The timeout of a call. Default: 60 s.
     pub call_timeout: Duration,
-    /// How long a write may take until it is over. Default: 15 min.
+    /// The time limit for a write to complete. Default: 15 min.
     pub operation_timeout: Duration,
-    /// How long to wait between questions about a write when the resource manager does not say. Default: 2 s, and half as
-    /// long again each time, at most 30 s.
+    /// The interval for polling a write if the resource manager gives none. It grows by half with each poll,
+    /// up to 30 s. Default: 2 s.
     pub poll_interval: Duration,
-    /// What is done about answers that may be better next time.
+    /// The retries of calls.
     pub retry: RetryPolicy,
-    /// The bytes that an answer may have. Default: 32 MiB.
+    /// The maximum size of a response, in bytes. Default: 32 MiB.
     pub max_body: usize,
-    /// The items that a list may have over all its pages. Default: 100,000.
+    /// The maximum number of items of a list, over all pages. Default: 100,000.
     pub max_items: usize,
-    /// The pages that a list may have. Default: 1,000.
+    /// The maximum number of pages of a list. Default: 1,000.
     pub max_pages: usize,
-    /// The bytes that a list may have over all its pages. Default: 256 MiB.
+    /// The maximum size of a list, over all pages, in bytes. Default: 256 MiB.
     pub max_list_bytes: usize,
 }
 
-/// When a call is made again after 408, 429, a status of 500 to 599, or no answer at all.
+/// The retries of a call after 408, 429, a status of 500 to 599, or no response.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// How often a call is made at most. Default: 6.
+    /// The maximum number of attempts, including the first. Default: 6.
     pub tries: u32,
-    /// The wait before the second time. Default: 5 s.
+    /// The wait before the first retry. Default: 5 s.
     pub first: Duration,
-    /// By how much a wait is longer than the one before. Default: 1.5.
+    /// The factor by which each wait exceeds the one before. Default: 1.5.
     pub factor: f64,
-    /// How much of a wait, as a part of it, is added by chance. Default: 1.
+    /// The maximum random addition to a wait, as a fraction of it. Default: 1.
     pub jitter: f64,
-    /// The longest wait. A 429 that asks for a longer one is an error at once; of a longer wait after 408 or a status from 500 on
-    /// this much is kept. Default: 2 min.
+    /// The maximum wait. A 429 that requests a longer one is an error at once. A longer wait after 408, or a
+    /// status of 500 or above, is shortened to this. Default: 2 min.
     pub longest: Duration,
 }
 
@@ -76,7 +76,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// One that makes every call once.
+    /// Creates a policy without retries.
     pub fn never() -> Self {
         Self {
             tries: 1,
@@ -84,7 +84,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The wait before a call is made again that has been made `tries` times.
+    /// Returns the wait before a retry after `tries` attempts.
     pub(crate) fn wait(&self, tries: u32) -> Duration {
         let exponent = i32::try_from(tries.saturating_sub(1)).unwrap_or(i32::MAX);
         let plain = self.first.as_secs_f64() * self.factor.powi(exponent);

@@ -1,4 +1,4 @@
-//! The transport that is built in.
+//! The built-in transport.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -12,24 +12,24 @@ use http::{Request, Response};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 
-/// The built-in transport: HTTP/1.1 over reqwest and rustls, with aws-lc-rs as cryptography; no process-wide default is needed
-/// or set.
+/// The built-in transport: HTTP/1.1 over reqwest and rustls, with aws-lc-rs as cryptography. It neither needs
+/// nor sets a process-wide default.
 ///
-/// Redirects are not followed: a token must not go elsewhere. Proxies of the environment are used only where that is asked for
-/// ([`Self::through_proxies`]). Cheap to clone.
+/// Redirects are not followed: a token must not go elsewhere. Proxies of the environment are used only on
+/// request ([`Self::through_proxies`]). Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ReqwestTransport(discovery_http::ReqwestTransport);
 
-/// Why there is no transport.
+/// The error of setting up a transport.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportSetupError {
-    /// The file with certificates of authorities cannot be read, or has none.
+    /// The file with certificate authorities cannot be read, or has none.
     #[error("cannot read certificates from {}", path.display())]
     Authorities {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
     /// rustls or reqwest cannot be set up: the operating system has no certificates, for example.
@@ -38,7 +38,7 @@ pub enum TransportSetupError {
 }
 
 impl ReqwestTransport {
-    /// A transport that trusts the authorities of the operating system.
+    /// Creates a transport that trusts the authorities of the operating system.
     ///
     /// # Errors
     ///
@@ -47,18 +47,18 @@ impl ReqwestTransport {
         Self::with(None, false)
     }
 
-    /// A transport that obeys `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` of the environment, and trusts the authorities of a file
-    /// (PEM) or those of the operating system. Over TLS a proxy sees no token. It is nothing for the metadata service of a machine,
-    /// which no proxy reaches.
+    /// Creates a transport that obeys `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` of the environment, and
+    /// trusts the authorities of a file (PEM) or those of the operating system. Over TLS a proxy sees no
+    /// token. Not for the metadata service of a machine, which no proxy reaches.
     ///
     /// # Errors
     ///
-    /// As of [`Self::new`] and [`Self::trusting`].
+    /// Those of [`Self::new`] and [`Self::trusting`].
     pub fn through_proxies(authorities: Option<&Path>) -> Result<Self, TransportSetupError> {
         Self::with(authorities, true)
     }
 
-    /// A transport that trusts the authorities of a file (PEM) alone.
+    /// Creates a transport that trusts only the authorities in a file (PEM).
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl ReqwestTransport {
         Self::with_verifier(provider, verifier, environment_proxy)
     }
 
-    /// The client of reqwest, for bodies that arrive in pieces.
+    /// Returns reqwest's client, for streamed bodies.
     #[cfg(feature = "kube")]
     pub(crate) fn client(&self) -> &reqwest::Client {
         self.0.client()

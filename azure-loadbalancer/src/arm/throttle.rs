@@ -1,4 +1,4 @@
-//! Gates that the resource manager closes: one for reads, one for writes.
+//! Gates for throttled calls: one for reads, one for writes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::call_log::CallClass;
 
-/// Azure counts reads and writes apart, and so are they held back.
+/// The gates of a client. Azure counts reads and writes separately, so each has its own.
 #[derive(Debug, Default)]
 pub(super) struct Gates {
     reads: Gate,
@@ -20,16 +20,16 @@ struct Gate {
 }
 
 impl Gates {
-    /// Waits until calls of a class may be made. Cancel-safe.
+    /// Waits until calls of a class are allowed. Cancel safe.
     pub(super) async fn pass(&self, class: CallClass) {
         let gate = self.of(class);
-        // Somebody may close it again meanwhile.
+        // Another call may close the gate again meanwhile.
         while let Some(until) = gate.closed() {
             sleep_until(until).await;
         }
     }
 
-    /// Lets no call of a class be made for a while.
+    /// Blocks calls of a class for a while.
     pub(super) fn close(&self, class: CallClass, wait: Duration) {
         let until = Instant::now() + wait;
         let mut closed = self.of(class).closed_until.lock();
@@ -38,7 +38,7 @@ impl Gates {
         }
     }
 
-    /// How long calls of a class have to wait.
+    /// Returns the time that calls of a class have to wait.
     pub(super) fn wait(&self, class: CallClass) -> Duration {
         self.of(class)
             .closed()

@@ -1,4 +1,4 @@
-//! A transport of a `tower` service.
+//! A transport over a `tower` service.
 
 use std::error::Error;
 use std::fmt;
@@ -11,15 +11,15 @@ use tower_service::Service;
 
 use super::{Transport, TransportError, TransportErrorKind};
 
-/// Sends requests through a `tower` service that takes and returns whole bodies: a stack of layers, a test's function, or
-/// the emulator in the same process.
+/// A transport over a `tower` service with complete bodies: a stack of layers, a test's function, or the
+/// emulator in the same process.
 #[derive(Clone)]
 pub struct TowerTransport<S> {
     service: S,
 }
 
 impl<S> TowerTransport<S> {
-    /// A transport of a service. It is cloned for every request.
+    /// Creates a transport over a service, which is cloned for every request.
     pub fn new(service: S) -> Self {
         Self { service }
     }

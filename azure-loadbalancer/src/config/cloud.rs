@@ -1,8 +1,8 @@
-//! Azure's clouds, which have resource managers and tokens of their own.
+//! Azure's clouds, each with its own resource manager and authority.
 
 use serde::{Deserialize, Serialize};
 
-/// Which of Azure's clouds. Names are those of Kubernetes' cloud-config file, ignoring case.
+/// One of Azure's clouds. Names are those of Kubernetes' cloud-config file, ignoring case.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Cloud {
@@ -13,12 +13,12 @@ pub enum Cloud {
     UsGovernment,
     /// `AzureChinaCloud`.
     China,
-    /// Another one, such as a private one: its addresses have to be given.
+    /// Another cloud, such as a private one, whose addresses must be configured.
     Other(String),
 }
 
 impl Cloud {
-    /// The address of its resource manager, where that is known.
+    /// Returns the URL of its resource manager, if it is known.
     pub fn resource_manager(&self) -> Option<&'static str> {
         match self {
             Self::Public => Some("https://management.azure.com"),
@@ -28,7 +28,8 @@ impl Cloud {
         }
     }
 
-    /// What tokens for its resource manager are asked for (`get_arm_endpoints` of Microsoft's `azure-mgmt-core`).
+    /// Returns the resource that tokens for its resource manager are requested for (`get_arm_endpoints` of
+    /// Microsoft's `azure-mgmt-core`).
     pub fn token_resource(&self) -> Option<&'static str> {
         match self {
             Self::Public => Some("https://management.azure.com"),
@@ -38,7 +39,7 @@ impl Cloud {
         }
     }
 
-    /// Where applications get tokens.
+    /// Returns the authority at which applications get tokens.
     pub fn authority(&self) -> Option<&'static str> {
         match self {
             Self::Public => Some("https://login.microsoftonline.com"),
@@ -48,7 +49,7 @@ impl Cloud {
         }
     }
 
-    /// The cloud whose resource manager has this address.
+    /// Returns the cloud whose resource manager has this address.
     pub fn of_resource_manager(address: &str) -> Option<Self> {
         let address = address.trim_end_matches('/');
         [Self::Public, Self::UsGovernment, Self::China]

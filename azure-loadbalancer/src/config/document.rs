@@ -1,5 +1,5 @@
-//! How a configuration is read: as it comes out of the generators of Kubernetes' cloud-config files, which write `null`, empty texts
-//! and any case.
+//! The JSON form of a configuration. It accepts the output of generators of Kubernetes' cloud-config files,
+//! which write `null`, empty strings and any letter case.
 
 use std::time::Duration;
 
@@ -67,13 +67,13 @@ impl TryFrom<ConfigDocument> for Config {
             vnet_name: document.vnet_name.unwrap_or_default(),
             vnet_resource_group: filled(document.vnet_resource_group),
             subnet_name: document.subnet_name.unwrap_or_default(),
-            // An empty one is not the same as none, and is refused when the configuration is used.
+            // An empty name differs from none, and is rejected by the validation.
             security_group_name: document.security_group_name,
             security_group_resource_group: filled(document.security_group_resource_group),
             primary_vm_set,
             load_balancer_sku,
             load_balancer_class: filled(document.load_balancer_class),
-            // Absent and zero are the default of the edition.
+            // An absent or zero value is the default of the edition.
             maximum_load_balancer_rule_count: document
                 .maximum_load_balancer_rule_count
                 .unwrap_or_default(),
@@ -102,7 +102,8 @@ impl TryFrom<ConfigDocument> for Config {
 }
 
 impl ConfigDocument {
-    /// Generators write the names of both kinds of sets, one or both of them empty; `vmType` says which one counts.
+    /// Returns the name of the primary set. Generators write the names of both kinds of sets, one or both of
+    /// them empty, and `vmType` selects one.
     fn primary_vm_set(&self) -> String {
         let is_scale_set = self
             .vm_type
@@ -140,7 +141,7 @@ fn sku(text: Option<String>) -> Result<LoadBalancerSku, String> {
     }
 }
 
-/// Pools of basic load balancers have network interfaces only.
+/// Parses the kind of membership. Pools of basic load balancers have network interfaces only.
 fn membership(text: Option<String>, sku: LoadBalancerSku) -> Result<PoolMembership, String> {
     let usual = match sku {
         LoadBalancerSku::Basic => "nodeIPConfiguration",

@@ -1,4 +1,4 @@
-//! What is the same for all services.
+//! The configuration that all services share.
 
 mod cloud;
 mod document;
@@ -12,96 +12,104 @@ pub use self::cloud::Cloud;
 use crate::resources::ArmId;
 use crate::service::Service;
 
-/// The highest number of rules of a load balancer that Azure's limits allow for a standard one.
+/// The maximum number of rules of a standard load balancer, from Azure's limits.
 pub const DEFAULT_MAXIMUM_RULES: usize = 250;
 
-/// The same in the first versions of Kubernetes' provider, which [`Config::as_in_2018`] follows.
+/// The maximum number of rules in the first versions of Kubernetes' provider, which [`Config::as_in_2018`]
+/// follows.
 pub const MAXIMUM_RULES_IN_2018: usize = 148;
 
-/// The highest number of rules that the network interface of a node may be behind, of all load balancers together. Azure's page of
-/// limits says 300 (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer>),
-/// and it refuses more than 299 (<https://github.com/MicrosoftDocs/azure-docs/issues/47423>).
+/// The maximum number of rules that the network interface of a node may be behind, over all load balancers.
+/// Azure's page of limits says 300
+/// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer>),
+/// but more than 299 are rejected (<https://github.com/MicrosoftDocs/azure-docs/issues/47423>).
 pub const DEFAULT_MAXIMUM_RULES_OF_INTERFACE: usize = 299;
 
-/// What is the same for all services. Names of fields in JSON are those of Kubernetes' cloud-config file (`azure.json`) where it
-/// has them; other keys of that file are ignored.
+/// The configuration that all services share. JSON field names are those of Kubernetes' cloud-config file
+/// (`azure.json`) where it has them. Other keys of that file are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", try_from = "document::ConfigDocument")]
 pub struct Config {
-    /// Which of Azure's clouds; default: the public one. Who makes the [`ArmClient`](crate::ArmClient) gives it the addresses.
+    /// The Azure cloud. The creator of the [`ArmClient`](crate::ArmClient) passes its addresses on. Default:
+    /// the public one.
     pub cloud: Cloud,
-    /// The subscription that everything is in.
+    /// The subscription of all resources.
     pub subscription_id: String,
-    /// The resource group of load balancers, machines and, unless a service says otherwise, public addresses.
+    /// The resource group of load balancers and machines, and of public addresses without their own
+    /// annotation.
     pub resource_group: String,
-    /// The resource group of load balancers; absent: [`Self::resource_group`].
+    /// The resource group of load balancers. Absent: [`Self::resource_group`].
     pub load_balancer_resource_group: Option<String>,
-    /// The region of what is created.
+    /// The region of new resources.
     pub location: String,
-    /// Which cluster; load balancers and pools have its name. At most 71 letters, digits, `.`, `_` and `-`.
+    /// The name of the cluster, which load balancers and pools carry. At most 71 letters, digits, `.`, `_`
+    /// and `-`.
     pub cluster_name: String,
     /// The virtual network of internal frontends and of nodes.
     pub vnet_name: String,
-    /// The resource group of the virtual network; absent: [`Self::resource_group`].
+    /// The resource group of the virtual network. Absent: [`Self::resource_group`].
     pub vnet_resource_group: Option<String>,
-    /// The subnet of internal frontends whose service names none.
+    /// The subnet of internal frontends without their own annotation.
     pub subnet_name: String,
-    /// The network security group, which must exist: it is never created. Absent: none is touched, and who may connect is not
-    /// limited by this crate.
+    /// The network security group, which must exist: it is never created. Absent: none is changed, and this
+    /// crate restricts no access.
     pub security_group_name: Option<String>,
-    /// The resource group of the network security group; absent: [`Self::resource_group`].
+    /// The resource group of the network security group. Absent: [`Self::resource_group`].
     pub security_group_resource_group: Option<String>,
     /// The availability set or scale set whose load balancer has the cluster's name. It is also read from
-    /// `primaryAvailabilitySetName` or `primaryScaleSetName`, as `vmType` says.
+    /// `primaryAvailabilitySetName` or `primaryScaleSetName`, depending on `vmType`.
     pub primary_vm_set: String,
-    /// What load balancers and public addresses are created as; default: standard.
+    /// The SKU of created load balancers and public addresses. Default: standard.
     pub load_balancer_sku: LoadBalancerSku,
-    /// The class (`spec.loadBalancerClass`) of the services that are served; absent: those without a class. Others are those of
-    /// another controller, and are left alone.
+    /// The class (`spec.loadBalancerClass`) of the services that are served. Services of other classes belong
+    /// to another controller, and are left alone. Absent: those without a class.
     pub load_balancer_class: Option<String>,
-    /// The most rules that a load balancer may have; default: [`DEFAULT_MAXIMUM_RULES`], also for 0.
+    /// The maximum number of rules of a load balancer. Default: [`DEFAULT_MAXIMUM_RULES`], also for 0.
     pub maximum_load_balancer_rule_count: usize,
-    /// The most rules that a node may be behind, of the external and the internal load balancer together; default:
-    /// [`DEFAULT_MAXIMUM_RULES_OF_INTERFACE`], also for 0.
+    /// The maximum number of rules that a node may be behind, over the external and the internal load
+    /// balancer. Default: [`DEFAULT_MAXIMUM_RULES_OF_INTERFACE`], also for 0.
     pub maximum_interface_rule_count: usize,
-    /// Whether control-plane nodes take no part with standard load balancers; default: yes.
+    /// True if control-plane nodes are excluded from standard load balancers. Default: true.
     #[serde(rename = "excludeMasterFromStandardLB")]
     pub exclude_master_from_standard_lb: bool,
-    /// Whether members of a standard load balancer may not reach out with its addresses; default: no.
+    /// True if members of a standard load balancer may not use its addresses for outbound connections.
+    /// Default: false.
     #[serde(rename = "disableOutboundSNAT")]
     pub disable_outbound_snat: bool,
-    /// How nodes are members of pools; default: by address.
+    /// The kind of pool membership of nodes. Default: by address.
     pub backend_pool_type: PoolMembership,
-    /// For how long a node that is not ready stays a member of pools that are made of addresses; default: 60 s.
+    /// The time for which a node that is not ready stays a member of a pool of addresses. Default: 60 s.
     #[serde(rename = "notReadyGraceSeconds", serialize_with = "seconds::serialize")]
     pub not_ready_grace: Duration,
-    /// For how long a pool keeps its members while no node takes part: none is known, or none is ready. Absent: until a node takes
-    /// part again, since who sees nobody any more has more often lost its own view than all of its machines. Zero: not at all.
-    /// [`crate::plan()`] has no clock: with it there is only zero and for ever. A node that is told to take no part leaves anyway.
+    /// The time for which a pool keeps its members while no node takes part, because none is known or ready.
+    /// Absent: until a node takes part again, since a controller that sees no node has more often lost its
+    /// own view than all its machines. Zero: not at all. [`crate::plan()`] has no clock and treats other
+    /// times like absent. Nodes that are explicitly excluded leave at once.
     #[serde(
         rename = "emptyGraceSeconds",
         serialize_with = "seconds::serialize_option"
     )]
     pub empty_grace: Option<Duration>,
-    /// Which semantics annotations and rules have; default: those of today.
+    /// The semantics of annotations and rules. Default: the current ones.
     pub edition: Edition,
-    /// What is done first when a service changes between internal and external; default: make before break.
+    /// The order of steps when a service changes between internal and external. Default: make before break.
     pub flip_order: FlipOrder,
-    /// What is done with resources of services that are not there any more; default: they are removed. The program removes them
-    /// only if the configuration says so in words, or its caller.
+    /// The policy for resources of services that no longer exist. Default: remove. The program removes them
+    /// only if the configuration, or its caller, says so explicitly.
     pub orphans: OrphanPolicy,
-    /// What is done with a public address that a service has left for another one, or for none, if others may know it: it has a
-    /// label in the DNS, or the address itself was handed out. Default: it is deleted. The program keeps it unless the configuration
-    /// says otherwise in words, or its caller.
+    /// The policy for a public address that a service has left for another one, or for none, if it may be
+    /// known outside: it has a DNS label, or was published. Default: delete. The program keeps it unless the
+    /// configuration, or its caller, says otherwise explicitly.
     pub left_addresses: LeftAddresses,
-    /// Whether no other cluster writes rules into the same network security group; default: others may.
+    /// True if no other cluster writes rules into the same network security group. Default: false.
     ///
-    /// If it is alone, a rule with a name of this crate's, or a destination of it, that belongs to no service is removed whoever
-    /// wrote it. If not, only what leads to addresses that are known to be this cluster's is.
+    /// If true, a rule that has one of this crate's names but belongs to no service is removed, and so is
+    /// such a destination, whatever its author. If false, only rules that lead to addresses known to be this
+    /// cluster's are removed.
     pub exclusive_security_group: bool,
 }
 
-/// What load balancers are created as.
+/// The SKU of created load balancers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadBalancerSku {
@@ -112,71 +120,76 @@ pub enum LoadBalancerSku {
     Standard,
 }
 
-/// How nodes are members of pools.
+/// The kind of pool membership of nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum PoolMembership {
-    /// By address: the pool lists them. Machines and network interfaces are neither read nor written. Standard sku only.
+    /// By address: the pool lists them. Machines and network interfaces are neither read nor written. SKU
+    /// Standard only.
     #[default]
     #[serde(rename = "nodeIP")]
     Address,
-    /// By network interface: each interface, or the model of each scale set, lists its pools. With edition current an interface leaves
-    /// when its node is told to take no part, is not ready for longer than [`Config::not_ready_grace`], or is not in the list any
-    /// more although every node that is has a machine. Machines of scale sets, and all with edition note, stay members until they
-    /// go. Machines of a scale set join by `manualupgrade`, which brings them to the whole model of
-    /// their scale set: its image as well.
+    /// By network interface: each interface, or the model of each scale set, lists its pools. With the
+    /// current edition an interface leaves when its node is excluded, is not ready for longer than
+    /// [`Config::not_ready_grace`], or is no longer in the list although every listed node has a machine.
+    /// Machines of scale sets, and all machines with edition note, stay members until they are deleted.
+    /// Machines of a scale set join by `manualupgrade`, which applies the whole model of their scale set,
+    /// including its image.
     #[serde(rename = "nodeIPConfiguration")]
     NetworkInterface,
 }
 
-/// Which semantics annotations and rules have.
+/// The semantics of annotations and rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Edition {
-    /// Kubernetes' own provider of 2018: one security rule for each port and source, or shared ones if a service asks for it;
-    /// names of public addresses that never change; standard load balancers refuse the mode annotation.
+    /// Kubernetes' own provider of 2018: one security rule for each port and source, or shared ones if a
+    /// service requests it; names of public addresses that never change; standard load balancers reject the
+    /// mode annotation.
     Note,
-    /// The provider of today (cloud-provider-azure): aggregated security rules, annotated probes, TCP reset, public addresses
-    /// that several services use.
+    /// The current provider (cloud-provider-azure): aggregated security rules, annotated probes, TCP reset,
+    /// public addresses that several services use.
     #[default]
     Current,
 }
 
-/// What is done first when a service changes between internal and external.
+/// The order of steps when a service changes between internal and external.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FlipOrder {
-    /// The new frontend, then the security group, then the old frontend, then its public address.
+    /// The new frontend is created first; then follow the security group, the old frontend, and its public
+    /// address.
     #[default]
     MakeBeforeBreak,
-    /// The old frontend goes first, as Kubernetes' provider of 2018 did it; with [`Edition::Note`] its public address goes as early
-    /// as it did there: before the security group is written, whose rules lead there until then.
+    /// The old frontend is removed first, as by Kubernetes' provider of 2018. With [`Edition::Note`] its
+    /// public address is deleted as early as there: before the write of the security group, whose rules lead
+    /// to it until then.
     BreakFirst,
 }
 
-/// What is done with resources of services that are not there any more.
+/// The policy for resources of services that no longer exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum OrphanPolicy {
-    /// They are removed.
+    /// Orphans are removed.
     #[default]
     Remove,
-    /// They are reported and stay.
+    /// Orphans are reported and kept.
     Report,
 }
 
-/// What is done with a public address that a service has left and that others may know.
+/// The policy for a public address that a service has left and that may be known outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LeftAddresses {
-    /// It is deleted.
+    /// The address is deleted.
     #[default]
     Delete,
-    /// It stays, with a warning.
+    /// The address is kept, with a warning.
     Keep,
 }
 
 impl Config {
-    /// A configuration with the defaults of every field.
+    /// Creates a configuration with the defaults of all other fields.
     pub fn new(subscription_id: &str, resource_group: &str, location: &str) -> Self {
         Self {
             subscription_id: subscription_id.to_owned(),
@@ -208,8 +221,8 @@ impl Config {
         }
     }
 
-    /// The same as Kubernetes' own provider of 2018 did it: basic load balancers, members by network interface, at most 148 rules,
-    /// the old frontend first. Its defects are not repeated.
+    /// Creates a configuration like Kubernetes' own provider of 2018: basic load balancers, members by
+    /// network interface, at most 148 rules, the old frontend first. Its defects are not repeated.
     pub fn as_in_2018(subscription_id: &str, resource_group: &str, location: &str) -> Self {
         Self {
             load_balancer_sku: LoadBalancerSku::Basic,
@@ -221,12 +234,12 @@ impl Config {
         }
     }
 
-    /// Whether load balancers are standard ones.
+    /// Returns true if load balancers are of SKU Standard.
     pub fn is_standard(&self) -> bool {
         self.load_balancer_sku == LoadBalancerSku::Standard
     }
 
-    /// The most rules that a load balancer may have.
+    /// Returns the maximum number of rules of a load balancer.
     pub fn maximum_rules(&self) -> usize {
         match (self.maximum_load_balancer_rule_count, self.edition) {
             (0, Edition::Note) => MAXIMUM_RULES_IN_2018,
@@ -235,7 +248,7 @@ impl Config {
         }
     }
 
-    /// The most rules that a node may be behind.
+    /// Returns the maximum number of rules that a node may be behind.
     pub fn maximum_rules_of_interface(&self) -> usize {
         match self.maximum_interface_rule_count {
             0 => DEFAULT_MAXIMUM_RULES_OF_INTERFACE,
@@ -259,7 +272,7 @@ impl Config {
         own.unwrap_or(&self.resource_group)
     }
 
-    /// Whether a service is of the class that is served. One that is not belongs to another controller.
+    /// Returns true if the service is of the class that is served. Any other belongs to another controller.
     pub fn serves(&self, service: &Service) -> bool {
         service.load_balancer_class == self.load_balancer_class
     }
@@ -274,7 +287,7 @@ impl Config {
         )
     }
 
-    /// The id of the network security group, if one is touched.
+    /// Returns the id of the network security group, if one is configured.
     pub fn security_group_id(&self) -> Option<ArmId> {
         let name = self.security_group_name.as_deref()?;
         let group = self
@@ -309,13 +322,13 @@ impl Config {
     }
 }
 
-/// A field of the configuration cannot be used.
+/// The error of an invalid field of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("configuration: {field}: {why}")]
 pub struct ConfigError {
-    /// The field, as it is written in JSON.
+    /// The field, as written in JSON.
     pub field: &'static str,
-    /// Why not, and what it should be.
+    /// The reason why the value is invalid, and the valid values.
     pub why: String,
 }
 

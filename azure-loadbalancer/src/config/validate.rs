@@ -1,14 +1,14 @@
-//! What a configuration must not be.
+//! The validation of a configuration.
 
 use super::{Config, ConfigError, LoadBalancerSku, PoolMembership};
 use crate::naming;
 
 impl Config {
-    /// Whether the configuration can be used at all.
+    /// Checks that the configuration can be used.
     ///
     /// # Errors
     ///
-    /// The first field that cannot, and what it should be.
+    /// The first invalid field, and its valid values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let wrong = |field, why: String| Err(ConfigError { field, why });
         let required = [

@@ -1,4 +1,4 @@
-//! Services that are the rules of a load balancer.
+//! Discovery of the services behind a load balancer's rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +12,17 @@ use crate::resources::{
     ArmId, BackendAddressPool, LoadBalancer, LoadBalancingRule, NetworkInterface, TransportProtocol,
 };
 
-/// Reads one load balancer, and answers a service for each of its TCP rules, with the name of the rule.
+/// A discoverer that reads one load balancer, and reports a service for each of its TCP rules, with the name
+/// of the rule.
 ///
-/// Its destinations are the members of the rule's pool at the rule's port of the nodes, so that a proxy reaches them without the
-/// load balancer. Its labels are the load balancer's tags; a tag whose key begins with the rule's name and a colon
-/// (`web:proxy.enable`) is a label of that rule alone, and wins.
+/// The destinations are the members of the rule's pool at the backend port, so that a proxy reaches them
+/// without the load balancer. The labels are the load balancer's tags. A tag whose key begins with the rule's
+/// name and a colon (`web:proxy.enable`) is a label of that rule alone, and takes precedence.
 ///
-/// A rule with a floating address is not enlisted: its nodes answer at the load balancer's address only.
+/// A rule with a floating address is not enabled: its nodes respond at the load balancer's address only.
 ///
-/// It costs one read, or two if members are network interfaces and not addresses; these are looked for in the resource group of the
-/// load balancer.
+/// It costs one read, or two if members are network interfaces and not addresses. These are searched in the
+/// resource group of the load balancer.
 #[derive(Debug)]
 pub struct LoadBalancerDiscoverer {
     client: ArmClient,
@@ -30,7 +31,7 @@ pub struct LoadBalancerDiscoverer {
 }
 
 impl LoadBalancerDiscoverer {
-    /// A discoverer that reads this load balancer; destinations are spoken to in plain HTTP.
+    /// Creates a discoverer of this load balancer. Destinations use plain HTTP.
     pub fn new(client: ArmClient, load_balancer: ArmId) -> Self {
         Self {
             client,
@@ -39,7 +40,7 @@ impl LoadBalancerDiscoverer {
         }
     }
 
-    /// Speaks to destinations in HTTPS.
+    /// Uses HTTPS for destinations.
     #[must_use]
     pub fn with_https(mut self) -> Self {
         self.scheme = "https";

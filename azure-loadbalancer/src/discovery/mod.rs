@@ -1,9 +1,10 @@
-//! Between load balancers and discovery: a discovered cluster becomes a pool, and a load balancer becomes clusters.
+//! Between load balancers and discovery: a discovered cluster becomes a pool, and a load balancer becomes
+//! clusters.
 //!
-//! - [`ClusterNodes`] makes nodes of the destinations of one cluster of a live configuration. A proxy that is found by a tag in
-//!   Serf or Consul so becomes the pool of a load balancer.
-//! - [`LoadBalancerDiscoverer`] makes services of the rules of a load balancer, so that a proxy reaches the members of its pools
-//!   itself.
+//! - [`ClusterNodes`] turns the destinations of one cluster of a live configuration into nodes. A proxy that
+//!   is found by a tag in Serf or Consul thus becomes the pool of a load balancer.
+//! - [`LoadBalancerDiscoverer`] turns the rules of a load balancer into services, so that a proxy reaches the
+//!   members of its pools directly.
 
 mod discoverer;
 mod nodes;

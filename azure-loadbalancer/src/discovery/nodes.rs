@@ -1,4 +1,4 @@
-//! Nodes that are the destinations of a discovered cluster.
+//! Nodes from the destinations of a discovered cluster.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,33 +15,33 @@ use url::{Host, Url};
 use crate::node::Node;
 use crate::sources::{Source, SourceError};
 
-/// For how long a cluster without destinations is not believed.
+/// The time for which a cluster without destinations is ignored.
 const EMPTY_GRACE: Duration = Duration::from_secs(60);
 
 /// Nodes that are the destinations of one cluster of a live configuration.
 ///
-/// Each address is one node, whose name is made of it: two destinations at one address are one machine. Destinations that have a
-/// host name in place of an address are left out and logged, since a pool has addresses.
+/// Each address is one node, whose name is derived from it: two destinations at one address are one machine.
+/// Destinations with a host name in place of an address are skipped and logged, since a pool has addresses.
 ///
-/// They answer at their own address only ([`Node::own_address_only`]): write `azure-disable-load-balancer-floating-ip: "true"` for
-/// services that they answer for.
+/// The nodes respond at their own address only ([`Node::own_address_only`]): set
+/// `azure-disable-load-balancer-floating-ip: "true"` on their services.
 ///
-/// A configuration that is not known yet, or has no such cluster, says nothing: the last nodes stay. A cluster that is there and
-/// has no destination at all is believed after a while ([`Self::empty_grace`]), since a pool without members is an outage, and who
-/// loses sight of a whole cluster at once has more often lost its own view than all of its machines.
+/// While the configuration is unknown, or lacks the cluster, the last nodes stay. A cluster that has no
+/// destination counts as empty only after a while ([`Self::empty_grace`]), since a pool without members is an
+/// outage, and a program that loses a whole cluster at once has more often lost its own view.
 #[derive(Debug)]
 pub struct ClusterNodes {
     states: watch::Receiver<Arc<ProviderState>>,
     cluster: String,
     empty_grace: Duration,
-    /// Since when there is no destination, while that is not believed.
+    /// The time since which there is no destination, while that is ignored.
     empty_since: Option<Instant>,
-    /// What was returned last.
+    /// The nodes that were returned last.
     last: Option<Vec<Node>>,
 }
 
 impl ClusterNodes {
-    /// The nodes of the cluster with this id, as the provider has it.
+    /// Creates a source of the nodes of the provider's cluster with this id.
     pub fn new(provider: &dyn ConfigProvider, cluster: impl Into<String>) -> Self {
         Self {
             states: provider.subscribe(),
@@ -52,7 +52,7 @@ impl ClusterNodes {
         }
     }
 
-    /// The nodes of a cluster as a configuration has it now; nothing if it has no such cluster.
+    /// Returns the nodes of a cluster in a configuration. `None` if it has no such cluster.
     pub fn of(config: &ProxyConfig, cluster: &str) -> Option<Vec<Node>> {
         // Ids are compared ignoring case, as everywhere in a configuration.
         let mut clusters = config.clusters.iter();
@@ -60,8 +60,8 @@ impl ClusterNodes {
         Some(nodes_of(cluster, found))
     }
 
-    /// For how long the cluster must have had no destination before there are no nodes. Default: 60 s, as long as a node of
-    /// Kubernetes that is not ready stays a member.
+    /// Sets the time that the cluster must have had no destination before the nodes are empty. Default: 60 s,
+    /// as long as a Kubernetes node that is not ready stays a member.
     #[must_use]
     pub fn empty_grace(mut self, grace: Duration) -> Self {
         self.empty_grace = grace;
@@ -106,7 +106,7 @@ impl Source<Node> for ClusterNodes {
                 None => self.states.changed().await,
             };
             if changed.is_err() {
-                // The provider has gone, and the last state with it goes on serving.
+                // The provider has gone, and its last state stays in force.
                 return std::future::pending().await;
             }
         }
@@ -209,7 +209,7 @@ mod tests {
             ],
         );
         assert_eq!(names(&mut source).await, ["node-10-0-0-1", "node-10-0-0-2"]);
-        // The same again is no news, and neither is a configuration without the cluster.
+        // Neither an equal configuration nor one without the cluster is a change.
         provider.push("proxy", &["http://10.0.0.1", "http://10.0.0.2"]);
         provider.push("other", &["http://10.0.0.3"]);
         let wait = tokio::time::timeout(Duration::from_secs(60), source.next());
@@ -225,7 +225,7 @@ mod tests {
         let mut source = ClusterNodes::new(&provider, "proxy").empty_grace(grace);
         provider.push("proxy", &["http://10.0.0.1"]);
         assert!(source.next().await.expect("nodes")[0].own_address_only);
-        // It has seen nobody for a moment: that is no news at all, also for a call that was dropped meanwhile.
+        // An empty cluster is no change for a moment, even if a call was dropped meanwhile.
         provider.push("proxy", &[]);
         let moment = tokio::time::timeout(grace / 2, source.next());
         assert!(moment.await.is_err());
@@ -235,7 +235,7 @@ mod tests {
                 .await
                 .is_err()
         );
-        // Nobody is there for longer: from the first time on that is counted, not from the last.
+        // The cluster stays empty. The time counts from the first empty state, not from the last.
         provider.push("proxy", &[]);
         let began = tokio::time::Instant::now();
         let moment = tokio::time::timeout(grace / 2, source.next());
@@ -246,7 +246,7 @@ mod tests {
         provider.push("proxy", &["http://10.0.0.2"]);
         assert_eq!(names(&mut source).await, ["node-10-0-0-2"]);
         assert_eq!(began.elapsed(), grace);
-        // Also if it is the first that is seen, since a pool may have members from before.
+        // Also for the first state, since a pool may have earlier members.
         let empty = Pushed::new();
         empty.push("proxy", &[]);
         let mut source = ClusterNodes::new(&empty, "proxy").empty_grace(grace);

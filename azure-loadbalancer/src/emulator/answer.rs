@@ -1,4 +1,4 @@
-//! From requests to answers.
+//! The handling of requests.
 
 use bytes::Bytes;
 use http::header::{
@@ -20,15 +20,15 @@ use super::refusal::Refusal;
 use super::resource_calls::{group_not_found, show_group};
 use super::{control, identity, page};
 
-/// What a subscription may still ask for, as answers say.
+/// The number of reads left to a subscription, as responses report it.
 const READS_LEFT: u32 = 11_999;
 const WRITES_LEFT: u32 = 1_199;
 
-/// A request, as far as its answer depends on it.
+/// The parts of a request that its response depends on.
 pub(super) struct Call<'a> {
     pub(super) method: &'a Method,
     pub(super) query: Vec<(String, String)>,
-    /// Where it was sent: `http://127.0.0.1:1234`.
+    /// The origin of the request URL: `http://127.0.0.1:1234`.
     pub(super) origin: String,
     pub(super) path: &'a str,
     pub(super) body: &'a [u8],
@@ -36,7 +36,7 @@ pub(super) struct Call<'a> {
     pub(super) failing: Option<Failing>,
 }
 
-/// What is answered.
+/// A response.
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     pub(super) body: Option<Value>,
@@ -72,9 +72,9 @@ impl Call<'_> {
 }
 
 impl Machine {
-    /// Answers a request; nothing if a fault loses it or its answer.
+    /// Handles a request. `None` if a fault loses it or its response.
     ///
-    /// Addresses in answers begin as the request's own: by its URI if that is absolute, else by its `Host`.
+    /// URLs in responses begin like the request's own: with its absolute URI, else its `Host`.
     pub fn answer(&mut self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
         let path = request.uri().path();
         if path == "/emulator" || path.starts_with("/emulator/") {
@@ -103,7 +103,7 @@ impl Machine {
         (!is_lost).then_some(response)
     }
 
-    /// What every answer says of the request: which one it was, and how many more may follow. Nothing is limited here.
+    /// Adds the headers of every response: the request id, and the remaining limits. No limit is enforced.
     fn describe(&self, request: &Request<Bytes>, headers: &mut HeaderMap) {
         let counts = self.log.counts();
         let number = counts.reads + counts.writes + counts.polls + 1;
@@ -186,7 +186,7 @@ impl Machine {
         ))
     }
 
-    /// Somebody else writes first.
+    /// Simulates a concurrent write by another client.
     fn interfere(&mut self, target: &Target) {
         if let Target::Resource(place) | Target::Inside { parent: place, .. } = target {
             self.store.touch(&place.key());
@@ -263,7 +263,7 @@ impl Machine {
     }
 }
 
-/// Every call says which version of the interface it speaks; which one it is does not matter here.
+/// Checks that the call has an API version. Any version is accepted.
 fn check_version(call: &Call<'_>) -> Result<(), Refusal> {
     let Some(version) = call.parameter("api-version") else {
         let message =
@@ -289,7 +289,7 @@ pub(super) fn method_not_allowed(method: &Method) -> Refusal {
     Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
 }
 
-/// What leaves as bytes.
+/// Serialises a result as a response.
 fn finish(result: Result<Reply, Refusal>) -> Response<Bytes> {
     let reply = result.unwrap_or_else(|refusal| {
         let mut headers = Vec::new();
@@ -321,7 +321,7 @@ fn finish(result: Result<Reply, Refusal>) -> Response<Bytes> {
         headers.insert(ETAG, etag);
     }
     for (name, value) in reply.headers {
-        // What came from a request may have bytes that no header can.
+        // A value from the request may have bytes that no header can carry.
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(name, value);
         }

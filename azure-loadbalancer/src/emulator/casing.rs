@@ -1,10 +1,10 @@
-//! Ids in a case of their own, as Azure writes them from time to time.
+//! Random letter case of ids, as Azure writes them at times.
 
 use serde_json::Value;
 
-/// Writes the ids that resources refer to others with in another case, each by its own chance.
+/// Changes the letter case of references to other resources, each at random.
 ///
-/// What a resource and its parts are called themselves stays.
+/// The resource's own id, and those of its parts, stay.
 pub(super) fn scramble(value: &mut Value, random: &mut fastrand::Rng) {
     scramble_inside(&mut value["properties"], random, false);
 }

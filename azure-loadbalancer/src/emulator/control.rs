@@ -1,4 +1,4 @@
-//! The emulator's own calls, below `/emulator`: what was asked, and faults.
+//! The emulator's own API, below `/emulator`: the log of requests, and faults.
 
 use bytes::Bytes;
 use http::header::ORIGIN;
@@ -11,7 +11,7 @@ use super::machine::Machine;
 use super::refusal::Refusal;
 
 pub(super) fn answer(machine: &mut Machine, request: &Request<Bytes>) -> Result<Reply, Refusal> {
-    // Pages of strangers can send requests to this machine, but not without saying where they are from.
+    // Web pages can send requests to this machine, but browsers add their origin.
     if request.headers().contains_key(ORIGIN) {
         let message = "Pages of a browser may not use the emulator's own calls.";
         return Err(Refusal::new(

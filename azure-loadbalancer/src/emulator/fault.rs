@@ -1,4 +1,4 @@
-//! Faults: what goes wrong on purpose.
+//! Injected faults.
 
 use http::{Method, StatusCode};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::operation::Failing;
 use super::refusal::Refusal;
 
-/// Something that goes wrong with requests that match.
+/// A fault of requests that match.
 ///
 /// As JSON, for `POST /emulator/faults`:
 ///
@@ -17,30 +17,30 @@ use super::refusal::Refusal;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// Only requests with this method.
+    /// The method of matching requests.
     #[serde(default)]
     method: Option<String>,
-    /// Only requests whose path contains this, ignoring case.
+    /// A part of the path of matching requests, ignoring case.
     #[serde(default)]
     path: Option<String>,
-    /// Only requests whose body contains this.
+    /// A part of the body of matching requests.
     #[serde(default)]
     body: Option<String>,
-    /// So many requests that match pass first.
+    /// The number of matching requests that pass first.
     #[serde(default)]
     skip: u32,
-    /// So many requests are hit. Default: one.
+    /// The number of requests that fail. Default: 1.
     #[serde(default = "once")]
     times: u32,
     action: FaultAction,
 }
 
-/// What goes wrong.
+/// The effect of a fault.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum FaultAction {
-    /// An error is answered, and nothing is done.
+    /// The request is rejected and has no effect.
     Answer {
         /// The status, 400 to 599.
         status: u16,
@@ -50,17 +50,17 @@ pub enum FaultAction {
         #[serde(default)]
         retry_after: Option<u32>,
     },
-    /// The request is lost: nothing is done, and the connection ends.
+    /// The request is lost: it has no effect, and the connection ends.
     LoseRequest,
-    /// The answer is lost: all is done, and the connection ends.
+    /// The response is lost: the request takes effect, and the connection ends.
     LoseAnswer,
-    /// Somebody else writes to the resource first, so that its etag is another one.
+    /// Another client writes to the resource first, which changes its etag.
     Interfere,
-    /// The write is taken, and its operation fails.
+    /// The write is accepted, and its operation fails.
     FailOperation {
         /// The code of the operation's error.
         code: String,
-        /// Ends as `Canceled` instead of `Failed`.
+        /// True if it ends as `Canceled` instead of `Failed`.
         #[serde(default)]
         canceled: bool,
     },
@@ -71,7 +71,7 @@ fn once() -> u32 {
 }
 
 impl Fault {
-    /// One that hits the next request of all.
+    /// Creates a fault of the next request.
     pub fn new(action: FaultAction) -> Self {
         Self {
             method: None,
@@ -83,42 +83,42 @@ impl Fault {
         }
     }
 
-    /// Only requests with this method.
+    /// Restricts the fault to requests with this method.
     #[must_use]
     pub fn method(mut self, method: &Method) -> Self {
         self.method = Some(method.as_str().to_owned());
         self
     }
 
-    /// Only requests whose path contains `text`, ignoring case.
+    /// Restricts the fault to requests whose path contains `text`, ignoring case.
     #[must_use]
     pub fn path(mut self, text: impl Into<String>) -> Self {
         self.path = Some(text.into());
         self
     }
 
-    /// Only requests whose body contains `text`.
+    /// Restricts the fault to requests whose body contains `text`.
     #[must_use]
     pub fn body(mut self, text: impl Into<String>) -> Self {
         self.body = Some(text.into());
         self
     }
 
-    /// Lets so many requests that match pass first.
+    /// Sets the number of matching requests that pass first.
     #[must_use]
     pub fn skip(mut self, requests: u32) -> Self {
         self.skip = requests;
         self
     }
 
-    /// Hits so many requests. Default: one.
+    /// Sets the number of requests that fail. Default: 1.
     #[must_use]
     pub fn times(mut self, requests: u32) -> Self {
         self.times = requests;
         self
     }
 
-    /// Whether it is about a request.
+    /// Returns true if the fault applies to a request.
     fn matches(&self, method: &Method, path: &str, body: &[u8]) -> bool {
         let has = |text: &String| {
             text.is_empty() || body.windows(text.len()).any(|part| part == text.as_bytes())
@@ -135,7 +135,7 @@ impl Fault {
     }
 }
 
-/// The faults that are still to come.
+/// The pending faults.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults(Vec<Fault>);
 
@@ -148,7 +148,7 @@ impl Faults {
         self.0.clear();
     }
 
-    /// What goes wrong with a request.
+    /// Returns the fault of a request.
     pub(super) fn strike(
         &mut self,
         method: &Method,
@@ -173,7 +173,7 @@ impl Faults {
 }
 
 impl FaultAction {
-    /// The error that is answered.
+    /// Returns the error response.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         let Self::Answer {
             status,
@@ -195,7 +195,7 @@ impl FaultAction {
         Some(refusal)
     }
 
-    /// How the operation ends.
+    /// Returns the failure with which the operation ends.
     pub(super) fn failing(&self) -> Option<Failing> {
         let Self::FailOperation { code, canceled } = self else {
             return None;

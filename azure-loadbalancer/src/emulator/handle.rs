@@ -1,4 +1,4 @@
-//! An emulator that several users share.
+//! A shared emulator.
 
 use std::fmt;
 use std::future::{Ready, ready};
@@ -15,30 +15,30 @@ use super::options::EmulatorOptions;
 
 /// A [`Machine`] that clients share: clones are the same emulator.
 ///
-/// As a `tower` service it answers the requests of a client in the same process, without a socket.
+/// As a `tower` service it handles the requests of a client in the same process, without a socket.
 #[derive(Clone)]
 pub struct Emulator {
     machine: Arc<Mutex<Machine>>,
 }
 
-/// An answer that does not come, because a fault says so.
+/// The error for a response that a fault withholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection ended before the answer")]
 pub struct Lost;
 
 impl Emulator {
-    /// One with nothing in it.
+    /// Creates an empty emulator.
     pub fn new(options: EmulatorOptions) -> Self {
         Self::from(Machine::new(options))
     }
 
-    /// Looks at the state or changes it. Requests wait meanwhile.
+    /// Reads or changes the state. Requests wait meanwhile.
     pub fn with<R>(&self, look: impl FnOnce(&mut Machine) -> R) -> R {
         look(&mut self.lock())
     }
 
     fn lock(&self) -> MutexGuard<'_, Machine> {
-        // A test's panic in `with` leaves a state that is as good as any other.
+        // A panic of a test in `with` leaves a usable state.
         self.machine.lock()
     }
 }

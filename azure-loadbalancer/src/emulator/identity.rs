@@ -1,4 +1,4 @@
-//! The places where tokens come from: the endpoint of client credentials, and the managed identity of a machine.
+//! The sources of tokens: the endpoint of client credentials, and the managed identity of a machine.
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::answer::Reply;
 use super::refusal::Refusal;
 
-/// What is handed out when any token will do.
+/// The token that is issued if any token is accepted.
 const ANY: &str = "emulated-token";
-/// How long a token is good for, in seconds.
+/// The lifetime of a token, in seconds.
 const LIFETIME: u32 = 3_600;
 
-/// Answers a request for a token; nothing if it is none.
+/// Handles a token request. `None` if it is another request.
 pub(super) fn answer(
     request: &Request<Bytes>,
     token: Option<&str>,
@@ -25,7 +25,8 @@ pub(super) fn answer(
     }
 }
 
-/// The instance metadata service. The header keeps those away who can only make a machine fetch an address.
+/// Serves the instance metadata service. The header keeps out attackers who can only make a machine fetch a
+/// URL.
 fn managed(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Refusal> {
     let has_header = request
         .headers()
@@ -47,7 +48,7 @@ fn managed(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Refus
         )),
         Some(resource) => Ok(Reply::ok(json!({
             "access_token": token.unwrap_or(ANY),
-            // As texts, which is how that service writes numbers.
+            // The real service writes numbers as texts, too.
             "expires_in": LIFETIME.to_string(),
             "resource": resource,
             "token_type": "Bearer",
@@ -55,7 +56,7 @@ fn managed(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Refus
     }
 }
 
-/// The token endpoint of OAuth 2.0 (RFC 6749, section 4.4).
+/// Serves the token endpoint of OAuth 2.0 (RFC 6749, section 4.4).
 fn granted(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Refusal> {
     let form = parameters(request.body());
     let value = |name: &str| {

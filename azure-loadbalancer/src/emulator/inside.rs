@@ -1,20 +1,22 @@
-//! Parts of resources that have paths of their own.
+//! Parts of resources with their own paths.
+
+use std::collections::BTreeSet;
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::answer::{Call, Reply, method_not_allowed};
 use super::json::{self, Object, key, name, object_at};
-use super::kinds::{collections, scale_set};
+use super::kinds::{collections, render, scale_set};
 use super::machine::{Machine, child};
 use super::operation::Effect;
 use super::page;
 use super::path::{Kind, Place};
 use super::references::References;
 use super::refusal::Refusal;
-use super::store::Resource;
+use super::store::{Resource, Store};
 
-/// Answers a call for something inside a resource.
+/// Handles a call for a part of a resource.
 pub(super) fn answer(
     machine: &mut Machine,
     call: &Call<'_>,
@@ -28,6 +30,17 @@ pub(super) fn answer(
     let rest = rest.as_slice();
     if parent.kind == Kind::ScaleSet {
         return in_scale_set(machine, call, parent, rest);
+    }
+    if let (Kind::LoadBalancer, [part]) = (parent.kind, rest)
+        && part.eq_ignore_ascii_case("networkInterfaces")
+    {
+        return match *call.method {
+            Method::GET => {
+                let members = interfaces_of(&machine.store, parent);
+                machine.listed(call, members)
+            }
+            ref method => Err(method_not_allowed(method)),
+        };
     }
     let known = collections(parent.kind);
     let found = rest.first().and_then(|wanted| {
@@ -66,12 +79,37 @@ pub(super) fn answer(
     }
 }
 
+/// The network interfaces that are in pools of a load balancer, those of scale sets among them.
+fn interfaces_of(store: &Store, balancer: &Place) -> Vec<Value> {
+    let references = References::of(store);
+    let own = balancer.key();
+    let members = references.below(&own).filter_map(|(_, id)| {
+        let id = key(id);
+        let (interface, _) = id.rsplit_once("/ipconfigurations/")?;
+        Some(interface.to_owned())
+    });
+    let members: BTreeSet<String> = members.collect();
+    let shown = members.iter().filter_map(|id| {
+        if let Some(interface) = store.get(id) {
+            return Some(render(&references, interface));
+        }
+        let (set, rest) = id.split_once("/virtualmachines/")?;
+        let (machine, _) = rest.split_once('/')?;
+        let set = store.get(set)?;
+        let mut instances = scale_set::instances(set).iter();
+        let instance = instances.find(|one| one["instanceId"] == machine)?;
+        let mut interfaces = scale_set::render_interfaces(set, instance).into_iter();
+        interfaces.find(|one| one["id"].as_str().is_some_and(|own| key(own) == *id))
+    });
+    shown.collect()
+}
+
 fn no_such_part(parent: &Place, rest: &[&str]) -> Refusal {
     let message = format!("{} has no {}.", parent.id(), rest.join("/"));
     Refusal::new(StatusCode::NOT_FOUND, "NotFound", message)
 }
 
-/// Writes one child: the whole resource with the child in it is judged.
+/// Writes one child. The whole resource with the child is validated.
 fn put_child(
     machine: &mut Machine,
     call: &Call<'_>,
@@ -136,7 +174,7 @@ fn delete_child(
     })
 }
 
-/// The body of a resource with one of its lists changed.
+/// Returns the body of a resource with one of its lists changed.
 fn edited(
     machine: &Machine,
     parent: &Place,

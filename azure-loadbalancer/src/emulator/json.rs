@@ -1,4 +1,4 @@
-//! Reading of JSON that somebody else wrote: nothing here panics.
+//! Reading of untrusted JSON, without panics.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use super::refusal::Refusal;
 
 pub(super) type Object = Map<String, Value>;
 
-/// What a resource may be called: letters, digits and `_.-`, at most 80 of them.
+/// The maximum length of a resource name, which has letters, digits and `_.-`.
 const LONGEST_NAME: usize = 80;
 
-/// A body as an object.
+/// Parses a body as an object.
 pub(super) fn object(bytes: &[u8]) -> Result<Object, Refusal> {
     let invalid = |message: String| Refusal::bad("InvalidRequestContent", message);
     match serde_json::from_slice(bytes) {
@@ -23,7 +23,7 @@ pub(super) fn object(bytes: &[u8]) -> Result<Object, Refusal> {
     }
 }
 
-/// The object at `name`, which is made if it is missing.
+/// Returns the object at `name`, created if it is missing.
 pub(super) fn object_at<'a>(from: &'a mut Object, name: &str) -> Result<&'a mut Object, Refusal> {
     let slot = from.entry(name).or_insert(Value::Null);
     if slot.is_null() {
@@ -37,29 +37,30 @@ pub(super) fn object_at<'a>(from: &'a mut Object, name: &str) -> Result<&'a mut 
     })
 }
 
-/// The `id` of a reference: `{"id": "…"}`.
+/// Returns the `id` of a reference: `{"id": "…"}`.
 pub(super) fn id_of(reference: &Value) -> Option<&str> {
     reference["id"].as_str()
 }
 
-/// What an id is compared by.
+/// Returns the form in which ids are compared.
 pub(super) fn key(id: &str) -> String {
     id.trim_end_matches('/').to_ascii_lowercase()
 }
 
-/// The children in `properties` that are called `collection`.
+/// Returns the children of `properties` in the list `collection`.
 pub(super) fn children<'a>(resource: &'a Value, collection: &str) -> &'a [Value] {
     resource["properties"][collection]
         .as_array()
         .map_or(&[], Vec::as_slice)
 }
 
-/// The name of a child; empty if it has none.
+/// Returns the name of a child. Empty if it has none.
 pub(super) fn name(child: &Value) -> &str {
     child["name"].as_str().unwrap_or_default()
 }
 
-/// Keeps of each child only what a client may write, and checks that names are there, valid and unique.
+/// Keeps only the fields of each child that a client may write. Checks that names are present, valid and
+/// unique.
 pub(super) fn tidy_children(
     properties: &mut Object,
     collection: &str,
@@ -103,12 +104,12 @@ pub(super) fn tidy_children(
     Ok(())
 }
 
-/// Clients write `null` for what they do not set.
+/// Removes `null` values, which clients write for unset fields.
 pub(super) fn drop_nulls(object: &mut Object) {
     object.retain(|_, value| !value.is_null());
 }
 
-/// Whether a name is one that Azure takes.
+/// Checks that Azure accepts a name.
 pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let is_valid = (1..=LONGEST_NAME).contains(&name.len())
@@ -125,7 +126,7 @@ pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
     Err(Refusal::bad("InvalidResourceName", message))
 }
 
-/// A number of the body in a range.
+/// Checks that a number of the body is in a range.
 pub(super) fn number_in(
     object: &Value,
     field: &str,
@@ -149,7 +150,7 @@ pub(super) fn number_in(
     }
 }
 
-/// A text of the body that is one of a few.
+/// Checks that a text of the body is one of a few.
 pub(super) fn one_of(
     object: &Value,
     field: &str,

@@ -1,14 +1,14 @@
-//! What was asked.
+//! The log of requests.
 
 use std::collections::VecDeque;
 
 use http::{Method, StatusCode};
 use serde::Serialize;
 
-/// So many requests are remembered; counters count on.
+/// The maximum number of remembered requests. Counters are not limited.
 const REMEMBERED: usize = 10_000;
 
-/// Why a request is made.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -17,7 +17,7 @@ pub enum RequestClass {
     Read,
     /// Resources are written or deleted.
     Write,
-    /// The state of an earlier write is asked for.
+    /// The progress of an earlier write is polled.
     Poll,
 }
 
@@ -34,29 +34,29 @@ impl RequestClass {
     }
 }
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoggedRequest {
-    /// Its method.
+    /// The method.
     pub method: String,
-    /// Its path and query.
+    /// The path and query.
     pub target: String,
-    /// Why it was made.
+    /// The purpose.
     pub class: RequestClass,
-    /// The status of the answer; nothing if that was lost.
+    /// The status of the response. `None` if it was lost.
     pub status: Option<u16>,
-    /// The code of the error, if it was one.
+    /// The error code, if the response was an error.
     pub code: Option<String>,
 }
 
-/// How many requests there were of each class.
+/// The numbers of requests of each class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RequestCounts {
-    /// Reads of resources.
+    /// The number of reads of resources.
     pub reads: u64,
-    /// Writes and deletions.
+    /// The number of writes and deletions.
     pub writes: u64,
-    /// Questions about operations.
+    /// The number of polls of operations.
     pub polls: u64,
 }
 

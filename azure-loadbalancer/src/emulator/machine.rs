@@ -1,4 +1,4 @@
-//! The state behind the answers: what exists, what is under way, what was asked.
+//! The state of the emulator: resources, operations and the log of requests.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use super::refusal::Refusal;
 use super::store::{Group, Resource, State, Store};
 use super::{LoggedRequest, RequestCounts};
 
-/// A resource manager in memory, without I/O and without a clock: its time is the number of requests.
+/// An in-memory resource manager, without I/O and without a clock: its time is the number of requests.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub(super) options: EmulatorOptions,
@@ -27,15 +27,15 @@ pub struct Machine {
     pub(super) random: fastrand::Rng,
 }
 
-/// What a write came to.
+/// The result of a write.
 pub(super) struct Written {
-    /// Whether it is a new resource.
+    /// True if the resource is new.
     pub(super) is_new: bool,
     /// The number of its operation.
     pub(super) operation: u64,
 }
 
-/// What a client demands of the etag that a resource has.
+/// The conditions of a request on the etag of a resource.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Conditions {
     pub(super) if_match: Option<String>,
@@ -43,7 +43,7 @@ pub(super) struct Conditions {
 }
 
 impl Machine {
-    /// One with nothing in it.
+    /// Creates an empty resource manager.
     pub fn new(options: EmulatorOptions) -> Self {
         Self {
             random: fastrand::Rng::with_seed(options.id_casing_seed.unwrap_or_default()),
@@ -65,11 +65,11 @@ impl Machine {
         });
     }
 
-    /// Writes a resource as somebody else would who waits for no operation, and returns it as it is then.
+    /// Writes a resource like another client, completes the operation at once, and returns the resource.
     ///
     /// # Errors
     ///
-    /// What the resource manager refuses.
+    /// The rejection of the resource manager.
     pub fn put(&mut self, id: &str, body: Value) -> Result<Value, Refusal> {
         let place = resource_place(id)?;
         let Value::Object(body) = body else {
@@ -83,11 +83,11 @@ impl Machine {
         self.get(id).ok_or_else(|| Refusal::not_found(id))
     }
 
-    /// Deletes a resource as somebody else would. What is not there needs not be deleted.
+    /// Deletes a resource like another client. A missing resource is no error.
     ///
     /// # Errors
     ///
-    /// What the resource manager refuses.
+    /// The rejection of the resource manager.
     pub fn delete(&mut self, id: &str) -> Result<(), Refusal> {
         let place = resource_place(id)?;
         self.remove(&place, &Conditions::default(), None)?;
@@ -95,7 +95,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A resource as clients see it, without having been asked.
+    /// Returns a resource as clients see it, without logging a request.
     pub fn get(&self, id: &str) -> Option<Value> {
         let resource = self.store.find(id)?;
         Some(kinds::render(&References::of(&self.store), resource))
@@ -110,45 +110,45 @@ impl Machine {
             .collect()
     }
 
-    /// Lets something go wrong.
+    /// Injects a fault.
     pub fn inject(&mut self, fault: Fault) {
         self.faults.add(fault);
     }
 
-    /// Forgets the faults that are still to come.
+    /// Removes the pending faults.
     pub fn clear_faults(&mut self) {
         self.faults.clear();
     }
 
-    /// The last requests that came, at most 10,000.
+    /// Returns the last requests, at most 10,000.
     pub fn requests(&self) -> Vec<LoggedRequest> {
         self.log.requests()
     }
 
-    /// How many requests came.
+    /// Returns the numbers of requests.
     pub fn counts(&self) -> RequestCounts {
         self.log.counts()
     }
 
-    /// Forgets the requests that came.
+    /// Clears the log of requests.
     pub fn clear_log(&mut self) {
         self.log.clear();
     }
 
-    /// Ends all operations that are under way.
+    /// Completes all pending operations.
     pub fn finish_operations(&mut self) {
         self.settle(u64::MAX);
     }
 
-    /// Lets a request's worth of time pass.
+    /// Advances the time by one request.
     pub(super) fn tick(&mut self) {
         self.now += 1;
         self.settle(self.now);
     }
 
-    /// Ends what is under way for one resource.
+    /// Completes the pending operations, if the resource has one.
     fn finish(&mut self, key: &str) {
-        // Others keep their time: an operation that is written directly is over at once.
+        // Otherwise the operations of other resources keep their time.
         if self.operations.is_busy(key) {
             self.settle(u64::MAX);
         }
@@ -178,7 +178,7 @@ impl Machine {
                 if resource.place.kind == Kind::PublicIp {
                     kinds::public_ip::settle(&mut self.store, &operation.key);
                 }
-                // The etag of a resource changes once more when it is ready.
+                // The etag of a resource changes once more when the write completes.
                 self.store.touch(&operation.key);
             }
             Effect::Remove => {
@@ -189,7 +189,7 @@ impl Machine {
         }
     }
 
-    /// Puts a resource in its place.
+    /// Stores a resource and begins its operation.
     pub(super) fn write(
         &mut self,
         place: &Place,
@@ -226,7 +226,7 @@ impl Machine {
             previous,
         };
         let accepted = kinds::accept(&context, body)?;
-        // A write that will fail changes nothing but the state.
+        // A failing write changes only the state.
         let body = match (&failing, previous) {
             (Some(_), Some(previous)) => previous.body.clone(),
             _ => accepted,
@@ -237,7 +237,7 @@ impl Machine {
         Ok(Written { is_new, operation })
     }
 
-    /// Begins to delete a resource; nothing if it is not there.
+    /// Begins to delete a resource. `None` if it does not exist.
     pub(super) fn remove(
         &mut self,
         place: &Place,
@@ -258,7 +258,7 @@ impl Machine {
         Ok(Some(self.begin(key, Effect::Remove, failing)))
     }
 
-    /// Begins an operation on a resource that is as it shall be already.
+    /// Begins an operation on a resource that already has its final content.
     pub(super) fn begin(&mut self, key: String, effect: Effect, failing: Option<Failing>) -> u64 {
         let due = self.now + self.options.operation_requests;
         let operation = Operation {
@@ -273,7 +273,7 @@ impl Machine {
         number
     }
 
-    /// Only one write of a resource at a time.
+    /// Checks that no other write of the resource is in progress.
     pub(super) fn check_idle(&self, key: &str) -> Result<(), Refusal> {
         if !self.operations.is_busy(key) {
             return Ok(());
@@ -285,7 +285,7 @@ impl Machine {
         Err(refusal)
     }
 
-    /// New etags for those whom others refer to differently now.
+    /// Changes the etags of resources whose references from others have changed.
     pub(super) fn touch_changed(&mut self, before: &References) {
         let after = References::of(&self.store);
         for key in before.changed(&after) {
@@ -312,7 +312,7 @@ impl Conditions {
     }
 }
 
-/// Why a resource cannot be deleted: somebody uses it.
+/// Checks that a resource can be deleted: no other resource uses it.
 fn check_delete(references: &References, resource: &Resource) -> Result<(), Refusal> {
     let id = resource.place.id();
     let key = resource.place.key();
@@ -345,7 +345,7 @@ fn resource_place(id: &str) -> Result<Place, Refusal> {
     }
 }
 
-/// The child of a resource, and where its list is.
+/// Returns the child of a rendered resource with this name.
 pub(super) fn child<'a>(rendered: &'a Value, collection: &str, wanted: &str) -> Option<&'a Value> {
     json::children(rendered, collection)
         .iter()

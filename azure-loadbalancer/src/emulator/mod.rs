@@ -1,12 +1,13 @@
-//! Azure's resource manager in memory, to develop and test against: load balancers, public addresses, security groups,
-//! virtual networks, network interfaces, virtual machines and scale sets.
+//! Azure's resource manager in memory, to develop and test against: load balancers, public addresses,
+//! security groups, virtual networks, network interfaces, virtual machines and scale sets.
 //!
-//! It checks what Azure checks (that ids lead somewhere, that what is used is not deleted, that limits are kept), has etags,
-//! operations that take time, pages, defaults that are echoed, addresses that are allocated, and ids in a case by chance; it
-//! knows who refers to whom, remembers what was asked, and lets things go wrong when it is told to.
+//! It checks what Azure checks: ids must lead somewhere, resources in use are not deleted, limits are kept.
+//! It has etags, asynchronous operations, pages, defaults, allocated addresses, and ids in random letter
+//! case. It knows the references between resources, logs the requests, and injects faults.
 //!
-//! [`Machine`] is the state, without I/O and without a clock; [`Emulator`] shares it, and is a `tower` service for clients in
-//! the same process; [`EmulatorServer`] puts it behind a socket, where the clients of Azure's own SDKs find it.
+//! [`Machine`] is the state, without I/O and without a clock. [`Emulator`] shares it, and is a `tower`
+//! service for clients in the same process. [`EmulatorServer`] puts it behind a socket for the clients of
+//! Azure's own SDKs.
 //!
 //! ```
 //! use azure_loadbalancer::emulator::{Emulator, EmulatorOptions};

@@ -1,22 +1,22 @@
-//! Writes that take time.
+//! Asynchronous operations.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
 
-/// So many finished operations can be asked for.
+/// The maximum number of finished operations that can be polled.
 const REMEMBERED: usize = 4_096;
 
-/// What a write does when it is over.
+/// The effect of a write when it completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// What was written is in force.
+    /// The written state takes effect.
     Settle,
-    /// The resource goes away.
+    /// The resource is removed.
     Remove,
 }
 
-/// How an operation ends that does not succeed.
+/// The failure of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failing {
     /// `Failed` or `Canceled`.
@@ -25,13 +25,13 @@ pub(super) struct Failing {
     pub(super) message: String,
 }
 
-/// A write under way, or one that is over.
+/// A write, in progress or complete.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
-    /// What is written.
+    /// The key of the resource.
     pub(super) key: String,
     pub(super) effect: Effect,
-    /// When it is over.
+    /// The request count at which the operation completes.
     pub(super) due: u64,
     pub(super) failing: Option<Failing>,
     pub(super) is_over: bool,
@@ -46,19 +46,19 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    /// Begins one and returns its number.
+    /// Begins an operation and returns its number.
     pub(super) fn begin(&mut self, operation: Operation) -> u64 {
         self.last += 1;
         self.all.insert(self.last, operation);
         self.last
     }
 
-    /// Whether something is being written to a resource.
+    /// Returns true if a write of the resource is in progress.
     pub(super) fn is_busy(&self, key: &str) -> bool {
         self.all.values().any(|one| !one.is_over && one.key == key)
     }
 
-    /// Ends those that are due, in the order in which they began.
+    /// Completes the operations that are due, in the order in which they began.
     pub(super) fn end(&mut self, now: u64) -> Vec<Operation> {
         let mut ended = Vec::new();
         for (number, operation) in &mut self.all {
@@ -76,20 +76,20 @@ impl Operations {
         ended
     }
 
-    /// The operation with an id, as it is written in addresses.
+    /// Returns the operation with an id from a URL.
     pub(super) fn find(&self, wanted: &str) -> Option<&Operation> {
         let number = u64::from_str_radix(wanted.rsplit('-').next()?, 16).ok()?;
         self.all.get(&number).filter(|_| id(number) == wanted)
     }
 }
 
-/// A number as an id of an address.
+/// Returns a number as an id for URLs.
 pub(super) fn id(number: u64) -> String {
     format!("00000000-0000-4000-8001-{number:012x}")
 }
 
 impl Operation {
-    /// What `Azure-AsyncOperation` answers.
+    /// Returns the body of the `Azure-AsyncOperation` response.
     pub(super) fn body(&self) -> Value {
         match &self.failing {
             _ if !self.is_over => json!({ "status": "InProgress" }),

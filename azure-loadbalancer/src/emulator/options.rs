@@ -1,20 +1,21 @@
-//! How an emulator behaves.
+//! The options of an emulator.
 
-/// What can be chosen about an emulator. Every number counts from a start that is the same each time.
+/// The options of an emulator. Every counter starts from the same value each time.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EmulatorOptions {
-    /// How many further requests come in before a write is over. 0: it is over when it is answered. Default: 1.
+    /// The number of further requests until a write completes. 0: it completes with its own response.
+    /// Default: 1.
     pub operation_requests: u64,
-    /// The `Retry-After` of writes that are not over, in seconds. Default: 0.
+    /// The `Retry-After` of pending writes, in seconds. Default: 0.
     pub retry_after: u32,
-    /// How many resources a page has; the rest is behind `nextLink`. Default: 1,000.
+    /// The number of resources of a page; the rest is behind `nextLink`. Default: 1,000.
     pub page_size: usize,
-    /// Writes ids of references in a case by chance, from this seed. Default: as they were written.
+    /// The seed for random letter case of ids in references. Default: ids as written.
     pub id_casing_seed: Option<u64>,
-    /// The bearer token that requests must have. Default: any, or none.
+    /// The required bearer token. Default: any, or none.
     pub token: Option<String>,
-    /// How many resources there can be. Default: 20,000.
+    /// The maximum number of resources. Default: 20,000.
     pub max_resources: usize,
 }
 
@@ -32,35 +33,35 @@ impl Default for EmulatorOptions {
 }
 
 impl EmulatorOptions {
-    /// How many further requests come in before a write is over.
+    /// Sets the number of further requests until a write completes.
     #[must_use]
     pub fn operation_requests(mut self, requests: u64) -> Self {
         self.operation_requests = requests;
         self
     }
 
-    /// The `Retry-After` of writes that are not over, in seconds.
+    /// Sets the `Retry-After` of pending writes, in seconds.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after = seconds;
         self
     }
 
-    /// How many resources a page has, at least one.
+    /// Sets the number of resources of a page, at least one.
     #[must_use]
     pub fn page_size(mut self, resources: usize) -> Self {
         self.page_size = resources.max(1);
         self
     }
 
-    /// Writes ids of references in a case by chance.
+    /// Sets the seed for random letter case of ids in references.
     #[must_use]
     pub fn id_casing_seed(mut self, seed: u64) -> Self {
         self.id_casing_seed = Some(seed);
         self
     }
 
-    /// The bearer token that requests must have.
+    /// Sets the required bearer token.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());

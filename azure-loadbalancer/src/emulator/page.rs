@@ -1,11 +1,11 @@
-//! Long lists, a page at a time.
+//! Paging of lists.
 
 use serde_json::{Value, json};
 
 use super::answer::{Call, Reply};
 use super::refusal::Refusal;
 
-/// The page that a call is for, with the address of the next.
+/// Returns the requested page, with the URL of the next.
 pub(super) fn reply(call: &Call<'_>, items: Vec<Value>, size: usize) -> Result<Reply, Refusal> {
     let start: usize = match call.parameter("$skiptoken") {
         None => 0,

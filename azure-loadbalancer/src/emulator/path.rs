@@ -1,4 +1,4 @@
-//! What a path of the resource manager names. Segments are compared ignoring case.
+//! The paths of the resource manager. Segments are compared ignoring case.
 
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
@@ -73,7 +73,7 @@ impl Kind {
     }
 }
 
-/// Where a resource is.
+/// The place of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) subscription: String,
@@ -83,7 +83,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Its id, with the names as written here.
+    /// Returns the id, with the names as written here.
     pub(super) fn id(&self) -> String {
         format!(
             "{}/{}",
@@ -92,13 +92,13 @@ impl Place {
         )
     }
 
-    /// What it is found by.
+    /// Returns the key: the id in lower case.
     pub(super) fn key(&self) -> String {
         self.id().to_ascii_lowercase()
     }
 }
 
-/// The path below which the resources of a kind are.
+/// Returns the path of a kind's resources.
 pub(super) fn collection_id(subscription: &str, group: &str, kind: Kind) -> String {
     format!(
         "{}/providers/{}/{}",
@@ -113,7 +113,7 @@ pub(super) fn group_id(subscription: &str, group: &str) -> String {
     format!("/subscriptions/{subscription}/resourceGroups/{group}")
 }
 
-/// What a path names.
+/// The target of a path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// All resource groups of a subscription.
@@ -130,18 +130,18 @@ pub(super) enum Target {
     },
     /// One resource.
     Resource(Place),
-    /// Something inside a resource: what follows its name.
+    /// A part of a resource: the path after the resource's name.
     Inside { parent: Place, rest: Vec<String> },
-    /// What became of a write.
+    /// The result of a write.
     Operation { id: String, is_result: bool },
 }
 
 impl Target {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
     ///
-    /// 404 for what no path of the resource manager looks like, 400 for a bad name.
+    /// 404 for a path of unknown form, 400 for an invalid name.
     pub(super) fn parse(path: &str) -> Result<Self, Refusal> {
         let mut segments = Vec::new();
         for segment in path.trim_matches('/').split('/') {

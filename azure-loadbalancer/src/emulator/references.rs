@@ -1,4 +1,4 @@
-//! Who refers to whom, across resources.
+//! The references between resources.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use super::json::{children, id_of, key, name};
 use super::path::Kind;
 use super::store::{Resource, Store};
 
-/// For each thing that is referred to, by key: the ids of those that refer to it.
+/// The ids that refer to each resource or part, by its key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct References {
     sources: BTreeMap<String, Vec<String>>,
-    /// Pools that the models of scale sets have, whatever their instances have.
+    /// The pools in the models of scale sets, independently of their instances.
     models: BTreeMap<String, Vec<String>>,
 }
 
 impl References {
-    /// Looks through everything.
+    /// Collects all references of the store.
     pub(super) fn of(store: &Store) -> Self {
         let mut found = Self::default();
         for resource in store.all() {
@@ -32,12 +32,12 @@ impl References {
         found
     }
 
-    /// Those that refer to a thing.
+    /// Returns the ids that refer to a resource or part.
     pub(super) fn to(&self, key: &str) -> &[String] {
         self.sources.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// The scale sets whose models have a pool of a load balancer.
+    /// Returns the scale sets whose models have a pool of a load balancer.
     pub(super) fn models_with_pools_of(&self, balancer: &str) -> Vec<&str> {
         let prefix = format!("{balancer}/");
         let below = self.models.range(prefix.clone()..);
@@ -45,7 +45,7 @@ impl References {
         below.flat_map(|(_, ids)| ids).map(String::as_str).collect()
     }
 
-    /// The things below a resource, or itself, that are referred to from elsewhere.
+    /// Returns the references from elsewhere to a resource or its parts.
     pub(super) fn below<'a>(
         &'a self,
         resource: &'a str,
@@ -61,7 +61,7 @@ impl References {
             .filter(move |(_, id)| !key(id).starts_with(&format!("{resource}/")))
     }
 
-    /// The resources to which others refer differently in `self` and `other`.
+    /// Returns the resources whose references from others differ between `self` and `other`.
     pub(super) fn changed(&self, other: &Self) -> Vec<String> {
         let mut changed: Vec<String> = Vec::new();
         for target in self.sources.keys().chain(other.sources.keys()) {
@@ -154,7 +154,7 @@ impl References {
     }
 }
 
-/// The key of the resource that a thing is, or is inside.
+/// Returns the key of the resource that a key denotes, or is a part of.
 pub(super) fn owner(target: &str) -> &str {
     // /subscriptions/s/resourcegroups/g/providers/p/type/name
     const SEGMENTS: usize = 8;

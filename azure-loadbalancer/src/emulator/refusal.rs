@@ -1,9 +1,9 @@
-//! Why the resource manager does not do what it is asked.
+//! The error with which the resource manager rejects a request.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// An error as the resource manager answers it: a status, a code that programs read, and a sentence for people.
+/// An error response of the resource manager: a status, a code for programs, and a sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Refusal {
@@ -11,7 +11,7 @@ pub struct Refusal {
     pub status: StatusCode,
     /// The code of the error: `ResourceNotFound`.
     pub code: String,
-    /// What is wrong.
+    /// The message.
     pub message: String,
     /// The code and message of a detail, where Azure has one.
     pub detail: Option<(String, String)>,
@@ -20,7 +20,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal without detail and `Retry-After`.
+    /// Creates a rejection without details and `Retry-After`.
     pub fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -31,36 +31,36 @@ impl Refusal {
         }
     }
 
-    /// The same with a detail.
+    /// Adds a detail.
     #[must_use]
     pub fn with_detail(mut self, code: &str, message: impl Into<String>) -> Self {
         self.detail = Some((code.to_owned(), message.into()));
         self
     }
 
-    /// 400.
+    /// Creates a 400.
     pub(super) fn bad(code: &str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
-    /// 409.
+    /// Creates a 409.
     pub(super) fn conflict(code: &str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, code, message)
     }
 
-    /// 404 of a resource.
+    /// Creates a 404 of a resource.
     pub(super) fn not_found(id: &str) -> Self {
         let message = format!("The resource {id} was not found.");
         Self::new(StatusCode::NOT_FOUND, "ResourceNotFound", message)
     }
 
-    /// 404 of a part of a resource.
+    /// Creates a 404 of a part of a resource.
     pub(super) fn part_not_found(id: &str) -> Self {
         let message = format!("Resource {id} not found.");
         Self::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 
-    /// 400: an id in a body leads nowhere.
+    /// Creates a 400: an id in the body leads nowhere.
     pub(super) fn dangling(id: &str, from: &str) -> Self {
         let message = format!(
             "Resource {id} referenced by resource {from} was not found. Make sure that the referenced resource exists and \
@@ -69,7 +69,7 @@ impl Refusal {
         Self::bad("InvalidResourceReference", message)
     }
 
-    /// 412, as recorded from Azure.
+    /// Creates a 412, as recorded from Azure.
     pub(super) fn etag_mismatch(id: &str) -> Self {
         let message = "Precondition failed.";
         Self::new(
@@ -83,7 +83,7 @@ impl Refusal {
         )
     }
 
-    /// The body of the answer.
+    /// Returns the body of the response.
     pub(super) fn body(&self) -> Value {
         let details: Vec<_> = self
             .detail

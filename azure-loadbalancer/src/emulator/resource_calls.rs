@@ -1,4 +1,4 @@
-//! What is done with resources and groups, and how writes are followed.
+//! The calls for resources and groups, and the polling of writes.
 
 use http::StatusCode;
 use http::header::{LOCATION, RETRY_AFTER};
@@ -79,7 +79,7 @@ impl Machine {
         page::reply(call, items, self.options.page_size)
     }
 
-    /// A resource as it is shown.
+    /// Returns a resource in the form for clients.
     pub(super) fn show(&mut self, place: &Place) -> Result<Value, Refusal> {
         let found = self
             .store
@@ -111,7 +111,7 @@ impl Machine {
         Ok(reply)
     }
 
-    /// Only tags can be patched: those that are given are added or replaced.
+    /// Adds or replaces the given tags. Nothing else can be patched.
     pub(super) fn patch_tags(&mut self, call: &Call<'_>, place: &Place) -> Result<Reply, Refusal> {
         let patch = json::object(call.body)?;
         let found = self
@@ -155,7 +155,7 @@ impl Machine {
         Ok(reply)
     }
 
-    /// Where to ask what became of a write.
+    /// Returns the headers with the URLs for polling a write.
     pub(super) fn poll_headers(
         &self,
         call: &Call<'_>,

@@ -1,4 +1,4 @@
-//! A state that was written down, made anew.
+//! Restoring of a saved state.
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use super::path::{Kind, Place, Target};
 use super::refusal::Refusal;
 
 impl Machine {
-    /// Makes resources as they were shown, with the addresses that they had; resource groups come about by themselves. Their order
-    /// does not matter.
+    /// Creates resources as they were shown, with their former addresses, and their resource groups. The
+    /// order does not matter.
     ///
     /// # Errors
     ///
-    /// The first resource that cannot be: its id is not one, or what it refers to is not there.
+    /// The first resource that cannot be created: its id is invalid, or a reference cannot be resolved.
     pub fn restore(&mut self, resources: Vec<Value>) -> Result<(), Refusal> {
         let mut placed = Vec::new();
         for resource in resources {
@@ -30,7 +30,7 @@ impl Machine {
             };
             placed.push((rank(place.kind), place, body));
         }
-        // What is referred to comes first.
+        // Referenced resources come first.
         placed.sort_by_key(|(rank, place, _)| (*rank, place.key()));
         for (_, place, body) in placed {
             self.restore_one(&place, body)?;

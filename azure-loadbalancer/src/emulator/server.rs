@@ -20,20 +20,20 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::handle::Emulator;
 use super::refusal::Refusal;
 
-/// Connections at a time. The next ones wait in the system's queue.
+/// The maximum number of connections. Further ones wait in the system's queue.
 const MAX_CONNECTIONS: usize = 256;
-/// A load balancer with all the rules it can have is a tenth of this.
+/// The maximum size of a body, in bytes. A load balancer with all possible rules takes a tenth of it.
 const MAX_BODY: usize = 16 * 1024 * 1024;
-/// How long a client may take for the head of a request; an idle connection is closed after it, too.
+/// The time limit for the head of a request. Idle connections are closed after it, too.
 const HEAD: Duration = Duration::from_secs(60);
-/// How long a client may take for the body of a request.
+/// The time limit for the body of a request.
 const BODY: Duration = Duration::from_secs(30);
-/// How long connections get to end by themselves.
+/// The time that connections get to end by themselves.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How long to wait after the system refused to accept.
+/// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A running server. Dropping it ends it at once.
+/// A running server. Dropping it stops it at once.
 #[derive(Debug)]
 pub struct EmulatorServer {
     address: SocketAddr,
@@ -42,11 +42,11 @@ pub struct EmulatorServer {
 }
 
 impl EmulatorServer {
-    /// Listens at `address`, for example `127.0.0.1:0`, and answers for the emulator. HTTP/1.1 without TLS.
+    /// Listens at `address`, for example `127.0.0.1:0`, and serves the emulator over HTTP/1.1 without TLS.
     ///
     /// # Errors
     ///
-    /// The address cannot be listened at.
+    /// The address cannot be bound.
     pub async fn start(address: &str, emulator: Emulator) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -59,21 +59,22 @@ impl EmulatorServer {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What clients take as the address of the resource manager: `http://127.0.0.1:1234`.
+    /// Returns the URL of the emulated resource manager, e.g. `http://127.0.0.1:1234`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Accepts no more, lets requests in flight end (for at most five seconds), and returns when all is closed.
+    /// Stops accepting, lets requests in flight end (for at most five seconds), and returns when all
+    /// connections are closed.
     pub async fn shutdown(mut self) {
         self.stop.send_replace(true);
         if let Some(task) = self.task.take() {
-            // It ends by itself; a panic in it has been reported already.
+            // The task ends by itself; a panic in it was already reported.
             let _ = task.await;
         }
     }
@@ -122,14 +123,14 @@ async fn accept(listener: TcpListener, emulator: Emulator, mut stopped: watch::R
     }
 }
 
-/// Waits until it is true, or nobody is left who could say so. Cancel-safe.
+/// Waits until the value is true, or its sender was dropped. Cancel safe.
 async fn until(stopped: &mut watch::Receiver<bool>) {
-    // What is borrowed from the channel ends here: it could not be kept across an await.
+    // The borrow of the channel's value ends here, since it cannot be held across an await.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
 async fn serve(stream: TcpStream, emulator: Emulator, mut stopped: watch::Receiver<bool>) {
-    // Answers are written whole; waiting for more to send would only delay them.
+    // Responses are written whole, so waiting for more bytes would only delay them.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| answer(emulator.clone(), request));
     let connection = http1::Builder::new()
@@ -149,7 +150,7 @@ async fn serve(stream: TcpStream, emulator: Emulator, mut stopped: watch::Receiv
     }
 }
 
-/// Closes the connection in place of an answer.
+/// The error that closes the connection in place of a response.
 #[derive(Debug, thiserror::Error)]
 #[error("closed because a fault says so")]
 struct ClosedByFault;
@@ -172,7 +173,7 @@ async fn answer(
         Ok(Err(_)) | Err(_) => return Err(ClosedByFault),
     };
     let request = Request::from_parts(head, body);
-    // A large set of resources takes a while; other connections of this thread do not wait for it.
+    // A large set of resources takes a while, and other connections of this thread must not wait for it.
     let answered =
         tokio::task::spawn_blocking(move || emulator.with(|machine| machine.answer(&request)))
             .await;

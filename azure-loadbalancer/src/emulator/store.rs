@@ -1,4 +1,4 @@
-//! What exists: resource groups and resources, found ignoring case.
+//! The store of resource groups and resources, which are found ignoring case.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use super::path::{Kind, Place, collection_id, group_id};
 use super::references::References;
 use super::refusal::Refusal;
 
-/// How far a resource is.
+/// The provisioning state of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Succeeded,
@@ -23,7 +23,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// As `provisioningState` says it.
+    /// Returns the text of `provisioningState`.
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Succeeded => "Succeeded",
@@ -38,23 +38,24 @@ impl State {
 /// A resource.
 #[derive(Clone, Debug)]
 pub(super) struct Resource {
-    /// Where it is, as it was written first.
+    /// The place, as first written.
     pub(super) place: Place,
-    /// What clients wrote, with defaults and what was allocated; nothing that follows from other resources.
+    /// The body that clients wrote, with defaults and allocated values, but without parts derived from other
+    /// resources.
     pub(super) body: Value,
-    /// Changes with every change: the etag.
+    /// The version, which changes with every change and is the etag.
     pub(super) version: u64,
-    /// How far it is.
+    /// The provisioning state.
     pub(super) state: State,
 }
 
 impl Resource {
-    /// Its etag, weak as Azure's are.
+    /// Returns the etag, which is weak like Azure's.
     pub(super) fn etag(&self) -> String {
         format!("W/\"00000000-0000-4000-8000-{:012x}\"", self.version)
     }
 
-    /// The id of a child.
+    /// Returns the id of a child.
     pub(super) fn child_id(&self, collection: &str, name: &str) -> String {
         format!("{}/{collection}/{name}", self.place.id())
     }
@@ -68,14 +69,14 @@ pub(super) struct Group {
     pub(super) location: String,
 }
 
-/// Public addresses come from here. They are Azure's, so nobody else has them.
+/// The first public address. The range belongs to Azure, so it clashes with nothing else.
 const FIRST_PUBLIC: u32 = u32::from_be_bytes([20, 0, 0, 1]);
-/// So many, then there are none left.
+/// The number of public addresses that can be allocated.
 const PUBLIC_ADDRESSES: u32 = 1 << 24;
-/// Azure keeps the first four addresses of a subnet, and the last, to itself.
+/// The number of addresses at the start of a subnet that Azure reserves, besides the last one.
 const RESERVED: usize = 4;
 
-/// Everything that exists.
+/// The resource groups and resources.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
     groups: BTreeMap<String, Group>,
@@ -107,7 +108,7 @@ impl Store {
         self.resources.get_mut(key)
     }
 
-    /// The resource that an id names.
+    /// Returns the resource with an id.
     pub(super) fn find(&self, id: &str) -> Option<&Resource> {
         self.get(&key(id))
     }
@@ -135,17 +136,17 @@ impl Store {
             .map(|(_, resource)| resource)
     }
 
-    /// The next version of anything.
+    /// Returns the next version.
     pub(super) fn next_version(&mut self) -> u64 {
         self.versions += 1;
         self.versions
     }
 
-    /// Puts a resource in its place, with a new version.
+    /// Stores a resource with a new version.
     pub(super) fn put(&mut self, place: &Place, body: Value, state: State) {
         let version = self.next_version();
         let key = place.key();
-        // The case in which it was created stays.
+        // The letter case of its creation stays.
         let place = self
             .get(&key)
             .map_or_else(|| place.clone(), |old| old.place.clone());
@@ -158,7 +159,7 @@ impl Store {
         self.resources.insert(key, resource);
     }
 
-    /// Takes a resource away, and the memberships in what it was.
+    /// Removes a resource, and its memberships.
     pub(super) fn remove(&mut self, key: &str) {
         let Some(removed) = self.resources.remove(key) else {
             return;
@@ -168,7 +169,7 @@ impl Store {
         }
     }
 
-    /// Network interfaces leave the pools of a load balancer that is gone.
+    /// Removes network interfaces from the pools of a deleted load balancer.
     fn leave_pools(&mut self, balancer: &str) {
         let prefix = format!("{balancer}/");
         let mut changed = Vec::new();
@@ -196,7 +197,7 @@ impl Store {
         }
     }
 
-    /// Gives a resource a new version: something that refers to it has changed.
+    /// Gives a resource a new version, because a reference to it has changed.
     pub(super) fn touch(&mut self, key: &str) {
         let version = self.next_version();
         if let Some(resource) = self.resources.get_mut(key) {
@@ -204,7 +205,7 @@ impl Store {
         }
     }
 
-    /// A new public address, which nobody has.
+    /// Returns a public address that is not in use.
     pub(super) fn allocate_public(&mut self) -> Option<Ipv4Addr> {
         let taken: BTreeSet<&str> = self
             .all()
@@ -225,7 +226,7 @@ impl Store {
         Some(address)
     }
 
-    /// The subnet that an id names: its virtual network and itself.
+    /// Returns the subnet with an id, and its virtual network.
     pub(super) fn subnet(&self, id: &str) -> Option<(&Resource, &Value)> {
         let id = key(id);
         let (network, subnet) = id.rsplit_once("/subnets/")?;
@@ -248,7 +249,7 @@ impl Store {
             .collect()
     }
 
-    /// The private addresses of a subnet that are in use, but for those of one resource.
+    /// Returns the private addresses of a subnet that are in use, except those of one resource.
     pub(super) fn taken(
         &self,
         subnet: &str,
@@ -260,7 +261,7 @@ impl Store {
         sources.filter_map(|id| self.private_address(id)).collect()
     }
 
-    /// The private address of a frontend or of an IP configuration.
+    /// Returns the private address of a frontend or an IP configuration.
     fn private_address(&self, id: &str) -> Option<IpAddr> {
         let id = key(id);
         let (rest, child) = id.rsplit_once('/')?;
@@ -279,13 +280,13 @@ impl Store {
             .ok()
     }
 
-    /// The first address of a subnet that is free.
+    /// Returns the first free address of a subnet.
     pub(super) fn free_address(
         subnet: &Value,
         taken: &BTreeSet<IpAddr>,
     ) -> Result<IpAddr, Refusal> {
         let prefixes = Self::prefixes(subnet);
-        // Reserved ones are before the hosts; `hosts` leaves out the network's own address already.
+        // Reserved addresses come first; `hosts` already omits the network's own address.
         let hosts = |net: &IpNet| {
             net.hosts()
                 .skip(RESERVED - 1)

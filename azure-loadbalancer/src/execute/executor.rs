@@ -1,4 +1,4 @@
-//! Read, plan, write, until there is nothing left to do.
+//! The executor: it reads, plans and writes until no work is left.
 
 use std::collections::BTreeSet;
 
@@ -20,47 +20,47 @@ use crate::plan::{
 };
 use crate::service::{Service, ServiceKey};
 
-/// Carries out plans for a cluster. It is the only writer among its users: reconciliations wait for each other, since load
-/// balancers and security groups are written whole.
+/// An executor of plans for a cluster. Its reconciliations wait for each other, since load balancers and
+/// security groups are written whole.
 #[derive(Debug)]
 pub struct Executor {
     client: ArmClient,
     config: Config,
     options: ExecutorOptions,
-    /// Held by who writes. The services are those that a write was held against the last time.
+    /// The lock of the writer. It holds the services that the last rejection was attributed to.
     writer: Mutex<BTreeSet<ServiceKey>>,
-    /// The resource groups that public addresses were in.
+    /// The resource groups that had public addresses.
     groups: parking_lot::Mutex<BTreeSet<String>>,
-    /// The addresses that the cluster has had.
+    /// The former addresses of the cluster.
     memory: parking_lot::Mutex<Memory>,
-    /// Since when pools keep members although no node takes part.
+    /// The time since which pools keep members although no node takes part.
     kept_since: parking_lot::Mutex<Option<Instant>>,
 }
 
-/// A reconciliation that could not be made at all.
+/// The error of a reconciliation that could not begin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReconcileError {
-    /// What is there cannot be read.
+    /// The current resources cannot be read.
     #[error("what is there cannot be read")]
     Read(#[source] ArmError),
 }
 
 impl Executor {
-    /// An executor with the usual options.
+    /// Creates an executor with the default options.
     ///
     /// # Errors
     ///
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     pub fn new(client: ArmClient, config: Config) -> Result<Self, ConfigError> {
         Self::with_options(client, config, ExecutorOptions::default())
     }
 
-    /// An executor.
+    /// Creates an executor.
     ///
     /// # Errors
     ///
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     pub fn with_options(
         client: ArmClient,
         config: Config,
@@ -78,8 +78,8 @@ impl Executor {
         })
     }
 
-    /// The same, with what another executor of the same cluster remembers: the resource groups and the addresses that the cluster
-    /// has had. What one of another cluster remembers is of no use.
+    /// Takes over the memory of another executor of the same cluster: its resource groups and former
+    /// addresses. That of another cluster is ignored.
     #[must_use]
     pub fn continuing(self, previous: &Self) -> Self {
         let cluster = |config: &Config| {
@@ -91,6 +91,7 @@ impl Executor {
             } = config;
             [subscription_id, resource_group, cluster_name].map(|name| name.to_ascii_lowercase())
         };
+        // The memory of another cluster would claim its addresses.
         if cluster(&self.config) == cluster(&previous.config) {
             self.groups().clone_from(&previous.groups());
             self.memory().clone_from(&previous.memory());
@@ -99,7 +100,7 @@ impl Executor {
         self
     }
 
-    /// The client that it uses, for the counts of calls.
+    /// Returns the client, for the counts of calls.
     pub fn client(&self) -> &ArmClient {
         &self.client
     }
@@ -113,11 +114,15 @@ impl Executor {
         &self.config
     }
 
-    /// What would be written, and what was read for it. Nothing is written.
+    /// Plans without writing. Returns the plan, and the snapshot that was read for it.
     ///
     /// # Errors
     ///
-    /// What is there cannot be read.
+    /// [`ReconcileError::Read`] if the current resources cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only reads.
     pub async fn plan(
         &self,
         services: &[Service],
@@ -126,12 +131,12 @@ impl Executor {
         self.plan_as(&self.config, services, nodes).await
     }
 
-    /// All that [`reconcile`](Self::reconcile) would write, in all of its rounds, if nobody else writes meanwhile and nothing is
-    /// refused. Everything is read once, and nothing is written.
+    /// Plans all writes of [`reconcile`](Self::reconcile), over all rounds, assuming no concurrent writes and
+    /// no rejections. Reads once, and writes nothing.
     ///
     /// # Errors
     ///
-    /// What is there cannot be read.
+    /// The current resources cannot be read.
     pub async fn forecast(
         &self,
         services: &[Service],
@@ -147,17 +152,18 @@ impl Executor {
         ))
     }
 
-    /// Plans the rest of the way from load balancers of sku Basic to Standard ones. Nothing is written.
+    /// Plans the rest of the migration from Basic to Standard load balancers. Writes nothing.
     ///
     /// # Errors
     ///
-    /// What is there cannot be read.
+    /// The current resources cannot be read.
     pub async fn migration(
         &self,
         services: &[Service],
         nodes: &[Node],
     ) -> Result<Migration, ReconcileError> {
-        // Machines are looked at for what keeps load balancers from being deleted, whatever pools will have.
+        // Machines are read to find what prevents the deletion of load balancers, whatever the kind of
+        // membership.
         let reading = Config {
             backend_pool_type: PoolMembership::NetworkInterface,
             ..self.config.clone()
@@ -209,17 +215,18 @@ impl Executor {
         Ok((plan, snapshot))
     }
 
-    /// Whoever panicked while it held them has not left half of them.
+    /// Locks the groups. Every change is atomic, so a panic of another thread leaves them consistent.
     fn groups(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.groups.lock()
     }
 
-    /// The addresses that the cluster has had; the same holds for them.
+    /// Locks the memory of former addresses. Every change is atomic, so a panic of another thread leaves it
+    /// consistent.
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock()
     }
 
-    /// Takes note of what is there before a plan is carried out.
+    /// Remembers the current resources before a plan is carried out.
     pub(super) fn remember(
         &self,
         config: &Config,
@@ -232,24 +239,26 @@ impl Executor {
         memory.remember(config, services, nodes, plan, snapshot);
     }
 
-    /// When pools lose the members that they keep although no node takes part, if they do.
+    /// Returns the time at which pools lose the members that they keep although no node takes part. `None` if
+    /// they keep them.
     pub(super) fn pools_kept_until(&self) -> Option<Instant> {
         (*self.kept_since.lock())?.checked_add(self.config.empty_grace?)
     }
 
-    /// Notes whether pools keep members although no node takes part.
+    /// Records whether pools keep members although no node takes part.
     pub(super) fn note_kept_pools(&self, are_kept: bool) {
         let mut since = self.kept_since.lock();
         *since = are_kept.then(|| since.unwrap_or_else(Instant::now));
     }
 
-    /// Carries out the writes of one plan, of [`Steps`](crate::steps::Steps) for example, each once and after those that it waits
-    /// for, and says what became of each. Nothing is read, and nothing is planned anew.
+    /// Carries out the writes of one plan, of [`Steps`](crate::steps::Steps) for example, each once and after
+    /// its prerequisites. Returns the result of each. Reads and plans nothing.
     ///
     /// # Cancel safety
     ///
-    /// As of [`reconcile`](Self::reconcile).
+    /// That of [`reconcile`](Self::reconcile).
     pub async fn execute(&self, plan: &Plan) -> Executed {
+        // The lock lasts for the whole plan, so that writes of two plans never mix.
         let _only_writer = self.writer.lock().await;
         let before = self.client.counts();
         let parallel = self.options.parallel_writes;
@@ -260,20 +269,20 @@ impl Executor {
         }
     }
 
-    /// Makes everything as the services ask for: reads, plans and writes until nothing is left, at most
+    /// Makes all services match their requests: reads, plans and writes until nothing is left, at most
     /// [`ExecutorOptions::max_rounds`] times.
     ///
-    /// What one service cannot have, or what is refused for it, does not keep others from having theirs: after a refusal the plan
-    /// is made again without whom the refused write was for. See [`Reconciled::errors`].
+    /// A request that cannot be met, or a rejected write, does not block other services: after a rejection
+    /// the next plan leaves out the service that it is attributed to. See [`Reconciled::errors`].
     ///
     /// # Errors
     ///
-    /// What is there cannot be read.
+    /// The current resources cannot be read.
     ///
     /// # Cancel safety
     ///
-    /// Writes that were begun may be carried out, others are not begun. Every state in between is one that the resource manager
-    /// accepts and that the next reconciliation continues from.
+    /// Started writes may be carried out, others are not started. Every intermediate state is valid, and the
+    /// next reconciliation continues from it.
     pub async fn reconcile(
         &self,
         services: &[Service],
@@ -282,7 +291,8 @@ impl Executor {
         self.reconcile_as(&self.config, || services, nodes).await
     }
 
-    /// `services` is asked once it is this one's turn to write: what is asked for may change until then.
+    /// Reconciles with this configuration. `services` is called only when it is this call's turn to write,
+    /// since requests may change until then.
     pub(crate) async fn reconcile_as<S: AsRef<[Service]>>(
         &self,
         config: &Config,
@@ -290,6 +300,7 @@ impl Executor {
         nodes: &[Node],
     ) -> Result<Reconciled, ReconcileError> {
         let mut suspects = self.writer.lock().await;
+        // The services are evaluated under the lock: they may change while this call waits.
         let services = services();
         let services = services.as_ref();
         let before = self.client.counts();

@@ -1,4 +1,4 @@
-//! Services and nodes that change, followed.
+//! Reconciliation of changing services and nodes.
 
 use std::time::Duration;
 
@@ -12,17 +12,18 @@ use crate::node::Node;
 use crate::service::Service;
 use crate::sources::{Source, SourceError};
 
-/// How changes are followed.
+/// The options of following changes.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// How long to wait for more changes after one. Default: 500 ms.
+    /// The time to wait for more changes after one. Default: 500 ms.
     pub debounce: Duration,
-    /// How long to wait at most while changes keep coming. Default: 5 s.
+    /// The maximum time to wait while changes keep arriving. Default: 5 s.
     pub longest_debounce: Duration,
-    /// After which time everything is looked at again although nothing has changed: somebody else may have written. Default: 10 min.
+    /// The time after which everything is checked again although nothing has changed, since another client
+    /// may have written. Default: 10 min.
     pub resync: Duration,
-    /// The waits after a reconciliation that did not get everything done. Default: from 5 s on, × 1.5, at most 2 min.
+    /// The waits after an incomplete reconciliation. Default: from 5 s, × 1.5, at most 2 min.
     pub backoff: RetryPolicy,
 }
 
@@ -37,15 +38,15 @@ impl Default for FollowOptions {
     }
 }
 
-/// Who is told what came of each reconciliation. A closure is one that is always done.
+/// The observer of reconciliations. A closure is an observer that always succeeds.
 #[async_trait]
 pub trait Observer: Send {
-    /// Takes note of what came of a reconciliation. False if that could not be done: everything is looked at again after the next
-    /// wait of [`FollowOptions::backoff`], and told again.
+    /// Handles the result of a reconciliation. Returns false on failure: everything is then reconciled and
+    /// reported again after the next wait of [`FollowOptions::backoff`].
     ///
     /// # Cancel safety
     ///
-    /// It is dropped when [`follow`] is.
+    /// The future is dropped together with that of [`follow`].
     async fn reconciled(&mut self, result: &Result<Reconciled, ReconcileError>) -> bool;
 }
 
@@ -57,14 +58,14 @@ impl<F: FnMut(&Result<Reconciled, ReconcileError>) + Send> Observer for F {
     }
 }
 
-/// Reconciles whenever services or nodes have changed, after failures, and from time to time anyway; tells what came of each
-/// reconciliation. Begins when both sources have given their first state. It never returns.
+/// Reconciles whenever services or nodes have changed, after failures, and periodically. Reports the result
+/// of each reconciliation. Begins when both sources have returned their first state, and never returns.
 ///
 /// A source that fails keeps its last state.
 ///
 /// # Cancel safety
 ///
-/// As of [`Executor::reconcile`].
+/// That of [`Executor::reconcile`].
 pub async fn follow(
     executor: &Executor,
     services: &mut dyn Source<Service>,
@@ -82,7 +83,7 @@ pub async fn follow(
         let mut has_changed = false;
         let mut quiet = due;
         let mut latest = due;
-        // Changes that come while it is waited for more are taken, too.
+        // Further changes during the debounce are included.
         loop {
             let is_ready = inputs.services.is_some() && inputs.nodes.is_some();
             let until = if has_changed { quiet.min(latest) } else { due };

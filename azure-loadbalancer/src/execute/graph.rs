@@ -1,4 +1,4 @@
-//! A plan's writes, each after those that it waits for.
+//! The execution of a plan's writes, each after its prerequisites.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use super::write::write;
 use crate::arm::{ArmClient, ArmError, ArmErrorKind};
 use crate::plan::{Action, Operation, Plan};
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug)]
 pub(super) enum Written {
-    /// It is done.
+    /// The write succeeded.
     Done,
-    /// It came to nothing.
+    /// The write failed.
     Failed(Arc<ArmError>),
-    /// It was not begun: what it waits for is not there, or the plan is out of date.
+    /// The write was not started: a prerequisite failed, or the plan is out of date.
     Skipped,
 }
 
-/// Carries out the writes of a plan, but for those that `passed_over` has, and returns what became of each.
+/// Carries out the writes of a plan except those in `passed_over`, and returns the result of each.
 ///
-/// When somebody else has written meanwhile nothing more is begun: the plan is out of date.
+/// After a conflict with another client's write no further write is started, since the plan is out of date.
 ///
 /// # Cancel safety
 ///
-/// Writes that were begun may be carried out; the others are not.
+/// Started writes may be carried out, others are not started.
 pub(super) async fn run(
     client: &ArmClient,
     plan: &Plan,
@@ -82,7 +82,7 @@ pub(super) async fn run(
         .collect()
 }
 
-/// What waits for a write that will not happen will not happen either.
+/// Marks writes as skipped whose prerequisites failed or were skipped.
 fn skip_dependents(plan: &Plan, results: &mut [Option<Written>]) {
     loop {
         let is_off = |index: usize| {
@@ -105,7 +105,7 @@ fn skip_dependents(plan: &Plan, results: &mut [Option<Written>]) {
 async fn carry_out(client: &ArmClient, action: &Action) -> Result<(), ArmError> {
     let reason = action.reasons.first().map_or("", String::as_str);
     if let Operation::DeletePublicIp { .. } = action.operation {
-        // It does not come back, so it is told before.
+        // The address cannot be restored, so its loss is logged before.
         tracing::warn!(action = %action.operation, reason, "a public address is given up");
     }
     let result = write(client, &action.operation).await;
@@ -116,8 +116,8 @@ async fn carry_out(client: &ArmClient, action: &Action) -> Result<(), ArmError> 
     result
 }
 
-/// The codes of what is over after a while. What else has the status 409, such as a lock, a quota or a name that is taken, is
-/// refused however often it is tried.
+/// The codes of temporary conflicts. Other causes of status 409, such as a lock, a quota or a name in use,
+/// persist however often the write is retried.
 const UNDER_WAY: [&str; 5] = [
     "AnotherOperationInProgress",
     "CanceledAndSupersededDueToAnotherOperation",
@@ -126,7 +126,7 @@ const UNDER_WAY: [&str; 5] = [
     "RetryableError",
 ];
 
-/// Whether somebody else has written, or is writing: a new plan may be carried out.
+/// Returns true if another client has written, or is writing. A new plan may then succeed.
 pub(super) fn is_overtaken(error: &ArmError) -> bool {
     match error.kind() {
         ArmErrorKind::PreconditionFailed => true,

@@ -1,9 +1,9 @@
-//! Plans, carried out: each write after those that it waits for, over what was read and nothing else, until a new plan has
-//! nothing left to write.
+//! Execution of plans: each write after its prerequisites, against the state that was read, until a new plan
+//! has no writes left.
 //!
-//! Writes say which etag they are for. When somebody else has written meanwhile (412) everything is read and planned anew; what is
-//! refused for one service does not keep others from having theirs: it is found out whom a write is refused for, and the next plan
-//! leaves what that one has as it is.
+//! Writes carry the etag that they are based on. After a concurrent write (412), everything is read and
+//! planned again. A write rejected because of one service does not block others: the rejection is attributed
+//! to that service, and the next plan leaves its resources as they are.
 
 mod executor;
 mod follow;

@@ -1,22 +1,24 @@
-//! What can be chosen about an executor.
+//! The options of an executor.
 
 use crate::arm::RetryPolicy;
 
-/// How often an [`Executor`](super::Executor) tries, and how much it does at a time.
+/// The limits of an [`Executor`](super::Executor): attempts, and concurrency.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ExecutorOptions {
-    /// Rounds of reading, planning and writing until nothing is left to do; they are counted anew after a refusal. Default: 4.
+    /// The maximum number of rounds of reading, planning and writing. The count restarts after a rejection.
+    /// Default: 4.
     pub max_rounds: u32,
-    /// How often the services of a refused write are halved in order to find out whom it was refused for; after that it is held
-    /// against all of them. One that is wrong among a thousand takes ten. Default: 32.
+    /// The maximum number of times that the services of a rejected write are halved to find the one
+    /// responsible. After that the rejection counts against all of them. Finding one among a thousand takes
+    /// ten. Default: 32.
     pub max_splits: u32,
-    /// How often a plan is made again at once because somebody else has written meanwhile; after that with the waits of
+    /// The number of immediate new plans after a concurrent write by another client. Later ones wait as in
     /// [`Self::backoff`]. Default: 3.
     pub immediate_replans: u32,
-    /// How often, and after which waits, a plan is made again when somebody else is writing. Default: 6 tries, 5 s × 1.5.
+    /// The retries and waits of new plans while another client is writing. Default: 6 attempts, 5 s × 1.5.
     pub backoff: RetryPolicy,
-    /// Writes at a time, among those that do not wait for each other. Default: 8.
+    /// The maximum number of concurrent writes, among those that are independent. Default: 8.
     pub parallel_writes: usize,
 }
 

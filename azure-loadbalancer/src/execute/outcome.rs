@@ -1,4 +1,4 @@
-//! What a reconciliation came to.
+//! The result of a reconciliation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,46 +9,46 @@ use crate::plan::{Deferred, Operation, Orphan, PlanError, ServiceOutcome, Warnin
 use crate::resources::ArmId;
 use crate::service::ServiceKey;
 
-/// What a reconciliation came to.
+/// The result of a reconciliation.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Reconciled {
-    /// How each service fares.
+    /// The outcome of each service.
     pub services: BTreeMap<ServiceKey, ServiceOutcome>,
-    /// The services whose writes came to nothing, each with the first error.
+    /// The services whose writes failed, each with its first error.
     pub failures: BTreeMap<ServiceKey, Arc<ArmError>>,
-    /// The nodes that could not become members of pools, change their address there or leave, by the names of their entries in
-    /// lower case; what they have there stays.
+    /// The nodes that could not join, leave or change their address in a pool, by the lower-case names of
+    /// their entries. Their entries stay as they are.
     pub refused_nodes: BTreeMap<String, Arc<ArmError>>,
-    /// Failures of writes that are for no service and no node: of what nobody owns any more, and of network interfaces.
+    /// Failures of writes for no service and no node: of orphans, and of network interfaces.
     pub other_failures: Vec<Arc<ArmError>>,
-    /// What was written, in this order.
+    /// The writes, in order.
     pub written: Vec<WrittenAction>,
-    /// What is left: writes that were not made, and what waits for something else.
+    /// The remaining work: writes that were not made, and changes that wait for something else.
     pub left: Vec<Deferred>,
-    /// What is odd and does no harm.
+    /// Warnings about harmless oddities.
     pub warnings: Vec<Warning>,
-    /// What belongs to no service.
+    /// The resources that belong to no service.
     pub orphans: Vec<Orphan>,
-    /// How often it was read, planned and written.
+    /// The number of rounds of reading, planning and writing.
     pub rounds: u32,
-    /// How often it was planned anew because something was refused.
+    /// The number of new plans after a rejection.
     pub refusals: u32,
-    /// How often somebody else had written meanwhile.
+    /// The number of conflicts with writes of other clients.
     pub conflicts: u32,
-    /// What the resource manager said the last time that somebody else had written.
+    /// The resource manager's error at the last conflict.
     pub last_conflict: Option<Arc<ArmError>>,
-    /// The calls that it took.
+    /// The numbers of calls.
     pub calls: CallCounts,
 }
 
-/// A write that was made.
+/// A write that succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrittenAction {
-    /// In two words: `put loadBalancer`.
+    /// The operation in two words: `put loadBalancer`.
     pub verb: &'static str,
-    /// What was written to.
+    /// The resource that was written.
     pub target: Option<ArmId>,
 }
 
@@ -61,61 +61,62 @@ impl WrittenAction {
     }
 }
 
-/// Why a service does not have what it asks for.
+/// The reason why a service does not have what it requests.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
-    /// It asks for something that it cannot have.
+    /// The request of the service cannot be met.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A write for it came to nothing.
+    /// A write for the service failed.
     #[error("a write came to nothing")]
     Arm(#[source] Arc<ArmError>),
-    /// There was still something to do after all rounds.
+    /// The service was not complete after all rounds.
     #[error("not done: {what}{}", if source.is_some() {
         "; something else may be writing the same resources"
     } else {
         ""
     })]
     NotConverged {
-        /// How many rounds there were.
+        /// The number of rounds.
         rounds: u32,
-        /// What is left.
+        /// The remaining work.
         what: String,
-        /// What the resource manager said when somebody else had written meanwhile, if that has happened.
+        /// The resource manager's error at the last conflict, if there was one.
         source: Option<Arc<ArmError>>,
     },
 }
 
-/// What became of the writes of one plan.
+/// The results of one plan's writes.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Executed {
-    /// What became of each of [`Plan::actions`](crate::Plan::actions), in their order.
+    /// The result of each of [`Plan::actions`](crate::Plan::actions), in order.
     pub actions: Vec<ActionResult>,
-    /// The calls that it took.
+    /// The numbers of calls.
     pub calls: CallCounts,
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Clone, Debug)]
 pub enum ActionResult {
-    /// It is done.
+    /// The write succeeded.
     Written,
-    /// It came to nothing.
+    /// The write failed.
     Failed(Arc<ArmError>),
-    /// It was not begun: what it waits for came to nothing, or somebody else has written, so that the plan is out of date.
+    /// The write was not started: a prerequisite failed, or another client has written, so that the plan is
+    /// out of date.
     NotBegun,
 }
 
 impl Executed {
-    /// Whether all was written.
+    /// Returns true if all writes succeeded.
     pub fn is_done(&self) -> bool {
         let mut actions = self.actions.iter();
         actions.all(|action| matches!(action, ActionResult::Written))
     }
 
-    /// The first error, if there is one.
+    /// Returns the first error, if there is one.
     pub fn error(&self) -> Option<&Arc<ArmError>> {
         self.actions.iter().find_map(|action| match action {
             ActionResult::Failed(error) => Some(error),
@@ -135,7 +136,7 @@ impl From<Written> for ActionResult {
 }
 
 impl Reconciled {
-    /// Whether everything is as the services ask for, but for those that ask for what they cannot have.
+    /// Returns true if all services are as requested, except for those whose request cannot be met.
     pub fn is_converged(&self) -> bool {
         self.failures.is_empty()
             && self.refused_nodes.is_empty()
@@ -143,7 +144,7 @@ impl Reconciled {
             && self.left.is_empty()
     }
 
-    /// Why a service does not have what it asks for; nothing if it has.
+    /// Returns the reason why a service does not have what it requests. `None` if it has.
     pub fn error_of(&self, service: &ServiceKey) -> Option<ServiceError> {
         let planned = self
             .services
@@ -166,7 +167,7 @@ impl Reconciled {
         })
     }
 
-    /// All services that do not have what they ask for, and why.
+    /// Returns all services that do not have what they request, with the reason.
     pub fn errors(&self) -> BTreeMap<&ServiceKey, ServiceError> {
         let left = self.left.iter().filter_map(|left| left.service.as_ref());
         let keys = self.services.keys().chain(self.failures.keys()).chain(left);

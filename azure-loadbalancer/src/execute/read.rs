@@ -1,4 +1,4 @@
-//! Reading what is there, with as few calls as possible.
+//! Reading of the current resources with as few calls as possible.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,19 @@ use crate::plan::{Reads, Snapshot, is_certainly_of};
 use crate::resources::{ArmId, LoadBalancer, PublicIpAddress, ScaleSet, ScaleSetInstance};
 use crate::service::Service;
 
-/// Reads what a plan for these services starts from: load balancers, public addresses and, where they are needed, the security
-/// group and the virtual network. That is five calls at most, whatever the number of services; machines, if network interfaces
-/// are members of pools, are three more and one for each scale set. An identity that may not list the public addresses of the
-/// subscription takes one call for each resource group that services name.
+/// Reads the resources that a plan for these services starts from: load balancers, public addresses and, if
+/// needed, the security group and the virtual network. That is at most five calls, whatever the number of
+/// services. If network interfaces are members of pools, machines take three more, and one for each scale
+/// set. An identity that may not list the public addresses of the subscription takes one call for each
+/// resource group that services name.
 ///
 /// # Errors
 ///
-/// One of the calls came to nothing.
+/// A call fails.
 ///
 /// # Cancel safety
 ///
-/// Nothing is written.
+/// Cancel safe: it only reads.
 pub async fn read_snapshot(
     client: &ArmClient,
     config: &Config,
@@ -31,8 +32,8 @@ pub async fn read_snapshot(
     read_again(client, config, services, &mut groups).await
 }
 
-/// The same for somebody who reads more than once: `groups` are those in which public addresses were before. Where the
-/// subscription's list may not be read, an address whose group is named nowhere any more is found by them.
+/// Reads again. `groups` are those in which public addresses were before: without the subscription's list,
+/// they are the only way to find an address whose group no service names any more.
 pub(super) async fn read_again(
     client: &ArmClient,
     config: &Config,
@@ -44,6 +45,7 @@ pub(super) async fn read_again(
         subscription: &config.subscription_id,
         name: &config.resource_group,
     };
+    // Load balancers come first: they tell which other resources are needed.
     let of_load_balancers = Group {
         name: config.load_balancer_group(),
         ..group
@@ -53,6 +55,7 @@ pub(super) async fn read_again(
         .await?;
     let mut reads = Reads::of(config, services, &load_balancers);
     let named = reads.public_ip_groups.clone();
+    // Groups of earlier reads may have addresses that no service names any more.
     reads.public_ip_groups.append(groups);
     let security_group = async {
         match config.security_group_id().filter(|_| reads.security_group) {
@@ -78,6 +81,7 @@ pub(super) async fn read_again(
         virtual_network,
         machines
     )?;
+    // Groups that no service names, and that have no address of this cluster, are forgotten.
     groups.extend(named);
     let still_used = public_ips
         .iter()
@@ -106,7 +110,7 @@ async fn public_ips(
             all.retain(|address| reads.keeps(config, address));
             return Ok(all);
         }
-        // Rights may have been given for groups alone.
+        // The identity may have rights for groups alone.
         Err(error) if error.kind() == ArmErrorKind::Forbidden => {}
         Err(error) => return Err(error),
     }
@@ -119,7 +123,7 @@ async fn public_ips(
         };
         match group.list::<PublicIpAddress>(KIND).await {
             Ok(addresses) => found.extend(addresses),
-            // A service may name a group of somebody else; that is the service's problem when it is planned.
+            // A service may name another owner's group, which is that service's error in the plan.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -152,7 +156,7 @@ impl Group<'_> {
         client.list(&path).await
     }
 
-    /// Machines, network interfaces and scale sets; nothing else of a snapshot.
+    /// Reads machines, network interfaces and scale sets, and nothing else of a snapshot.
     async fn machines(&self) -> Result<Snapshot, ArmError> {
         let (virtual_machines, network_interfaces, scale_sets) = tokio::try_join!(
             self.list("Microsoft.Compute/virtualMachines"),

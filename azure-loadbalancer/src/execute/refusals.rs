@@ -1,11 +1,13 @@
-//! Whom a refused write is held against.
+//! The attribution of rejected writes to services.
 //!
-//! Load balancers and the security group are written whole, so that one part which the resource manager does not take keeps all
-//! other parts out. The answer does not say reliably which part it was, so the services of a refused write are halved: one half is
-//! set aside, the next plan leaves what it has as it is, and so on until a write is taken or is for one service alone. That takes as
-//! many refusals as the logarithm of the number of services for each that is wrong. The nodes in pools are such parts as well: they
-//! are left out first, so that a node which is refused keeps no service waiting, and are halved then, so that it keeps no other node
-//! out.
+//! Load balancers and the security group are written whole, so one invalid part blocks all others. The
+//! response does not name that part reliably. Therefore the services of a rejected write are halved: one half
+//! is set aside, and the next plan leaves its resources as they are. This repeats until a write succeeds, or
+//! is for a single service. For each invalid service it takes as many rejections as the logarithm of the
+//! number of services.
+//!
+//! The nodes in pools are such parts as well. They are left out first, so that a rejected node delays no
+//! service, and are then halved, so that it excludes no other node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,41 +17,43 @@ use crate::plan::{Action, Operation, Plan, Request};
 use crate::resources::ArmId;
 use crate::service::{Service, ServiceKey};
 
-/// As many services as this are tried one by one when they were refused the last time.
+/// The maximum number of services that are tried one by one after their last rejection.
 const MOST_SUSPECTS: usize = 8;
 
-/// What a write is for, as far as the next plan can leave it alone.
+/// The subject of a write, as far as the next plan can leave it out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Service(ServiceKey),
-    /// What belongs to no service.
+    /// The resources that belong to no service.
     Orphans,
     /// The entry of a node in pools, by its lower-case name.
     Member(String),
 }
 
-/// Whom refused writes of one reconciliation are held against, and who waits for a turn of its own.
+/// The parts that rejected writes are attributed to, and the groups that wait for their turn.
 pub(super) struct Refusals {
-    /// Their parts stay as they are, and this is why.
+    /// The parts that stay as they are, each with the reason.
     held: BTreeMap<Part, Arc<ArmError>>,
-    /// Groups that wait for their turn, the next one last.
+    /// The groups that wait for their turn, the next one last.
     aside: Vec<BTreeSet<Part>>,
-    /// The group whose turn it is: what is refused then was not refused without it. Empty at first.
+    /// The group being tried: without it, the writes were not rejected. Empty at first.
     trying: BTreeSet<Part>,
-    /// Writes on which nothing else depends, and which are not tried again.
+    /// The rejected writes on which nothing else depends, and which are not retried.
     passed_over: BTreeSet<(&'static str, ArmId)>,
-    /// How many more times the services of a write are halved.
+    /// The number of further times that the services of a write may be halved.
     splits: u32,
 }
 
 impl Refusals {
-    /// `suspects` are the services that a write was held against the last time: they get their turn after all others.
+    /// Creates the state of a reconciliation. `suspects` are the services that a write was rejected for last
+    /// time: they are tried after all others.
     pub(super) fn new(suspects: &BTreeSet<ServiceKey>, services: &[Service], splits: u32) -> Self {
         let present = services.iter().map(|service| &service.key);
         let mut suspects: Vec<Part> = present
             .filter(|key| suspects.contains(key))
             .map(|key| Part::Service(key.clone()))
             .collect();
+        // Suspects beyond the first few share one group, so that they do not cost one round each.
         let single = suspects.split_off(suspects.len().min(MOST_SUSPECTS));
         let rest = (!single.is_empty()).then(|| single.into_iter().collect());
         let aside = rest.into_iter();
@@ -68,7 +72,7 @@ impl Refusals {
         }
     }
 
-    /// What the next plan is about.
+    /// Returns the request of the next plan.
     pub(super) fn request(&self) -> Request {
         let mut request = Request::EVERYTHING;
         for part in self.held.keys().chain(self.aside.iter().flatten()) {
@@ -85,15 +89,16 @@ impl Refusals {
         request
     }
 
-    /// Lets the next group have its turn; false if there is none.
+    /// Gives the next group its turn. Returns false if there is none.
     pub(super) fn release(&mut self) -> bool {
+        // A stack: the halves of the last split come before older groups.
         let next = self.aside.pop();
         let is_there = next.is_some();
         self.trying = next.unwrap_or_default();
         is_there
     }
 
-    /// The services that writes are held against.
+    /// Returns the services that rejections are attributed to.
     pub(super) fn held(&self) -> impl Iterator<Item = (&ServiceKey, &Arc<ArmError>)> {
         self.held.iter().filter_map(|(part, error)| match part {
             Part::Service(key) => Some((key, error)),
@@ -101,7 +106,7 @@ impl Refusals {
         })
     }
 
-    /// The nodes that writes are held against.
+    /// Returns the nodes that rejections are attributed to.
     pub(super) fn held_members(&self) -> impl Iterator<Item = (&String, &Arc<ArmError>)> {
         self.held.iter().filter_map(|(part, error)| match part {
             Part::Member(name) => Some((name, error)),
@@ -109,12 +114,12 @@ impl Refusals {
         })
     }
 
-    /// Why what belongs to no service was left as it is.
+    /// Returns the reason why resources of no service were left as they are.
     pub(super) fn held_against_nobody(&self) -> Option<&Arc<ArmError>> {
         self.held.get(&Part::Orphans)
     }
 
-    /// The actions of a plan that are not tried again.
+    /// Returns the actions of a plan that are not retried.
     pub(super) fn passed_over(&self, plan: &Plan) -> BTreeSet<usize> {
         let actions = plan.actions.iter().enumerate();
         actions
@@ -127,8 +132,9 @@ impl Refusals {
         target(operation).is_some_and(|target| self.passed_over.contains(&target))
     }
 
-    /// Notes that a write was refused which was planned for a request. True if that is settled for the action itself, so that it has
-    /// to be told; if not, the error is told of whom it will be held against.
+    /// Records the rejection of a write that was planned for a request. Returns true if the failure is final
+    /// for the action itself, so that it has to be reported; otherwise it is reported for the parts that it
+    /// is attributed to.
     pub(super) fn note(
         &mut self,
         request: &Request,
@@ -137,8 +143,8 @@ impl Refusals {
         error: &Arc<ArmError>,
     ) -> bool {
         let parts = parts(request, plan, action);
-        // Another write of the same plan was refused, and some of them are set aside for that: nobody knows yet whether this one is
-        // refused without them as well.
+        // Another write of the same plan was rejected, and some of these parts are set aside for that. It is
+        // not known yet if this write fails without them as well.
         if parts.iter().any(|part| self.leaves_alone(part)) {
             return false;
         }
@@ -146,14 +152,14 @@ impl Refusals {
             self.passed_over.extend(target(&action.operation));
             return true;
         }
-        // The others had their turn before; that they have a part in this write again, or only now, is due to the group.
+        // The other parts were tried before. If they take part in this write again, that is due to the group.
         let mut suspects: BTreeSet<Part> = parts.intersection(&self.trying).cloned().collect();
         if suspects.is_empty() || self.splits == 0 || !may_be_of_one(error) {
             suspects = parts;
         }
         if suspects.len() > 1 && self.splits > 0 && may_be_of_one(error) {
             self.splits -= 1;
-            // Without the nodes first: then the first half of the services, the others and the nodes last.
+            // First without the nodes, then the first half of the services; the others and the nodes last.
             let is_member = |part: &Part| matches!(part, Part::Member(_));
             let first_member = suspects.iter().find(|part| is_member(part)).cloned();
             let at = match first_member {
@@ -174,7 +180,7 @@ impl Refusals {
     }
 }
 
-/// Whose parts a write changes, as far as they have not been left alone in it.
+/// Returns the parts that a write changes and that were not left out of it.
 fn parts(request: &Request, plan: &Plan, action: &Action) -> BTreeSet<Part> {
     let of_services = action
         .services
@@ -188,7 +194,8 @@ fn parts(request: &Request, plan: &Plan, action: &Action) -> BTreeSet<Part> {
     of_services.chain(orphans).chain(members).collect()
 }
 
-/// Whether others are kept waiting by one write of this kind: because it is for several, or because theirs wait for it.
+/// Returns true if a write of this kind can block others: because it is for several services, or because
+/// theirs wait for it.
 fn holds_others_up(operation: &Operation) -> bool {
     matches!(
         operation,
@@ -199,14 +206,15 @@ fn holds_others_up(operation: &Operation) -> bool {
     )
 }
 
-/// Whether the same write for fewer services may be taken: not if nobody answers, or the identity has no right to write at all.
+/// Returns true if the same write for fewer services may succeed. It cannot if the resource manager is
+/// unreachable, or if the identity has no right to write.
 fn may_be_of_one(error: &ArmError) -> bool {
     match error.kind() {
         ArmErrorKind::Rejected
         | ArmErrorKind::NotFound
         | ArmErrorKind::Conflict
         | ArmErrorKind::Operation => true,
-        // A policy judges what is written, not who writes it.
+        // A policy rejects the content of a write, not its author.
         ArmErrorKind::Forbidden => error.has_code("RequestDisallowedByPolicy"),
         ArmErrorKind::Token
         | ArmErrorKind::Unreachable

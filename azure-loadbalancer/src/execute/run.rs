@@ -1,4 +1,4 @@
-//! One reconciliation: rounds of reading, planning and writing.
+//! A reconciliation: rounds of reading, planning and writing.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -21,19 +21,19 @@ pub(super) struct Run<'a> {
     executor: &'a Executor,
     report: Reconciled,
     refusals: Refusals,
-    /// The services whose load balancer has no member, by what was read last.
+    /// The services whose load balancer has no member, according to the last read.
     without_members: BTreeSet<ServiceKey>,
 }
 
-/// How a round ended.
+/// The result of a round.
 enum Ended {
-    /// There is nothing to do, or nothing that can be done.
+    /// No work is left, or none that can be done.
     AllDone,
-    /// Something was written; there may be more to do.
+    /// A write succeeded, and more work may be left.
     Wrote,
-    /// Something was refused; the next plan is without whom that is held against.
+    /// A write was rejected. The next plan leaves out the parts that the rejection is attributed to.
     Refused,
-    /// Somebody else has written, or is writing.
+    /// Another client has written, or is writing.
     Overtaken(Arc<ArmError>),
 }
 
@@ -51,7 +51,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The services that writes are held against in the end.
+    /// Returns the services that rejections are attributed to in the end.
     pub(super) fn suspects(&self) -> BTreeSet<ServiceKey> {
         self.refusals.held().map(|(key, _)| key.clone()).collect()
     }
@@ -63,7 +63,7 @@ impl<'a> Run<'a> {
             .map(|(name, error)| (name.clone(), Arc::clone(error)))
             .collect();
         if let Some(error) = report.refused_nodes.values().next() {
-            // Nobody answers there, so that it is not told to anybody as an address.
+            // No backend responds there, so the address is not reported.
             for key in self.without_members {
                 if let Some(outcome) = report.services.get_mut(&key) {
                     outcome.ingress.clear();
@@ -82,8 +82,8 @@ impl<'a> Run<'a> {
         report
     }
 
-    /// Each time that something is refused, or that those who were set aside have their turn, the rounds are counted anew: what one
-    /// service is refused takes nothing from the others.
+    /// Runs rounds until the result is final. The count restarts after each rejection, and when a set-aside
+    /// group gets its turn, so that one service's failures do not use up the rounds of others.
     pub(super) async fn rounds(
         &mut self,
         config: &Config,
@@ -92,6 +92,7 @@ impl<'a> Run<'a> {
     ) -> Result<(), ReconcileError> {
         let mut rounds = 0;
         let kept_until = self.executor.pools_kept_until();
+        // The grace time is checked once per reconciliation, so that its rounds agree.
         let empties_pools = kept_until.is_some_and(|until| until <= Instant::now());
         loop {
             let request = Request {
@@ -103,6 +104,7 @@ impl<'a> Run<'a> {
                 .executor
                 .plan_request(config, &request, services, nodes)
                 .await?;
+            // The addresses are remembered before a write changes them.
             self.executor
                 .remember(config, services, nodes, &plan, &snapshot);
             self.show(config, &plan, &snapshot);
@@ -134,7 +136,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Waits until a plan can be made again after somebody else has written; false if that has happened too often.
+    /// Waits until a new plan can be made after a conflict. Returns false after too many conflicts.
     async fn wait(&mut self, error: Arc<ArmError>) -> bool {
         let options = self.executor.options();
         self.report.conflicts += 1;
@@ -144,7 +146,7 @@ impl<'a> Run<'a> {
         if conflicts >= options.immediate_replans + options.backoff.tries {
             return false;
         }
-        // What was only overtaken can be planned anew at once; what is under way takes its time.
+        // After a mere conflict of etags a new plan can follow at once; a write in progress takes time.
         let is_immediate = kind == ArmErrorKind::PreconditionFailed
             && conflicts <= options.immediate_replans
             && asked.is_none();
@@ -156,7 +158,7 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Shows how services fare by the last plan.
+    /// Reports the state of services by the last plan.
     fn show(&mut self, config: &Config, plan: &Plan, snapshot: &Snapshot) {
         self.report.services.clone_from(&plan.services);
         self.report.warnings.clone_from(&plan.warnings);
@@ -167,6 +169,7 @@ impl<'a> Run<'a> {
 
     async fn round(&mut self, request: &Request, plan: &Plan) -> Ended {
         let passed_over = self.refusals.passed_over(plan);
+        // No write is left, or only ones that were rejected before.
         if passed_over.len() == plan.actions.len() {
             return Ended::AllDone;
         }
@@ -181,6 +184,7 @@ impl<'a> Run<'a> {
                         .written
                         .push(WrittenAction::of(&action.operation));
                 }
+                // A conflict counts more than rejections: they may disappear with the new plan.
                 Written::Failed(error) if is_overtaken(&error) => overtaken = Some(error),
                 Written::Failed(error) => {
                     is_refused = true;
@@ -202,7 +206,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Tells of a write that is not tried again: the client has tried already as often as it makes sense.
+    /// Records a failed write that is not retried: the client has already retried it as often as sensible.
     fn fail(&mut self, action: &Action, error: &Arc<ArmError>) {
         if action.services.is_empty() {
             self.report.other_failures.push(Arc::clone(error));
@@ -213,7 +217,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Says which writes of a plan are left, but for those that were refused.
+    /// Records the remaining writes of a plan, except for the rejected ones.
     fn leave(&mut self, plan: &Plan) {
         for action in &plan.actions {
             if self.refusals.passes_over(&action.operation) {
@@ -236,7 +240,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The services on load balancers of which the cluster's pool is empty.
+/// Returns the services on load balancers whose pool is empty.
 fn without_members(config: &Config, plan: &Plan, snapshot: &Snapshot) -> BTreeSet<ServiceKey> {
     let is_empty = |pool: &&BackendAddressPool| {
         let interfaces = pool.properties.other.get("backendIPConfigurations");

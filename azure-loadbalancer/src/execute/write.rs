@@ -1,4 +1,4 @@
-//! One action of a plan, carried out.
+//! The execution of a single action.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -7,9 +7,10 @@ use crate::arm::{ArmClient, ArmError, Precondition};
 use crate::plan::Operation;
 use crate::resources::{ArmId, Resource};
 
-/// Writes what an operation says, and waits until that is over.
+/// Carries out an operation, and waits for its completion.
 ///
-/// What was read is written over only if it is still as it was; what is new is created only if it is not there yet.
+/// A resource is overwritten only if it is unchanged since it was read, and created only if it does not exist
+/// yet.
 pub(super) async fn write(client: &ArmClient, operation: &Operation) -> Result<(), ArmError> {
     match operation {
         Operation::PutPublicIp { resource, if_match } => {
@@ -52,7 +53,7 @@ async fn put<P: Serialize>(
     may_be_new: bool,
 ) -> Result<(), ArmError> {
     let nowhere = ArmId::default();
-    // The client refuses an empty path with an error that names the call.
+    // The client rejects an empty path with an error that names the call.
     let id = resource.id.as_ref().unwrap_or(&nowhere);
     let precondition = match if_match {
         Some(etag) => Precondition::Matches(etag),

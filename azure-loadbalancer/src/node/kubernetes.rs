@@ -1,4 +1,4 @@
-//! The part of Kubernetes' `v1` `Node` that is read.
+//! The used part of Kubernetes' `v1` `Node`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{Node, Readiness};
 use crate::resources::null_as_default;
 
-/// A node as Kubernetes has it in JSON (`kubectl get node -o json`).
+/// A node in Kubernetes' JSON form (`kubectl get node -o json`).
 #[derive(Clone, Debug, Deserialize)]
 pub struct NodeDocument {
     metadata: Metadata,
@@ -59,9 +59,9 @@ struct Condition {
 }
 
 impl NodeDocument {
-    /// When the node was last seen to change between ready and not ready, as RFC 3339 writes it, if it is not ready now.
+    /// Returns the time of the last change of readiness (RFC 3339), if the node is not ready now.
     ///
-    /// A node whose readiness is not told is not ready, since nobody knows when.
+    /// A node without a reported readiness is not ready, since an unknown time.
     pub fn not_ready_since(&self) -> Option<Option<&str>> {
         let ready = self
             .status
@@ -75,7 +75,8 @@ impl NodeDocument {
         }
     }
 
-    /// The node, given for how long it has not been ready if it is not ([`Self::not_ready_since`]).
+    /// Converts to a node. `not_ready_for` is the time for which it has not been ready, if it is not
+    /// ([`Self::not_ready_since`]).
     pub fn into_node(self, not_ready_for: Duration) -> Node {
         let readiness = match self.not_ready_since() {
             None => Readiness::Ready,

@@ -1,4 +1,4 @@
-//! Nodes: the machines that answer for services, as plain data.
+//! Nodes: the machines behind services, as plain data.
 
 mod kubernetes;
 
@@ -8,28 +8,31 @@ use std::time::Duration;
 
 pub use self::kubernetes::NodeDocument;
 
-/// A machine that answers for services.
+/// A machine behind services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Its name, unique within the cluster.
+    /// The name, unique within the cluster.
     pub name: String,
-    /// What is said about it; see [`labels`].
+    /// The labels; see [`labels`].
     pub labels: BTreeMap<String, String>,
-    /// `azure:///subscriptions/…`, the id of its machine. Without it the machine is the one with the node's name.
+    /// The id of its machine, `azure:///subscriptions/…`. Without it the machine is the one with the node's
+    /// name.
     pub provider_id: Option<String>,
-    /// Where it is reached within the virtual network.
+    /// The addresses within the virtual network.
     pub addresses: Vec<IpAddr>,
-    /// Whether it can answer.
+    /// The readiness.
     pub readiness: Readiness,
-    /// Whether it answers at its own address only. Machines of Kubernetes take packets for the addresses of load balancers as well
-    /// (kube-proxy sees to that), which services get as long as they have floating addresses.
+    /// True if the node accepts packets for its own address only. Kubernetes nodes also accept packets for
+    /// load balancer addresses (through kube-proxy), which services get unless they disable floating
+    /// addresses.
     pub own_address_only: bool,
-    /// Why the rest of it could not be read. Where it is a member it stays one then.
+    /// The reason why the rest of the document could not be read. The node keeps its current memberships
+    /// then.
     pub unreadable: Option<String>,
 }
 
 impl Node {
-    /// A node that is ready, with one address.
+    /// Creates a ready node with one address.
     pub fn new(name: impl Into<String>, address: IpAddr) -> Self {
         Self {
             name: name.into(),
@@ -38,7 +41,7 @@ impl Node {
         }
     }
 
-    /// What is known of a node whose document cannot be read; nothing without a name.
+    /// Creates a node from a document that cannot be read. `None` if it has no name.
     pub(crate) fn of_unreadable(document: &serde_json::Value, why: &str) -> Option<Self> {
         let (metadata, spec) = (&document["metadata"], &document["spec"]);
         let name = metadata["name"].as_str().filter(|name| !name.is_empty())?;
@@ -56,7 +59,7 @@ impl Node {
         })
     }
 
-    /// Whether the node runs the control plane of a cluster, by any of the labels that were in use for that.
+    /// Returns true if the node runs the control plane, by any of the labels that have been in use for that.
     pub fn is_control_plane(&self) -> bool {
         self.labels.contains_key(labels::CONTROL_PLANE)
             || self.labels.contains_key(labels::MASTER)
@@ -64,30 +67,30 @@ impl Node {
     }
 }
 
-/// Whether a node can answer.
+/// The readiness of a node.
 ///
-/// The planner has no clock: who reads nodes says for how long one has not been ready.
+/// The planner has no clock: the reader of nodes adds the time for which one has not been ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Readiness {
-    /// It can.
+    /// The node is ready.
     #[default]
     Ready,
-    /// It cannot, for so long.
+    /// The node has not been ready for this time.
     NotReady(Duration),
 }
 
-/// Labels that are looked at.
+/// The labels of nodes that this crate uses.
 pub mod labels {
-    /// The node runs the control plane.
+    /// The label of nodes that run the control plane.
     pub const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
-    /// The same, until Kubernetes 1.24.
+    /// The label of control-plane nodes until Kubernetes 1.24.
     pub const MASTER: &str = "node-role.kubernetes.io/master";
-    /// The same, with value `master`, in the first versions.
+    /// The label of control-plane nodes in the first versions, with value `master`.
     pub const OLD_ROLE: &str = "kubernetes.io/role";
-    /// The resource group of the node's machine; nodes of another group take no part.
+    /// The label with the resource group of the node's machine. Nodes of another group take no part.
     pub const RESOURCE_GROUP: &str = "kubernetes.azure.com/resource-group";
-    /// `false`: the node's machine is not one of Azure's.
+    /// The label with value `false` on nodes that are not machines of Azure.
     pub const MANAGED: &str = "kubernetes.azure.com/managed";
-    /// Whoever has it takes no part.
+    /// The label of nodes that take no part.
     pub const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 }

@@ -1,4 +1,4 @@
-//! What is to be written, and why.
+//! The writes of a plan, and their reasons.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,25 +12,27 @@ use crate::resources::{
 };
 use crate::service::ServiceKey;
 
-/// One write.
+/// A write.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Action {
-    /// What is written where.
+    /// The write.
     pub operation: Operation,
-    /// Why, one sentence each.
+    /// The reasons, one sentence each.
     pub reasons: Vec<String>,
-    /// What becomes different.
+    /// The changed fields.
     pub changes: Vec<FieldChange>,
-    /// The services that it is for; empty: for what nobody owns any more.
+    /// The services that the write is for. Empty: for resources of no service.
     pub services: BTreeSet<ServiceKey>,
-    /// Whether it also removes parts that belong to no service.
+    /// True if the write also removes parts that belong to no service.
     pub sweeps: bool,
-    /// The entries of the cluster's pool of a load balancer that it also adds, changes or removes: the names of nodes in lower case.
+    /// The entries of a load balancer's pool that the write also adds, changes or removes: the names of nodes
+    /// in lower case.
     pub members: BTreeSet<String>,
 }
 
-/// What is written where. Every resource has its id; `if_match` is the etag of what the plan saw, absent for what is created.
+/// A write of a resource. Every resource has its id; `if_match` is the etag that the plan saw, absent for new
+/// resources.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "do")]
 pub enum Operation {
@@ -38,60 +40,60 @@ pub enum Operation {
     PutPublicIp {
         /// The whole resource.
         resource: Box<PublicIpAddress>,
-        /// The etag to write over.
+        /// The etag to overwrite.
         if_match: Option<String>,
     },
-    /// Deletes a public address. One that is gone already counts as deleted.
+    /// Deletes a public address. A missing one counts as deleted.
     DeletePublicIp {
-        /// Which one.
+        /// The id.
         id: ArmId,
-        /// The etag that it must still have. Absent where a frontend lets go of it in the same plan, which gives it another one:
-        /// then the resource manager's own refusal to delete an address in use protects it.
+        /// The required etag. Absent if a frontend releases the address in the same plan, which changes the
+        /// etag. The resource manager then protects it by refusing to delete an address in use.
         if_match: Option<String>,
     },
     /// Creates or changes a load balancer.
     PutLoadBalancer {
         /// The whole resource.
         resource: Box<LoadBalancer>,
-        /// The etag to write over.
+        /// The etag to overwrite.
         if_match: Option<String>,
     },
     /// Deletes a load balancer that would have no frontend.
     DeleteLoadBalancer {
-        /// Which one.
+        /// The id.
         id: ArmId,
-        /// The etag that it must still have, so that a frontend which somebody has added meanwhile is not lost.
+        /// The required etag, so that a frontend that was added meanwhile is not lost.
         if_match: Option<String>,
     },
     /// Changes the network security group.
     PutSecurityGroup {
         /// The whole resource.
         resource: Box<NetworkSecurityGroup>,
-        /// The etag to write over.
+        /// The etag to overwrite.
         if_match: Option<String>,
     },
     /// Changes the pools of a network interface.
     PutNetworkInterface {
         /// The whole resource.
         resource: Box<NetworkInterface>,
-        /// The etag to write over.
+        /// The etag to overwrite.
         if_match: Option<String>,
     },
-    /// Changes the addresses of a pool, when nothing else of its load balancer changes.
+    /// Changes the addresses of a pool, if nothing else of its load balancer changes.
     PutPool {
-        /// The pool; its id has the load balancer in it.
+        /// The pool. Its id includes the load balancer.
         resource: Box<BackendAddressPool>,
-        /// The etag of the pool to write over.
+        /// The etag of the pool to overwrite.
         if_match: Option<String>,
     },
     /// Changes the pools in a scale set's model.
     PutScaleSet {
         /// The whole resource.
         resource: Box<ScaleSet>,
-        /// The etag to write over; scale sets of old API versions have none.
+        /// The etag to overwrite. Scale sets of old API versions have none.
         if_match: Option<String>,
     },
-    /// Makes machines of a scale set what its model says (`manualupgrade`).
+    /// Applies a scale set's model to its machines (`manualupgrade`).
     UpgradeScaleSetInstances {
         /// The scale set.
         id: ArmId,
@@ -101,7 +103,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// What is written to; of an upgrade, the scale set.
+    /// Returns the id of the written resource. For an upgrade, that of the scale set.
     pub fn target(&self) -> Option<&ArmId> {
         match self {
             Self::PutPublicIp { resource, .. } => resource.id.as_ref(),
@@ -116,7 +118,7 @@ impl Operation {
         }
     }
 
-    /// The operation in two words, such as `put loadBalancer`.
+    /// Returns the operation in two words, such as `put loadBalancer`.
     pub fn verb(&self) -> &'static str {
         match self {
             Self::PutPublicIp { .. } => "put publicIPAddress",
@@ -143,15 +145,15 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A field that becomes different.
+/// A changed field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FieldChange {
-    /// Where, such as `loadBalancingRules[a257-TCP-80].idleTimeoutInMinutes`.
+    /// The path of the field, such as `loadBalancingRules[a257-TCP-80].idleTimeoutInMinutes`.
     pub path: String,
-    /// What it was; absent: it was not there.
+    /// The old value. Absent: the field did not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Value>,
-    /// What it becomes; absent: it will not be there.
+    /// The new value. Absent: the field is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Value>,
 }

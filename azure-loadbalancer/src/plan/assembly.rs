@@ -1,9 +1,12 @@
-//! From what everything becomes to writes in their order.
+//! The assembly of ordered writes from the planned states.
 //!
-//! - A public address must exist before a frontend refers to it, and is let go of before it can be deleted.
-//! - A security rule needs the address of a frontend, so it is added after the load balancer is written. It is removed before that,
-//!   so that nothing is open that leads nowhere and an address that is given back opens nothing for its next owner.
-//! - A machine can join a pool when the pool is there; a scale set must have left before the load balancer can go.
+//! - A public address must exist before a frontend refers to it, and must be released before it can be
+//!   deleted.
+//! - A security rule needs the address of a frontend, so it is added after the load balancer is written. It
+//!   is removed before that, so that no rule is open that leads nowhere, and a released address opens nothing
+//!   for its next owner.
+//! - A machine can join a pool only if the pool exists. A scale set must have left before the load balancer
+//!   can be deleted.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -19,7 +22,7 @@ use super::{Action, Edge, FieldChange, Operation};
 use crate::resources::{ArmId, LoadBalancer};
 use crate::service::ServiceKey;
 
-/// The order of kinds of writes, of which every edge goes from a lower to a higher.
+/// The order of writes by kind. Every edge goes from a lower to a higher rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     PublicIp,
@@ -32,16 +35,16 @@ enum Rank {
     DeletePublicIp,
 }
 
-/// A write, with what its edges are found by.
+/// A write, and the resources that determine its order.
 struct Step<'d> {
     rank: Rank,
     id: ArmId,
     action: Action,
-    /// Of a load balancer: the public addresses that it refers to now.
+    /// The public addresses that a load balancer refers to now.
     refers: HashSet<&'d ArmId>,
-    /// Of a load balancer: the public addresses that it will refer to.
+    /// The public addresses that a load balancer will refer to.
     will_refer: HashSet<&'d ArmId>,
-    /// The load balancers that must be written before, or of a scale set that leaves, after.
+    /// The load balancers that must be written before a member joins, or after a scale set leaves.
     joins: BTreeSet<ArmId>,
     leaves: bool,
 }
@@ -88,6 +91,7 @@ pub(super) fn assemble(
         );
     }
     machines(&mut steps, members);
+    // The order is deterministic, so that the same input gives the same plan.
     steps.sort_by(|a, b| (a.rank, &a.id).cmp(&(b.rank, &b.id)));
     let edges = edges(&steps);
     (steps.into_iter().map(|step| step.action).collect(), edges)
@@ -143,6 +147,7 @@ fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
         label,
     } in &addresses.deletes
     {
+        // Lost values are listed as changes, since a deletion cannot be undone.
         let gone = |path: &str, value: &Option<String>| {
             let from = Some(Value::from(value.clone()?));
             let path = path.to_owned();
@@ -180,9 +185,12 @@ fn balancers<'d>(steps: &mut Vec<Step<'d>>, world: &World<'_>, drafts: &'d Draft
             };
             (Rank::DeleteBalancer, operation, Vec::new())
         } else if let Some(operation) = draft.pool_only.then(|| put_pool(world, draft)).flatten() {
+            // A change of the pool alone leaves the rest of the load balancer untouched.
             let changes = diff::fields(draft.current, &draft.resource);
             (Rank::Members, operation, changes)
         } else {
+            // A write that adds something comes before the security group, and one that only removes comes
+            // after it.
             let rank = if draft.gains {
                 Rank::GrowingBalancer
             } else {
@@ -226,6 +234,7 @@ fn put_pool(world: &World<'_>, draft: &super::balancer::Draft<'_>) -> Option<Ope
             .find(|pool| pool.is_named(&world.config.cluster_name))
             .cloned()
     };
+    // A pool that does not exist yet is created with the whole load balancer.
     let if_match = draft.current.and_then(named)?.etag;
     let mut resource = named(&draft.resource)?;
     let id = draft.id.child("backendAddressPools", &resource.name);
@@ -301,6 +310,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
 fn edges(steps: &[Step<'_>]) -> Vec<Edge> {
     let mut edges = BTreeSet::new();
     for (before, first) in steps.iter().enumerate() {
+        // Steps are sorted by rank and edges lead only to higher ranks, so later steps suffice.
         for (after, second) in steps.iter().enumerate().skip(before + 1) {
             if let Some(why) = why(first, second) {
                 edges.insert(Edge { before, after, why });
@@ -310,7 +320,7 @@ fn edges(steps: &[Step<'_>]) -> Vec<Edge> {
     edges.into_iter().collect()
 }
 
-/// Why the first must have succeeded before the second is begun.
+/// Returns the reason why the first write must succeed before the second begins. `None` if it need not.
 fn why(first: &Step<'_>, second: &Step<'_>) -> Option<&'static str> {
     use Rank::{
         Balancer, DeleteBalancer, DeletePublicIp, GrowingBalancer, Members, PublicIp,

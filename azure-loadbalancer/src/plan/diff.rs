@@ -1,13 +1,13 @@
-//! What becomes different between two documents.
+//! The differences between two documents.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::FieldChange;
 
-/// The fields in which `after` differs from `before`; parts of lists that have names are compared by name.
+/// Returns the fields in which `after` differs from `before`. Named parts of lists are compared by name.
 pub(super) fn fields<T: Serialize>(before: Option<&T>, after: &T) -> Vec<FieldChange> {
-    // Resources are maps with texts as keys, which serialize always.
+    // Resources are maps with text keys, which always serialise.
     let value = |resource: &T| serde_json::to_value(resource).unwrap_or_default();
     let mut changes = Vec::new();
     let before = before.map_or_else(|| Value::Object(serde_json::Map::new()), value);
@@ -25,7 +25,7 @@ fn compare(path: &str, before: &Value, after: &Value, changes: &mut Vec<FieldCha
                 }
             }
             for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
-                // A part that is new is told in one piece, a whole resource field by field.
+                // A new part is reported as one change, a whole resource field by field.
                 if value.is_object() && path.is_empty() {
                     compare(
                         &join(path, key),
@@ -79,7 +79,7 @@ fn name(part: &Value) -> Option<&str> {
     part.get("name")?.as_str()
 }
 
-/// `properties` is in every path and says nothing.
+/// Joins a path and a key. `properties` is omitted, since it is in every path.
 fn join(path: &str, key: &str) -> String {
     match (path, key) {
         ("", key) => key.to_owned(),

@@ -1,4 +1,4 @@
-//! Why a service cannot have what it asks for.
+//! The reasons why a request of a service cannot be met.
 
 use std::net::IpAddr;
 
@@ -8,66 +8,66 @@ use crate::annotations::AnnotationError;
 use crate::resources::ArmId;
 use crate::service::ServiceKey;
 
-/// Why a service cannot have what it asks for. What exists for it stays as it is.
+/// The reason why a request of a service cannot be met. Its existing resources stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The configuration cannot be used; every service has this error then.
+    /// The configuration is invalid. Every service has this error then.
     #[error("{0}")]
     Config(String),
-    /// An annotation, or a field of the specification, cannot be used.
+    /// An annotation, or a field of the specification, is invalid.
     #[error(transparent)]
     Annotation(#[from] AnnotationError),
-    /// Its document cannot be read.
+    /// The document of the service cannot be read.
     #[error("it cannot be read: {0}; what it has stays as it is")]
     Unreadable(String),
-    /// Another service has the same UID, so that their resources would have the same names.
+    /// Another service has the same UID, so that the names of their resources would clash.
     #[error("its UID {uid:?} is that of {other} as well; give each service its own")]
     DuplicateUid {
         /// The UID.
         uid: String,
-        /// Who has it, too.
+        /// The other service.
         other: ServiceKey,
     },
-    /// There is no load balancer to choose.
+    /// No load balancer can be chosen.
     #[error("no load balancer can be chosen: {0}")]
     Selection(String),
-    /// The load balancer would have too many rules.
+    /// The load balancer would exceed its maximum of rules.
     #[error(
         "load balancer {load_balancer} has {count} rules and {needed} more exceed the maximum of {maximum}; raise maximumLoadBalancerRuleCount or use another load balancer"
     )]
     RuleLimit {
         /// The load balancer.
         load_balancer: String,
-        /// How many rules it has.
+        /// The current number of rules.
         count: usize,
-        /// How many the service needs besides.
+        /// The number of additional rules that the service needs.
         needed: usize,
-        /// How many it may have.
+        /// The maximum.
         maximum: usize,
     },
-    /// The nodes would be behind too many rules.
+    /// The nodes would be behind more rules than allowed.
     #[error(
         "the nodes behind load balancer {load_balancer} are behind {count} rules already, external and internal ones together, and {needed} more exceed the {maximum} that Azure allows a network interface; let the service use fewer ports, or nodes of another cluster"
     )]
     InterfaceRuleLimit {
         /// The load balancer.
         load_balancer: String,
-        /// How many rules its nodes are behind.
+        /// The number of rules that lead to its nodes.
         count: usize,
-        /// How many the service needs besides.
+        /// The number of additional rules that the service needs.
         needed: usize,
-        /// How many there may be.
+        /// The maximum.
         maximum: usize,
     },
-    /// The load balancer would have too many frontends.
+    /// The load balancer would exceed its maximum of frontends.
     #[error(
         "load balancer {load_balancer} has {maximum} frontends, and Azure allows no more; let services share an address (loadBalancerIP or azure-pip-name), or use another load balancer"
     )]
     FrontendLimit {
         /// The load balancer.
         load_balancer: String,
-        /// How many it may have.
+        /// The maximum.
         maximum: usize,
     },
     /// All priorities of the security group are in use.
@@ -83,27 +83,27 @@ pub enum PlanError {
     SecurityGroupLimit {
         /// The security group.
         security_group: String,
-        /// What there would be too many of.
+        /// The kind of parts that would exceed the limit.
         what: &'static str,
-        /// How many there would be.
+        /// The number of parts.
         count: usize,
-        /// How many there may be.
+        /// The maximum.
         maximum: usize,
     },
-    /// The security group is not there.
+    /// The security group does not exist.
     #[error("security group {0} does not exist; create it, it is never created here")]
     SecurityGroupNotFound(ArmId),
-    /// Somebody else has the port of the same frontend, or of the same pool.
+    /// The port of the frontend, or of the pool, is taken.
     #[error("{protocol} port {port} is taken by {by}")]
     PortConflict {
         /// The protocol.
         protocol: String,
         /// The port.
         port: u16,
-        /// Who has it.
+        /// The owner of the port.
         by: String,
     },
-    /// The subnet is not there.
+    /// The subnet does not exist.
     #[error("subnet {subnet:?} is not in virtual network {virtual_network:?}")]
     SubnetNotFound {
         /// The subnet.
@@ -111,7 +111,7 @@ pub enum PlanError {
         /// The virtual network.
         virtual_network: String,
     },
-    /// No subnet is named for an internal service.
+    /// An internal service has no subnet.
     #[error(
         "no subnet is named: write subnetName into the configuration, or {key} into the service",
         key = crate::annotations::keys::INTERNAL_SUBNET
@@ -122,40 +122,40 @@ pub enum PlanError {
     OtherRegion {
         /// The name of the public address.
         address: String,
-        /// Where it is.
+        /// The region of the address.
         region: String,
-        /// Where it would have to be.
+        /// The required region.
         wanted: String,
     },
-    /// The address that is asked for is not in the subnet.
+    /// The requested address is not in the subnet.
     #[error("address {address} is outside of subnet {subnet:?} ({ranges})")]
     AddressOutsideSubnet {
         /// The address.
         address: IpAddr,
         /// The subnet.
         subnet: String,
-        /// Its ranges.
+        /// The ranges of the subnet.
         ranges: String,
     },
-    /// No public address is the one that is asked for.
+    /// No public address has the requested address.
     #[error(
         "no public address in resource group {resource_group:?} is {address}; create it, or leave loadBalancerIP out"
     )]
     AddressNotFound {
         /// The address.
         address: IpAddr,
-        /// Where it was looked for.
+        /// The resource group that was searched.
         resource_group: String,
     },
-    /// Somebody else has the address.
+    /// The address is taken.
     #[error("address {address} is taken by {by}")]
     AddressTaken {
         /// The address, or the name of the public address.
         address: String,
-        /// Who has it.
+        /// The owner of the address.
         by: String,
     },
-    /// A frontend of this cluster has the public address that was not there when load balancers were read.
+    /// A frontend of this cluster has the public address, but did not exist when load balancers were read.
     #[error(
         "address {address} is used by {by}, which is of this cluster and was not there when load balancers were read: another program has written it meanwhile, so try again, and see to it that only one writes"
     )]
@@ -165,17 +165,17 @@ pub enum PlanError {
         /// The frontend.
         by: String,
     },
-    /// The frontend cannot move, since a service that stays as it is shares it.
+    /// The frontend cannot move, since an unchanged service shares it.
     #[error(
         "frontend {frontend} cannot move to another address, since service {by} shares it and stays as it is; correct that service first"
     )]
     FrontendShared {
         /// The frontend.
         frontend: String,
-        /// Who shares it.
+        /// The other service.
         by: ServiceKey,
     },
-    /// No public address has the name that is asked for.
+    /// No public address has the requested name.
     #[error(
         "no public address in resource group {resource_group:?} is called {name:?}; create it, correct the name, or leave {key} out",
         key = crate::annotations::keys::PUBLIC_IP_NAME
@@ -183,33 +183,33 @@ pub enum PlanError {
     PublicIpNotFound {
         /// The name.
         name: String,
-        /// Where it was looked for.
+        /// The resource group that was searched.
         resource_group: String,
     },
-    /// A load balancer or public address has another sku than the configuration says.
+    /// The SKU of a load balancer or public address differs from the configured one.
     #[error(
         "{resource} has sku {found}, and {wanted} is needed; Azure does not mix them{}",
         if *wanted == "Standard" { "; `plan --migrate-to-standard` shows the way" } else { "" }
     )]
     SkuMismatch {
-        /// What has it.
+        /// The resource.
         resource: String,
-        /// The sku that it has.
+        /// The present SKU.
         found: String,
-        /// The sku that is needed.
+        /// The required SKU.
         wanted: &'static str,
     },
-    /// The name in the DNS belongs to somebody else.
+    /// The DNS label is taken.
     #[error("DNS label {label:?} of public address {public_ip} belongs to {by}")]
     DnsLabelTaken {
         /// The label.
         label: String,
         /// The public address.
         public_ip: String,
-        /// Who has it.
+        /// The owner of the label.
         by: String,
     },
-    /// The address of the frontend is needed and not known.
+    /// The address of the frontend is required and unknown.
     #[error(
         "the address of the load balancer is not known, so its security rules cannot be written"
     )]

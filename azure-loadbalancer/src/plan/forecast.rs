@@ -1,4 +1,4 @@
-//! All that a reconciliation will write, if nobody else writes meanwhile.
+//! The forecast of a reconciliation: all its writes, assuming no concurrent ones.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +13,20 @@ use crate::config::Config;
 use crate::node::Node;
 use crate::service::{Service, ServiceKey};
 
-/// All that a reconciliation will write, if nobody else writes meanwhile: one plan after the other, each made for what is there
-/// once the one before it is carried out. Addresses that the resource manager chooses are texts that say whose they will be.
+/// The forecast of a reconciliation, assuming no concurrent writes: a series of plans, each based on the
+/// state after the one before. Addresses that the resource manager will choose are texts that name their
+/// future owner.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Forecast {
-    /// The plans that have something to write.
+    /// The plans with writes.
     pub stages: Vec<Plan>,
-    /// The plan after them: what is left, and what cannot be.
+    /// The last plan: the remaining work, and the requests that cannot be met.
     pub end: Plan,
 }
 
-/// What will be written so that `services` are reachable on `nodes`, given that `current` is there, in at most `rounds` rounds.
+/// Plans all writes that make `services` reachable on `nodes`, starting from `current`, in at most `rounds`
+/// rounds.
 pub fn forecast(
     config: &Config,
     services: &[Service],
@@ -44,7 +46,7 @@ pub fn forecast(
     )
 }
 
-/// The same, by somebody who remembers which addresses were the cluster's.
+/// Plans like [`forecast`], with the memory of the cluster's former addresses.
 pub(crate) fn from(
     config: &Config,
     request: &Request,
@@ -77,13 +79,15 @@ impl Forecast {
         self.stages.iter().chain([&self.end])
     }
 
-    /// All writes in their order, each with the number of its stage, from 1 on. All of a stage are over before the next begins.
+    /// Returns all writes in order, each with the number of its stage, from 1. A stage is complete before the
+    /// next begins.
     pub fn actions(&self) -> impl Iterator<Item = (usize, &Action)> {
         let stages = (1..).zip(&self.stages);
         stages.flat_map(|(number, stage)| stage.actions.iter().map(move |action| (number, action)))
     }
 
-    /// Which write of [`Self::actions`] must have succeeded before which other of its stage is begun.
+    /// Returns the order of writes: of two [`Self::actions`] in the same stage, which must succeed before the
+    /// other begins.
     pub fn edges(&self) -> Vec<Edge> {
         let mut edges = Vec::new();
         let mut first = 0;
@@ -98,7 +102,8 @@ impl Forecast {
         edges
     }
 
-    /// How each service fares: where it is reached now, and what keeps it from having what it asks for in the end.
+    /// Returns the outcome of each service: its current addresses, and the error that prevents its final
+    /// state.
     pub fn services(&self) -> impl Iterator<Item = (&ServiceKey, ServiceOutcome)> {
         let now = &self.stages.first().unwrap_or(&self.end).services;
         self.end.services.iter().map(move |(key, end)| {
@@ -109,17 +114,17 @@ impl Forecast {
         })
     }
 
-    /// What is odd at any stage, once each.
+    /// Returns the warnings of all stages, without duplicates.
     pub fn warnings(&self) -> BTreeSet<&Warning> {
         self.plans().flat_map(|plan| &plan.warnings).collect()
     }
 
-    /// What belongs to no service now.
+    /// Returns the resources that belong to no service now.
     pub fn orphans(&self) -> &[Orphan] {
         &self.stages.first().unwrap_or(&self.end).orphans
     }
 
-    /// What is left after all stages.
+    /// Returns the work that is left after all stages.
     pub fn left(&self) -> Vec<Deferred> {
         let unwritten = self.end.actions.iter().map(|action| Deferred {
             service: action.services.first().cloned(),
@@ -129,7 +134,7 @@ impl Forecast {
     }
 }
 
-/// As one plan, each of whose actions has the number of its stage.
+/// Serialises the forecast as one plan whose actions carry the number of their stage.
 impl Serialize for Forecast {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]

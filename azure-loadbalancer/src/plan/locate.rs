@@ -1,4 +1,4 @@
-//! Which load balancer one service has, or would get.
+//! The load balancer that a service has, or would get.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use crate::plan::world::World;
 use crate::resources::LoadBalancer;
 use crate::service::{Service, ServiceKey};
 
-/// Which load balancer one service has, or would get.
+/// The load balancer that a service has, or would get.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Located {
-    /// The load balancer; one that does not exist has a name and a location only.
+    /// The load balancer. A missing one has a name and a location only.
     pub load_balancer: LoadBalancer,
-    /// Where the service is reached on it.
+    /// The addresses of the service on it.
     pub ingress: Vec<Ingress>,
-    /// Whether the load balancer exists.
+    /// True if the load balancer exists.
     pub exists: bool,
 }
 

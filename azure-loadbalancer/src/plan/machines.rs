@@ -1,4 +1,4 @@
-//! Which machine a node is, and in which set of machines.
+//! The machines of nodes, and their sets.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,9 +10,9 @@ use crate::resources::{ArmId, ScaleSetInstance, VirtualMachine};
 /// The machine of a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Machine<'a> {
-    /// One of its own.
+    /// A single machine.
     Single(&'a VirtualMachine),
-    /// One of a scale set, whose id is given as well.
+    /// A machine of a scale set, whose id is included.
     OfScaleSet(&'a ScaleSetInstance),
 }
 
@@ -42,7 +42,7 @@ impl<'a> Machines<'a> {
         Self { by_id, by_name }
     }
 
-    /// The machine of a node: that of its provider's id, else the one with its name.
+    /// Returns the machine of a node: by its provider id, else by its name.
     pub(super) fn machine(&self, node: &Node) -> Option<Machine<'a>> {
         let by_id = node
             .provider_id
@@ -55,7 +55,7 @@ impl<'a> Machines<'a> {
         })
     }
 
-    /// The set of a node's machine, in lower case since Azure gives names back in another case.
+    /// Returns the set of a node's machine, in lower case since Azure varies the case of names.
     pub(super) fn set_of(&self, node: &Node) -> Option<String> {
         match self.machine(node)? {
             Machine::Single(machine) => {
@@ -71,7 +71,7 @@ impl<'a> Machines<'a> {
     }
 }
 
-/// Why pools get no member, if that many nodes are known and none takes part.
+/// Returns the reason why pools get no members although `known` nodes are known.
 pub(super) fn nobody(known: usize) -> String {
     match known {
         0 => "no node is known".to_owned(),
@@ -81,7 +81,7 @@ pub(super) fn nobody(known: usize) -> String {
     }
 }
 
-/// Whether a node takes part at all, whatever load balancer it is about.
+/// Returns true if a node takes part, whatever the load balancer.
 pub(super) fn takes_part(config: &Config, node: &Node) -> bool {
     let label = |key: &str| node.labels.get(key).map(String::as_str);
     let elsewhere = label(labels::RESOURCE_GROUP)
@@ -92,7 +92,8 @@ pub(super) fn takes_part(config: &Config, node: &Node) -> bool {
     !elsewhere && !unmanaged && !control_plane && !node.labels.contains_key(labels::EXCLUDED)
 }
 
-/// Whether a node is, or may stay, a member of a pool: one that is not ready may if it is one.
+/// Returns true if a node may be a member of a pool. A node that is not ready may stay one, but not become
+/// one.
 pub(super) fn can_be_member(config: &Config, node: &Node, is_member: bool) -> bool {
     let is_there = match node.readiness {
         Readiness::Ready => true,
@@ -105,7 +106,7 @@ pub(super) fn can_be_member(config: &Config, node: &Node, is_member: bool) -> bo
     takes_part(config, node) && is_there && has_address && node.unreadable.is_none()
 }
 
-/// The sets of the machines that run no control plane, or the name of a node that is in none.
+/// Returns the sets of the machines that run no control plane, or the name of a node without a set.
 pub(super) fn sets(
     world: &World<'_>,
     machines: &Machines<'_>,

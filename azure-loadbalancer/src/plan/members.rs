@@ -1,4 +1,4 @@
-//! Which network interfaces and scale sets are members of which pools.
+//! The membership of network interfaces and scale sets in pools.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,20 +18,20 @@ use crate::resources::{
     VmInterfaceReference,
 };
 
-/// What becomes of network interfaces and scale sets.
+/// The changes of network interfaces and scale sets.
 #[derive(Debug, Default)]
 pub(super) struct Members<'a> {
-    /// Network interfaces that join pools, each with the pools.
+    /// The network interfaces that join pools.
     pub(super) interfaces: BTreeMap<ArmId, Change<'a, NetworkInterface>>,
-    /// Scale sets whose model joins or leaves pools.
+    /// The scale sets whose model joins or leaves pools.
     pub(super) scale_sets: BTreeMap<ArmId, Change<'a, ScaleSet>>,
-    /// Machines of scale sets that are not what the model says.
+    /// The machines of scale sets that differ from the model.
     pub(super) upgrades: BTreeMap<ArmId, BTreeSet<String>>,
-    /// Scale sets that must have left before a load balancer goes.
+    /// The scale sets that must leave before a load balancer is deleted.
     pub(super) leaving: BTreeSet<ArmId>,
 }
 
-/// A resource as it is and as it will be.
+/// The present and planned state of a resource.
 #[derive(Debug)]
 pub(super) struct Change<'a, T> {
     pub(super) current: &'a T,
@@ -46,6 +46,7 @@ pub(super) fn build<'a>(
     drafts: &Drafts<'a>,
 ) -> Members<'a> {
     let mut members = Members::default();
+    // Pools of addresses list their members themselves, so machines need no change.
     if world.config.backend_pool_type != PoolMembership::NetworkInterface
         || world.request.classes.load_balancers != Balancers::All
     {
@@ -63,6 +64,8 @@ pub(super) fn build<'a>(
             for node in &world.nodes {
                 members.join(world, &machines, node, draft, &pool);
             }
+            // A plan for one service must not remove the members of others. The edition of 2018 never removed
+            // any.
             if world.config.edition == Edition::Current && world.request.only.is_none() {
                 members.let_go(world, &departures, &pool);
             }
@@ -94,6 +97,7 @@ impl<'a> Members<'a> {
         if !machines::takes_part(world.config, node) || !is_ready {
             return;
         }
+        // A basic load balancer belongs to one set of machines, and only their nodes may join.
         if !world.config.is_standard() {
             let internal = naming::is_internal(&draft.resource.name);
             let own = machines
@@ -121,10 +125,12 @@ impl<'a> Members<'a> {
         else {
             return;
         };
+        // Kubernetes' provider skips interfaces whose last write failed, too.
         let failed = interface.properties.provisioning_state == Some(ProvisioningState::Failed);
         let Some(id) = interface.id.clone().filter(|_| !failed) else {
             return;
         };
+        // An earlier pool of this plan may have changed the interface already: continue from that change.
         let change = self.interfaces.get(&id);
         let mut resource = change.map_or_else(|| interface.clone(), |c| c.resource.clone());
         let configurations = &mut resource.properties.ip_configurations;
@@ -144,12 +150,13 @@ impl<'a> Members<'a> {
         entry.pools.insert(pool.clone());
     }
 
-    /// Takes the interfaces out of a pool whose nodes have gone.
+    /// Removes the interfaces of departed nodes from a pool.
     fn let_go(&mut self, world: &World<'a>, gone: &BTreeSet<&ArmId>, pool: &ArmId) {
         for interface in &world.snapshot.network_interfaces {
             let Some(id) = interface.id.as_ref().filter(|id| gone.contains(id)) else {
                 continue;
             };
+            // The interface may already join another pool in this plan: continue from that change.
             let change = self.interfaces.get(id);
             let mut resource = change.map_or_else(|| interface.clone(), |c| c.resource.clone());
             let mut has_left = false;
@@ -181,6 +188,8 @@ impl<'a> Members<'a> {
             return;
         };
         let change = self.scale_sets.get(&id);
+        // The machines of one set share a model, so only the first of them changes it, but each needs an
+        // upgrade.
         let joins_already = change.is_some_and(|change| change.pools.contains(pool));
         let mut resource = change.map_or_else(|| set.clone(), |c| c.resource.clone());
         let profile = &mut resource.properties.virtual_machine_profile.network_profile;
@@ -201,11 +210,12 @@ impl<'a> Members<'a> {
             entry.pools.insert(pool.clone());
             self.upgrades.entry(id).or_default().insert(instance_id);
         } else if joins_already || (model_has && lacks(instance, pool)) {
+            // The model already has the pool, and this machine lags behind it.
             self.upgrades.entry(id).or_default().insert(instance_id);
         }
     }
 
-    /// A scale set must have left the pools of a load balancer before that can go.
+    /// Lets scale sets leave the pools of a load balancer before it is deleted.
     fn leave(&mut self, world: &World<'a>, balancer: &ArmId) {
         for set in &world.snapshot.scale_sets {
             let Some(id) = &set.id else { continue };
@@ -226,6 +236,7 @@ impl<'a> Members<'a> {
                         .is_some_and(|instance| instance.is_within(id))
                         && (!left.is_empty() || belongs_to(instance, balancer))
                 });
+            // Machines may still be in the pool although the model has already left it.
             let instances: BTreeSet<_> = instances
                 .filter_map(|i| Some(i.id.as_ref()?.name().to_owned()))
                 .collect();
@@ -252,8 +263,8 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Adds a pool, unless it is there, or one of another load balancer of the same kind is: Azure allows a machine in one standard
-/// load balancer of each kind.
+/// Adds a pool, unless it, or one of another load balancer of the same kind, is present: Azure allows a
+/// machine in one standard load balancer of each kind.
 fn add(world: &World<'_>, pools: &mut Vec<SubResource>, pool: &ArmId) -> bool {
     let kind = |pool: &ArmId| naming::is_internal(pool.parent().as_ref().map_or("", ArmId::name));
     let ids = || pools.iter().filter_map(|reference| reference.id.as_ref());
@@ -267,15 +278,16 @@ fn add(world: &World<'_>, pools: &mut Vec<SubResource>, pool: &ArmId) -> bool {
     true
 }
 
-/// The interface of a machine that is a member of pools.
+/// Returns the primary network interface of a machine, which is the member of pools.
 fn first_interface(machine: &VirtualMachine) -> Option<&VmInterfaceReference> {
     let references = &machine.properties.network_profile.network_interfaces;
     first(references, |reference| reference.properties.primary)
 }
 
-/// The one of several that is marked as first, or the only one.
+/// Returns the one that is marked as primary, or the only one.
 fn first<T>(all: &[T], is_primary: impl Fn(&T) -> Option<bool>) -> Option<&T> {
     match all {
+        // A single one need not be marked as primary.
         [only] => Some(only),
         several => several.iter().find(|one| is_primary(one) == Some(true)),
     }
@@ -318,7 +330,7 @@ fn scale_set_of<'a>(
     Some((set, of))
 }
 
-/// All pools that a machine of a scale set is a member of, if it says so.
+/// Returns all pools of a scale set's machine, if it lists them.
 fn pools_of(instance: &ScaleSetInstance) -> Option<impl Iterator<Item = &ArmId>> {
     let profile = instance.properties.network_profile_configuration.as_ref()?;
     let interfaces = profile.network_interface_configurations.iter();
@@ -330,10 +342,11 @@ fn pools_of(instance: &ScaleSetInstance) -> Option<impl Iterator<Item = &ArmId>>
     )
 }
 
-/// Whether a machine has not become what its scale set's model says of a pool.
+/// Returns true if a machine has not yet taken over a pool from its scale set's model.
 fn lacks(instance: &ScaleSetInstance, pool: &ArmId) -> bool {
     match pools_of(instance) {
         Some(mut pools) => !pools.any(|id| id == pool),
+        // Without a network profile, only the flag shows that the machine lags behind its model.
         None => instance.properties.latest_model_applied == Some(false),
     }
 }
@@ -342,7 +355,7 @@ fn belongs_to(instance: &ScaleSetInstance, balancer: &ArmId) -> bool {
     pools_of(instance).is_some_and(|mut pools| pools.any(|id| id.is_within(balancer)))
 }
 
-/// Takes all pools of a load balancer out of a model.
+/// Removes all pools of a load balancer from a model.
 fn remove(profile: &mut NetworkProfile, balancer: &ArmId) -> BTreeSet<ArmId> {
     let mut left = BTreeSet::new();
     for interface in &mut profile.network_interface_configurations {

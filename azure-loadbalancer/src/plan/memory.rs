@@ -1,4 +1,4 @@
-//! The addresses that were the cluster's, as long as security rules lead there.
+//! The memory of the cluster's former addresses.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,8 +8,8 @@ use crate::config::Config;
 use crate::node::Node;
 use crate::service::Service;
 
-/// The addresses that were the cluster's, as long as security rules lead there: nothing else tells whose they were once the load
-/// balancer is written and the security group is not.
+/// The former addresses of the cluster, for as long as security rules lead to them. Nothing else identifies
+/// them between the write of the load balancer and that of the security group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory(BTreeSet<String>);
 
@@ -18,7 +18,7 @@ impl Memory {
         &self.0
     }
 
-    /// Takes note of what is there before a plan is carried out.
+    /// Remembers the current addresses before a plan is carried out.
     pub(crate) fn remember(
         &mut self,
         config: &Config,
@@ -33,7 +33,7 @@ impl Memory {
             .flat_map(|rule| rule.properties.destinations())
             .collect();
         self.0.retain(|address| open.contains(address.as_str()));
-        // Without writes nothing becomes different from what can be read again.
+        // Without writes, everything can be read again.
         if !plan.actions.is_empty() {
             self.0
                 .extend(addresses_of_cluster(config, services, snapshot));

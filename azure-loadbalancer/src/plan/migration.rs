@@ -1,7 +1,8 @@
-//! From load balancers of sku Basic to those of sku Standard, in stages that are carried out one by one.
+//! The migration from load balancers of SKU Basic to SKU Standard, in stages that are carried out one by one.
 //!
-//! Azure changes the sku of no load balancer, and of a public address only while nothing uses it. So the load balancers go, the
-//! addresses become Standard, and the load balancers are made again with the same addresses.
+//! Azure cannot change the SKU of a load balancer, and can change that of a public address only while it is
+//! unused. So the load balancers are deleted, the addresses become Standard, and the load balancers are
+//! created again with the same addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,47 +22,47 @@ use crate::node::Node;
 use crate::resources::{AllocationMethod, LoadBalancer, PublicIpAddress, Sku, SkuName};
 use crate::service::{Service, ServiceKey};
 
-/// The characters of a digest.
+/// The number of characters of a digest.
 const DIGEST: usize = 12;
 
-/// The rest of the way from Basic to Standard.
+/// The rest of the migration from Basic to Standard.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Migration {
-    /// The stages that are left, one after the other; none: everything is Standard.
+    /// The remaining stages in order. Empty: everything is Standard.
     pub stages: Vec<MigrationStage>,
-    /// Things that keep the next stage from being carried out.
+    /// The obstacles to the next stage.
     pub obstacles: Vec<String>,
-    /// Things that will be different afterwards, or odd.
+    /// The differences and oddities afterwards.
     pub warnings: Vec<String>,
 }
 
-/// A part of the way.
+/// A stage of the migration.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MigrationStage {
-    /// The part of the way.
+    /// The kind of the stage.
     pub kind: StageKind,
-    /// Its writes.
+    /// The writes of the stage.
     pub writes: Forecast,
 }
 
-/// The parts of the way, in their order.
+/// The kinds of stages, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StageKind {
-    /// Public addresses become static, so that they keep their values while nothing uses them.
+    /// Public addresses become static, so that they keep their values while unused.
     FixAddresses,
     /// The load balancers are deleted.
     TakeDown,
     /// The public addresses become Standard.
     UpgradeAddresses,
-    /// The load balancers are made again.
+    /// The load balancers are created again.
     BuildUp,
 }
 
 impl StageKind {
-    /// The part in a few words.
+    /// Returns the title of the stage.
     pub const fn title(self) -> &'static str {
         match self {
             Self::FixAddresses => "make public addresses static, so that they keep their values",
@@ -71,7 +72,7 @@ impl StageKind {
         }
     }
 
-    /// The effect on traffic.
+    /// Returns the effect on traffic.
     pub const fn traffic(self) -> &'static str {
         match self {
             Self::FixAddresses => "goes on",
@@ -83,7 +84,7 @@ impl StageKind {
         }
     }
 
-    /// The way back after it.
+    /// Returns the way to roll back.
     pub const fn way_back(self) -> &'static str {
         match self {
             Self::FixAddresses => "none is needed",
@@ -99,7 +100,7 @@ impl StageKind {
 }
 
 impl MigrationStage {
-    /// A text that is the same as long as the stage writes the same over the same resources.
+    /// Returns a text that stays the same as long as the stage makes the same writes to the same resources.
     pub fn digest(&self) -> String {
         let operations: Vec<_> = self
             .writes
@@ -155,8 +156,8 @@ impl Serialize for MigrationStage {
     }
 }
 
-/// Plans the rest of the way from Basic to Standard, for a configuration that says Standard. Only the first stage is made for what is
-/// there; the others show what will follow.
+/// Plans the rest of the migration from Basic to Standard, for a configuration of SKU Standard. Only the
+/// first stage is based on the current state; the later ones are a preview.
 pub fn migrate_to_standard(
     config: &Config,
     services: &[Service],
@@ -185,7 +186,7 @@ pub fn migrate_to_standard(
             .extend(obstacles(balancer, current, &wanted));
         migration.warnings.extend(moves(balancer, &wanted));
     }
-    // Who is a member now is not asked: the pools go with the load balancers.
+    // Current membership does not matter: the pools are deleted with the load balancers.
     let is_anybody_there = nodes
         .iter()
         .any(|node| machines::can_be_member(config, node, false));
@@ -226,7 +227,7 @@ pub fn migrate_to_standard(
         StageKind::UpgradeAddresses,
         upgraded,
     );
-    // Only for what keeps load balancers from being deleted; whoever has no use for machines does not look at them.
+    // Machines are only needed to find what prevents the deletion of load balancers.
     if config.backend_pool_type == PoolMembership::Address {
         (snapshot.network_interfaces, snapshot.scale_sets) = (Vec::new(), Vec::new());
         snapshot.scale_set_instances = Vec::new();
@@ -282,7 +283,7 @@ fn is_ours(config: &Config, balancer: &LoadBalancer) -> bool {
     pools.any(|pool| pool.is_named(&config.cluster_name))
 }
 
-/// The services that are to be reachable, by the prefix of their names.
+/// The wanted services, by the prefix of their names.
 struct Wanted<'s> {
     by_prefix: BTreeMap<String, &'s Service>,
 }
@@ -313,7 +314,7 @@ impl<'s> Wanted<'s> {
             .collect()
     }
 
-    /// True if a public address is used by one of these load balancers, or was until a stage before.
+    /// Returns true if one of these load balancers uses a public address, or did until an earlier stage.
     fn uses(
         &self,
         config: &Config,
@@ -360,7 +361,7 @@ fn asks_for(config: &Config, prefix: &str, service: &Service, address: &PublicIp
         || (wished.is_some() && wished == value)
 }
 
-/// Lists what would be lost with a load balancer, or keeps it from being deleted.
+/// Lists the parts that would be lost with a load balancer, and those that prevent its deletion.
 fn obstacles(balancer: &LoadBalancer, current: &Snapshot, wanted: &Wanted<'_>) -> Vec<String> {
     let (name, properties) = (&balancer.name, &balancer.properties);
     let mut found = Vec::new();
@@ -407,7 +408,7 @@ fn obstacles(balancer: &LoadBalancer, current: &Snapshot, wanted: &Wanted<'_>) -
     found
 }
 
-/// Internal addresses that nobody has asked for are chosen again.
+/// Lists the internal addresses that will be chosen again, since no service requests them.
 fn moves(balancer: &LoadBalancer, wanted: &Wanted<'_>) -> Vec<String> {
     let frontends = &balancer.properties.frontend_ip_configurations;
     let internal = frontends.iter().filter_map(|one| {

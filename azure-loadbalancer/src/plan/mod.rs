@@ -1,11 +1,13 @@
-//! From what is wanted and what is there to what is to be written: no clock, no randomness, no I/O.
+//! The planner: from the requested and the current state to the writes. It has no clock, no randomness and no
+//! I/O.
 //!
-//! Load balancers, the security group and public addresses are functions of *all* services, so one plan writes each of them once,
-//! whatever number of services has changed. A service that cannot have what it asks for is left as it is and harms no other.
+//! Load balancers, the security group and public addresses depend on *all* services, so one plan writes each
+//! of them once, however many services have changed. A service whose request cannot be met stays as it is and
+//! affects no other.
 //!
-//! Some values are known only after a write (the address of a new frontend), and some steps must see that another one has worked
-//! before they are taken (an old frontend goes when the new one is there). Then [`Plan::deferred`] says what is left: execute the
-//! plan, read again, plan again, until there is nothing to do.
+//! Some values are known only after a write (the address of a new frontend), and some steps depend on the
+//! success of others (an old frontend is removed when the new one exists). Then [`Plan::deferred`] lists the
+//! remaining work: execute the plan, read and plan again, until it is empty.
 
 mod action;
 mod assembly;
@@ -49,9 +51,10 @@ use crate::config::Config;
 use crate::node::Node;
 use crate::service::Service;
 
-/// What is to be written so that `services` are reachable on `nodes`, given that `current` is there.
+/// Plans the writes that make `services` reachable on `nodes`, starting from `current`.
 ///
-/// The same input in any order gives the same plan. A service that is not in `services` has gone: see [`Config::orphans`].
+/// The result does not depend on the order of the input. A service that is not in `services` is considered
+/// deleted: see [`Config::orphans`].
 pub fn plan(config: &Config, services: &[Service], nodes: &[Node], current: &Snapshot) -> Plan {
     plan_request(config, &Request::EVERYTHING, services, nodes, current)
 }

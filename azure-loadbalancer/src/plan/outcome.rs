@@ -1,4 +1,4 @@
-//! What a plan says.
+//! The result of planning.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,106 +8,108 @@ use serde::Serialize;
 use super::{Action, PlanError};
 use crate::service::ServiceKey;
 
-/// What is to be written, in which order, and how each service fares.
+/// The writes, their order, and the outcome of each service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
     /// The writes, in an order that respects [`Self::edges`].
     pub actions: Vec<Action>,
-    /// Which write must have succeeded before which other is begun.
+    /// The order of writes: which must succeed before which other begins.
     pub edges: Vec<Edge>,
-    /// How each service fares, once the plan is executed.
+    /// The outcome of each service, once the plan is executed.
     pub services: BTreeMap<ServiceKey, ServiceOutcome>,
-    /// What is left for a later round.
+    /// The work that is left for a later round.
     pub deferred: Vec<Deferred>,
-    /// What is odd and does no harm.
+    /// Warnings about harmless oddities.
     pub warnings: Vec<Warning>,
-    /// What belongs to no service, and is removed or not as [`Config::orphans`](crate::Config::orphans) says.
+    /// The resources that belong to no service. [`Config::orphans`](crate::Config::orphans) decides if they
+    /// are removed.
     pub orphans: Vec<Orphan>,
-    /// Whether pools keep members although no node takes part; see [`Config::empty_grace`](crate::Config::empty_grace).
+    /// True if pools keep members although no node takes part; see
+    /// [`Config::empty_grace`](crate::Config::empty_grace).
     pub pools_kept: bool,
 }
 
 impl Plan {
-    /// Whether nothing is to be written now or later.
+    /// Returns true if no write is left, now or later.
     pub fn is_done(&self) -> bool {
         self.actions.is_empty() && self.deferred.is_empty()
     }
 }
 
-/// One write must have succeeded before another is begun.
+/// The order of two writes: one must succeed before the other begins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Edge {
     /// The index of the first in [`Plan::actions`].
     pub before: usize,
     /// The index of the second.
     pub after: usize,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
 }
 
-/// How a service fares.
+/// The outcome of a service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceOutcome {
-    /// The load balancer that it is on.
+    /// The name of its load balancer.
     pub load_balancer: Option<String>,
-    /// Where it is reached *now*: what the snapshot has, not what the plan will make.
+    /// The *current* addresses: those of the snapshot, not those that the plan will create.
     pub ingress: Vec<Ingress>,
-    /// Where its status says that it is reached, as it was read; see [`Service::published`](crate::Service::published).
+    /// The addresses in its status, as read; see [`Service::published`](crate::Service::published).
     #[serde(skip)]
     pub published: Option<Vec<String>>,
-    /// The UID of the service, as it was read.
+    /// The UID of the service, as read.
     #[serde(skip)]
     pub uid: String,
-    /// Whether the service has Kubernetes' finalizer for load balancers, as it was read.
+    /// True if the service has Kubernetes' finalizer for load balancers, as read.
     #[serde(skip)]
     pub has_finalizer: bool,
-    /// Whether the service asks for a load balancer, as it was read.
+    /// True if the service requests a load balancer, as read.
     #[serde(skip)]
     pub is_wanted: bool,
-    /// Whether the snapshot has anything of the service that its deletion would remove.
+    /// True if the snapshot has resources that the deletion of the service would remove.
     pub exists: bool,
-    /// Why it cannot have what it asks for.
+    /// The reason why its request cannot be met.
     pub error: Option<PlanError>,
 }
 
-/// Where a service is reached.
+/// An address of a service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ingress {
     /// The address.
     pub ip: IpAddr,
-    /// The name in the DNS, if it has one.
+    /// The DNS name, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
 }
 
-/// What is left for a later round.
+/// Work that is left for a later round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Deferred {
-    /// For which service.
+    /// The service.
     pub service: Option<ServiceKey>,
-    /// What is left, and what it waits for.
+    /// The work, and its prerequisite.
     pub what: String,
 }
 
-/// What is odd and does no harm.
+/// A warning about a harmless oddity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Warning {
-    /// Of which service.
+    /// The service.
     pub service: Option<ServiceKey>,
-    /// What it is, and how to mend it.
+    /// The warning, and how to correct its cause.
     pub what: String,
 }
 
-/// What belongs to no service.
+/// A resource, or part of one, that belongs to no service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Orphan {
-    /// Where it is, such as the id of a public address or of a frontend.
+    /// The id, such as that of a public address or of a frontend.
     pub id: String,
-    /// Whose it was, as far as that is known.
+    /// The former owner, as far as known.
     pub owner: String,
-    /// Whether this plan removes it, or a later round.
+    /// True if this plan, or a later round, removes it.
     pub removed: bool,
 }

@@ -1,4 +1,4 @@
-//! Which load balancer each wanted service is on.
+//! The load balancer of each wanted service.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::naming;
 use crate::plan::request::Balancers;
 use crate::resources::{FrontendIpConfiguration, LoadBalancer};
 
-/// Where a wanted service is, or is going.
+/// The present or future place of a wanted service.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     pub(super) target: Target,
     /// The name of the load balancer.
     pub(super) balancer: String,
-    /// Why the frontend is not made or changed in this round, if it is not.
+    /// The reason why the frontend is not created or changed in this round. `None` if it is.
     pub(super) later: Option<String>,
 }
 
@@ -41,12 +41,13 @@ pub(super) fn place(
             found.insert(*index, balancer);
         }
     }
-    // Whoever shares an address follows the one whose frontend it is.
+    // A service that shares an address follows the owner of the frontend.
     for (index, target) in targets.iter().filter(|entry| !is_lead(entry)) {
         if let Some(balancer) = found.get(&target.lead).cloned() {
             found.insert(*index, balancer);
         }
     }
+    // Services that stay are counted first, so that new ones cannot displace them.
     let mut room = Room::of(world, &found, &targets);
     let mut failures = room.grow(world, &found);
     let mut selected: BTreeMap<SubjectIndex, String> = BTreeMap::new();
@@ -66,6 +67,7 @@ pub(super) fn place(
             .get(&target.lead)
             .or_else(|| selected.get(&target.lead))
             .cloned();
+        // A service that shares an address needs no frontend of its own on that load balancer.
         let chosen = match lead.filter(|_| target.lead != *index) {
             Some(balancer) => room.admit(world, balancer, intent, false),
             None => select(world, machines, &mut room, intent),
@@ -100,6 +102,7 @@ pub(super) fn place(
     let placed = targets.into_iter().filter_map(|(index, target)| {
         let balancer = found.get(&index)?.clone();
         let own = waits.get(&index).cloned().flatten();
+        // A service that shares a frontend waits for the same as its owner.
         let later = own.or_else(|| waits.get(&target.lead).cloned().flatten());
         Some((
             index,
@@ -113,7 +116,7 @@ pub(super) fn place(
     Ok(placed.collect())
 }
 
-/// The load balancer that the service is on, and stays on.
+/// Returns the load balancer on which the service is, and stays.
 fn current(
     world: &World<'_>,
     machines: &Machines<'_>,
@@ -126,8 +129,8 @@ fn current(
     stays_on(world, machines, index, &target.frontend).map(|balancer| balancer.name.clone())
 }
 
-/// The load balancer of the kind that a service asks for on which it has a frontend, and stays: one with a frontend of that name
-/// first, else any with one of its own.
+/// Returns the load balancer of the requested kind on which a service has a frontend, and stays: preferably
+/// one with a frontend of that name, else any with one of its own.
 pub(super) fn stays_on<'a>(
     world: &World<'a>,
     machines: &Machines<'_>,
@@ -139,7 +142,9 @@ pub(super) fn stays_on<'a>(
     let mut of_kind = own
         .filter(|(balancer, _)| naming::is_internal(&balancer.name) == intent.internal)
         .peekable();
+    // Without a frontend of this kind there is no place to stay, and the sets need not be computed.
     of_kind.peek()?;
+    // Only basic load balancers of the current edition move when the annotation names other sets.
     let moves = world.config.edition == Edition::Current && !world.config.is_standard();
     let named = match &intent.mode {
         Mode::Sets(sets) if moves => {
@@ -160,7 +165,8 @@ pub(super) fn stays_on<'a>(
     Some(*balancer)
 }
 
-/// What must have gone before the frontend can be made.
+/// Returns the reason why the frontend cannot be created yet, such as another one that must be removed first.
+/// `None` if it can.
 fn waits_for(
     world: &World<'_>,
     index: SubjectIndex,
@@ -194,7 +200,7 @@ fn waits_for(
     ))
 }
 
-/// The name of the load balancer of a set of machines.
+/// Returns the name of the load balancer of a set of machines.
 pub(super) fn balancer_of(world: &World<'_>, set: &str, internal: bool) -> String {
     let config = world.config;
     let own = !set.eq_ignore_ascii_case(&config.primary_vm_set) && !config.is_standard();
@@ -210,6 +216,7 @@ fn select(
     let candidates = candidates(world, machines, intent)?;
     let mut best: Option<String> = None;
     for candidate in candidates {
+        // A load balancer that does not exist yet is empty, so no other can have fewer rules.
         if !room.exists(world, &candidate) {
             best = Some(candidate);
             break;

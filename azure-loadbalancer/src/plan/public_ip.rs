@@ -1,4 +1,4 @@
-//! Which public addresses come, change and go.
+//! Creation, change and deletion of public addresses.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -17,7 +17,7 @@ use crate::resources::{
 };
 use crate::service::ServiceKey;
 
-/// A public address that is written.
+/// A planned write of a public address.
 #[derive(Debug)]
 pub(super) struct PublicIpDraft<'a> {
     pub(super) current: Option<&'a PublicIpAddress>,
@@ -25,18 +25,18 @@ pub(super) struct PublicIpDraft<'a> {
     pub(super) services: BTreeSet<ServiceKey>,
 }
 
-/// A public address that goes.
+/// A planned deletion of a public address.
 #[derive(Debug)]
 pub(super) struct PublicIpDeletion {
     pub(super) id: ArmId,
     pub(super) if_match: Option<String>,
     pub(super) services: BTreeSet<ServiceKey>,
-    /// The address, and the label in the DNS.
+    /// The address, and its DNS label.
     pub(super) address: Option<String>,
     pub(super) label: Option<String>,
 }
 
-/// What becomes of public addresses.
+/// The changes of public addresses.
 #[derive(Debug, Default)]
 pub(super) struct PublicIps<'a> {
     pub(super) puts: Vec<PublicIpDraft<'a>>,
@@ -46,7 +46,7 @@ pub(super) struct PublicIps<'a> {
     pub(super) orphans: Vec<Orphan>,
 }
 
-/// The services that want each public address, in the order of their keys with the one first whose frontend it is.
+/// The services that want each public address, ordered by key, with the owner of the frontend first.
 type Users = BTreeMap<ArmId, Vec<SubjectIndex>>;
 
 fn users(placement: &Placement) -> Users {
@@ -61,12 +61,13 @@ fn users(placement: &Placement) -> Users {
             .first()
             .and_then(|index| placement.get(index))
             .map(|p| p.target.lead);
+        // The owner of the frontend comes first: its label counts if the services disagree.
         list.sort_by_key(|index| (Some(*index) != lead, *index));
     }
     users
 }
 
-/// Services that want another label in the DNS than the one who has the public address.
+/// Returns the services whose DNS label differs from that of the public address's owner.
 pub(super) fn label_conflicts(
     world: &World<'_>,
     placement: &Placement,
@@ -80,6 +81,7 @@ pub(super) fn label_conflicts(
         let holder = current
             .and_then(tags::label_holder)
             .and_then(|key| world.subject(&key))
+            // The holder keeps the label only while it uses the address, or is left alone by this plan.
             .filter(|index| {
                 users.contains(index) || world.subjects.get(*index).is_some_and(|s| s.is_held())
             });
@@ -125,7 +127,8 @@ pub(super) fn label_conflicts(
     failures
 }
 
-/// `pending` are the services whose security rules lead to their old address still.
+/// Plans the public addresses. `pending` are the services whose security rules still lead to their old
+/// address.
 pub(super) fn build<'a>(
     world: &World<'a>,
     placement: &Placement,
@@ -137,6 +140,7 @@ pub(super) fn build<'a>(
     let classes = world.request.classes;
     if classes.public_ips || classes.load_balancers == Balancers::All {
         for (id, users) in &users {
+            // A service that has to wait does not need its address yet.
             let made_now = |index: &&SubjectIndex| {
                 placement
                     .get(index)
@@ -156,17 +160,19 @@ pub(super) fn build<'a>(
             let subject = world.subjects.get(*index)?;
             Some((subject.key(), subject.intent()?.dns_label.as_ref()?))
         });
+        // Only the first service with a label can have it, since an address has one.
         for (holder, label) in labels.take(1) {
-            let has = world
-                .public_ip(id)
-                .filter(|_| world.config.edition == Edition::Note);
+            let is_note = world.config.edition == Edition::Note;
+            let has = world.public_ip(id).filter(|_| is_note);
             let settings = has.and_then(|address| address.properties.dns_settings.as_ref());
             let its_label = settings.and_then(|settings| settings.domain_name_label.as_ref());
-            if has.is_some() && its_label != Some(label) {
+            // A new address is made without it while the old one has it.
+            let is_late = is_note && is_label_elsewhere(world, id, holder, label);
+            if is_late || (has.is_some() && its_label != Some(label)) {
                 all.warnings.insert(Warning {
                     service: Some(holder.clone()),
                     what: format!(
-                        "public address {} does not get label {label}: edition note writes labels only when an address is made; use edition current, or write the label by hand",
+                        "public address {} does not get label {label}: edition note writes labels only when an address is made, and one that another address has not even then; use edition current, or write the label by hand",
                         id.name()
                     ),
                 });
@@ -191,6 +197,7 @@ pub(super) fn build<'a>(
         .iter()
         .filter_map(|ip| Some((ip.id.as_ref()?, ip)))
         .collect();
+    // The order of Azure's lists must not influence the plan.
     existing.sort_by_key(|(id, _)| *id);
     for (id, current) in existing {
         let users = users.get(id).map_or(&[][..], Vec::as_slice);
@@ -199,11 +206,11 @@ pub(super) fn build<'a>(
     all
 }
 
-/// What keeps a public address that nobody wants any more.
+/// The uses that keep a public address which is no longer wanted.
 struct Uses<'d> {
-    /// Those that frontends will refer to.
+    /// The addresses that frontends will refer to.
     referenced: HashSet<&'d ArmId>,
-    /// The services whose security rules lead to their old address still.
+    /// The services whose security rules still lead to their old address.
     pending: Option<&'d BTreeSet<ServiceKey>>,
 }
 
@@ -248,6 +255,7 @@ fn one<'a>(
     uses: &Uses<'_>,
     all: &mut PublicIps<'a>,
 ) {
+    // An address without the cluster's tag belongs to a user.
     let Some(owners) = Owners::of(current).filter(|owners| world.owns(id, owners)) else {
         return;
     };
@@ -264,7 +272,7 @@ fn one<'a>(
                 Standing::Held => true,
             },
             None => {
-                // Without the cluster's name on it, it may be that of another cluster.
+                // Without the cluster's name in its tags, it may belong to another cluster.
                 let known = owners.cluster.is_some();
                 if known {
                     all.orphans.push(Orphan {
@@ -284,6 +292,7 @@ fn one<'a>(
     }
     let users = users.iter().filter_map(|index| world.subjects.get(*index));
     next.extend(users.clone().map(|subject| subject.key().clone()));
+    // Parts of the tag that are no services may be in use elsewhere, so they keep the address.
     if next.is_empty() && owners.strangers.is_empty() {
         return delete(world, id, current, released, uses, all);
     }
@@ -309,13 +318,14 @@ fn one<'a>(
     }
 }
 
-/// Brings the label in the DNS to what the services ask for: absent leaves it alone, empty takes it away.
+/// Sets the requested DNS label: absent leaves it alone, empty removes it.
 fn label<'w>(
     world: &World<'_>,
     resource: &mut PublicIpAddress,
     owners: &BTreeSet<ServiceKey>,
     users: impl Iterator<Item = &'w Subject<'w>>,
 ) {
+    // The label of a service that has left the address is free for another one.
     if tags::label_holder(resource).is_some_and(|holder| !owners.contains(&holder)) {
         clear_label(resource);
     }
@@ -334,7 +344,8 @@ fn label<'w>(
     set_label(world, resource, holder, label);
 }
 
-/// Whether another public address of the service has the label still. Azure gives it to one at a time.
+/// Returns true if another public address of the service still has the label, which Azure gives to one at a
+/// time.
 fn is_label_elsewhere(world: &World<'_>, id: &ArmId, holder: &ServiceKey, label: &str) -> bool {
     world.snapshot.public_ips.iter().any(|other| {
         let settings = other.properties.dns_settings.as_ref();
@@ -355,6 +366,7 @@ fn set_label(world: &World<'_>, resource: &mut PublicIpAddress, holder: &Service
         .properties
         .dns_settings
         .get_or_insert_with(DnsSettings::default);
+    // An equal label is left as it is, since the settings also contain the name that Azure has made.
     if settings.domain_name_label.as_deref() != Some(label) {
         *settings = DnsSettings {
             domain_name_label: Some(label.to_owned()),
@@ -402,7 +414,7 @@ fn delete<'a>(
     if let Some(why) = handed_out(world, current, &released) {
         return keep(world, id, current, released, &why, all);
     }
-    // Its next owner must not get what security rules let in for this one. The provider of 2018 did not look.
+    // The next owner of the address must not inherit open security rules. The provider of 2018 did not check.
     let config = world.config;
     let is_literal = config.edition == Edition::Note && config.flip_order == FlipOrder::BreakFirst;
     let pending = uses.pending.filter(|_| !is_literal).into_iter().flatten();
@@ -416,6 +428,7 @@ fn delete<'a>(
         });
         return;
     }
+    // The user may be an interface or a gateway that load balancers know nothing of.
     let user = current
         .properties
         .ip_configuration
@@ -431,7 +444,7 @@ fn delete<'a>(
         });
         return;
     }
-    // A frontend that lets go of it in the same plan gives it another etag.
+    // A frontend that releases it in the same plan changes its etag.
     let is_free = world.referrer(id).is_none();
     all.deletes.push(PublicIpDeletion {
         id: id.clone(),
@@ -447,8 +460,8 @@ fn label_of(address: &PublicIpAddress) -> Option<String> {
     settings.domain_name_label.clone()
 }
 
-/// Why a public address that services have left is kept: others may know it. Nothing if nobody does, or if that does not matter:
-/// who deletes a service, or removes orphans, has said that its address goes.
+/// Returns the reason why a public address that services have left is kept: it may be known outside. `None`
+/// if it is not, or if that does not matter: deleting a service, or removing orphans, includes the address.
 fn handed_out(
     world: &World<'_>,
     current: &PublicIpAddress,
@@ -471,6 +484,7 @@ fn handed_out(
     if let Some(label) = settings.and_then(|settings| settings.domain_name_label.as_deref()) {
         return Some(format!("it has label {label:?} in the DNS"));
     }
+    // Without an address there is nothing that could be known outside.
     let address = current.properties.ip_address.as_deref()?;
     let shown = |subject: &&Subject<'_>| {
         let published = subject.service.published.as_ref();
@@ -495,8 +509,8 @@ fn handed_out(
     ))
 }
 
-/// Keeps a public address that nobody uses any more, and says how it is deleted. A label that its service asks for elsewhere goes
-/// there.
+/// Keeps an unused public address, with a warning that explains how to delete it. Its DNS label moves if its
+/// service requests it elsewhere.
 fn keep<'a>(
     world: &World<'a>,
     id: &ArmId,
@@ -537,7 +551,7 @@ fn keep<'a>(
     });
 }
 
-/// The public addresses that frontends will refer to.
+/// Returns the public addresses that frontends will refer to.
 fn referenced<'d>(world: &'d World<'_>, drafts: &'d Drafts<'_>) -> HashSet<&'d ArmId> {
     let drafted: HashSet<_> = drafts.drafts.iter().map(|draft| &draft.id).collect();
     let others = world

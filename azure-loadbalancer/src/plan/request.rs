@@ -1,34 +1,35 @@
-//! How much a plan is about.
+//! The scope of a plan.
 
 use std::collections::BTreeSet;
 
 use crate::service::ServiceKey;
 
-/// How much a plan is about: everything, or one class of resources of one service.
+/// The scope of a plan: everything, or one class of resources of one service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// The one service that may change; all others are left as they are, and nothing is swept.
+    /// The only service that may change. All others stay as they are, and no orphans are removed.
     pub(crate) only: Option<Only>,
-    /// What is written.
+    /// The classes of resources to write.
     pub(crate) classes: Classes,
-    /// Services that are left as they are, because a write for them was refused.
+    /// The services that stay as they are, because a write for them was rejected.
     pub(crate) held: BTreeSet<ServiceKey>,
-    /// Whether what belongs to no service is left as well, for the same reason.
+    /// True if resources of no service are left as well, for the same reason.
     pub(crate) keeps_orphans: bool,
-    /// The lower-case names of the entries of pools that are left as well: those that are there stay, the others stay out.
+    /// The lower-case names of pool entries that stay as they are: existing ones are kept, new ones are not
+    /// added.
     pub(crate) held_members: BTreeSet<String>,
-    /// Whether pools lose their last members when no node takes part: that has been so for long enough.
+    /// True if pools lose their last members when no node takes part: the grace time is over.
     pub(crate) empties_pools: bool,
-    /// Addresses that were the cluster's before this plan's snapshot was read: a security rule may still lead there.
+    /// The cluster's addresses from before this plan's snapshot, to which security rules may still lead.
     pub(crate) once_ours: BTreeSet<String>,
 }
 
-/// The one service that may change.
+/// The only service that may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Only {
     pub(crate) key: ServiceKey,
     pub(crate) want: bool,
-    /// The address that security rules are made for, in place of the one that the load balancer has; empty is any.
+    /// The address for security rules, in place of the load balancer's. Empty: any.
     pub(crate) address: Option<String>,
 }
 
@@ -40,19 +41,20 @@ pub(crate) struct Classes {
     pub(crate) security_group: bool,
 }
 
-/// What is done to load balancers.
+/// The changes of load balancers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Balancers {
-    /// Nothing.
+    /// No change.
     None,
-    /// Only what a service has on the load balancer of the kind that it does not ask for is removed.
+    /// The removal of the parts that a service has on the load balancer of the other kind, and no other change.
     Flipped,
-    /// All.
+    /// All changes.
     All,
 }
 
 impl Request {
-    /// Whether nothing but the security group is asked about, so that nothing else will make an address known.
+    /// Returns true if only the security group is planned, so that no other part of the plan can determine an
+    /// address.
     pub(crate) fn is_security_group_alone(&self) -> bool {
         self.classes.security_group && self.classes.load_balancers == Balancers::None
     }

@@ -1,4 +1,4 @@
-//! How much room there is on each load balancer: for rules and for frontends.
+//! The capacity of each load balancer for rules and frontends.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,22 +9,22 @@ use crate::annotations::Intent;
 use crate::config::LoadBalancerSku;
 use crate::naming;
 
-/// Azure's own limits for the frontends of one load balancer
+/// The maximum number of frontends of a standard load balancer
 /// (<https://learn.microsoft.com/azure/load-balancer/skus>).
 const FRONTENDS_OF_STANDARD: usize = 600;
 const FRONTENDS_OF_BASIC: usize = 200;
 
-/// What each load balancer will have, by its name in lower case.
+/// The planned content of each load balancer, by its name in lower case.
 pub(super) struct Room {
     rules: HashMap<String, usize>,
     frontends: HashMap<String, usize>,
     planned: BTreeSet<String>,
-    /// How many rules of a service are on the load balancer where it stays.
+    /// The number of rules of a service on the load balancer where it stays.
     own: HashMap<SubjectIndex, usize>,
 }
 
 impl Room {
-    /// `found` are the services that stay where they are.
+    /// Counts the present content. `found` are the services that stay where they are.
     pub(super) fn of(
         world: &World<'_>,
         found: &BTreeMap<SubjectIndex, String>,
@@ -36,7 +36,7 @@ impl Room {
             planned: BTreeSet::new(),
             own: HashMap::new(),
         };
-        // What is there and stays, whatever wanted services ask for.
+        // The existing parts that stay, whatever the wanted services request.
         let stays = |owner: Owner| match owner {
             Owner::Foreign => true,
             Owner::Orphan => !world.sweeps(),
@@ -76,7 +76,8 @@ impl Room {
         room
     }
 
-    /// Counts the services that stay where they are: those that shrink first, so that no order of services gives another result.
+    /// Counts the services that stay where they are. Shrinking ones come first, so that the order of services
+    /// does not matter.
     pub(super) fn grow(
         &mut self,
         world: &World<'_>,
@@ -88,6 +89,7 @@ impl Room {
                 continue;
             };
             let (has, needs) = (self.own.get(index).copied().unwrap_or(0), needed(subject));
+            // First the rules that exist are counted for all services, then the additional ones.
             *self.rules.entry(balancer.to_ascii_lowercase()).or_default() += has.min(needs);
             if needs > has {
                 growing.push((*index, balancer, needs - has));
@@ -103,7 +105,7 @@ impl Room {
         failures
     }
 
-    /// How many rules a load balancer will have.
+    /// Returns the planned number of rules of a load balancer.
     pub(super) fn rules(&self, balancer: &str) -> usize {
         let lower = balancer.to_ascii_lowercase();
         self.rules.get(&lower).copied().unwrap_or(0)
@@ -113,7 +115,7 @@ impl Room {
         self.planned.contains(&balancer.to_ascii_lowercase()) || world.balancer(balancer).is_some()
     }
 
-    /// Counts a service that comes to a load balancer, with a frontend of its own or not.
+    /// Counts a service that moves to a load balancer, with or without its own frontend.
     pub(super) fn admit(
         &mut self,
         world: &World<'_>,
@@ -134,13 +136,14 @@ impl Room {
         Ok(balancer)
     }
 
-    /// Whether a load balancer, and the nodes behind it, can have so many rules more.
+    /// Checks that a load balancer, and the nodes behind it, can have `needed` further rules.
     fn rule_limit(
         &self,
         world: &World<'_>,
         balancer: &str,
         needed: usize,
     ) -> Result<(), PlanError> {
+        // A service without rules fits anywhere.
         if needed == 0 {
             return Ok(());
         }
@@ -154,6 +157,7 @@ impl Room {
                 maximum,
             });
         }
+        // The same nodes are behind the internal and the external load balancer.
         let count = count + self.rules(&beside(balancer));
         let maximum = world.config.maximum_rules_of_interface();
         if count + needed > maximum {
@@ -168,7 +172,8 @@ impl Room {
     }
 }
 
-/// The load balancer that the same nodes are behind: the internal one of an external one, and the other way round.
+/// Returns the load balancer behind which the same nodes are: the internal one of an external one, and vice
+/// versa.
 fn beside(balancer: &str) -> String {
     let lower = balancer.to_ascii_lowercase();
     match lower.strip_suffix(naming::INTERNAL_SUFFIX) {

@@ -1,6 +1,7 @@
-//! One plan: all stages, again without the services that cannot have what they ask for until no more of them are found.
+//! One plan: all stages, repeated without the services whose request cannot be met, until no further ones are
+//! found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::machines::Machines;
 use super::placement::{self, Placement};
@@ -30,7 +31,7 @@ pub(crate) fn plan_request(
         let world = World::new(config, request, services, nodes, snapshot, &mut failures);
         match round(&world, &failures) {
             Ok(plan) => return plan,
-            // Each turn adds at least one, so this ends.
+            // Each turn adds at least one service, so the loop ends.
             Err(more) => {
                 for (index, error) in more {
                     if let Some(subject) = world.subjects.get(index) {
@@ -130,12 +131,12 @@ fn round(
         Some(Warning { service, what })
     }));
     warnings.extend(unheard(world));
-    warnings.extend(world.repeated.iter().map(|key| Warning {
-        service: Some(key.clone()),
-        what: "it is there more than once; only the one whose UID comes first counts".to_owned(),
+    warnings.extend(world.repeated.iter().map(|(key, services)| Warning {
+        service: Some((*key).clone()),
+        what: repeated(services),
     }));
     warnings.extend(unguarded(world));
-    // Services whose names are those of another are none of the subjects.
+    // Services whose names clash with those of another are not subjects.
     for (key, error) in failures {
         plan.services
             .entry(key.clone())
@@ -149,7 +150,8 @@ fn round(
     Ok(plan)
 }
 
-/// Standard load balancers let nobody in without a security rule, and without a group nobody writes one.
+/// Returns a warning about external services without a security group: standard load balancers deny
+/// everything that no security rule allows.
 fn unguarded(world: &World<'_>) -> Option<Warning> {
     let is_open = |(_, subject, intent): (_, &super::world::Subject<'_>, &annotations::Intent)| {
         (!intent.internal).then(|| subject.key().clone())
@@ -164,7 +166,8 @@ fn unguarded(world: &World<'_>) -> Option<Warning> {
     })
 }
 
-/// Services whose packets keep the address of the load balancer, although there are nodes that answer at their own one only.
+/// Returns warnings about services whose packets keep the load balancer's address, although some nodes
+/// respond at their own address only.
 fn unheard(world: &World<'_>) -> impl Iterator<Item = Warning> {
     let deaf = world.nodes.iter().find(|node| node.own_address_only);
     let floating = deaf.into_iter().flat_map(|node| {
@@ -183,7 +186,7 @@ fn unheard(world: &World<'_>) -> impl Iterator<Item = Warning> {
     })
 }
 
-/// Where each wanted service is to be, once all that can be wrong with that has been looked for.
+/// Returns the place of each wanted service, or all errors of placement.
 pub(super) fn place(world: &World<'_>) -> Result<Placement, Vec<(SubjectIndex, PlanError)>> {
     let machines = Machines::of(world);
     let targets = target::resolve(world, &machines)?;
@@ -197,4 +200,19 @@ pub(super) fn place(world: &World<'_>) -> Result<Placement, Vec<(SubjectIndex, P
         return Err(labels);
     }
     Ok(placement)
+}
+
+/// The service that counts of those with one key, which are sorted by their UIDs.
+fn repeated(services: &[&Service]) -> String {
+    let count = services.len();
+    let first = services.first().map_or("", |service| &*service.uid);
+    let others: BTreeSet<_> = services.iter().map(|service| &*service.uid).collect();
+    match others.len() {
+        0 | 1 => format!(
+            "it is there {count} times with the same UID {first:?}; only the first of them counts"
+        ),
+        _ => format!(
+            "it is there {count} times; only the one with UID {first:?} counts, since that comes first of all their UIDs"
+        ),
+    }
 }

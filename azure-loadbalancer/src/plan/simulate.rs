@@ -1,12 +1,12 @@
-//! What is there after a write, as far as that is known before.
+//! The predicted effect of a write on a snapshot.
 
 use std::collections::HashMap;
 
 use super::{Operation, Snapshot};
 use crate::resources::{ArmId, LoadBalancer, NetworkProfile, PublicIpAddress, SubResource};
 
-/// Changes a snapshot as the resource manager would. What it alone chooses, the address of a new public address or of a frontend,
-/// is a text that says which address it will be.
+/// Changes a snapshot as the resource manager would. A value that it alone chooses, the address of a new
+/// public address or of a frontend, is a text that names it.
 pub(super) fn apply(snapshot: &mut Snapshot, operation: &Operation) {
     match operation {
         Operation::PutPublicIp { resource, .. } => put_public_ip(snapshot, resource),
@@ -74,7 +74,7 @@ fn put_public_ip(snapshot: &mut Snapshot, resource: &PublicIpAddress) {
     }
 }
 
-/// Addresses that are left to the resource manager, and ids.
+/// Fills in the addresses that the resource manager chooses, and ids.
 fn fill_in(balancer: &mut LoadBalancer) {
     let Some(id) = balancer.id.clone() else {
         return;
@@ -90,7 +90,7 @@ fn fill_in(balancer: &mut LoadBalancer) {
     }
 }
 
-/// Public addresses say which frontend uses them.
+/// Updates the references from public addresses to the frontends that use them.
 fn refer_back(snapshot: &mut Snapshot) {
     let mut users: HashMap<ArmId, ArmId> = HashMap::new();
     for balancer in &snapshot.load_balancers {
@@ -113,7 +113,7 @@ fn refer_back(snapshot: &mut Snapshot) {
     }
 }
 
-/// Its pools lose their members with it.
+/// Deletes a load balancer, and with it the memberships in its pools.
 fn delete_load_balancer(snapshot: &mut Snapshot, id: &ArmId) {
     let balancers = &mut snapshot.load_balancers;
     balancers.retain(|balancer| balancer.id.as_ref() != Some(id));
@@ -126,7 +126,7 @@ fn delete_load_balancer(snapshot: &mut Snapshot, id: &ArmId) {
     refer_back(snapshot);
 }
 
-/// Machines become what the model of their scale set says of pools.
+/// Applies the pools of a scale set's model to its machines.
 fn upgrade(snapshot: &mut Snapshot, id: &ArmId, is_upgraded: impl Fn(&str) -> bool) {
     let mut sets = snapshot.scale_sets.iter();
     let Some(set) = sets.find(|set| set.id.as_ref() == Some(id)) else {

@@ -1,4 +1,4 @@
-//! What is there: the resources that a plan starts from, and which ones have to be read for it.
+//! The resources that a plan starts from, and those that have to be read for it.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ use crate::resources::{
 };
 use crate::service::Service;
 
-/// What is there. A resource without an id is passed over.
+/// The existing resources. A resource without an id is ignored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// All load balancers of the configured resource group, also those of others.
+    /// All load balancers of the configured resource group, including those of other owners.
     pub load_balancers: Vec<LoadBalancer>,
-    /// The public addresses that [`Reads::keeps`].
+    /// The public addresses for which [`Reads::keeps`] returns true.
     pub public_ips: Vec<PublicIpAddress>,
     /// The configured network security group.
     pub security_group: Option<NetworkSecurityGroup>,
@@ -33,26 +33,26 @@ pub struct Snapshot {
     pub scale_set_instances: Vec<ScaleSetInstance>,
 }
 
-/// What has to be read for a plan, besides the load balancers.
+/// The resources to read for a plan, besides the load balancers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// The resource groups whose public addresses are looked at. One that does not exist has none.
+    /// The resource groups whose public addresses are read. A missing one counts as empty.
     pub public_ip_groups: BTreeSet<String>,
-    /// Whether the network security group is read.
+    /// True if the network security group is read.
     pub security_group: bool,
-    /// Whether the virtual network is.
+    /// True if the virtual network is read.
     pub virtual_network: bool,
-    /// Whether machines, network interfaces and scale sets are.
+    /// True if machines, network interfaces and scale sets are read.
     pub machines: bool,
 }
 
 impl Reads {
-    /// What a plan for these services needs, once the load balancers are read: a load balancer may refer to a public address in a
-    /// group that no service names any more.
+    /// Returns what a plan for these services needs, after the load balancers were read: a load balancer may
+    /// refer to a public address in a group that no service names any more.
     pub fn of(config: &Config, services: &[Service], load_balancers: &[LoadBalancer]) -> Self {
         let mut groups = BTreeSet::from([config.resource_group.to_ascii_lowercase()]);
         let served = || services.iter().filter(|service| config.serves(service));
-        // What is no name of a group is an error of its service, and none of reading.
+        // An invalid group name is an error of its service, and not of reading.
         let annotated = served()
             .filter_map(annotations::resource_group)
             .filter(|group| naming::check_resource_group(group).is_ok());
@@ -72,9 +72,9 @@ impl Reads {
         }
     }
 
-    /// Whether a public address of the subscription is looked at: it is in one of the groups, or its tags say that it is this
-    /// cluster's. A group that no service names any more, and where no frontend leads, may still have such an address, when
-    /// somebody was stopped before it was deleted. What else is there may be of another cluster with the same name.
+    /// Returns true if a public address of the subscription is relevant: it is in one of the groups, or its
+    /// tags name this cluster. An interrupted deletion may leave such an address in a group that no service
+    /// names and no frontend uses. Other addresses may belong to another cluster of the same name.
     pub fn keeps(&self, config: &Config, address: &PublicIpAddress) -> bool {
         let group = address.id.as_ref().and_then(|id| id.resource_group());
         group.is_some_and(|group| self.public_ip_groups.contains(&group.to_ascii_lowercase()))

@@ -1,4 +1,4 @@
-//! How services fare now.
+//! The present state of services.
 
 use super::placement::{Placed, Placement};
 use super::world::{SubjectIndex, World};
@@ -18,7 +18,7 @@ pub(super) fn outcome(
     let placed = placement.get(&index);
     let found = found(world, index, placed)
         .or_else(|| {
-            // Whoever shares an address is reached at somebody else's frontend.
+            // A service that shares an address is reached at another service's frontend.
             let placed = placed.filter(|placed| placed.target.lead != index)?;
             let balancer = world.balancer(&placed.balancer)?;
             let frontends = &balancer.properties.frontend_ip_configurations;
@@ -31,7 +31,7 @@ pub(super) fn outcome(
                 .is_that_of(frontend)
                 .then_some((balancer, frontend))
         })
-        // Whoever cannot have what it asks for, or does not have it yet, is still reached where it was.
+        // A service whose request cannot be met, or is not met yet, is still reached at its old place.
         .or_else(|| {
             let is_wanted = world.subjects.get(index)?.service.is_wanted();
             let frontends = world.frontends_of(index).iter();
@@ -64,7 +64,7 @@ pub(super) fn outcome(
     }
 }
 
-/// The frontend where a service is reached: of the kind that it asks for.
+/// Returns the frontend where a service is reached, of the requested kind.
 pub(super) fn found<'a>(
     world: &World<'a>,
     index: SubjectIndex,
@@ -76,7 +76,7 @@ pub(super) fn found<'a>(
         let frontends = world.frontends_of(index).iter();
         frontends.filter(move |(on, _)| naming::is_internal(&on.name) == internal)
     };
-    // First where it is to be, if it is there already; then what it is to leave.
+    // First the future place, if it exists already; then the one to leave.
     of_kind()
         .min_by_key(|(on, frontend)| {
             let named = placed.is_some_and(|placed| frontend.is_named(&placed.target.frontend));
@@ -98,7 +98,8 @@ pub(super) fn ingress(world: &World<'_>, frontend: &FrontendIpConfiguration) -> 
     Some(Ingress { ip, hostname })
 }
 
-/// Whether a frontend of the other kind, or a public address, is left. In 2018 nobody looked.
+/// Returns true if a frontend of the other kind, or a public address, is left. The edition of 2018 did not
+/// check.
 fn leaves_anything(world: &World<'_>, index: SubjectIndex) -> bool {
     if world.config.edition == Edition::Note {
         return false;

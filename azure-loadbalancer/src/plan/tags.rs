@@ -1,4 +1,4 @@
-//! The tags of public addresses, which say whose they are.
+//! The tags of public addresses, which name their owners.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,19 @@ const OLD_SERVICE: &str = "service";
 const CLUSTER: &str = "k8s-azure-cluster-name";
 const OLD_CLUSTER: &str = "kubernetes-cluster-name";
 const LABEL_HOLDER: &str = "k8s-azure-dns-label-service";
-/// On addresses outside the cluster's resource group: which group that is. Clusters of the same name are told apart by it.
+/// The tag with the cluster's resource group, on addresses in other groups. It distinguishes clusters of the
+/// same name.
 const HOME: &str = "azure-loadbalancer-cluster-group";
 
-/// Whose a public address is. One that has no such tag is somebody's own, and is neither tagged nor deleted.
+/// The owners of a public address, from its tags. An address without the tag belongs to a user, and is
+/// neither tagged nor deleted.
 #[derive(Debug)]
 pub(super) struct Owners {
     pub(super) services: BTreeSet<ServiceKey>,
-    /// Parts of the tag that are no services; they stay.
+    /// The parts of the tag that are no services, which are kept.
     pub(super) strangers: Vec<String>,
     pub(super) cluster: Option<String>,
-    /// The resource group of the cluster, where the address is in another one.
+    /// The resource group of the cluster, if the address is in another one.
     pub(super) home: Option<String>,
     key: &'static str,
 }
@@ -58,7 +60,7 @@ impl Owners {
         })
     }
 
-    /// Whether no tag says that it is another cluster's.
+    /// Returns true unless a tag names another cluster.
     pub(super) fn may_be_of(&self, config: &Config) -> bool {
         let is = |tag: &Option<String>, own: &str| {
             tag.as_ref().is_none_or(|tag| tag.eq_ignore_ascii_case(own))
@@ -66,18 +68,19 @@ impl Owners {
         is(&self.cluster, &config.cluster_name) && is(&self.home, &config.resource_group)
     }
 
-    /// Whether its tags say that it is this cluster's, wherever it is.
+    /// Returns true if the tags name this cluster, whatever the resource group.
     pub(super) fn are_certainly_of(&self, config: &Config) -> bool {
         self.cluster.is_some() && self.home.is_some() && self.may_be_of(config)
     }
 }
 
-/// Whether the tags of a public address say that it is this cluster's, wherever it is.
+/// Returns true if the tags of a public address name this cluster, whatever the resource group.
 pub(crate) fn is_certainly_of(config: &Config, address: &PublicIpAddress) -> bool {
     Owners::of(address).is_some_and(|owners| owners.are_certainly_of(config))
 }
 
-/// Says on an address in another resource group which one the cluster is in, so that it is found there whatever happens.
+/// Tags an address in another resource group with the cluster's own group, so that it is found there in any
+/// case.
 pub(super) fn write_home(config: &Config, address: &mut PublicIpAddress, group: Option<&str>) {
     let is_elsewhere =
         group.is_some_and(|group| !group.eq_ignore_ascii_case(&config.resource_group));
@@ -86,7 +89,7 @@ pub(super) fn write_home(config: &Config, address: &mut PublicIpAddress, group: 
     }
 }
 
-/// Tags a public address that is made.
+/// Tags a new public address.
 pub(super) fn write_owners(
     config: &Config,
     address: &mut PublicIpAddress,
@@ -100,7 +103,7 @@ pub(super) fn write_owners(
     put(address, cluster, config.cluster_name.clone());
 }
 
-/// Changes the tag of a public address that has one, under the key that it has.
+/// Changes the existing tag of a public address, under its present key.
 pub(super) fn rewrite_owners(
     address: &mut PublicIpAddress,
     owners: &Owners,
@@ -109,7 +112,7 @@ pub(super) fn rewrite_owners(
     put(address, owners.key, joined(services, &owners.strangers));
 }
 
-/// The service whose label in the DNS it has.
+/// Returns the service whose DNS label the address has.
 pub(super) fn label_holder(address: &PublicIpAddress) -> Option<ServiceKey> {
     address.tag(LABEL_HOLDER)?.parse().ok()
 }
@@ -132,7 +135,7 @@ fn joined(services: &BTreeSet<ServiceKey>, strangers: &[String]) -> String {
         .join(",")
 }
 
-/// Keys of tags are the same in any case.
+/// Sets a tag. Keys are case-insensitive.
 fn put(address: &mut PublicIpAddress, key: &str, value: String) {
     match address
         .tags

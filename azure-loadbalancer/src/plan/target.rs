@@ -1,4 +1,4 @@
-//! The frontend that each wanted service is to have: which address, shared with whom.
+//! The frontend of each wanted service: its address, and the services that share it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
@@ -15,34 +15,34 @@ use crate::resources::{
     ArmId, FrontendIpConfiguration, LoadBalancer, PublicIpAddress, SkuName, SubResource,
 };
 
-/// Where a frontend is.
+/// The place of a frontend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In a subnet.
+    /// A subnet.
     Internal {
         subnet: ArmId,
         address: Option<Ipv4Addr>,
     },
-    /// At a public address, which exists or not.
+    /// A public address, whether it exists or not.
     External { public_ip: ArmId },
 }
 
-/// The frontend that a service is to have.
+/// The planned frontend of a service.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) place: Place,
     /// The name of the frontend.
     pub(super) frontend: String,
-    /// Whose frontend it is: the service itself, or one that it shares the address with.
+    /// The owner of the frontend: the service itself, or one that it shares the address with.
     pub(super) lead: SubjectIndex,
-    /// The load balancer that the frontend is bound to, because somebody has it there who stays as he is.
+    /// The load balancer that must keep the frontend because another, unchanged service uses it.
     pub(super) bound_to: Option<String>,
 }
 
-/// The frontends by service, or why some cannot have one.
+/// The frontends by service.
 pub(super) type Targets = BTreeMap<SubjectIndex, Target>;
 
-/// What two services cannot both have, each with a frontend of its own.
+/// An address that two services cannot both claim with a frontend each.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Claim {
     Public(ArmId),
@@ -122,7 +122,7 @@ fn place(world: &World<'_>, intent: &Intent, subject: &Subject<'_>) -> Result<Pl
     let id = config.public_ip_id(group, &by_name);
     let found = world.public_ip(&id);
     if found.is_none() && intent.public_ip_name.is_some() && !is_made_for_another(world, &id) {
-        // A typo is not to make a new address, and to give up the old one.
+        // A typo must not create a new address and release the old one.
         return Err(PlanError::PublicIpNotFound {
             name: by_name,
             resource_group: group.to_owned(),
@@ -135,7 +135,8 @@ fn place(world: &World<'_>, intent: &Intent, subject: &Subject<'_>) -> Result<Pl
     )
 }
 
-/// Whether a public address that is not there is the one that a service gets which names none, so that another may name it already.
+/// Returns true if a missing public address is the generated one of another service, so that this service may
+/// already name it.
 fn is_made_for_another(world: &World<'_>, id: &ArmId) -> bool {
     world.wanted().any(|(_, subject, intent)| {
         let generated = naming::public_ip(&world.config.cluster_name, &subject.prefix);
@@ -149,7 +150,8 @@ fn is_made_for_another(world: &World<'_>, id: &ArmId) -> bool {
     })
 }
 
-/// Why a service's frontend may not become another place: who shares its address and cannot follow would be cut off.
+/// Returns the error if a service's frontend cannot move because another service shares its address and
+/// cannot follow.
 fn shared_with_held(
     world: &World<'_>,
     index: SubjectIndex,
@@ -200,7 +202,8 @@ fn external(
             && world.referrer(&id).is_none()
         {
             let (address, by) = (found.name.clone(), user.to_string());
-            // Load balancers are read before addresses: whoever has made it in between is no stranger.
+            // Load balancers are read before addresses: a frontend of this cluster may have been created
+            // between.
             let is_ours = user.segment("loadBalancers").is_some_and(|balancer| {
                 world
                     .balancer(balancer)
@@ -215,7 +218,7 @@ fn external(
     Ok(Place::External { public_ip: id })
 }
 
-/// Azure refuses a load balancer and a public address of different skus.
+/// Checks the SKU: Azure rejects a load balancer and a public address of different SKUs.
 pub(super) fn check_sku(
     world: &World<'_>,
     resource: String,
@@ -296,8 +299,8 @@ fn internal(world: &World<'_>, intent: &Intent) -> Result<Place, PlanError> {
     })
 }
 
-/// What a service claims for itself. Without an address that it asks for, that is the one which its frontend keeps: not that of a
-/// frontend which it leaves, because it moves to another load balancer or is called otherwise.
+/// Returns the address that a service claims for itself. Without a requested address, it is the one that its
+/// frontend keeps, but not that of a frontend that it leaves for another load balancer or name.
 fn claim(
     world: &World<'_>,
     machines: &Machines<'_>,
@@ -345,7 +348,8 @@ fn private_holders<'a>(world: &World<'a>) -> HashMap<(&'a ArmId, Ipv4Addr), Hold
         .collect()
 }
 
-/// Decides whose frontend the claimants of one address have: that of who has the address now, else that of the first.
+/// Decides on the owner of the frontend among the claimants of one address: the present owner, else the
+/// first.
 fn share(
     world: &World<'_>,
     claim: &Claim,
@@ -448,7 +452,7 @@ fn is_held(world: &World<'_>, owner: Owner) -> bool {
     }
 }
 
-/// Whether a frontend cannot go because parts that are not about to change refer to it.
+/// Returns true if a frontend must stay because other, unchanged parts refer to it.
 pub(super) fn stays(
     world: &World<'_>,
     balancer: &LoadBalancer,
@@ -459,13 +463,13 @@ pub(super) fn stays(
 }
 
 impl Place {
-    /// Whether it is a certain address, and a frontend has that one.
+    /// Returns true if the place is a certain address, and the frontend has it.
     pub(super) fn names_that_of(&self, frontend: &FrontendIpConfiguration) -> bool {
         let is_any = matches!(self, Self::Internal { address: None, .. });
         !is_any && self.is_that_of(frontend)
     }
 
-    /// Whether a frontend is there already, as far as that can be told before it is written.
+    /// Returns true if a frontend is already at this place, as far as known before the write.
     pub(super) fn is_that_of(&self, frontend: &FrontendIpConfiguration) -> bool {
         let properties = &frontend.properties;
         match self {

@@ -1,4 +1,4 @@
-//! What is wanted, beside what is there: the common ground of all stages of a plan.
+//! The wanted services and the existing resources, which all stages of a plan share.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::resources::{
 };
 use crate::service::{Service, ServiceKey};
 
-/// Which service: an index into [`World::subjects`].
+/// A service: an index into [`World::subjects`].
 pub(super) type SubjectIndex = usize;
 
-/// What is to become of a service's resources.
+/// The plan for a service's resources.
 #[derive(Clone, Debug)]
 pub(super) enum Standing {
-    /// They are made to be what it asks for.
+    /// The resources are changed to match the request.
     Wanted(Box<Intent>),
-    /// They are removed.
+    /// The resources are removed.
     Unwanted,
-    /// They stay as they are, because what it asks for cannot be or is not asked about.
+    /// The resources stay as they are, because the request cannot be met or is out of scope.
     Held,
 }
 
@@ -59,44 +59,45 @@ impl Subject<'_> {
     }
 }
 
-/// Whose a name is.
+/// The owner of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// A service's.
+    /// A service.
     Subject(SubjectIndex),
-    /// A service's that is not there any more.
+    /// A service that no longer exists.
     Orphan,
-    /// Not one of ours.
+    /// The name does not belong to this cluster.
     Foreign,
 }
 
-/// What is wanted, beside what is there.
+/// The wanted services and the existing resources.
 #[derive(Debug)]
 pub(super) struct World<'a> {
     pub(super) config: &'a Config,
     pub(super) request: &'a Request,
     pub(super) nodes: Vec<&'a Node>,
     pub(super) snapshot: &'a Snapshot,
-    /// In the order of their keys.
+    /// The services, ordered by key.
     pub(super) subjects: Vec<Subject<'a>>,
-    /// The keys that several services have, of which only the first by its UID counts.
-    pub(super) repeated: BTreeSet<ServiceKey>,
+    /// The services with duplicate keys, of which only the first by UID counts.
+    pub(super) repeated: BTreeMap<&'a ServiceKey, Vec<&'a Service>>,
     by_prefix: HashMap<String, SubjectIndex>,
     by_key: HashMap<&'a ServiceKey, SubjectIndex>,
-    /// The services that public addresses of this cluster are tagged with.
+    /// The services in the tags of this cluster's public addresses.
     tagged: HashSet<ServiceKey>,
     /// Public addresses by id.
     public_ips: HashMap<&'a ArmId, &'a PublicIpAddress>,
-    /// The frontend that refers to a public address.
+    /// The frontends that refer to each public address.
     referrers: HashMap<&'a ArmId, (&'a LoadBalancer, &'a FrontendIpConfiguration)>,
-    /// Frontends by the lower-case prefix of their owner.
+    /// The frontends by the lower-case prefix of their owner.
     frontends: HashMap<String, Vec<(&'a LoadBalancer, &'a FrontendIpConfiguration)>>,
-    /// The frontends of others that rules of a service lead to.
+    /// The frontends of other owners that a service's rules lead to.
     borrowed: HashMap<SubjectIndex, Vec<(&'a LoadBalancer, &'a FrontendIpConfiguration)>>,
 }
 
 impl<'a> World<'a> {
-    /// `failures` are the services that cannot have what they ask for; those that are found here are added to it.
+    /// Collects the inputs of a plan. `failures` are the services whose request cannot be met, to which new
+    /// ones are added.
     pub(super) fn new(
         config: &'a Config,
         request: &'a Request,
@@ -105,13 +106,15 @@ impl<'a> World<'a> {
         snapshot: &'a Snapshot,
         failures: &mut BTreeMap<ServiceKey, PlanError>,
     ) -> Self {
+        // Sorted input makes the plan independent of the order of services.
         let mut sorted: Vec<_> = services.iter().collect();
         sorted.sort_by(|a, b| (&a.key, &a.uid).cmp(&(&b.key, &b.uid)));
-        let mut repeated = BTreeSet::new();
+        let mut repeated: BTreeMap<_, Vec<&Service>> = BTreeMap::new();
         sorted.dedup_by(|a, b| {
+            let (a, b) = (*a, *b);
             let is_same = a.key == b.key;
             if is_same {
-                repeated.insert(b.key.clone());
+                repeated.entry(&b.key).or_insert_with(|| vec![b]).push(a);
             }
             is_same
         });
@@ -122,7 +125,7 @@ impl<'a> World<'a> {
             let uid = service.uid_in(&config.cluster_name);
             let prefix = naming::prefix(&uid);
             if let Some(first) = by_prefix.get(&prefix.to_ascii_lowercase()) {
-                // Nobody knows which is the copy, so what is there stays as it is.
+                // It is unknown which one is the copy, so both stay as they are.
                 let mut fail = |of: &ServiceKey, other: &ServiceKey| {
                     let error = PlanError::DuplicateUid {
                         uid: uid.clone().into_owned(),
@@ -138,6 +141,7 @@ impl<'a> World<'a> {
                 copies.push((&service.key, *first));
                 continue;
             }
+            // Names are compared ignoring case, as by the resource manager.
             by_prefix.insert(prefix.to_ascii_lowercase(), subjects.len());
             let standing = standing(config, request, service, failures);
             subjects.push(Subject {
@@ -152,6 +156,7 @@ impl<'a> World<'a> {
             .map(|(index, subject)| (&subject.service.key, index))
             .chain(copies)
             .collect();
+        // Of two nodes of the same name, the first in this order counts: a ready one.
         let mut nodes: Vec<_> = nodes.iter().collect();
         nodes.sort_by(|a, b| {
             (&a.name, a.readiness, &a.addresses).cmp(&(&b.name, b.readiness, &b.addresses))
@@ -188,6 +193,7 @@ impl<'a> World<'a> {
                 if let Some(id) = reference.and_then(|reference| reference.id.as_ref()) {
                     self.referrers.insert(id, (balancer, frontend));
                 }
+                // A frontend on another cluster's load balancer may have a name like ours.
                 if !self.may_be_ours(balancer) {
                     continue;
                 }
@@ -199,7 +205,7 @@ impl<'a> World<'a> {
             }
         }
         self.borrowed = self.find_borrowed(snapshot);
-        // Azure lists in whatever order, which is to decide on nothing.
+        // The order of Azure's lists is arbitrary and must not influence the plan.
         for own in self
             .frontends
             .values_mut()
@@ -216,7 +222,7 @@ impl<'a> World<'a> {
         self.tagged = owned.flat_map(|(_, owners)| owners.services).collect();
     }
 
-    /// The frontends that rules of services lead to and that somebody else has made.
+    /// Returns the frontends of other owners that services' rules lead to.
     fn find_borrowed(
         &self,
         snapshot: &'a Snapshot,
@@ -243,10 +249,11 @@ impl<'a> World<'a> {
         borrowed
     }
 
-    /// Whether a public address with these tags is this cluster's.
+    /// Returns true if a public address with these tags is this cluster's.
     ///
-    /// In another resource group the cluster's name is not enough: clusters in other groups may have it as well, and most are called
-    /// `kubernetes`. There the tag with the cluster's own group counts, or that a service of ours names the group or is reached there.
+    /// In another resource group the cluster's name is not enough: clusters in other groups may have it as
+    /// well, and most are called `kubernetes`. There the tag with the cluster's own group counts, or that a
+    /// service of ours names the group or is reached there.
     pub(super) fn owns(&self, id: &ArmId, owners: &Owners) -> bool {
         let group = id.resource_group().unwrap_or_default();
         if !owners.may_be_of(self.config) {
@@ -257,12 +264,15 @@ impl<'a> World<'a> {
         {
             return true;
         }
+        // An address that one of this cluster's frontends uses is in use by this cluster, whatever its group.
         if let Some((balancer, frontend)) = self.referrer(id)
             && self.may_be_ours(balancer)
             && self.owner(&frontend.name, self.is_ours(balancer)) != Owner::Foreign
         {
             return true;
         }
+        // Without such a proof, a tagged address counts if a service names its group, and its name fits the
+        // service.
         let generated = naming::owner_of_public_ip(id.name());
         let mut subjects = owners
             .services
@@ -281,7 +291,7 @@ impl<'a> World<'a> {
         self.by_key.get(key).copied()
     }
 
-    /// The services that are wanted, in the order of their keys.
+    /// Returns the wanted services, ordered by key.
     pub(super) fn wanted(&self) -> impl Iterator<Item = (SubjectIndex, &Subject<'a>, &Intent)> {
         self.subjects
             .iter()
@@ -289,9 +299,9 @@ impl<'a> World<'a> {
             .filter_map(|(index, subject)| Some((index, subject, subject.intent()?)))
     }
 
-    /// Whether parts of this cluster may be on a load balancer: it has the cluster's pool or, before that is there, one of its
-    /// names. Another cluster in the same resource group may have services with the same UIDs. Basic load balancers are named
-    /// after sets of machines, which are not always known.
+    /// Returns true if a load balancer may have parts of this cluster: it has the cluster's pool or, before
+    /// that exists, one of its names. Another cluster in the same resource group may have services with the
+    /// same UIDs. Basic load balancers are named after sets of machines, which are not always known.
     pub(super) fn may_be_ours(&self, balancer: &LoadBalancer) -> bool {
         let cluster = &self.config.cluster_name;
         !self.config.is_standard()
@@ -301,7 +311,8 @@ impl<'a> World<'a> {
                 .any(|internal| balancer.is_named(&naming::load_balancer(cluster, None, *internal)))
     }
 
-    /// Whose a name is that is on a load balancer which may be of this cluster, and which is `ours` or not.
+    /// Returns the owner of a name on a load balancer that may belong to this cluster. `ours` is true if it
+    /// certainly does.
     pub(super) fn owner(&self, name: &str, ours: bool) -> Owner {
         let prefix = naming::owner_of(name);
         match self.by_prefix.get(&prefix) {
@@ -311,13 +322,13 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether a load balancer has the pool that this cluster makes on each of its own.
+    /// Returns true if a load balancer has the pool that this cluster creates on each of its own.
     pub(super) fn is_ours(&self, balancer: &LoadBalancer) -> bool {
         let mut pools = balancer.properties.backend_address_pools.iter();
         pools.any(|pool| pool.is_named(&self.config.cluster_name))
     }
 
-    /// Whether what belongs to no service is removed.
+    /// Returns true if resources of no service are removed.
     pub(super) fn sweeps(&self) -> bool {
         self.request.only.is_none()
             && !self.request.keeps_orphans
@@ -335,12 +346,12 @@ impl<'a> World<'a> {
         self.public_ips.get(id).copied()
     }
 
-    /// Whether a public address of this cluster is tagged with a service.
+    /// Returns true if a public address of this cluster is tagged with a service.
     pub(super) fn is_tagged(&self, service: &ServiceKey) -> bool {
         self.tagged.contains(service)
     }
 
-    /// The frontend that refers to a public address now.
+    /// Returns the frontend that refers to a public address now.
     pub(super) fn referrer(
         &self,
         public_ip: &ArmId,
@@ -348,7 +359,7 @@ impl<'a> World<'a> {
         self.referrers.get(public_ip).copied()
     }
 
-    /// The frontends that a service has now, on any load balancer, in the order of their names.
+    /// Returns the frontends that a service has now, on any load balancer, ordered by name.
     pub(super) fn frontends_of(
         &self,
         subject: SubjectIndex,
@@ -359,7 +370,7 @@ impl<'a> World<'a> {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// The frontends of others that rules of a service lead to now: it shares their addresses.
+    /// Returns the frontends of other owners that a service's rules lead to now: it shares their addresses.
     pub(super) fn borrowed_by(
         &self,
         subject: SubjectIndex,
@@ -367,7 +378,7 @@ impl<'a> World<'a> {
         self.borrowed.get(&subject).map_or(&[], Vec::as_slice)
     }
 
-    /// The rules that lead to a frontend now, each with whose it is.
+    /// Returns the rules that lead to a frontend now, each with its owner.
     pub(super) fn rules_at(
         &self,
         balancer: &'a LoadBalancer,
@@ -382,7 +393,7 @@ impl<'a> World<'a> {
             .map(move |rule| (self.owner(&rule.name, is_ours), rule))
     }
 
-    /// The address of a frontend, as far as it is known now.
+    /// Returns the address of a frontend, if it is known now.
     pub(super) fn address_of(&self, frontend: &'a FrontendIpConfiguration) -> Option<&'a str> {
         let properties = &frontend.properties;
         let address = match &properties.public_ip_address {
@@ -395,7 +406,8 @@ impl<'a> World<'a> {
         address.filter(|address| !address.is_empty())
     }
 
-    /// All addresses that are provably of this cluster: of its frontends, public addresses and members of pools.
+    /// Returns all addresses that provably belong to this cluster: of its frontends, public addresses and
+    /// members of pools.
     pub(super) fn addresses(&self) -> impl Iterator<Item = String> {
         let ours = self.snapshot.load_balancers.iter();
         let ours = ours.filter(|balancer| self.is_ours(balancer));
@@ -419,13 +431,13 @@ impl<'a> World<'a> {
         addresses.chain(self.members())
     }
 
-    /// The addresses in the cluster's own pools.
+    /// Returns the addresses in the cluster's own pools.
     pub(super) fn members(&self) -> impl Iterator<Item = String> {
         self.member_entries()
             .filter_map(|entry| entry.properties.ip_address.clone())
     }
 
-    /// The entries of the cluster's own pools.
+    /// Returns the entries of the cluster's own pools.
     pub(super) fn member_entries(&self) -> impl Iterator<Item = &'a BackendAddress> {
         let pools = self
             .snapshot
@@ -441,14 +453,15 @@ impl<'a> World<'a> {
         })
     }
 
-    /// Whether pools keep their members although no node takes part: none is known, or none is ready.
+    /// Returns true if pools keep their members although no node takes part, because none is known or none is
+    /// ready.
     pub(super) fn keeps_last_members(&self) -> bool {
         let may_be_empty =
             self.request.empties_pools || self.config.empty_grace == Some(Duration::ZERO);
         !may_be_empty && !self.nodes.iter().any(|node| self.can_be_member(node))
     }
 
-    /// Whether a node is, or may stay, a member of a pool. Which interfaces are members is not looked at here.
+    /// Returns true if a node may be a member of a pool. The membership of interfaces is not checked here.
     fn can_be_member(&self, node: &Node) -> bool {
         let name = naming::backend_address(&node.name);
         let is_member = self.config.backend_pool_type == PoolMembership::NetworkInterface
@@ -456,8 +469,9 @@ impl<'a> World<'a> {
         machines::can_be_member(self.config, node, is_member)
     }
 
-    /// The lower-case names of the entries that stay in pools as they are, where they are there: those of nodes that cannot be read,
-    /// those that a write was refused for, and while no node takes part all but those that are told to leave.
+    /// Returns the lower-case names of the pool entries that stay as they are: those of nodes that cannot be
+    /// read, and those that a write was rejected for. While no node takes part, also all entries except those
+    /// of excluded nodes.
     pub(super) fn kept_members(&self) -> BTreeSet<String> {
         if self.keeps_last_members() {
             let leave = self.nodes.iter();
@@ -480,7 +494,8 @@ impl<'a> World<'a> {
             .collect()
     }
 
-    /// All addresses that a service has now, its own and those that it shares with others of this cluster.
+    /// Returns all current addresses of a service: its own, and those that it shares with others of this
+    /// cluster.
     pub(super) fn addresses_of(&self, subject: SubjectIndex) -> BTreeSet<&'a str> {
         let frontends = self.frontends_of(subject).iter();
         let borrowed = self.borrowed_by(subject).iter();
@@ -494,7 +509,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// The frontend that a rule leads to.
+/// Returns the frontend that a rule leads to.
 fn frontend_of<'a>(
     balancer: &'a LoadBalancer,
     rule: &LoadBalancingRule,
@@ -505,7 +520,7 @@ fn frontend_of<'a>(
     frontends.find(|frontend| frontend.is_named(name))
 }
 
-/// The addresses that a cluster with these services has, where security rules of its own may lead.
+/// Returns the addresses of a cluster with these services, to which its security rules may lead.
 pub(crate) fn addresses_of_cluster(
     config: &Config,
     services: &[Service],
@@ -529,7 +544,7 @@ fn standing(
     service: &Service,
     failures: &mut BTreeMap<ServiceKey, PlanError>,
 ) -> Standing {
-    // Whose names those are is another controller's business.
+    // Such a service belongs to another controller.
     if !config.serves(service) {
         return Standing::Held;
     }

@@ -18,7 +18,7 @@ use super::report;
 use super::show::{self, Style};
 use super::target::Azure;
 
-/// Writes what services ask for. It is bad if one does not have it in the end.
+/// Carries out the requests of the services. Fails if one of them is not met in the end.
 pub(super) async fn run(options: &Apply) -> Result<Found, Failure> {
     if options.watch {
         return watch(options).await;
@@ -54,7 +54,8 @@ fn found(report: &Reconciled) -> Found {
     }
 }
 
-/// Carries out a stage of the way to Standard, once this program may write. Everything is read then: others may have written before.
+/// Carries out a stage of the migration to Standard, once this program may write. Everything is read then,
+/// since others may have written before.
 async fn migrate(options: &Apply, digest: &str) -> Result<Found, Failure> {
     let stopped = |why: &str| {
         Failure::new(format!(
@@ -84,10 +85,10 @@ async fn stage(options: &Apply, digest: &str) -> Result<Found, Failure> {
     Ok(found)
 }
 
-/// Follows while this program may write, and stands by otherwise.
+/// Follows changes while this program leads, and stands by otherwise.
 async fn watch(options: &Apply) -> Result<Found, Failure> {
     let mut settings = inputs::settings(&options.inputs, Some(&options.members))?;
-    // What is wrong with it is not first found when another program has gone.
+    // An invalid configuration is reported now, not only when another program has stopped.
     Azure::open(&options.target, &settings)?;
     let mut followed = Followed::open(options)?;
     let health = Arc::new(Health::default());
@@ -108,7 +109,7 @@ async fn watch(options: &Apply) -> Result<Found, Failure> {
             () = stop.asked() => break,
         }
         if leadership.can_be_lost() {
-            // Everything may have changed while this program stood by.
+            // Everything may have changed during standby.
             match inputs::again(&options.inputs, &options.members, &settings).await {
                 Ok(now) => drop(now.and_then(|now| taken(&options.target, &mut settings, now))),
                 Err(failure) => {
@@ -126,22 +127,22 @@ async fn watch(options: &Apply) -> Result<Found, Failure> {
             () = stop.asked() => break,
         };
         tracing::warn!(why = lost, "this program does not write any more");
-        // Who stands by asks nobody.
+        // A program that stands by polls nothing.
         followed.renew(options);
     }
     leadership.release().await;
     Ok(past.last.unwrap_or(Found::Good))
 }
 
-/// What came of the reconciliations so far.
+/// The results of the reconciliations so far.
 #[derive(Default)]
 struct Past {
     last: Option<Found>,
-    /// The lines that were printed the last time.
+    /// The lines that were printed last.
     shown: Vec<String>,
 }
 
-/// Follows services and nodes with each configuration that comes, until it is dropped.
+/// Follows services and nodes with each new configuration, until it is dropped.
 async fn lead(
     options: &Apply,
     settings: &mut Settings,
@@ -175,7 +176,7 @@ async fn lead(
     }
 }
 
-/// Takes another configuration if it can be used.
+/// Takes a new configuration if it is valid.
 fn taken(target: &Target, settings: &mut Settings, next: Settings) -> Option<Azure> {
     match Azure::open(target, &next) {
         Ok(azure) => {
@@ -190,7 +191,7 @@ fn taken(target: &Target, settings: &mut Settings, next: Settings) -> Option<Azu
     }
 }
 
-/// Prints what came of each reconciliation, keeps the state, and has statuses written.
+/// Prints the result of each reconciliation, keeps the state, and has statuses written.
 struct Told<'a> {
     azure: &'a Azure,
     state: Option<&'a Path>,
@@ -212,7 +213,7 @@ impl Told<'_> {
             Ok(report) => show::reconciled(report, Style::of_stdout()).unwrap_or_default(),
             Err(error) => format!("error: {}; it is tried again\n", Failure::from_error(error)),
         };
-        // What was said the last time and still holds is no news, but for writes.
+        // Lines that were printed last time and still hold are omitted, except for writes.
         let lines: Vec<_> = text.lines().map(str::to_owned).collect();
         let is_news = |line: &&String| line.contains("written:") || !self.past.shown.contains(line);
         let news: String = lines
@@ -228,7 +229,7 @@ impl Told<'_> {
 #[async_trait]
 impl Observer for Told<'_> {
     async fn reconciled(&mut self, result: &Result<Reconciled, ReconcileError>) -> bool {
-        // Somebody who has stopped reading may still want the work done.
+        // A closed output does not stop the work.
         let _ = print(&self.text(result));
         if let Err(failure) = keep(self.state, self.azure) {
             tracing::error!(%failure, "the state is not kept");
@@ -242,7 +243,7 @@ impl Observer for Told<'_> {
     }
 }
 
-/// Writes what became of the resources of a file.
+/// Writes the resulting resources to the file.
 fn keep(path: Option<&Path>, azure: &Azure) -> Result<(), Failure> {
     let (Some(path), Some(emulator)) = (path, &azure.emulator) else {
         return Ok(());
@@ -250,7 +251,7 @@ fn keep(path: Option<&Path>, azure: &Azure) -> Result<(), Failure> {
     let resources = emulator.with(|machine| machine.resources());
     let text = serde_json::to_string_pretty(&json!({ "value": resources }))
         .map_err(|error| Failure::from_error(&error))?;
-    // Whoever reads it meanwhile reads the old one or the new one.
+    // A rename replaces the file atomically, so that readers see the old or the new content.
     let draft = path.with_extension(format!("{}.new", std::process::id()));
     let written = std::fs::write(&draft, text + "\n").and_then(|()| std::fs::rename(&draft, path));
     written.map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))
@@ -261,7 +262,7 @@ mod tests {
     use super::super::cli::{Credentials, Inputs, Members};
     use super::*;
 
-    /// Whoever begins to lead again uses the last one that could be used.
+    /// A program that begins to lead again uses the last valid configuration.
     #[tokio::test(start_paused = true)]
     async fn a_configuration_that_cannot_be_used_replaces_none_that_can() {
         let directory = tempfile::tempdir().unwrap();
@@ -297,7 +298,7 @@ mod tests {
         let next = inputs::again(&inputs, &members, &settings).await.unwrap();
         assert!(taken(&target, &mut settings, next.unwrap()).is_none());
         assert!(Azure::open(&target, &settings).is_ok());
-        // It is told once.
+        // It is reported once.
         let next = inputs::again(&inputs, &members, &settings).await.unwrap();
         assert!(next.is_none());
         write("AzureChinaCloud");

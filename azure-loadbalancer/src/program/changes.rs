@@ -1,12 +1,12 @@
-//! Differences as people read them: names in place of ids, and nothing that only the resource manager looks at.
+//! Differences for people: names in place of ids, without fields that only the resource manager uses.
 
 use azure_loadbalancer::plan::FieldChange;
 use serde_json::Value;
 
-/// The width of a line, and how many values of a list are shown.
+/// The width of a line, and the maximum number of listed values.
 const WIDTH: usize = 100;
 const SHOWN: usize = 8;
-/// What says nothing to a reader of a plan.
+/// The fields that do not interest a reader of a plan.
 const NOISE: [&str; 6] = [
     "id",
     "etag",
@@ -16,7 +16,7 @@ const NOISE: [&str; 6] = [
     "name",
 ];
 
-/// The lines of a difference; none if it is nothing to a reader.
+/// Returns the lines of a difference. Empty if it is irrelevant to a reader.
 pub(super) fn lines(change: &FieldChange) -> Vec<String> {
     let field = change.path.rsplit('.').next().unwrap_or_default();
     if NOISE.contains(&field) {
@@ -27,7 +27,7 @@ pub(super) fn lines(change: &FieldChange) -> Vec<String> {
     let text = match (&change.from, &change.to) {
         (None, Some(to)) if is_nothing(to) => return Vec::new(),
         (None, Some(to)) => format!("+ {path}: {}", shown(to)),
-        // What it was made of is of no interest any more.
+        // The former content of a removed part is not listed.
         (Some(Value::Object(_)), None) => format!("- {path}"),
         (Some(from), None) => format!("- {path}: {}", shown(from)),
         (Some(Value::Array(from)), Some(Value::Array(to))) => {
@@ -39,7 +39,7 @@ pub(super) fn lines(change: &FieldChange) -> Vec<String> {
     wrapped(&text)
 }
 
-/// A value in a few words.
+/// Returns a value in a few words.
 pub(super) fn brief(value: &Value) -> String {
     match value {
         Value::String(text) => last_of_id(text).to_owned(),
@@ -69,7 +69,7 @@ pub(super) fn brief(value: &Value) -> String {
     }
 }
 
-/// Which values come and which go.
+/// Describes which values are added and removed.
 fn between(from: &[Value], to: &[Value]) -> String {
     let gone: Vec<_> = from.iter().filter(|one| !to.contains(one)).collect();
     let new: Vec<_> = to.iter().filter(|one| !from.contains(one)).collect();
@@ -94,7 +94,7 @@ fn list<'v>(values: impl ExactSizeIterator<Item = &'v Value>) -> String {
     shown.join(" ")
 }
 
-/// A part of a list with its name, if it has one.
+/// Returns a part of a list with its name, if it has one.
 fn named(value: &Value) -> String {
     match value.get("name").and_then(Value::as_str) {
         Some(name) if brief(value) != name => format!("{name} ({})", brief(value)),
@@ -118,7 +118,7 @@ fn last_of_id(text: &str) -> &str {
     }
 }
 
-/// Lines of a width that people read; what follows is set in.
+/// Wraps a text to readable lines, with the continuation lines indented.
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

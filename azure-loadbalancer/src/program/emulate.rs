@@ -5,7 +5,7 @@ use super::Found;
 use super::cli::Emulator as Options;
 use super::inputs::resources;
 
-/// Runs an emulator until somebody asks it to stop.
+/// Runs an emulator until the stop signal.
 pub(super) async fn run(options: &Options) -> Result<Found, Failure> {
     let mut chosen = EmulatorOptions::default()
         .operation_requests(options.operation_requests)

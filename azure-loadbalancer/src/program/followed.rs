@@ -1,4 +1,4 @@
-//! The services and nodes that a program follows for as long as it runs.
+//! The followed services and nodes of a running program.
 
 use async_trait::async_trait;
 use azure_loadbalancer::execute::Observer;
@@ -9,7 +9,7 @@ use program_kit::Failure;
 use super::cli::Apply;
 use super::inputs;
 
-/// What is followed, and who writes statuses, if there is an API server that has them.
+/// The followed services and nodes, and the writer of statuses if there is an API server.
 pub(super) struct Followed {
     pub(super) services: Replayed<Service>,
     pub(super) nodes: Replayed<Node>,
@@ -17,7 +17,7 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// What the command line names. Nobody is asked before it is followed.
+    /// Opens the sources that the command line names. They are not read before they are followed.
     pub(super) fn open(options: &Apply) -> Result<Self, Failure> {
         if let Some(client) = inputs::kubernetes(&options.inputs)? {
             let mut statuses = client.status_writer().with_events();
@@ -38,8 +38,8 @@ impl Followed {
         })
     }
 
-    /// Opens the same again, for whoever follows it next. What cannot be opened now stays as it was: a mistake ends no program that
-    /// runs.
+    /// Opens the sources again, for the next call of `follow`. A source that cannot be opened now stays as it
+    /// was: a mistake does not end a running program.
     pub(super) fn renew(&mut self, options: &Apply) {
         match Self::open(options) {
             Ok(opened) => *self = opened,
@@ -52,7 +52,7 @@ impl Followed {
     }
 }
 
-/// A source that tells its last state once more to whoever follows it next.
+/// A source that repeats its last state for its next consumer.
 pub(super) struct Replayed<T> {
     source: Box<dyn Source<T>>,
     last: Option<Vec<T>>,

@@ -1,4 +1,4 @@
-//! How a program that follows is getting on, for probes and monitoring.
+//! The health of a following program, for probes and monitoring.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -19,14 +19,15 @@ use program_kit::Failure;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// Connections at a time, the time for the head of a request, and the time for all of a connection.
+/// The maximum number of connections, and the time limits for the head of a request and for a whole
+/// connection.
 const MAX_CONNECTIONS: usize = 32;
 const HEAD: Duration = Duration::from_secs(5);
 const WHOLE: Duration = Duration::from_secs(60);
-/// The wait after a connection that could not be accepted.
+/// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What came of the reconciliations so far.
+/// The results of the reconciliations so far.
 #[derive(Debug, Default)]
 pub(super) struct Health(Mutex<Counts>);
 
@@ -40,23 +41,23 @@ struct Counts {
     services_with_errors: usize,
     orphans: usize,
     warnings: usize,
-    /// Whether the last one got everything done.
+    /// True if the last reconciliation was complete.
     is_done: bool,
-    /// When the last one ended.
+    /// The end of the last reconciliation.
     at: Option<Instant>,
-    /// When the last one ended that could read what is there.
+    /// The end of the last reconciliation that could read the resources.
     read_at: Option<Instant>,
-    /// Whether this program writes, where one of several does.
+    /// The leadership of this program, if there may be several.
     standing: Option<Standing>,
-    /// How often it has begun to.
+    /// The number of times that it has become the leader.
     terms: u64,
 }
 
-/// Whether a program writes that may be one of several.
+/// The leadership of a program that may be one of several.
 #[derive(Debug)]
 enum Standing {
     Leading,
-    /// Another one does, as far as that is known.
+    /// Another program leads, as far as known.
     By(String),
 }
 
@@ -82,20 +83,20 @@ impl Health {
         counts.read_at = counts.at;
     }
 
-    /// Notes that this program writes.
+    /// Records that this program leads.
     pub(super) fn lead(&self) {
         let mut counts = self.0.lock();
         counts.standing = Some(Standing::Leading);
         counts.terms += 1;
     }
 
-    /// Notes that another one does; an empty name: nobody knows which.
+    /// Records that another program leads. An empty name: unknown which.
     pub(super) fn stand_by(&self, holder: &str) {
         self.0.lock().standing = Some(Standing::By(holder.to_owned()));
     }
 
-    /// Whether whoever asks for readiness may go on, and why. A program that stands by is ready: what replaces a leader must not
-    /// wait for the leader to go.
+    /// Returns the readiness, with its reason. A program that stands by is ready, since the replacement of a
+    /// leader must not wait for the leader to stop.
     fn readiness(&self) -> Result<String, &'static str> {
         let counts = self.0.lock();
         match (&counts.standing, counts.read_at) {
@@ -115,7 +116,7 @@ impl Health {
         let mut text = String::new();
         let mut metric = |name: &str, kind: &str, help: &str, value: Option<f64>| {
             if let Some(value) = value {
-                // A string takes all text.
+                // Writing to a string cannot fail.
                 let _ = writeln!(
                     text,
                     "# HELP azure_loadbalancer_{name} {help}\n# TYPE azure_loadbalancer_{name} {kind}\nazure_loadbalancer_{name} {value}"
@@ -230,7 +231,7 @@ impl Health {
     }
 }
 
-/// Serves it until the returned guard is dropped.
+/// Serves the endpoints until the returned guard is dropped.
 pub(super) async fn serve(address: &str, health: Arc<Health>) -> Result<Served, Failure> {
     let listener = TcpListener::bind(address).await;
     let listener =
@@ -286,7 +287,7 @@ async fn accept(listener: TcpListener, health: Arc<Health>) {
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD)
                 .serve_connection(TokioIo::new(stream), service);
-            // Whoever is slow leaves its place to others.
+            // A slow client is dropped to make room for others.
             let _ = tokio::time::timeout(WHOLE, connection).await;
             drop(place);
         });
@@ -311,7 +312,7 @@ mod tests {
         );
         assert!(health.metrics().contains("\nazure_loadbalancer_leader 0\n"));
         health.lead();
-        // Whoever leads is ready once it has done something.
+        // A leader is ready after its first reconciliation.
         assert_eq!(ready(&health).0, StatusCode::SERVICE_UNAVAILABLE);
         health.note(&Ok(Reconciled::default()));
         assert_eq!(ready(&health), (StatusCode::OK, "ok, leading\n".to_owned()));

@@ -5,7 +5,7 @@ use azure_loadbalancer::arm::token::ClientCredentials;
 use program_kit::Failure;
 use serde::Deserialize;
 
-/// The keys of such a file that say who asks for tokens. It has no `Debug`: one of them is a secret.
+/// The keys of the file that identify the application or machine. It has no `Debug`: one of them is a secret.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct FileIdentity {
@@ -20,7 +20,7 @@ pub(super) struct FileIdentity {
     user_assigned_identity_id: Option<String>,
 }
 
-/// What AKS writes in place of a client and its secret.
+/// The value that AKS writes in place of a client and its secret.
 const MANAGED: &str = "msi";
 
 fn filled(text: &Option<String>) -> Option<&str> {
@@ -30,7 +30,7 @@ fn filled(text: &Option<String>) -> Option<&str> {
 }
 
 impl FileIdentity {
-    /// Whether an application shows a secret, a token of its platform or a certificate.
+    /// Returns true if the identity is an application with a secret, a platform token or a certificate.
     pub(super) fn is_application(&self) -> bool {
         let secret = filled(&self.aad_client_secret);
         !self.is_managed()
@@ -39,12 +39,12 @@ impl FileIdentity {
                 || filled(&self.aad_client_cert_path).is_some())
     }
 
-    /// Whether it is the identity of the machine.
+    /// Returns true if the identity is that of the machine.
     pub(super) fn is_managed(&self) -> bool {
         self.use_managed_identity_extension == Some(true)
     }
 
-    /// The client id of the identity of the machine, where there are several.
+    /// Returns the client id of the machine's identity, if there are several.
     pub(super) fn managed_client(&self) -> Result<Option<&str>, Failure> {
         match filled(&self.user_assigned_identity_id) {
             Some(id) if id.starts_with('/') => Err(Failure::new(
@@ -54,7 +54,7 @@ impl FileIdentity {
         }
     }
 
-    /// The application.
+    /// Returns the credentials of the application.
     pub(super) fn application(
         &self,
         transport: &ReqwestTransport,

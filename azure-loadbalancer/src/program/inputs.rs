@@ -15,7 +15,7 @@ use super::cli::{Inputs, Members};
 use super::identity::FileIdentity;
 use super::nodes_from::NodesFrom;
 
-/// What is wanted.
+/// The inputs of a plan.
 pub(super) struct Wanted {
     pub(super) settings: Settings,
     pub(super) services: Vec<Service>,
@@ -23,7 +23,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Reads services and, where members of pools matter, nodes.
+    /// Reads services and, if members of pools matter, nodes.
     pub(super) async fn read(inputs: &Inputs, members: Option<&Members>) -> Result<Self, Failure> {
         let settings = settings(inputs, members)?;
         if let Some(client) = kubernetes(inputs)? {
@@ -53,7 +53,8 @@ impl Wanted {
     }
 }
 
-/// The first state of an API server, with as many tries as a read of Azure has. The source waits between them.
+/// Returns the first state of an API server, with as many attempts as a read of Azure. The source waits
+/// between them.
 async fn first<T>(source: &mut dyn Source<T>) -> Result<Vec<T>, Failure> {
     let mut tries = RetryPolicy::default().tries;
     loop {
@@ -77,7 +78,7 @@ fn none<T>() -> Result<Vec<T>, Failure> {
     Ok(Vec::new())
 }
 
-/// The client of the API server, if one was named.
+/// Returns the client of the API server, if one was named.
 pub(super) fn kubernetes(
     inputs: &Inputs,
 ) -> Result<Option<KubernetesClient<ReqwestTransport>>, Failure> {
@@ -97,7 +98,7 @@ pub(super) fn kubernetes(
 /// The sources of services and of nodes.
 pub(super) type Sources = (Box<dyn Source<Service>>, Box<dyn Source<Node>>);
 
-/// Files that are followed, and a cluster that is discovered.
+/// Returns the sources: followed files, and a discovered cluster.
 pub(super) fn files(inputs: &Inputs, members: &Members) -> Result<Sources, Failure> {
     let missing = || Failure::new("--services and --nodes are missing");
     let services = inputs.services.as_ref().ok_or_else(missing)?;
@@ -108,16 +109,16 @@ pub(super) fn files(inputs: &Inputs, members: &Members) -> Result<Sources, Failu
     Ok((Box::new(FileSource::new(services)), nodes))
 }
 
-/// What the configuration says.
+/// The settings from the configuration file.
 pub(super) struct Settings {
     pub(super) config: Config,
     pub(super) identity: FileIdentity,
-    /// Its text, or that of a later one that could not be used: it is told once.
+    /// The text of the file, or of a later one that was invalid, so that each is reported once.
     text: String,
 }
 
 impl Settings {
-    /// Takes another one for read, and stays as it is.
+    /// Records another text as read, without using it.
     pub(super) fn pass_over(&mut self, other: Self) {
         self.text = other.text;
     }
@@ -128,7 +129,7 @@ pub(super) fn settings(inputs: &Inputs, members: Option<&Members>) -> Result<Set
     parsed(text, inputs, members)
 }
 
-/// The configuration as it is now, if it is another one than was read last and is not being written.
+/// Returns the present configuration if it has changed and is not being written.
 pub(super) async fn again(
     inputs: &Inputs,
     members: &Members,
@@ -141,20 +142,20 @@ pub(super) async fn again(
     tokio::time::sleep(RELOOK).await;
     match read(&inputs.config)? == text {
         true => parsed(text, inputs, Some(members)).map(Some),
-        // Whoever follows it takes it once it is whole.
+        // A follower reads the file once it is complete.
         false => Ok(None),
     }
 }
 
-/// Waits until the configuration has changed into another one that can be used. One that is being written may be valid although
-/// it is cut off, so two looks in a row must have read the same.
+/// Waits for a changed and valid configuration. A partly written one may be valid, so two reads in a row must
+/// be equal.
 pub(super) async fn changed(inputs: &Inputs, members: &Members, now: &Settings) -> Settings {
     let mut last = now.text.clone();
     let mut seen = None;
     loop {
         tokio::time::sleep(RELOOK).await;
         let path = inputs.config.clone();
-        // Disks block, and those on a network may hang.
+        // File access can block, or hang on a network drive.
         let text = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
         let Ok(Ok(text)) = text else {
             seen = None;
@@ -191,7 +192,7 @@ fn parsed(text: String, inputs: &Inputs, members: Option<&Members>) -> Result<Se
             "{file}: a configuration is an object; {SCHEMA_HINT}"
         )));
     }
-    // Where it is, and what is wrong with it.
+    // The place and the message.
     let placed = |path: &[String], what: String| {
         let line = documents.line_of(0, path).filter(|_| !path.is_empty());
         let line = line.map_or_else(String::new, |line| format!(":{line}"));
@@ -199,7 +200,7 @@ fn parsed(text: String, inputs: &Inputs, members: Option<&Members>) -> Result<Se
     };
     let misread = |error: Misread| {
         let why = error.to_string();
-        // What concerns several keys at once names the one that it is about first.
+        // An error about several keys names the main one first.
         let named = why.split_once(": ").map(|(key, _)| vec![key.to_owned()]);
         let named =
             named.filter(|named| error.path().is_empty() && written.get(&named[0]).is_some());
@@ -214,7 +215,7 @@ fn parsed(text: String, inputs: &Inputs, members: Option<&Members>) -> Result<Se
     config
         .validate()
         .map_err(|error| placed(&[error.field.to_owned()], error.to_string()))?;
-    // A file that is too short, or another cluster's API server than was meant, must not take everything down.
+    // A truncated file, or the API server of another cluster, must not remove everything.
     if members.is_some_and(|members| members.remove_orphans) {
         config.orphans = OrphanPolicy::Remove;
     } else if written.get("orphans").is_none_or(Value::is_null) {
@@ -232,8 +233,8 @@ fn parsed(text: String, inputs: &Inputs, members: Option<&Members>) -> Result<Se
     })
 }
 
-/// Keys that are not known and look like one that is. Others are left alone: a cloud-config file of Kubernetes has many that are
-/// nothing to this program.
+/// Returns unknown keys that resemble known ones. Others are ignored: a cloud-config file of Kubernetes has
+/// many that do not concern this program.
 fn misspelt(written: &Value) -> Vec<(&String, String)> {
     let schema: Value =
         serde_json::from_str(include_str!("../../schema/config.schema.json")).unwrap_or_default();
@@ -261,9 +262,9 @@ fn misspelt(written: &Value) -> Vec<(&String, String)> {
         .collect()
 }
 
-/// By how many letters a key may differ from one that is known to be taken for it.
+/// The maximum number of letters by which an unknown key may differ from the known one that it resembles.
 const NEAR: usize = 2;
-/// Keys of Kubernetes' file that differ by no more.
+/// The keys of Kubernetes' file that differ by no more.
 const OF_KUBERNETES: [&str; 5] = [
     "primaryAvailabilitySetName",
     "primaryScaleSetName",
@@ -271,9 +272,9 @@ const OF_KUBERNETES: [&str; 5] = [
     "disableOutboundSnat",
     "vmType",
 ];
-/// What to do about a configuration that cannot be read.
+/// The hint for a configuration that cannot be read.
 const SCHEMA_HINT: &str = "`azure-loadbalancer schema` prints what it may have";
-/// How often the configuration is looked at.
+/// The interval at which the configuration file is checked.
 const RELOOK: Duration = Duration::from_secs(1);
 
 fn documents<T: FromDocument>(path: &Path) -> Result<Vec<T>, Failure> {
@@ -281,7 +282,7 @@ fn documents<T: FromDocument>(path: &Path) -> Result<Vec<T>, Failure> {
     read_documents(&text).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
-/// Resources as `GET /emulator/resources` writes them, or a plain list.
+/// Reads resources as `GET /emulator/resources` writes them, or a plain list.
 pub(super) fn resources(path: &Path) -> Result<Vec<Value>, Failure> {
     let text = read(path)?;
     let value: Value = serde_json::from_str(&text)
@@ -324,7 +325,7 @@ mod tests {
         };
         write("securityGroupName: before\n");
         let now = settings(&inputs, Some(&members)).unwrap();
-        // Both who follows it and who begins to write finds the half of a new one.
+        // Both a follower and a new leader find half of a new file.
         for is_followed in [true, false] {
             write("");
             let whole = async {

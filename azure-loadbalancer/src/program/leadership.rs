@@ -1,4 +1,4 @@
-//! The right to write, which one of several programs has.
+//! Leadership: the right to write, which one of several programs has.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::inputs;
 
 /// The file with the name of a pod's namespace.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-/// The wait between two attempts to get a lock, and between two looks whether its file is still there.
+/// The wait between two attempts to take a lock, and between two checks of its file.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// The right to write.
@@ -25,11 +25,11 @@ pub(super) struct Leadership {
 }
 
 enum Kind {
-    /// Nobody else runs.
+    /// No other program runs.
     Alone,
-    /// Whoever holds the lease of an API server.
+    /// The holder of a lease of an API server leads.
     Lease(Box<Lease<ReqwestTransport>>),
-    /// Whoever has the lock of a file, which the system takes away when the program ends.
+    /// The holder of a file lock leads. The system releases the lock when the program ends.
     Lock { path: PathBuf, held: Option<File> },
 }
 
@@ -46,7 +46,7 @@ impl Leadership {
         Ok(Self { kind, health })
     }
 
-    /// Waits until this program may write.
+    /// Waits until this program leads.
     pub(super) async fn acquire(&mut self) -> Result<(), Failure> {
         match &mut self.kind {
             Kind::Alone => return Ok(()),
@@ -71,7 +71,7 @@ impl Leadership {
         Ok(())
     }
 
-    /// Returns when this program may not write any more, with why.
+    /// Returns when this program no longer leads, with the reason.
     pub(super) async fn keep(&mut self) -> String {
         match &mut self.kind {
             Kind::Lease(lease) => {
@@ -92,12 +92,12 @@ impl Leadership {
         }
     }
 
-    /// Whether another program may have the right to write.
+    /// Returns true if another program may take over the leadership.
     pub(super) fn can_be_lost(&self) -> bool {
         !matches!(self.kind, Kind::Alone)
     }
 
-    /// Lets others write.
+    /// Gives up the leadership.
     pub(super) async fn release(&mut self) {
         match &mut self.kind {
             Kind::Alone => {}
@@ -133,14 +133,14 @@ fn lease(options: &Apply) -> Result<Lease<ReqwestTransport>, Failure> {
     Ok(Lease::new(client, wanted))
 }
 
-/// The lock of a file, once no other program has it.
+/// Takes the lock of a file, once no other program has it.
 async fn locked(path: &std::path::Path, health: &Health) -> Result<File, Failure> {
     let unusable = |error: std::io::Error| {
         Failure::new(format!("{} cannot be locked: {error}", path.display()))
     };
     let mut is_told = false;
     loop {
-        // Nothing is written there, so it may be a file that is used otherwise. It may be another one at each attempt.
+        // The file is only opened, so it may serve another purpose. It may be replaced between attempts.
         let file = OpenOptions::new()
             .create(true)
             .append(true)
@@ -161,7 +161,7 @@ async fn locked(path: &std::path::Path, health: &Health) -> Result<File, Failure
     }
 }
 
-/// Whether a path still leads to an open file, as far as that is known.
+/// Returns true if a path still leads to an open file, as far as known.
 #[cfg(unix)]
 fn is_at(path: &std::path::Path, file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -172,7 +172,7 @@ fn is_at(path: &std::path::Path, file: &File) -> bool {
     }
 }
 
-/// Only Unix tells which file it is.
+/// Returns true: only Unix can identify a file.
 #[cfg(not(unix))]
 fn is_at(_: &std::path::Path, _: &File) -> bool {
     true

@@ -1,4 +1,4 @@
-//! From Basic to Standard: the stages, and one of them.
+//! The migration from Basic to Standard: its stages, and the execution of one.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ fn unread(error: &ReconcileError) -> Failure {
     Failure::from_error(error)
 }
 
-/// Shows the stages. It is bad if something is in the way.
+/// Shows the stages. Fails if something prevents the migration.
 pub(super) async fn show(options: &Plan, wanted: &Wanted, azure: &Azure) -> Result<Found, Failure> {
     let executor = &azure.executor;
     let migration = executor

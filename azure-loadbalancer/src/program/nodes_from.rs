@@ -1,4 +1,4 @@
-//! Nodes that are the destinations of a cluster which Serf, Consul or Service Fabric tells of.
+//! Nodes from the destinations of a cluster that Serf, Consul or Service Fabric reports.
 
 use program_kit::Failure;
 
@@ -9,7 +9,7 @@ pub(super) use self::absent::NodesFrom;
 #[cfg(any(feature = "consul", feature = "serf", feature = "servicefabric"))]
 pub(super) use self::present::NodesFrom;
 
-/// A program that was built to ask none of them.
+/// The sources of a program built without any of them.
 #[cfg(not(any(feature = "consul", feature = "serf", feature = "servicefabric")))]
 mod absent {
     use std::convert::Infallible;
@@ -60,17 +60,17 @@ mod present {
 
     use super::*;
 
-    /// After which time without nodes that is told.
+    /// The time without nodes after which that is logged.
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// A cluster of one source.
+    /// A cluster of a discovered source.
     pub(in crate::program) struct NodesFrom {
         runner: Runner,
         cluster: String,
     }
 
     impl NodesFrom {
-        /// What the command line names, if it does.
+        /// Returns the source that the command line names, if any.
         pub(in crate::program) fn of(members: &Members) -> Result<Option<Self>, Failure> {
             match (&members.nodes_from, &members.nodes_cluster) {
                 (Some(path), Some(cluster)) => Self::read(path, cluster).map(Some),
@@ -121,7 +121,7 @@ mod present {
             }
         }
 
-        /// The nodes that there are now.
+        /// Returns the present nodes.
         pub(in crate::program) async fn once(self) -> Result<Vec<Node>, Failure> {
             let once = self.runner.run_once().await;
             let nodes = once
@@ -132,7 +132,7 @@ mod present {
             nodes.ok_or_else(|| Failure::new(without(&once.state, &self.cluster)))
         }
 
-        /// The nodes as they change. Nobody is asked before somebody wants to know.
+        /// Returns the source of nodes. It polls nothing before its first use.
         pub(in crate::program) fn follow(self) -> Box<dyn Source<Node>> {
             let (provider, driver) = self.runner.into_parts();
             Box::new(Followed {
@@ -148,7 +148,7 @@ mod present {
 
     type Made = Vec<Result<Runner, String>>;
 
-    /// The sources that this program was built to ask.
+    /// The sources that this program was built with.
     const KNOWN: &[&str] = &[
         #[cfg(feature = "consul")]
         "ConsulDiscovery",
@@ -177,7 +177,7 @@ mod present {
         made
     }
 
-    /// Health is reported by who serves, not by who counts machines.
+    /// Reads the section. Health is reported by the gateway, not by a reader of machines.
     #[cfg(feature = "servicefabric")]
     fn service_fabric(section: &mut ObjectReader<'_, '_>) -> Result<Runner, String> {
         let mut read = discovery_servicefabric::options::Section::read(section);
@@ -198,7 +198,7 @@ mod present {
         Ok(discovery.discoverer().runner())
     }
 
-    /// Why a cluster has no nodes.
+    /// Returns the reason why a cluster has no nodes.
     fn without(state: &ProviderState, cluster: &str) -> String {
         let error = state.status.last_error.as_ref();
         let Some(config) = &state.config else {
@@ -218,15 +218,15 @@ mod present {
         format!("--nodes-cluster: there is no cluster {cluster:?}; {known}")
     }
 
-    /// The nodes of a source that is asked from the first call on for as long as this is there.
+    /// The nodes of a source that is polled from the first call on, until this is dropped.
     struct Followed {
         nodes: ClusterNodes,
         provider: DiscoveryProvider,
         cluster: String,
-        /// The work of the provider, until it is begun.
+        /// The driver of the provider, until it is started.
         driver: Option<Driver>,
         work: JoinSet<()>,
-        /// The time at which it is told that there are no nodes; none: there were some, or it has been told.
+        /// The time at which missing nodes are logged. `None`: there were some, or it was logged.
         tell_at: Option<Instant>,
     }
 
@@ -238,7 +238,7 @@ mod present {
                 self.tell_at = Some(Instant::now() + PATIENCE);
             }
             if let Some(at) = self.tell_at {
-                // Whoever waits for a cluster that does not come is told which ones there are.
+                // The log for a missing cluster lists the existing ones.
                 let nodes = timeout_at(at, self.nodes.next()).await;
                 self.tell_at = None;
                 if let Ok(nodes) = nodes {
@@ -260,7 +260,8 @@ mod present {
     mod tests {
         use super::*;
 
-        /// As [`follow`](azure_loadbalancer::execute::follow) drops calls when the other source has news.
+        /// A cluster that never appears is reported once, although
+        /// [`follow`](azure_loadbalancer::execute::follow) drops calls when the other source has changed.
         #[tokio::test(start_paused = true)]
         async fn a_cluster_that_does_not_come_is_told_once_whatever_calls_are_dropped() {
             let directory = tempfile::tempdir().unwrap();

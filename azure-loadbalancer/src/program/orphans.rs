@@ -9,7 +9,7 @@ use super::inputs::Wanted;
 use super::show;
 use super::target::Azure;
 
-/// Shows what belongs to no service. It is bad if there is something.
+/// Shows the resources that belong to no service. Fails if there are any.
 pub(super) async fn run(options: &Orphans) -> Result<Found, Failure> {
     let mut wanted = Wanted::read(&options.inputs, None).await?;
     wanted.settings.config.orphans = OrphanPolicy::Report;
@@ -26,7 +26,7 @@ pub(super) async fn run(options: &Orphans) -> Result<Found, Failure> {
         Format::Text => {
             let mut text = String::new();
             for orphan in orphans {
-                // A string takes all text.
+                // Writing to a string cannot fail.
                 let line = format!("{} (of {})", orphan.id, orphan.owner);
                 let _ = writeln!(text, "{}", show::plain(&line));
             }

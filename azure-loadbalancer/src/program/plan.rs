@@ -7,7 +7,7 @@ use super::migrate;
 use super::show::{self, Style};
 use super::target::Azure;
 
-/// Shows a plan. It is bad if a service cannot have what it asks for.
+/// Shows a plan. Fails if the request of a service cannot be met.
 pub(super) async fn run(options: &Plan) -> Result<Found, Failure> {
     let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
     let azure = Azure::open(&options.target, &wanted.settings)?;

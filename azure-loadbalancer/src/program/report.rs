@@ -1,10 +1,10 @@
-//! What came of a plan, for programs.
+//! The result of a reconciliation, for programs.
 
 use azure_loadbalancer::execute::{ReconcileError, Reconciled};
 use program_kit::Failure;
 use serde_json::{Map, Value, json};
 
-/// What came of a reconciliation, as JSON.
+/// Returns the result of a reconciliation as JSON.
 pub(super) fn document(report: &Reconciled) -> Value {
     let written: Vec<_> = report
         .written
@@ -41,7 +41,7 @@ pub(super) fn document(report: &Reconciled) -> Value {
     })
 }
 
-/// A reconciliation that could not be made.
+/// Returns the JSON of a failed reconciliation.
 pub(super) fn failed(error: &ReconcileError) -> Value {
     json!({ "done": false, "error": Failure::from_error(error).to_string() })
 }

@@ -1,4 +1,4 @@
-//! Plans and what came of them, for people.
+//! The text form of plans and their results.
 
 use std::fmt::{self, Write};
 use std::io::{self, IsTerminal};
@@ -10,7 +10,7 @@ use program_kit::Failure;
 
 use super::changes;
 
-/// Colours, if somebody is there to see them.
+/// The colours, if the output is a terminal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     is_coloured: bool,
@@ -25,7 +25,7 @@ enum Colour {
 }
 
 impl Style {
-    /// As fits standard output. Nothing is coloured with `NO_COLOR` in the environment.
+    /// Returns the style for standard output. `NO_COLOR` in the environment disables colours.
     pub(super) fn of_stdout() -> Self {
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
@@ -57,7 +57,7 @@ impl Style {
     }
 }
 
-/// A plan: what is deleted, then the writes in their order with reasons and differences, then what is wrong.
+/// Describes a plan: the deletions, then the writes in order with reasons and differences, then the errors.
 pub(super) fn forecast(plan: &Forecast, style: Style) -> Result<String, fmt::Error> {
     let mut text = writes(plan, style)?;
     for later in plan.left() {
@@ -87,7 +87,7 @@ pub(super) fn forecast(plan: &Forecast, style: Style) -> Result<String, fmt::Err
     Ok(text)
 }
 
-/// What a plan writes: what is deleted first, then all in their order.
+/// Describes the writes of a plan: first the deletions, then all in order.
 pub(super) fn writes(plan: &Forecast, style: Style) -> Result<String, fmt::Error> {
     let mut text = String::new();
     deletions(&mut text, plan, style)?;
@@ -122,7 +122,7 @@ pub(super) fn writes(plan: &Forecast, style: Style) -> Result<String, fmt::Error
     Ok(text)
 }
 
-/// What does not come back, before anything else.
+/// Describes the deletions, which cannot be undone.
 fn deletions(text: &mut String, plan: &Forecast, style: Style) -> fmt::Result {
     for (index, (_, action)) in plan.actions().enumerate() {
         let what = match &action.operation {
@@ -151,7 +151,7 @@ fn deletions(text: &mut String, plan: &Forecast, style: Style) -> fmt::Result {
     Ok(())
 }
 
-/// What belongs to nobody: whether it goes or stays.
+/// Describes the resources that belong to no service: whether they are removed or stay.
 fn orphans<'o>(
     text: &mut String,
     orphans: impl IntoIterator<Item = &'o Orphan>,
@@ -194,7 +194,7 @@ fn summary(writes: usize, services: usize, errors: usize) -> String {
     }
 }
 
-/// What came of a plan: where services are reached, and what is wrong.
+/// Describes the result of a reconciliation: the addresses of services, and their errors.
 pub(super) fn reconciled(report: &Reconciled, style: Style) -> Result<String, fmt::Error> {
     let mut text = String::new();
     for written in &report.written {
@@ -240,7 +240,7 @@ pub(super) fn reconciled(report: &Reconciled, style: Style) -> Result<String, fm
             Failure::from_error(&**error)
         )?;
     }
-    // What is left for a service is an error of it, and has been shown.
+    // The remaining work of a service is its error, and has been shown.
     for left in report.left.iter().filter(|left| left.service.is_none()) {
         write!(
             text,
@@ -292,12 +292,12 @@ fn warnings<'w>(
     Ok(())
 }
 
-/// Whose a line is.
+/// Returns the prefix of a line: its service.
 fn of(service: Option<&ServiceKey>) -> String {
     service.map_or_else(String::new, |service| format!("{service}: "))
 }
 
-/// Somebody else's text without what a terminal would obey.
+/// Replaces control characters in a text from outside, which a terminal would obey.
 pub(super) fn plain(text: &str) -> String {
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     plain.collect()

@@ -14,7 +14,7 @@ use super::cli::{Credentials, Target};
 use super::identity::FileIdentity;
 use super::inputs::{Settings, resources};
 
-/// What is read and written.
+/// The resource manager that is read and written.
 pub(super) struct Azure {
     pub(super) executor: Executor,
     /// The resources of a file.
@@ -49,7 +49,7 @@ impl Azure {
 
 type Built = Result<ArmClient, azure_loadbalancer::arm::EndpointError>;
 
-/// Whom to ask, and for what tokens.
+/// The addresses of the resource manager and of the authority, and the resource of tokens.
 #[derive(Debug, PartialEq, Eq)]
 struct Addresses {
     endpoint: String,
@@ -58,7 +58,7 @@ struct Addresses {
 }
 
 impl Addresses {
-    /// A token is for the resource manager that it is sent to, and for no other.
+    /// Returns the addresses. A token is for the resource manager that it is sent to, and for no other.
     fn of(target: &Target, cloud: &Cloud) -> Result<Self, Failure> {
         let endpoint = match (&target.endpoint, cloud.resource_manager()) {
             (Some(endpoint), _) => endpoint.clone(),
@@ -84,7 +84,7 @@ impl Addresses {
     }
 }
 
-/// Ways out: to Azure through the proxies of the environment, and directly to what no proxy reaches.
+/// The transports: to Azure through the proxies of the environment, and directly to local endpoints.
 struct Ways {
     out: ReqwestTransport,
     direct: ReqwestTransport,
@@ -101,7 +101,8 @@ impl Ways {
         })
     }
 
-    /// A token is not shown to a proxy: over plain HTTP, which is to this machine alone, there is none.
+    /// Returns the transport for an endpoint. A proxy sees no token: plain HTTP, which is for this machine
+    /// alone, carries none.
     fn to(&self, endpoint: &str) -> &ReqwestTransport {
         match endpoint.starts_with("https://") {
             true => &self.out,
@@ -171,7 +172,8 @@ fn tokens(
     })
 }
 
-/// The token in what `az account get-access-token` prints: a document, or the token alone with `--query accessToken -o tsv`.
+/// Returns the token in the output of `az account get-access-token`: a document, or the token alone with
+/// `--query accessToken -o tsv`.
 fn token_of(text: &str) -> String {
     let document: Option<serde_json::Value> = serde_json::from_str(text).ok();
     let token = document

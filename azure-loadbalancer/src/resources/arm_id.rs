@@ -1,4 +1,4 @@
-//! Ids of the resource manager.
+//! Ids of resources.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,19 +8,20 @@ use serde::{Deserialize, Serialize};
 
 /// An id such as `/subscriptions/{s}/resourceGroups/{g}/providers/Microsoft.Network/loadBalancers/{name}`.
 ///
-/// Ids are compared, ordered and hashed ignoring the case of ASCII letters, because the resource manager gives the same id back
-/// in another case; they are shown and written as they came.
+/// Ids are compared, ordered and hashed ignoring the case of ASCII letters, because the resource manager may
+/// return an id in another case. They are shown and written as received.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ArmId(String);
 
 impl ArmId {
-    /// The id with this text; any text is accepted, as the resource manager is who judges it.
+    /// Creates an id from this text. Any text is accepted, since the resource manager validates it.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The id of a resource of `Microsoft.Network`; `kind` is the segment of its type, such as `loadBalancers`.
+    /// Creates the id of a resource of `Microsoft.Network`; `kind` is the segment of its type, such as
+    /// `loadBalancers`.
     pub fn network(subscription: &str, resource_group: &str, kind: &str, name: &str) -> Self {
         Self::of_provider(
             subscription,
@@ -31,7 +32,7 @@ impl ArmId {
         )
     }
 
-    /// The id of a resource of any provider.
+    /// Creates the id of a resource of any provider.
     pub fn of_provider(
         subscription: &str,
         resource_group: &str,
@@ -44,42 +45,43 @@ impl ArmId {
         ))
     }
 
-    /// The id of a part of this resource, such as its `probes`.
+    /// Returns the id of a part of this resource, such as one of its `probes`.
     #[must_use]
     pub fn child(&self, kind: &str, name: &str) -> Self {
         Self(format!("{}/{kind}/{name}", self.0))
     }
 
-    /// The id as it is written.
+    /// Returns the id as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The last segment.
+    /// Returns the last segment.
     pub fn name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The segment after one that is `kind` ignoring case: `segment("resourceGroups")` is the resource group.
+    /// Returns the segment after one that equals `kind`, ignoring case: `segment("resourceGroups")` is the
+    /// resource group.
     pub fn segment(&self, kind: &str) -> Option<&str> {
         let mut segments = self.0.split('/');
         segments.find(|segment| segment.eq_ignore_ascii_case(kind))?;
         segments.next().filter(|segment| !segment.is_empty())
     }
 
-    /// The resource group.
+    /// Returns the resource group.
     pub fn resource_group(&self) -> Option<&str> {
         self.segment("resourceGroups")
     }
 
-    /// The id without its last two segments: that of the resource which a part belongs to.
+    /// Returns the id without its last two segments: that of the parent resource.
     pub fn parent(&self) -> Option<Self> {
         let (rest, _) = self.0.rsplit_once('/')?;
         let (rest, _) = rest.rsplit_once('/')?;
         (!rest.is_empty()).then(|| Self(rest.to_owned()))
     }
 
-    /// Whether this id is of a part of `other`, at any depth.
+    /// Returns true if the id is that of a part of `other`, at any depth.
     pub fn is_within(&self, other: &Self) -> bool {
         let (own, outer) = (self.0.as_bytes(), other.0.as_bytes());
         own.len() > outer.len()

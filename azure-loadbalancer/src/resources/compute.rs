@@ -1,4 +1,4 @@
-//! Machines and scale sets: the parts that lead to network interfaces and to pools.
+//! Machines and scale sets: the parts that refer to network interfaces and pools.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use super::{ProvisioningState, Resource, SubResource};
 /// `Microsoft.Compute/virtualMachines`.
 pub type VirtualMachine = Resource<VirtualMachineProperties>;
 
-/// Which network interface a machine has.
+/// The reference of a machine to a network interface.
 pub type VmInterfaceReference = Resource<VmInterfaceReferenceProperties>;
 
 /// `Microsoft.Compute/virtualMachineScaleSets`.
@@ -18,7 +18,7 @@ pub type ScaleSet = Resource<ScaleSetProperties>;
 /// A machine of a scale set.
 pub type ScaleSetInstance = Resource<ScaleSetInstanceProperties>;
 
-/// A network interface as a scale set gives it to each of its machines.
+/// The model of a network interface of a scale set's machines.
 pub type NetworkInterfaceModel = Resource<NetworkInterfaceModelProperties>;
 
 /// An address of such an interface.
@@ -31,13 +31,13 @@ pub struct VirtualMachineProperties {
     /// The availability set that it is in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub availability_set: Option<SubResource>,
-    /// Its network interfaces.
+    /// The network interfaces.
     #[serde(deserialize_with = "null_as_default")]
     pub network_profile: VmNetworkProfile,
-    /// What became of the last write.
+    /// The state of the last write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioning_state: Option<ProvisioningState>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -49,19 +49,19 @@ pub struct VmNetworkProfile {
     /// References to them.
     #[serde(deserialize_with = "null_as_default")]
     pub network_interfaces: Vec<VmInterfaceReference>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// What a machine says of one of its network interfaces.
+/// The properties of a machine's reference to a network interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VmInterfaceReferenceProperties {
-    /// Whether it is the first.
+    /// True if the interface is the primary one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary: Option<bool>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -70,37 +70,37 @@ pub struct VmInterfaceReferenceProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ScaleSetProperties {
-    /// What each of its machines is like.
+    /// The profile of its machines.
     #[serde(deserialize_with = "null_as_default")]
     pub virtual_machine_profile: VmProfile,
-    /// What became of the last write.
+    /// The state of the last write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioning_state: Option<ProvisioningState>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// What each machine of a scale set is like.
+/// The profile of a scale set's machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VmProfile {
-    /// Its network interfaces.
+    /// The network interfaces.
     #[serde(deserialize_with = "null_as_default")]
     pub network_profile: NetworkProfile,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// Network interfaces as a scale set, or one of its machines, has them written.
+/// The network interfaces of a scale set, or of one of its machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NetworkProfile {
     /// The interfaces.
     #[serde(deserialize_with = "null_as_default")]
     pub network_interface_configurations: Vec<NetworkInterfaceModel>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -109,13 +109,13 @@ pub struct NetworkProfile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NetworkInterfaceModelProperties {
-    /// Whether it is the machine's first.
+    /// True if the interface is the machine's primary one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary: Option<bool>,
-    /// Its addresses.
+    /// The addresses.
     #[serde(deserialize_with = "null_as_default")]
     pub ip_configurations: Vec<IpConfigurationModel>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -124,7 +124,7 @@ pub struct NetworkInterfaceModelProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IpConfigurationModelProperties {
-    /// Whether it is the interface's first.
+    /// True if the address is the interface's primary one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary: Option<bool>,
     /// The pools that it is a member of.
@@ -133,7 +133,7 @@ pub struct IpConfigurationModelProperties {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub load_balancer_backend_address_pools: Vec<SubResource>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -143,13 +143,13 @@ pub struct IpConfigurationModelProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ScaleSetInstanceProperties {
-    /// Whether the machine is as the scale set says now.
+    /// True if the machine has the latest model of the scale set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest_model_applied: Option<bool>,
-    /// The network interfaces as they are for this machine.
+    /// The network interfaces of this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_profile_configuration: Option<NetworkProfile>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

@@ -12,56 +12,56 @@ use super::{
 /// `Microsoft.Network/loadBalancers`.
 pub type LoadBalancer = Resource<LoadBalancerProperties>;
 
-/// Where a load balancer is reached.
+/// An address of a load balancer.
 pub type FrontendIpConfiguration = Resource<FrontendProperties>;
 
-/// An inbound NAT rule or pool; only what it refers to is read here.
+/// An inbound NAT rule or pool. Only its references are read here.
 pub type InboundNat = Resource<InboundNatProperties>;
 
-/// A rule for outbound connections; only what it refers to is read here.
+/// A rule for outbound connections. Only its references are read here.
 pub type OutboundRule = Resource<OutboundRuleProperties>;
 
 /// The properties of a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoadBalancerProperties {
-    /// Where it is reached.
+    /// The frontends.
     #[serde(
         rename = "frontendIPConfigurations",
         deserialize_with = "null_as_default"
     )]
     pub frontend_ip_configurations: Vec<FrontendIpConfiguration>,
-    /// Who answers.
+    /// The backend pools.
     #[serde(deserialize_with = "null_as_default")]
     pub backend_address_pools: Vec<BackendAddressPool>,
-    /// Which port of a frontend leads where.
+    /// The load balancing rules.
     #[serde(deserialize_with = "null_as_default")]
     pub load_balancing_rules: Vec<LoadBalancingRule>,
-    /// How the health of backends is known.
+    /// The health probes of backends.
     #[serde(deserialize_with = "null_as_default")]
     pub probes: Vec<Probe>,
-    /// Ports that lead to one machine.
+    /// The ports that lead to one machine.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub inbound_nat_rules: Vec<InboundNat>,
-    /// Ranges of ports that lead to the machines of a scale set.
+    /// The ranges of ports that lead to the machines of a scale set.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub inbound_nat_pools: Vec<InboundNat>,
-    /// How backends reach out.
+    /// The outbound rules of backends.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub outbound_rules: Vec<OutboundRule>,
-    /// What became of the last write.
+    /// The state of the last write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioning_state: Option<ProvisioningState>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -70,65 +70,65 @@ pub struct LoadBalancerProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FrontendProperties {
-    /// The address within the subnet, of an internal frontend.
+    /// The address within the subnet of an internal frontend.
     #[serde(rename = "privateIPAddress", skip_serializing_if = "Option::is_none")]
     pub private_ip_address: Option<String>,
-    /// Who chooses that address; absent is [`AllocationMethod::Dynamic`].
+    /// The allocation of that address. Absent: [`AllocationMethod::Dynamic`].
     #[serde(
         rename = "privateIPAllocationMethod",
         skip_serializing_if = "Option::is_none"
     )]
     pub private_ip_allocation_method: Option<AllocationMethod>,
-    /// The subnet, of an internal frontend.
+    /// The subnet of an internal frontend.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subnet: Option<SubResource>,
-    /// The public address, of an external frontend.
+    /// The public address of an external frontend.
     #[serde(rename = "publicIPAddress", skip_serializing_if = "Option::is_none")]
     pub public_ip_address: Option<SubResource>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 open_enum! {
-    /// Who chooses an address.
+    /// The allocation of an address.
     AllocationMethod {
-        /// Whoever wrote the resource.
+        /// The client that wrote the resource chooses the address.
         Static = "Static",
-        /// The resource manager.
+        /// The resource manager chooses the address.
         Dynamic = "Dynamic",
     }
 }
 
-/// What an inbound NAT rule or pool refers to.
+/// The references of an inbound NAT rule or pool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InboundNatProperties {
-    /// The frontend whose port it takes.
+    /// The frontend whose port it uses.
     #[serde(
         rename = "frontendIPConfiguration",
         skip_serializing_if = "Option::is_none"
     )]
     pub frontend_ip_configuration: Option<SubResource>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// What an outbound rule refers to.
+/// The references of an outbound rule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OutboundRuleProperties {
-    /// The frontends whose addresses it takes.
+    /// The frontends whose addresses it uses.
     #[serde(
         rename = "frontendIPConfigurations",
         deserialize_with = "null_as_default"
     )]
     pub frontend_ip_configurations: Vec<SubResource>,
-    /// The pool that reaches out.
+    /// The pool whose members connect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend_address_pool: Option<SubResource>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

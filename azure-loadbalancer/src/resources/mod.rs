@@ -1,8 +1,8 @@
 //! The resources of Azure's resource manager that are read and written.
 //!
-//! Names are exactly those of the JSON documents (network API, 2017-09-01 and later). What is not known here is kept in `other` at
-//! every level, so that a document that is read, changed and written again loses nothing that somebody else put there. An array
-//! or object that is absent or `null` reads as empty.
+//! Names are exactly those of the JSON documents (network API, 2017-09-01 and later). Unknown fields are kept
+//! in `other` at every level, so that a document that is read, changed and written again loses nothing. An
+//! absent or `null` array or object reads as empty.
 
 mod arm_id;
 mod compute;

@@ -16,19 +16,19 @@ pub type InterfaceIpConfiguration = Resource<InterfaceIpConfigurationProperties>
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NetworkInterfaceProperties {
-    /// Its addresses.
+    /// The addresses.
     #[serde(deserialize_with = "null_as_default")]
     pub ip_configurations: Vec<InterfaceIpConfiguration>,
-    /// The machine that it is in.
+    /// The machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_machine: Option<SubResource>,
-    /// Whether it is the machine's first.
+    /// True if the interface is the machine's primary one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary: Option<bool>,
-    /// What became of the last write.
+    /// The state of the last write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioning_state: Option<ProvisioningState>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -37,7 +37,7 @@ pub struct NetworkInterfaceProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InterfaceIpConfigurationProperties {
-    /// The pools that it is a member of.
+    /// The pools.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
@@ -46,13 +46,13 @@ pub struct InterfaceIpConfigurationProperties {
     /// The address.
     #[serde(rename = "privateIPAddress", skip_serializing_if = "Option::is_none")]
     pub private_ip_address: Option<String>,
-    /// Whether it is the interface's first.
+    /// True if the address is the interface's primary one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primary: Option<bool>,
     /// The subnet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subnet: Option<SubResource>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

@@ -1,19 +1,19 @@
-//! Enumerations that others may extend: a value that is not known here is kept as it is written.
+//! Extensible enumerations: an unknown value is kept as it is written.
 
-/// Defines an enumeration whose texts are compared ignoring case, as the resource manager does, with a variant for every other
-/// text.
+/// Defines an enumeration whose texts are compared ignoring case, as by the resource manager, with a variant
+/// for every other text.
 macro_rules! open_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
             $($(#[$variant_meta])* $variant,)+
-            /// A value that this crate does not know, as it is written.
+            /// An unknown value, as written.
             Other(String),
         }
 
         impl $name {
-            /// The value as it is written in JSON.
+            /// Returns the value as written in JSON.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)+

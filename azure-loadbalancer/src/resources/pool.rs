@@ -8,21 +8,21 @@ use super::{Resource, SubResource};
 /// A pool of backends of a load balancer.
 pub type BackendAddressPool = Resource<BackendAddressPoolProperties>;
 
-/// One backend of a pool that has addresses.
+/// A backend of a pool of addresses.
 pub type BackendAddress = Resource<BackendAddressProperties>;
 
 /// The properties of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackendAddressPoolProperties {
-    /// The backends by address. `None` is absent, which is not the same as empty: of a pool whose members are network interfaces
-    /// the resource manager shows them here as well, and nobody writes them.
+    /// The backends by address. `None` is absent, which differs from empty: in a pool of network interfaces
+    /// the resource manager shows the members here as well, but no client writes them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_balancer_backend_addresses: Option<Vec<BackendAddress>>,
-    /// The virtual network that the addresses are in.
+    /// The virtual network of the addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_network: Option<SubResource>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -31,10 +31,10 @@ pub struct BackendAddressPoolProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackendAddressProperties {
-    /// Its address.
+    /// The address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_address: Option<String>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

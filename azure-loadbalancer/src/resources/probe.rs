@@ -6,43 +6,44 @@ use serde_json::{Map, Value};
 use super::Resource;
 use super::open_enum::open_enum;
 
-/// How the health of backends is known.
+/// A health probe of backends.
 pub type Probe = Resource<ProbeProperties>;
 
 /// The properties of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProbeProperties {
-    /// What is asked.
+    /// The protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<ProbeProtocol>,
     /// The port of the backend.
     pub port: u16,
-    /// Seconds between two probes.
+    /// The interval of probes, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval_in_seconds: Option<u32>,
-    /// After how many failures a backend is down; what API versions of 2017 have.
+    /// The number of failures after which a backend is down. In API versions of 2017.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number_of_probes: Option<u32>,
-    /// After how many failures a backend is down, or successes up; what later API versions have.
+    /// The number of failures after which a backend is down, or of successes after which it is up. In later
+    /// API versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_threshold: Option<u32>,
-    /// The path that is asked for, with HTTP and HTTPS.
+    /// The path of requests, with HTTP and HTTPS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_path: Option<String>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 open_enum! {
-    /// What a probe asks.
+    /// The protocol of a probe.
     ProbeProtocol {
-        /// Whether the port accepts a connection.
+        /// The port must accept a connection.
         Tcp = "Tcp",
-        /// Whether a request gets 200.
+        /// The response to an HTTP request must be 200.
         Http = "Http",
-        /// Whether a request over TLS gets 200; standard load balancers only.
+        /// The response to an HTTPS request must be 200. Standard load balancers only.
         Https = "Https",
     }
 }

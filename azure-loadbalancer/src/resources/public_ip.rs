@@ -12,40 +12,40 @@ pub type PublicIpAddress = Resource<PublicIpProperties>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublicIpProperties {
-    /// Whether it is kept while nothing uses it.
+    /// The allocation: a static address is kept while it is unused.
     #[serde(
         rename = "publicIPAllocationMethod",
         skip_serializing_if = "Option::is_none"
     )]
     pub public_ip_allocation_method: Option<AllocationMethod>,
-    /// The address, once there is one.
+    /// The address, once it is assigned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_address: Option<String>,
-    /// Its name in the DNS.
+    /// The DNS settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dns_settings: Option<DnsSettings>,
-    /// The frontend or interface that uses it; the resource manager sets it.
+    /// The frontend or interface that uses it. The resource manager sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_configuration: Option<SubResource>,
-    /// What became of the last write.
+    /// The state of the last write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioning_state: Option<ProvisioningState>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// The name of a public address in the DNS.
+/// The DNS settings of a public address.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DnsSettings {
     /// The label before `{region}.cloudapp.azure.com`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain_name_label: Option<String>,
-    /// The whole name; the resource manager sets it.
+    /// The full DNS name. The resource manager sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fqdn: Option<String>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

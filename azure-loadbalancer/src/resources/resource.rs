@@ -1,4 +1,4 @@
-//! What all resources and their parts have in common.
+//! The common fields of all resources and their parts.
 
 use std::collections::BTreeMap;
 
@@ -8,56 +8,56 @@ use serde_json::{Map, Value};
 use super::ArmId;
 use super::open_enum::open_enum;
 
-/// A resource, or a part of one such as a rule: the envelope around its properties.
+/// A resource, or a part of one such as a rule: the common fields around its properties.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resource<P> {
-    /// Where it is; the resource manager sets it.
+    /// The id, which the resource manager sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ArmId>,
-    /// Its name within the resource group, or within the resource that it is part of.
+    /// The name within the resource group, or within the parent resource.
     #[serde(
         default,
         deserialize_with = "null_as_default",
         skip_serializing_if = "String::is_empty"
     )]
     pub name: String,
-    /// `Microsoft.Network/loadBalancers` and the like; the resource manager sets it.
+    /// The type, such as `Microsoft.Network/loadBalancers`. The resource manager sets it.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The region, such as `westeurope`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// Free texts; keys are compared ignoring case by the resource manager.
+    /// The tags. The resource manager compares keys ignoring case.
     #[serde(
         default,
         deserialize_with = "null_as_default",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub tags: BTreeMap<String, String>,
-    /// The version of the content, for `If-Match`.
+    /// The etag, for `If-Match`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,
-    /// The offer that it was created as.
+    /// The SKU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sku: Option<Sku>,
-    /// Availability zones.
+    /// The availability zones.
     #[serde(
         default,
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub zones: Vec<String>,
-    /// What the kind of the resource has.
+    /// The properties of this kind of resource.
     #[serde(default, deserialize_with = "null_as_default")]
     #[serde(bound(deserialize = "P: Default + Deserialize<'de>"))]
     pub properties: P,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 impl<P: Default> Resource<P> {
-    /// A part with this name, and nothing else.
+    /// Creates a part with only this name and its properties.
     pub fn named(name: impl Into<String>, properties: P) -> Self {
         Self {
             name: name.into(),
@@ -68,7 +68,7 @@ impl<P: Default> Resource<P> {
 }
 
 impl<P> Resource<P> {
-    /// The value of a tag, whose key is compared ignoring case.
+    /// Returns the value of a tag, whose key is compared ignoring case.
     pub fn tag(&self, key: &str) -> Option<&str> {
         self.tags
             .iter()
@@ -76,7 +76,7 @@ impl<P> Resource<P> {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether the name is this one, ignoring case.
+    /// Returns true if the name is this one, ignoring case.
     pub fn is_named(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
@@ -85,16 +85,16 @@ impl<P> Resource<P> {
 /// A reference to a resource or to a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubResource {
-    /// What is referred to.
+    /// The id of the other resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ArmId>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 impl SubResource {
-    /// A reference to this id.
+    /// Creates a reference to this id.
     pub fn to(id: ArmId) -> Self {
         Self {
             id: Some(id),
@@ -102,25 +102,25 @@ impl SubResource {
         }
     }
 
-    /// Whether `reference` is there and leads to `id`.
+    /// Returns true if `reference` is present and leads to `id`.
     pub fn leads_to(reference: Option<&Self>, id: &ArmId) -> bool {
         reference.and_then(|reference| reference.id.as_ref()) == Some(id)
     }
 }
 
-/// The offer that a resource was created as.
+/// The SKU of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sku {
-    /// Its name; absent is basic.
+    /// The name. Absent: basic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<SkuName>,
-    /// Everything else, such as the tier.
+    /// All other fields, such as the tier.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 impl Sku {
-    /// The sku with this name, in the tier that the resource manager chooses.
+    /// Creates the SKU with this name, in the tier that the resource manager chooses.
     pub fn named(name: SkuName) -> Self {
         Self {
             name: Some(name),
@@ -130,42 +130,43 @@ impl Sku {
 }
 
 open_enum! {
-    /// The name of a sku.
+    /// The name of a SKU.
     SkuName {
-        /// The old offer, retired in September 2025.
+        /// The old SKU, retired in September 2025.
         Basic = "Basic",
-        /// The offer for all uses today.
+        /// The current SKU.
         Standard = "Standard",
     }
 }
 
 open_enum! {
-    /// What became of the last write.
+    /// The state of the last write.
     ProvisioningState {
-        /// Done.
+        /// The write succeeded.
         Succeeded = "Succeeded",
-        /// Not done; the resource may not work.
+        /// The write failed, and the resource may not work.
         Failed = "Failed",
-        /// Overtaken by another operation.
+        /// The write was cancelled by another operation.
         Canceled = "Canceled",
-        /// Being created.
+        /// The resource is being created.
         Creating = "Creating",
-        /// Being changed.
+        /// The resource is being changed.
         Updating = "Updating",
-        /// Being deleted.
+        /// The resource is being deleted.
         Deleting = "Deleting",
     }
 }
 
 impl ProvisioningState {
-    /// Takes away a state of a write that has failed, so that what is to be written differs from what is there: the resource
-    /// manager mends such a resource when it is written once more, and refuses others that refer to it until then.
+    /// Clears the state of a failed write, so that the planned resource differs from the current one: the
+    /// resource manager repairs such a resource when it is written again, and rejects references to it until
+    /// then.
     pub(crate) fn clear_failed(state: &mut Option<Self>) {
         state.take_if(|state| matches!(state, Self::Failed | Self::Canceled));
     }
 }
 
-/// Reads `null` as the default: the resource manager and its clients write either.
+/// Deserialises `null` as the default: the resource manager and its clients write either.
 pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

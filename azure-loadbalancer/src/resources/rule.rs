@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::open_enum::open_enum;
 use super::{Resource, SubResource};
 
-/// Which port of a frontend leads to which port of a pool.
+/// A rule that forwards a port of a frontend to a port of a pool.
 pub type LoadBalancingRule = Resource<RuleProperties>;
 
 /// The properties of a rule.
@@ -22,56 +22,57 @@ pub struct RuleProperties {
     /// The pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend_address_pool: Option<SubResource>,
-    /// How the health of the pool's members is known.
+    /// The health probe of the pool's members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<SubResource>,
-    /// What is let through.
+    /// The transport protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<TransportProtocol>,
-    /// How members are chosen; absent is [`LoadDistribution::Default`].
+    /// The distribution over members. Absent: [`LoadDistribution::Default`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_distribution: Option<LoadDistribution>,
     /// The port of the frontend.
     pub frontend_port: u16,
     /// The port of the members.
     pub backend_port: u16,
-    /// Minutes of silence after which a TCP connection is forgotten; absent is 4.
+    /// The idle timeout of TCP connections, in minutes. Absent: 4.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout_in_minutes: Option<u32>,
-    /// Whether members see the frontend's address as destination (direct server return).
+    /// True if members see the frontend's address as destination (direct server return).
     #[serde(rename = "enableFloatingIP", skip_serializing_if = "Option::is_none")]
     pub enable_floating_ip: Option<bool>,
-    /// Whether both ends are told when a connection is forgotten; standard load balancers only.
+    /// True if an idle timeout sends a TCP reset to both ends. Standard load balancers only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_tcp_reset: Option<bool>,
-    /// Whether members may not reach out with the frontend's address; standard load balancers only.
+    /// True if members may not use the frontend's address for outbound connections. Standard load balancers
+    /// only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_outbound_snat: Option<bool>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 open_enum! {
-    /// What a rule lets through.
+    /// The transport protocol of a rule.
     TransportProtocol {
         /// TCP.
         Tcp = "Tcp",
         /// UDP.
         Udp = "Udp",
-        /// Every protocol on every port.
+        /// All protocols on all ports.
         All = "All",
     }
 }
 
 open_enum! {
-    /// How members are chosen.
+    /// The distribution over members.
     LoadDistribution {
-        /// By addresses, ports and protocol.
+        /// The hash of addresses, ports and protocol.
         Default = "Default",
-        /// By the two addresses.
+        /// The hash of the two addresses.
         SourceIp = "SourceIP",
-        /// By the two addresses and the protocol.
+        /// The hash of the two addresses and the protocol.
         SourceIpProtocol = "SourceIPProtocol",
     }
 }

@@ -17,22 +17,22 @@ pub type SecurityRule = Resource<SecurityRuleProperties>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SecurityGroupProperties {
-    /// The rules that somebody wrote.
+    /// The security rules, without the default ones.
     #[serde(deserialize_with = "null_as_default")]
     pub security_rules: Vec<SecurityRule>,
-    /// What became of the last write.
+    /// The state of the last write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioning_state: Option<ProvisioningState>,
-    /// Everything else, the default rules among it.
+    /// All other fields, including the default rules.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// The properties of a rule: each of ports and prefixes is either one text or a list.
+/// The properties of a rule. Ports and prefixes are each either one text or a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SecurityRuleProperties {
-    /// What the rule is for, in words.
+    /// The purpose of the rule, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The protocol.
@@ -41,48 +41,48 @@ pub struct SecurityRuleProperties {
     /// The port of the client, `*` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_port_range: Option<String>,
-    /// Several of those.
+    /// The ports of the client, as a list.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub source_port_ranges: Vec<String>,
-    /// The port, `*` for all.
+    /// The destination port, `*` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_port_range: Option<String>,
-    /// Several of those.
+    /// The destination ports, as a list.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub destination_port_ranges: Vec<String>,
-    /// Who connects: an address, a network, a service tag or `*`.
+    /// The source: an address, a network, a service tag or `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_address_prefix: Option<String>,
-    /// Several of those.
+    /// The sources, as a list.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub source_address_prefixes: Vec<String>,
-    /// Where to: an address, a network, a service tag or `*`.
+    /// The destination: an address, a network, a service tag or `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_address_prefix: Option<String>,
-    /// Several of those.
+    /// The destinations, as a list.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub destination_address_prefixes: Vec<String>,
-    /// Whether what matches may pass.
+    /// The action on matching packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// 100 to 4096; of rules of one direction the lowest that matches decides.
+    /// The priority, 100 to 4096. Among matching rules of one direction, the lowest decides.
     pub priority: u16,
-    /// Which way.
+    /// The direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
-    /// Everything else, application security groups among it.
+    /// All other fields, including application security groups.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -94,33 +94,33 @@ open_enum! {
         Tcp = "Tcp",
         /// UDP.
         Udp = "Udp",
-        /// All.
+        /// All protocols.
         Any = "*",
     }
 }
 
 open_enum! {
-    /// Whether what matches a rule may pass.
+    /// The action on packets that match a rule.
     Access {
-        /// It may.
+        /// Matching packets pass.
         Allow = "Allow",
-        /// It may not.
+        /// Matching packets are dropped.
         Deny = "Deny",
     }
 }
 
 open_enum! {
-    /// Which way connections go.
+    /// The direction of connections.
     Direction {
-        /// To the machines.
+        /// Connections to the machines.
         Inbound = "Inbound",
-        /// From the machines.
+        /// Connections from the machines.
         Outbound = "Outbound",
     }
 }
 
 impl SecurityRuleProperties {
-    /// Where the rule leads, whichever way that is written.
+    /// Returns the destinations of the rule, whether written as one value or as a list.
     pub(crate) fn destinations(&self) -> impl Iterator<Item = &str> {
         self.destination_address_prefix
             .iter()

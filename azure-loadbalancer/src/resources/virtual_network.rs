@@ -1,4 +1,4 @@
-//! Virtual networks and their subnets, which are only read.
+//! Virtual networks and their subnets, which are never written.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -16,10 +16,10 @@ pub type Subnet = Resource<SubnetProperties>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VirtualNetworkProperties {
-    /// Its subnets.
+    /// The subnets.
     #[serde(deserialize_with = "null_as_default")]
     pub subnets: Vec<Subnet>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -28,22 +28,22 @@ pub struct VirtualNetworkProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SubnetProperties {
-    /// Its range.
+    /// The address range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address_prefix: Option<String>,
-    /// Several of those.
+    /// The address ranges, as a list.
     #[serde(
         deserialize_with = "null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub address_prefixes: Vec<String>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 impl SubnetProperties {
-    /// All ranges of the subnet, whichever way they are written.
+    /// Returns all ranges of the subnet, whether written as one value or as a list.
     pub fn ranges(&self) -> impl Iterator<Item = &str> {
         self.address_prefix
             .iter()

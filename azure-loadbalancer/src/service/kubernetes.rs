@@ -1,4 +1,4 @@
-//! The part of Kubernetes' `v1` `Service` that is read.
+//! The used part of Kubernetes' `v1` `Service`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{Service, ServiceKey, ServicePort};
 use crate::naming;
 use crate::resources::null_as_default;
 
-/// What Kubernetes' own service controller puts on services with a load balancer.
+/// The finalizer that Kubernetes' service controller puts on services with a load balancer.
 pub(crate) const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 
 #[derive(Deserialize)]
@@ -17,7 +17,7 @@ pub(super) struct ServiceDocument {
     metadata: Metadata,
     #[serde(default, deserialize_with = "null_as_default")]
     spec: Spec,
-    /// Nothing that is wrong with it makes the service unreadable.
+    /// The status. An invalid one does not make the service unreadable.
     #[serde(default)]
     status: Value,
 }

@@ -1,4 +1,4 @@
-//! Services: what is to be reachable through a load balancer, as plain data.
+//! Services to be reachable through a load balancer, as plain data.
 
 mod kubernetes;
 #[cfg(feature = "kube")]
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::naming;
 
-/// Which service: its namespace and its name. Written `namespace/name`.
+/// The key of a service: its namespace and its name. Written `namespace/name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServiceKey {
     /// The namespace.
@@ -23,7 +23,7 @@ pub struct ServiceKey {
 }
 
 impl ServiceKey {
-    /// The key of these two.
+    /// Creates a key.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -38,7 +38,7 @@ impl fmt::Display for ServiceKey {
     }
 }
 
-/// A text is not `namespace/name`.
+/// The error of a text that is not `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a service: write namespace/name")]
 pub struct NotAServiceKey(pub String);
@@ -72,51 +72,55 @@ impl<'de> Deserialize<'de> for ServiceKey {
     }
 }
 
-/// A service. It is read from the JSON that Kubernetes has for it (`kubectl get service -o json`); what is not of use here is
+/// A service. It is read from the JSON of Kubernetes (`kubectl get service -o json`); unused fields are
 /// ignored.
 ///
-/// Annotations are not looked at before a plan is made, so that a mistake in one service is that service's alone.
+/// Annotations are parsed only when a plan is made, so that a mistake affects only its own service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "kubernetes::ServiceDocument")]
 pub struct Service {
-    /// Which service.
+    /// The key.
     pub key: ServiceKey,
-    /// What all names of its resources are made of, so it must be unique and never change. Kubernetes gives a UUID, and a document
-    /// with anything else is refused: what a service leaves is known to be this crate's by that form alone. Empty: it is made of the cluster's name and the key, so that a service which is deleted and created again keeps its names.
+    /// The UID from which all names of its resources are derived, so it must be unique and never change.
+    /// Kubernetes assigns a UUID. A document with anything else is rejected, because orphans are recognised
+    /// by that form alone. Empty: derived from the cluster's name and the key, so that a service that is
+    /// deleted and created again keeps its names.
     pub uid: String,
-    /// What else is asked for; the keys are in [`crate::annotations::keys`].
+    /// The annotations; the keys are in [`crate::annotations::keys`].
     pub annotations: BTreeMap<String, String>,
-    /// What is to be reachable.
+    /// The ports.
     pub ports: Vec<ServicePort>,
-    /// The address to use; empty or absent: any.
+    /// The requested address. Empty or absent: any.
     pub load_balancer_ip: Option<String>,
-    /// Who may connect, as networks; none: everybody, from the internet or, if internal, from the virtual network.
+    /// The networks that may connect. Empty: all, from the internet or, if internal, from the virtual
+    /// network.
     pub source_ranges: Vec<String>,
-    /// Whether a client stays with a backend (`sessionAffinity: ClientIP`).
+    /// True if a client stays with a backend (`sessionAffinity: ClientIP`).
     pub client_affinity: bool,
-    /// Whether only nodes with an instance of the service take part (`externalTrafficPolicy: Local`).
+    /// True if only nodes with an instance of the service take part (`externalTrafficPolicy: Local`).
     pub local_traffic_only: bool,
-    /// Where nodes tell whether they have an instance, if only those take part.
+    /// The port at which nodes report if they have an instance, if only those take part.
     pub health_check_node_port: Option<u16>,
-    /// Which controller is asked (`spec.loadBalancerClass`); see [`Config::load_balancer_class`](crate::Config::load_balancer_class).
+    /// The class, which names the responsible controller (`spec.loadBalancerClass`); see
+    /// [`Config::load_balancer_class`](crate::Config::load_balancer_class).
     pub load_balancer_class: Option<String>,
-    /// Whether a load balancer is asked for at all (`type: LoadBalancer`).
+    /// True if the service requests a load balancer (`type: LoadBalancer`).
     pub load_balanced: bool,
-    /// Whether the service is going away (`metadata.deletionTimestamp`).
+    /// True if the service is being deleted (`metadata.deletionTimestamp`).
     pub deleting: bool,
-    /// Where its status says that it is reached: addresses, or names of the DNS where it has no address. Nothing if there was no
-    /// status.
+    /// The addresses in its status, or DNS names where it has no address. `None` if there was no status.
     pub published: Option<Vec<String>>,
-    /// The versions of the internet protocol that it is to have (`spec.ipFamilies`), the first one first; none: IPv4.
+    /// The requested IP versions (`spec.ipFamilies`), in order of preference. Empty: IPv4.
     pub ip_families: Vec<String>,
-    /// Whether it has Kubernetes' finalizer for load balancers, so that it is not gone before its resources are.
+    /// True if the service has Kubernetes' finalizer for load balancers, so that it is not gone before its
+    /// resources are.
     pub has_finalizer: bool,
-    /// Why the rest of it could not be read. What it has stays as it is then.
+    /// The reason why the rest of the document could not be read. Its resources stay as they are then.
     pub unreadable: Option<String>,
 }
 
 impl Service {
-    /// A load-balanced service without ports and without a UID of its own.
+    /// Creates a load-balanced service without ports and without its own UID.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self {
             key: ServiceKey::new(namespace, name),
@@ -125,7 +129,7 @@ impl Service {
         }
     }
 
-    /// The UID that its names in a cluster are made of.
+    /// Returns the UID from which its names in a cluster are derived.
     pub fn uid_in(&self, cluster: &str) -> Cow<'_, str> {
         match self.uid.as_str() {
             "" => naming::uid_of(&self.key, cluster).into(),
@@ -133,7 +137,7 @@ impl Service {
         }
     }
 
-    /// What is known of a service whose document cannot be read; nothing without a name.
+    /// Creates a service from a document that cannot be read. `None` if it has no name.
     pub(crate) fn of_unreadable(document: &serde_json::Value, why: &str) -> Option<Self> {
         let (metadata, spec) = (&document["metadata"], &document["spec"]);
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -151,7 +155,7 @@ impl Service {
         })
     }
 
-    /// Whether the service is to be reachable through a load balancer.
+    /// Returns true if the service is to be reachable through a load balancer.
     pub fn is_wanted(&self) -> bool {
         self.load_balanced && !self.deleting
     }
@@ -160,25 +164,25 @@ impl Service {
 /// A port of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServicePort {
-    /// Its name, if there are several.
+    /// The name, if there are several ports.
     pub name: Option<String>,
-    /// `TCP` or `UDP`; others are refused when a plan is made.
+    /// `TCP` or `UDP`. A plan rejects any other protocol.
     pub protocol: String,
-    /// Where the load balancer is reached.
+    /// The port of the load balancer.
     pub port: u16,
-    /// Where every node is reached for this port.
+    /// The port of every node for this port.
     pub node_port: Option<u16>,
-    /// What is spoken, such as `http`.
+    /// The application protocol, such as `http`.
     pub app_protocol: Option<String>,
 }
 
 impl ServicePort {
-    /// A TCP port.
+    /// Creates a TCP port.
     pub fn tcp(port: u16, node_port: u16) -> Self {
         Self::new("TCP", port, node_port)
     }
 
-    /// A UDP port.
+    /// Creates a UDP port.
     pub fn udp(port: u16, node_port: u16) -> Self {
         Self::new("UDP", port, node_port)
     }

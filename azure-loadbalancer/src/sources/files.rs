@@ -13,12 +13,12 @@ use crate::node::{Node, NodeDocument, Readiness};
 use crate::service::Service;
 use crate::text::{Documents, MAX_BYTES, Misread, read_value};
 
-/// How often files are looked at.
+/// The interval at which files are checked.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// After how many looks in a row at always another text that is told.
+/// The number of consecutive reads with a different text each after which that is reported.
 const MOST_LOOKS: u32 = 10;
 
-/// What can be read from a document.
+/// A type that can be read from a document.
 pub trait FromDocument: Sized + Send {
     /// The `kind` of its documents.
     const KIND: &'static str;
@@ -27,18 +27,18 @@ pub trait FromDocument: Sized + Send {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The first invalid part.
     fn from_document(document: &Value) -> Result<Self, Misread>;
 
-    /// What stands for a document that cannot be read, so that it is neither forgotten nor in the way of others; nothing if there is
-    /// no such thing.
+    /// Returns a placeholder for a document that cannot be read, so that it is neither forgotten nor blocks
+    /// the others. `None` if the type has no placeholder.
     fn unreadable(document: &Value, why: &str) -> Option<Self> {
         let _ = (document, why);
         None
     }
 
-    /// Whether the same document will be read in the same way later. A node that has stopped being ready is read anew from time to
-    /// time: for how long that has been so matters.
+    /// Returns true if the same document always gives the same value. The document of a node that is not
+    /// ready is read again periodically, since its value includes the time since.
     fn is_settled(&self) -> bool {
         true
     }
@@ -56,7 +56,7 @@ impl FromDocument for Service {
     }
 }
 
-/// A document that cannot be read: which one, and why.
+/// A document that cannot be read, with the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {why}")]
 pub struct DocumentError {
@@ -64,15 +64,17 @@ pub struct DocumentError {
     why: String,
 }
 
-/// Reads documents from a text of JSON or, with feature `yaml`, of YAML: a list (`kind: List` or `…List`, with `items`), an array of
-/// documents, or documents one behind the other, each of which may be a list. Documents of another kind are passed over, but a text
-/// that has no others is refused: it is another file than was meant, and nothing at all would be taken for what is wanted. So is a
-/// list without `kind`, which `kubectl` writes last: the text is cut off.
+/// Reads documents from a text of JSON or, with feature `yaml`, of YAML: a list (`kind: List` or `…List`,
+/// with `items`), an array of documents, or a series of documents, each of which may be a list. Documents of
+/// another kind are ignored. A text with no others is rejected, since it is the wrong file, and an empty
+/// result would remove everything. A list without `kind`, which `kubectl` writes last, is rejected too: the
+/// text is truncated.
 ///
 /// # Errors
 ///
-/// The text cannot be read, is empty, has only documents of other kinds, or a document of the wanted kind has no name. One that
-/// cannot be read otherwise is given with why ([`Service::unreadable`], [`Node::unreadable`]).
+/// The text is invalid or empty, has only documents of other kinds, or a document of this kind has no name. A
+/// document that is otherwise invalid is returned with the reason ([`Service::unreadable`],
+/// [`Node::unreadable`]).
 pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentError> {
     let whole = |why: String| DocumentError {
         place: "the whole text".to_owned(),
@@ -118,12 +120,12 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
     Ok(found)
 }
 
-/// What is in a document.
+/// The items of a document.
 struct Items<'d> {
     all: &'d [Value],
-    /// The kind of those that say none: items of a typed list have no kind of their own.
+    /// The kind of items without one: items of a typed list have no kind of their own.
     kind: &'d str,
-    /// Where the list is.
+    /// The key of the list.
     below: Option<&'static str>,
     is_list: bool,
 }
@@ -141,7 +143,7 @@ impl<'d> Items<'d> {
             Value::Object(object) => match object.get("items") {
                 Some(Value::Array(all)) => {
                     let kind = object.get("kind").and_then(Value::as_str);
-                    // YAML that is cut off is often valid, with fewer items.
+                    // Truncated YAML is often valid, with fewer items.
                     let kind = kind.ok_or(
                         "it has `items` and no `kind`; is it cut off? `kubectl` writes `kind: List` behind the items",
                     )?;
@@ -166,7 +168,7 @@ impl<'d> Items<'d> {
     }
 }
 
-/// Where an item is.
+/// The position of an item.
 struct Place<'d> {
     documents: &'d Documents<'d>,
     index: usize,
@@ -184,7 +186,7 @@ impl Place<'_> {
         if let Some(line) = self.documents.line_of(self.index, &path) {
             why = format!("{why} (line {line})");
         }
-        // What cannot be read keeps what it has, and is in nobody's way.
+        // A service or node that cannot be read keeps its resources, and does not block others.
         T::unreadable(item, &why).ok_or_else(|| {
             let name = item["metadata"]["name"]
                 .as_str()
@@ -199,19 +201,19 @@ impl Place<'_> {
     }
 }
 
-/// A file of services or nodes that is read again when it changes. It is looked at every second, so it may be replaced, and it
-/// may be on a network. A text is believed when two looks in a row have read the same: one that is being written may be valid, with
-/// fewer items. One that is never the same twice is told as an error.
+/// A file of services or nodes that is read again when it changes. It is read every second, so it may be
+/// replaced, and may be on a network drive. A text is accepted after two equal reads in a row, since a partly
+/// written one may be valid, with fewer items. A text that keeps changing is reported as an error.
 #[derive(Debug)]
 pub struct FileSource<T> {
     path: PathBuf,
-    /// The text that was believed last.
+    /// The last accepted text.
     last: Option<String>,
-    /// A text that was read once only.
+    /// A text that was read only once.
     unconfirmed: Option<String>,
-    /// The looks in a row that have read another text than the one before.
+    /// The number of consecutive reads with a different text each.
     unsettled: u32,
-    /// The next look.
+    /// The time of the next read.
     look_at: Option<Instant>,
     is_told: bool,
     recheck: Option<Instant>,
@@ -219,7 +221,7 @@ pub struct FileSource<T> {
 }
 
 impl<T: FromDocument> FileSource<T> {
-    /// The documents of a file.
+    /// Creates a source of the documents in a file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -237,7 +239,8 @@ impl<T: FromDocument> FileSource<T> {
         SourceError::new(format!("{} cannot be read", self.path.display())).with_source(error)
     }
 
-    /// Whether a text is news: another one than before that was read twice, or one that is due to be read anew.
+    /// Returns true if a text is new: it differs from the last one and was read twice, or is due to be read
+    /// again.
     fn is_news(&mut self, text: &str) -> Result<bool, SourceError> {
         if self.last.as_deref() == Some(text) {
             self.unconfirmed = None;
@@ -251,7 +254,7 @@ impl<T: FromDocument> FileSource<T> {
         }
         self.unconfirmed = Some(text.to_owned());
         self.unsettled = self.unsettled.saturating_add(1);
-        // Once; the last state may be an old one by then.
+        // Reported once; the last state may be old by then.
         match self.unsettled {
             MOST_LOOKS => Err(SourceError::new(format!(
                 "{} is written all the time; it is used once it stays the same for {} s",
@@ -271,13 +274,13 @@ impl<T: FromDocument> Source<T> for FileSource<T> {
                 sleep_until(at).await;
             }
             let path = self.path.clone();
-            // Disks block, and those on a network may hang.
+            // File access can block, or hang on a network drive.
             let text = tokio::task::spawn_blocking(move || read(&path)).await;
             self.look_at = Some(Instant::now() + INTERVAL);
             match text.map_err(|error| self.error(error))? {
                 Err(_) if self.is_told => self.unconfirmed = None,
                 Err(error) => {
-                    // Once; a file that is away for a while is no news.
+                    // Reported once; a file that is missing for a while is no change.
                     self.is_told = true;
                     self.unconfirmed = None;
                     return Err(self.error(error));
@@ -326,7 +329,7 @@ impl FromDocument for Node {
     }
 
     fn is_settled(&self) -> bool {
-        /// No grace is longer.
+        /// Longer than any grace time.
         const LONG_AGO: Duration = Duration::from_secs(24 * 3_600);
         match self.readiness {
             Readiness::Ready => true,
@@ -361,7 +364,7 @@ mod tests {
         ] {
             assert_eq!(names(&read_documents(&text).unwrap()), ["web"], "{text}");
         }
-        // A typed list says its kind once.
+        // A typed list has its kind once.
         for text in ["[]", r#"{"kind":"List","items":[]}"#] {
             assert!(
                 read_documents::<Service>(text).unwrap().is_empty(),
@@ -481,7 +484,7 @@ mod tests {
         assert_eq!(names(&source.next().await.unwrap()), ["b"]);
     }
 
-    /// Documents, one behind the other: whatever is cut off between two of them is valid.
+    /// Returns a series of documents: a cut between two of them is valid.
     fn text_of(names: &[&str]) -> String {
         let documents = names
             .iter()
@@ -495,7 +498,7 @@ mod tests {
         let path = directory.path().join("services.json");
         let write = |names: &[&str]| std::fs::write(&path, text_of(names)).unwrap();
         let mut source = FileSource::<Service>::new(&path);
-        // Between the first look, which is at once, and the second; and later between two of them.
+        // Between the first read, which is immediate, and the second; and later between two of them.
         for (whole, looks) in [(&["a", "b"][..], 1), (&["a", "b", "c"], 3)] {
             write(&["a"]);
             let writer = async {
@@ -508,7 +511,7 @@ mod tests {
                 () = writer => {}
             }
         }
-        // What is back before it was believed is no news.
+        // A text that returns before the new one was accepted is no change.
         write(&["a"]);
         let back = async {
             sleep(INTERVAL * 3 / 2).await;

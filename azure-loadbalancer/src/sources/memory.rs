@@ -1,24 +1,24 @@
-//! States that a program sets itself.
+//! A source whose states a program sets.
 
 use async_trait::async_trait;
 use tokio::sync::watch;
 
 use super::{Source, SourceError};
 
-/// Sets the states of a [`MemorySource`].
+/// The setter of a [`MemorySource`]'s states.
 #[derive(Clone, Debug)]
 pub struct Publisher<T> {
     states: watch::Sender<Vec<T>>,
 }
 
-/// A source whose states a program sets itself. A source that never changes is one whose [`Publisher`] was dropped.
+/// A source whose states a program sets itself. After its [`Publisher`] was dropped it never changes.
 #[derive(Debug)]
 pub struct MemorySource<T> {
     states: watch::Receiver<Vec<T>>,
     is_first: bool,
 }
 
-/// A source with a first state, and what sets the next ones.
+/// Creates a source with a first state, and the publisher of later ones.
 pub fn memory<T>(first: Vec<T>) -> (Publisher<T>, MemorySource<T>) {
     let (sender, states) = watch::channel(first);
     (
@@ -41,7 +41,7 @@ impl<T> Publisher<T> {
 impl<T: Clone + Send + Sync> Source<T> for MemorySource<T> {
     async fn next(&mut self) -> Result<Vec<T>, SourceError> {
         if !self.is_first && self.states.changed().await.is_err() {
-            // Nobody is left who could change it.
+            // The publisher was dropped, so the state never changes again.
             return std::future::pending().await;
         }
         self.is_first = false;

@@ -1,7 +1,7 @@
-//! Where services and nodes come from.
+//! The sources of services and nodes.
 //!
-//! A source gives whole states, never differences: who follows it always plans for the latest one, however many were passed over
-//! meanwhile.
+//! A source gives complete states, never differences. A consumer always plans for the latest one, however
+//! many it has skipped.
 
 mod files;
 #[cfg(feature = "kube")]
@@ -16,25 +16,26 @@ use async_trait::async_trait;
 pub use self::files::{DocumentError, FileSource, FromDocument, read_documents};
 pub use self::memory::{MemorySource, Publisher, memory};
 
-/// How often what depends on the time is looked at again.
+/// The interval at which values that depend on the time are read again.
 pub(crate) const RECHECK: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// A source of services (`Source<Service>`) or nodes (`Source<Node>`).
 #[async_trait]
 pub trait Source<T>: Send {
-    /// Waits for a state that has not been returned yet; the first call returns the first one as soon as it is known.
+    /// Waits for a state that was not returned yet. The first call returns the first state as soon as it is
+    /// known.
     ///
     /// # Errors
     ///
-    /// The state cannot be known. The last one that was returned stays in force, and the source may be asked again.
+    /// The state is unknown. The last returned state stays in force, and the call may be repeated.
     ///
     /// # Cancel safety
     ///
-    /// When the future is dropped no state is lost: the next call returns it.
+    /// If the future is dropped no state is lost: the next call returns it.
     async fn next(&mut self) -> Result<Vec<T>, SourceError>;
 }
 
-/// Why a state is not known.
+/// The reason why a state is unknown.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct SourceError {
@@ -43,7 +44,7 @@ pub struct SourceError {
 }
 
 impl SourceError {
-    /// An error that says which source it is and what is wrong with it.
+    /// Creates an error that names the source and the cause.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),

@@ -1,10 +1,10 @@
-//! For how long a node has not been ready.
+//! The time for which a node has not been ready.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::node::{Node, NodeDocument};
 
-/// The node as it is now.
+/// Converts a document to a node as of now.
 pub(super) fn node_now(document: NodeDocument) -> Node {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -13,16 +13,16 @@ pub(super) fn node_now(document: NodeDocument) -> Node {
         .not_ready_since()
         .map(|since| since.and_then(seconds_since_epoch));
     let not_ready_for = match since {
-        // A clock that is behind the cluster's sees a node that has just changed.
+        // If the clock is behind the cluster's, the node appears to have changed just now.
         Some(Some(then)) => now.saturating_sub(Duration::from_secs(then)),
-        // Nobody knows since when: long ago.
+        // The time is unknown, so it is taken for long ago.
         Some(None) => Duration::MAX,
         None => Duration::ZERO,
     };
     document.into_node(not_ready_for)
 }
 
-/// Seconds since 1970 of a time as Kubernetes writes it (RFC 3339 in UTC): `2026-01-02T03:04:05Z`.
+/// Parses a time of Kubernetes (RFC 3339 in UTC), `2026-01-02T03:04:05Z`, to seconds since 1970.
 fn seconds_since_epoch(text: &str) -> Option<u64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
@@ -46,16 +46,16 @@ fn seconds_since_epoch(text: &str) -> Option<u64> {
         (year, month - 3)
     };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
-    // Days from 1 March of year 0 to 1 January 1970, and one because days of a month begin with one.
+    // Days from 1 March of year 0 to 1 January 1970, plus one because days of a month begin with one.
     let days = days.checked_sub(719_469)?;
     Some(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 }
 
-/// A time as Kubernetes writes it, from the seconds since 1970.
+/// Returns a time in Kubernetes' form, from the seconds since 1970.
 #[cfg(feature = "kube")]
 pub(super) fn text_of_seconds(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Years that begin in March, so that the leap day is the last one; 400 of them have so many days.
+    // Years that begin in March, so that the leap day is the last one; 146,097 days in 400 of them.
     let day = days + 719_468;
     let (era, day) = (day / 146_097, day % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

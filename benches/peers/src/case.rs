@@ -1,4 +1,4 @@
-//! What is measured: the matrix.
+//! The matrix of measured cases.
 
 use std::time::Duration;
 
@@ -9,54 +9,54 @@ use crate::proxies::{Kind, Protocol};
 /// One row of the matrix.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     pub(crate) exchange: Exchange,
     pub(crate) protocol: Protocol,
     pub(crate) shape: Shape,
-    /// Whether its system calls are counted although it was not named.
+    /// True if system calls are counted by default.
     pub(crate) counts_calls: bool,
-    /// Variants that take part beside the proxies that take part in all.
+    /// Variants that take part besides the proxies of all cases.
     pub(crate) variants: &'static [Kind],
     pub(crate) bounds: &'static [Bound],
 }
 
-/// How load is put on a proxy, and what is looked at.
+/// The load on a proxy, and the measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Shape {
-    /// Processor time for each request.
+    /// Processor time per request.
     Load { pace: Pace, connections: usize },
-    /// The same with several streams on each connection of HTTP/2.
+    /// The same with several streams on each HTTP/2 connection.
     Streams { connections: usize, streams: usize },
-    /// Memory for each idle connection.
+    /// Memory per idle connection.
     Idle { connections: usize },
-    /// Requests a second of our gateway with one worker and with two.
+    /// Throughput of our gateway with one worker and with two.
     Workers { connections: usize },
 }
 
-/// What our gateway is to reach.
+/// The goal of our gateway.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Bound {
-    /// So many times what the best of these needs, at most.
+    /// At most this multiple of the best of these.
     Best(&'static [Kind], f64),
-    /// So many times what each of these needs, at most.
+    /// At most this multiple of each of these.
     Each(&'static [Kind], f64),
-    /// This value, at most.
+    /// At most this value.
     Value(f64),
-    /// So many times the throughput of one worker, at least.
+    /// At least this multiple of one worker's throughput.
     Scale(f64),
-    /// What a variant of ours needs: so many times what another needs, at most.
+    /// The cost of a variant of ours: at most this multiple of another's.
     Variant(Kind, Kind, f64),
-    /// Half of the requests take no longer than with the best of these, as far as a run can tell.
+    /// A median no longer than that of the best of these, within noise.
     P50(&'static [Kind]),
-    /// The slowest hundredth takes no longer than with the best of these, within noise.
+    /// A 99th percentile no longer than that of the best of these, within noise.
     P99(&'static [Kind]),
 }
 
 const NGINX: Kind = Kind::Nginx;
 const HAPROXY: Kind = Kind::Haproxy;
-/// All that are no floor.
+/// All proxies, without the floors.
 pub(crate) const PEERS: &[Kind] = &[
     Kind::Nginx,
     Kind::Haproxy,
@@ -66,13 +66,13 @@ pub(crate) const PEERS: &[Kind] = &[
     Kind::Pingora,
 ];
 
-/// Of bodies that are large enough to be spliced.
+/// Goals for bodies that are large enough to be spliced.
 const LARGE: &[Bound] = &[
     Bound::Each(&[Kind::Relay], 1.25),
     Bound::Each(&[Kind::RelaySplice], 1.10),
     Bound::Best(PEERS, 0.75),
 ];
-/// Of open loops, which are the ones whose latencies say something.
+/// Goals for open loops, whose latencies are meaningful.
 const OPEN: &[Bound] = &[
     Bound::Each(&[NGINX], 0.85),
     Bound::P50(PEERS),
@@ -138,17 +138,17 @@ impl Case {
         Self { variants, ..self }
     }
 
-    /// Whether a proxy takes part.
+    /// Returns true if a proxy takes part.
     pub(crate) fn has(&self, kind: Kind) -> bool {
         kind.speaks(self.protocol) && (!kind.is_variant() || self.variants.contains(&kind))
     }
 
-    /// Whether the proxies are configured for large bodies.
+    /// Returns true if the proxies are configured for large bodies.
     pub(crate) fn has_large_bodies(&self) -> bool {
         self.exchange.upload >= 64 << 10 || self.exchange.resource.len() >= 64 << 10
     }
 
-    /// What a value of it is.
+    /// The unit of its values.
     pub(crate) fn unit(&self) -> &'static str {
         match self.shape {
             Shape::Load { .. } | Shape::Streams { .. } => "µs of processor time per request",
@@ -158,7 +158,7 @@ impl Case {
     }
 }
 
-/// All cases, in the order in which they are measured. The first is the one that matters most.
+/// All cases in the order of measurement. The first is the most important one.
 #[rustfmt::skip]
 pub(crate) const CASES: &[Case] = &[
     case("get-128", "128 B GET, 64 connections", GET_128, closed(64),
@@ -195,7 +195,7 @@ pub(crate) const CASES: &[Case] = &[
         &[Bound::Scale(1.8)]),
 ];
 
-/// How thoroughly it is measured.
+/// The effort of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pains {
     pub(crate) rounds: usize,

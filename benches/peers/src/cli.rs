@@ -11,7 +11,7 @@ use crate::case::{CASES, Case};
 use crate::gate;
 use crate::proxies::Kind;
 
-/// This family's gateway and other proxies side by side, in interleaved rounds.
+/// Compares this gateway and other proxies side by side, in interleaved rounds.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bench peers", bin_name = "bench-peers")]
 pub(crate) struct Cli {
@@ -89,7 +89,7 @@ fn case_names() -> impl Iterator<Item = &'static str> {
     CASES.iter().map(|case| case.name)
 }
 
-/// Where things are; told by xtask.
+/// Paths, set by xtask.
 #[derive(Debug, Args)]
 pub(crate) struct Places {
     /// The release build of the gateway
@@ -98,13 +98,13 @@ pub(crate) struct Places {
     /// The gateway, built with cargo's own defaults
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) gateway_plain: PathBuf,
-    /// What `cargo xtask peers` fetches into
+    /// The directory of `cargo xtask peers`
     #[arg(long, value_name = "DIRECTORY", hide = true)]
     pub(crate) peers_directory: PathBuf,
-    /// Where the packages below `benches/competitors` are built
+    /// The build directory of the packages below `benches/competitors`
     #[arg(long, value_name = "DIRECTORY", hide = true)]
     pub(crate) competitors: PathBuf,
-    /// Where results and what the proxies write go
+    /// The directory for results and output of the proxies
     #[arg(long, value_name = "DIRECTORY", hide = true)]
     pub(crate) output: PathBuf,
     /// The workspace, for its documentation
@@ -113,7 +113,7 @@ pub(crate) struct Places {
 }
 
 impl Options {
-    /// The proxies that take part, in the order of the table.
+    /// The participating proxies, in the order of the table.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         let measured = |kind: Kind| {
             let mut cases = CASES.iter().filter(|case| self.has_case(case.name));
@@ -126,12 +126,12 @@ impl Options {
         Kind::ALL.into_iter().filter(chosen).collect()
     }
 
-    /// Whether system calls of a case are to be counted.
+    /// Returns true if system calls of a case should be counted.
     pub(crate) fn counts_calls(&self, case: &Case) -> bool {
         self.syscalls && (case.counts_calls || !self.only.is_empty())
     }
 
-    /// Whether a case is to be measured.
+    /// Returns true if a case should be measured.
     pub(crate) fn has_case(&self, name: &str) -> bool {
         if self.only.is_empty() {
             return !self.quick || name == CASES[0].name;

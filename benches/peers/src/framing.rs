@@ -1,18 +1,18 @@
-//! Where the body of a message of HTTP/1.1 ends.
+//! The framing of HTTP/1.1 bodies.
 //!
-//! Enough to count what well-behaved proxies send; it is not what stands against strangers.
+//! Sufficient to count the output of well-behaved proxies; not safe against attackers.
 
-/// How the end of a body is found.
+/// The framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     Length(u64),
     Chunked,
-    /// With the connection.
+    /// The body ends with the connection.
     UntilClose,
 }
 
 impl Framing {
-    /// What the fields of a head say; `None` when they say nothing.
+    /// The framing by the fields of a head; `None` without such fields.
     pub(crate) fn of_fields(fields: &[httparse::Header<'_>]) -> Result<Option<Self>, &'static str> {
         let mut framing = None;
         for field in fields {
@@ -37,11 +37,11 @@ impl Framing {
     }
 }
 
-/// A body that is followed to its end.
+/// The state of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Body {
     state: State,
-    /// Bytes of payload so far.
+    /// Number of payload bytes so far.
     payload: u64,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Body {
 enum State {
     Left(u64),
     UntilClose,
-    /// In the line of a chunk's size; whether a digit was seen, and whether the digits are over.
+    /// In the line of a chunk's size: true once a digit was seen, and once the digits are over.
     Size {
         size: u64,
         digits: bool,
@@ -58,7 +58,7 @@ enum State {
     Chunk(u64),
     /// At the line end after a chunk.
     ChunkEnd,
-    /// In a line of the trailer section, so many bytes into it.
+    /// In a line of the trailer section, after this many bytes.
     Trailer(u32),
     Ended,
 }
@@ -78,7 +78,7 @@ impl Body {
         self.state == State::Ended
     }
 
-    /// Whether the end of the connection is the end of this body.
+    /// Returns true if the end of the connection ends this body.
     pub(crate) fn ends_with_connection(&self) -> bool {
         matches!(self.state, State::UntilClose | State::Ended)
     }
@@ -87,7 +87,7 @@ impl Body {
         self.payload
     }
 
-    /// Takes what of `bytes` belongs to this body, and returns how much that is.
+    /// Consumes the bytes of this body. Returns their number.
     pub(crate) fn consume(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
         let mut at = 0;
         while at < bytes.len() && self.state != State::Ended {
@@ -149,7 +149,7 @@ impl State {
                 digits: true,
                 over: true,
             },
-            // An extension.
+            // A chunk extension.
             (Self::Size { over: true, .. }, _) => self,
             (Self::Size { size, .. }, digit) => {
                 let digit = char::from(digit)
@@ -178,7 +178,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// Payload and bytes taken, given in pieces of every size.
+    /// The payload and the consumed bytes, with pieces of every size.
     fn follow(framing: Framing, bytes: &[u8]) -> (u64, usize, bool) {
         let mut outcomes = (1..=bytes.len()).map(|piece| {
             let mut body = Body::new(framing);

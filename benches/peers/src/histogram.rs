@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// Buckets of each power of two, as a power of two: a value is known to 1/64, 1.6 %.
+/// Binary logarithm of the buckets per power of two: values have a precision of 1/64, 1.6 %.
 const PRECISION: u32 = 6;
 const PER_POWER: usize = 1 << PRECISION;
 
-/// Nanoseconds up to 2^41, over half an hour; what is longer falls into the last bucket.
+/// Nanoseconds up to 2^41, over half an hour; longer values fall into the last bucket.
 const POWERS: usize = 41 - PRECISION as usize;
 
-/// How often which latency was seen. Adding one costs an index; memory is fixed, about 18 KiB.
+/// A histogram of latencies. Recording costs an index; memory is fixed, about 18 KiB.
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     counts: Vec<u64>,
@@ -18,7 +18,7 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// How far a quantile may lie above the exact one, as a share of it.
+    /// Maximum relative error of a quantile, always upwards.
     pub(crate) const RESOLUTION: f64 = 1.0 / PER_POWER as f64;
 
     pub(crate) fn new() -> Self {
@@ -41,13 +41,13 @@ impl Histogram {
         self.total
     }
 
-    /// The latency that `share` (0 to 1) of all did not exceed, up to the precision and never above the longest one.
-    /// `None` when nothing was recorded.
+    /// The latency that a `share` (0 to 1) of all values did not exceed, within the precision and
+    /// never above the maximum. `None` without values.
     pub(crate) fn quantile(&self, share: f64) -> Option<Duration> {
         if self.total == 0 {
             return None;
         }
-        // At least one, so that the quantile 0 is the shortest one.
+        // At least one, so that the quantile 0 is the minimum.
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_precision_loss,

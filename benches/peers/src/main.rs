@@ -1,11 +1,12 @@
-//! This family's gateway and other proxies side by side, in interleaved rounds: what each request costs them.
+//! Compares the cost per request of this project's gateway and other proxies, in interleaved
+//! rounds.
 //!
 //! ```sh
 //! cargo xtask bench peers --quick
 //! ```
 //!
-//! fetches and builds what is missing, starts an origin, a load generator and every proxy, and prints ratios. The method is in
-//! `benches/COMPARISON.md`.
+//! This command fetches and builds missing programs, starts an origin, a load generator and every
+//! proxy, and prints ratios. `benches/COMPARISON.md` describes the method.
 
 #[cfg(target_os = "linux")]
 mod case;

@@ -1,6 +1,6 @@
-//! The one loop that origin, relay and generator are built on: level-triggered epoll, one thread.
+//! The loop under the origin, the relay and the generator: level-triggered epoll on one thread.
 //!
-//! No runtime, so that what they cost beside a proxy is little and the same in every measurement.
+//! It has no runtime, so that their cost beside a proxy is small and equal in every measurement.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,19 +10,19 @@ use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
-/// How many events are taken at a time.
+/// Maximum number of events per wait.
 const EVENTS: usize = 256;
 
-/// Something happened to the source that was registered under this token.
+/// An event of the source that was registered under this token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) token: usize,
-    /// There is something to read, an end or an error among it.
+    /// Input is available, including an end or an error.
     pub(crate) readable: bool,
     pub(crate) writable: bool,
 }
 
-/// What a source is watched for.
+/// Events that a source is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
     Read,
@@ -65,7 +65,7 @@ impl Poll {
         })
     }
 
-    /// A source is forgotten when it is closed.
+    /// Registers a source. The kernel removes it when it is closed.
     pub(crate) fn add(
         &self,
         source: impl AsFd,
@@ -94,7 +94,8 @@ impl Poll {
         )?)
     }
 
-    /// Waits for events, at most so long, and hands them over. Without a timeout it waits until there are some.
+    /// Waits for events for at most `timeout` and puts them into `ready`. Without a timeout it
+    /// waits for the first event.
     pub(crate) fn wait(
         &mut self,
         timeout: Option<Duration>,
@@ -132,7 +133,7 @@ fn data(token: usize) -> EventData {
     EventData::new_u64(token as u64)
 }
 
-/// What is kept by token. A token is used again after its value was removed.
+/// Values by token. A token is used again after its value was removed.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     slots: Vec<Option<T>>,
@@ -147,7 +148,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// The token that the next insertion gets.
+    /// The token of the next insertion.
     pub(crate) fn next(&self) -> usize {
         self.free.last().copied().unwrap_or(self.slots.len())
     }
@@ -172,7 +173,7 @@ impl<T> Slots<T> {
     }
 }
 
-/// What came of one attempt to write.
+/// Returns true if the attempt should be repeated after the next event.
 pub(crate) fn would_block(error: &io::Error) -> bool {
     matches!(
         error.kind(),

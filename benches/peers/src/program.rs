@@ -1,4 +1,4 @@
-//! The program: what is asked for, what is there, case by case, and what is said in the end.
+//! The program: options, available programs, the cases in sequence, and the final report.
 
 use std::error::Error;
 use std::fs;
@@ -55,7 +55,7 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// One line for each program that has to be fetched or built.
+/// Renders one line for each program that has to be fetched or built.
 fn needs(options: &Options) -> String {
     let lines = options.kinds().into_iter().filter_map(|kind| {
         let what = match kind.source() {
@@ -74,10 +74,10 @@ fn measure(run: &Run) -> Result<()> {
     let Run { options, places } = run;
     let open_files = system::raise_open_files();
     let available = system::available_cores()?;
-    // Later this thread may run on one core only, which would be all that it sees.
+    // Later this thread may be pinned to one core, the only one it would then see.
     let machine = system::machine();
     let cores = Cores::plan(&available, 1).ok_or("there is no core to run on")?;
-    // Proxies are started in directories of their own.
+    // Proxies start in directories of their own.
     fs::create_dir_all(&places.output)?;
     let output = fs::canonicalize(&places.output)?;
     let programs = Programs {
@@ -161,7 +161,7 @@ fn measure(run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Those whose programs are there; the others are said, loudly.
+/// Returns the kinds with an available program and prints a warning for the others.
 fn present(kinds: &[Kind], programs: &Programs, left_out: &mut Vec<(String, String)>) -> Vec<Kind> {
     let mut present = Vec::new();
     for kind in kinds {
@@ -186,7 +186,7 @@ fn write_documentation(root: &Path, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// The date where this runs; the standard library knows no calendar.
+/// The current date. The standard library has no calendar.
 fn today() -> String {
     let date = Process::new("date").arg("+%Y-%m-%d").output();
     let said = date.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());

@@ -1,17 +1,17 @@
-//! What is known when the same two things were measured in each of several rounds.
+//! Statistics of two things that were measured in several common rounds.
 
-/// The middle of several values and how far they lie apart.
+/// Median and range of several values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
     pub(crate) least: f64,
     pub(crate) most: f64,
-    /// How many values there were.
+    /// Number of values.
     pub(crate) rounds: usize,
 }
 
 impl Spread {
-    /// `None` without values. Values that are no numbers are left out.
+    /// Computes the spread. Returns `None` without values; NaN and infinite values are left out.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values
             .into_iter()
@@ -33,14 +33,14 @@ impl Spread {
         })
     }
 
-    /// The spread of `a / b`, round by round. A round in which one of them has no value does not count: a machine's speed
-    /// drifts from round to round, so only values of the same round are compared.
+    /// The spread of `a / b`, round by round. A round without one of the values does not count: a
+    /// machine's speed drifts, so only values of the same round are compared.
     pub(crate) fn of_ratios(a: &[Option<f64>], b: &[Option<f64>]) -> Option<Self> {
         Self::of(ratios(a, b))
     }
 }
 
-/// `a / b` of each round in which both have a value.
+/// Returns `a / b` for each round in which both have a value.
 pub(crate) fn ratios(a: &[Option<f64>], b: &[Option<f64>]) -> impl Iterator<Item = f64> {
     let paired = a.iter().zip(b);
     paired.filter_map(|(a, b)| Some((*a)? / (*b)?))
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_inside_a_round() {
-        // The machine was half as fast in the second round: the ratio is the same all the same.
+        // The machine was half as fast in the second round: the ratio stays the same.
         let a = [Some(10.0), Some(20.0), Some(12.0)];
         let b = [Some(20.0), Some(40.0), Some(20.0)];
         assert_eq!(Spread::of_ratios(&a, &b), spread(0.5, 0.5, 0.6, 3));

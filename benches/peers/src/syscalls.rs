@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long attaching may take.
+/// Time limit for attaching.
 const ATTACH: Duration = Duration::from_secs(20);
 
 const LOOK: Duration = Duration::from_millis(5);
 
-/// System calls by name: how many, and how many of them failed (with EAGAIN, mostly).
+/// System calls by name: their number, and the number of failed ones (mostly with EAGAIN).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Calls(pub(crate) BTreeMap<String, (f64, f64)>);
 
 impl Calls {
-    /// Reads the table of `strace -c`.
+    /// Parses the table of `strace -c`.
     fn of_table(table: &str) -> Self {
         let calls = table.lines().filter_map(|line| {
             let words: Vec<_> = line.split_whitespace().collect();
@@ -57,7 +57,7 @@ impl Calls {
 }
 
 impl fmt::Display for Calls {
-    /// The total, and each that is made at least once in a hundred requests.
+    /// The total, and each call made at least once in a hundred requests.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -79,7 +79,7 @@ impl fmt::Display for Calls {
     }
 }
 
-/// A tracer that is attached. It lets go when this is dropped.
+/// An attached tracer. Dropping it detaches.
 pub(crate) struct Trace {
     strace: Child,
     table: PathBuf,
@@ -119,7 +119,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Lets go, and reads what was counted.
+    /// Detaches, and returns the counts.
     pub(crate) fn end(mut self) -> Result<Calls, String> {
         self.interrupt();
         let _ = self.strace.wait();
@@ -144,7 +144,7 @@ impl Drop for Trace {
     }
 }
 
-/// Whether every thread of a process has a tracer.
+/// Returns true if every thread of a process has a tracer.
 fn is_traced(process: u32) -> bool {
     let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else {
         return false;

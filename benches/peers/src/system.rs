@@ -1,4 +1,4 @@
-//! What the kernel says of processes: processor time, memory; and where threads may run.
+//! Process information from the kernel: processor time, memory, and CPU affinity.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,8 @@ use std::time::Duration;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// A process and all that it started, by id. A program may be started by a script, and may fork its workers.
+/// The ids of a process and its descendants. A program may be started by a script, and may fork
+/// workers.
 pub(crate) fn family(root: u32) -> Vec<u32> {
     let mut family = vec![root];
     let mut next = 0;
@@ -27,12 +28,12 @@ pub(crate) fn family(root: u32) -> Vec<u32> {
     family
 }
 
-/// Time on a processor of each thread of these processes, by thread id.
+/// Processor time of each thread of these processes, by thread id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessorTime(BTreeMap<String, u64>);
 
 impl ProcessorTime {
-    /// What the scheduler says now. Threads that have ended meanwhile are not in it.
+    /// The current times. Ended threads are missing.
     pub(crate) fn now(processes: &[u32]) -> Self {
         let mut threads = BTreeMap::new();
         for task in processes.iter().flat_map(|id| tasks(*id)) {
@@ -46,7 +47,7 @@ impl ProcessorTime {
         Self(threads)
     }
 
-    /// What was used between `earlier` and this, also by threads that were not there yet.
+    /// The time used between `earlier` and this, including new threads.
     pub(crate) fn since(&self, earlier: &Self) -> Duration {
         let used = self.0.iter().map(|(thread, now)| {
             now.saturating_sub(earlier.0.get(thread).copied().unwrap_or_default())
@@ -69,7 +70,8 @@ fn tasks(process: u32) -> Vec<std::path::PathBuf> {
         .collect()
 }
 
-/// Memory of these processes in KiB, where what several share is divided among them (PSS). `None` when none can be read.
+/// The memory of these processes in KiB, with shared pages divided among them (PSS). `None` if none
+/// can be read.
 pub(crate) fn memory(processes: &[u32]) -> Option<u64> {
     let each = processes.iter().filter_map(|id| {
         let text = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).ok()?;
@@ -83,30 +85,30 @@ fn proportional_set_size(rollup: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// Raises the limit of open files as far as it goes without root, for this process and those that it starts. Returns it.
+/// Raises the limit of open files to the hard limit, for this process and its children. Returns it.
 pub(crate) fn raise_open_files() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         limit.current = limit.maximum;
-        // If that is refused, the lower one stays.
+        // If this fails, the lower limit stays.
         let _ = setrlimit(Resource::Nofile, limit);
     }
     let now = getrlimit(Resource::Nofile).current;
     now.map_or(usize::MAX, |now| usize::try_from(now).unwrap_or(usize::MAX))
 }
 
-/// Which cores do what.
+/// The assignment of cores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cores {
-    /// Where proxies run, one worker on each.
+    /// The cores of proxies, one worker on each.
     pub(crate) proxy: Vec<usize>,
     pub(crate) origin: usize,
     pub(crate) generator: usize,
 }
 
 impl Cores {
-    /// For proxies with so many workers, on the cores that this process may use. Origin and generator share a core where
-    /// there are too few, and share with the proxy where there is but one. `None` when the workers alone need more.
+    /// Assigns cores for proxies with `workers`. Origin and generator share a core if there are too
+    /// few, and share with the proxy if there is only one. `None` if the workers alone need more.
     pub(crate) fn plan(available: &[usize], workers: usize) -> Option<Self> {
         let proxy = available.get(..workers)?.to_vec();
         let rest = &available[workers..];
@@ -122,7 +124,8 @@ impl Cores {
         })
     }
 
-    /// Whether nothing else of ours runs where the proxy runs, and the generator does not compete with the origin.
+    /// Returns true if the proxy shares no core with our other threads, nor the generator with the
+    /// origin.
     pub(crate) fn are_apart(&self) -> bool {
         self.origin != self.generator && !self.proxy.contains(&self.origin)
     }
@@ -136,7 +139,7 @@ pub(crate) fn available_cores() -> io::Result<Vec<usize>> {
         .collect())
 }
 
-/// Lets the calling thread, and what it starts from now on, run on these cores only.
+/// Restricts the calling thread, and its later children, to these cores.
 pub(crate) fn pin(cores: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for core in cores {
@@ -145,13 +148,13 @@ pub(crate) fn pin(cores: &[usize]) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// The average number of programs that wanted to run during the last minute: how busy the machine is with other things.
+/// The load average of the last minute: the activity of other programs on the machine.
 pub(crate) fn load_average() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// The name of the processor and the kernel's release, as far as they can be known.
+/// The names of the processor and of the kernel's release, as far as known.
 pub(crate) fn machine() -> String {
     let field = |path: &str| fs::read_to_string(Path::new(path)).unwrap_or_default();
     let cpuinfo = field("/proc/cpuinfo");
@@ -196,7 +199,7 @@ mod tests {
         let me = [std::process::id()];
         let before = ProcessorTime::now(&me);
         let mut sum = 0_u64;
-        // Far more than the scheduler's granularity, and no time is asserted but that there is some.
+        // Far more than the scheduler's granularity; only a positive time is asserted.
         for number in 0..20_000_000_u64 {
             sum = std::hint::black_box(sum ^ number.wrapping_mul(31));
         }

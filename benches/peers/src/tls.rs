@@ -1,4 +1,4 @@
-//! One certificate for all proxies, and the one way in which the generator speaks TLS.
+//! One certificate for all proxies, and the TLS settings of the generator.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,8 @@ use rustls::{ClientConfig, RootCertStore};
 use crate::load::HOST;
 use crate::proxies::Certificate;
 
-/// Makes a certificate (ECDSA P-256), writes it below `directory`, and a configuration that trusts it alone.
+/// Creates a certificate (ECDSA P-256), writes it below `directory`, and returns a configuration
+/// that trusts only it.
 pub(crate) fn prepare(directory: &Path) -> io::Result<(Certificate, Arc<ClientConfig>)> {
     let key = KeyPair::generate().map_err(io::Error::other)?;
     let parameters = CertificateParams::new(vec![HOST.to_owned()]).map_err(io::Error::other)?;
@@ -31,7 +32,8 @@ pub(crate) fn prepare(directory: &Path) -> io::Result<(Certificate, Arc<ClientCo
     roots
         .add(certificate.der().clone())
         .map_err(io::Error::other)?;
-    // One suite and one group, so that no proxy chooses a cheaper one than another. No resumption: each handshake is whole.
+    // One suite and one group, so that no proxy negotiates a cheaper one. No resumption: each
+    // handshake is complete.
     let provider = CryptoProvider {
         cipher_suites: vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256],
         kx_groups: vec![aws_lc_rs::kx_group::X25519],

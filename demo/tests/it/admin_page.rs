@@ -1,5 +1,5 @@
-//! The admin page in a real browser, by day, by night and on a phone. Its screenshots are those of the docs: they are
-//! written to `docs/images` when `UPDATE_SCREENSHOTS` is set, and to a folder of the test otherwise.
+//! The admin page in a real browser, by day, by night and on a phone. Its screenshots are those of the docs:
+//! they are written to `docs/images` when `UPDATE_SCREENSHOTS` is set, and to a folder of the test otherwise.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::command;
 use testkit::peers::{self, address_after};
 
-/// A browser takes its time, and the story of the demo is waited for.
+/// The time limit: a browser is slow, and the demo plays its story.
 const LIMIT: Duration = Duration::from_secs(400);
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The demo: what it prints works.
+//! Tests of the demo: the commands that it prints work.
 
 use crate::command;
 use testkit::client::Connection;

@@ -1,14 +1,14 @@
-//! Where an agent is.
+//! The address of an agent.
 
 use discovery_core::text::shortened;
 use url::Url;
 
 use super::builder::BuildError;
 
-/// Where an agent's HTTP API is.
+/// The address of an agent's HTTP API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
-    /// Without a slash at the end: `http://127.0.0.1:8500`.
+    /// The base URL, without a slash at the end: `http://127.0.0.1:8500`.
     base: String,
     is_secure: bool,
 }

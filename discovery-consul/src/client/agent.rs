@@ -11,15 +11,15 @@ use super::model::{HealthStatus, ServiceWeights, TaggedAddress};
 use super::query::Answer;
 use super::{ConsulClient, ConsulError};
 
-/// What an agent says about itself.
+/// The agent's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentSelf {
-    /// Its datacenter.
+    /// The agent's datacenter.
     pub datacenter: String,
-    /// Its node.
+    /// The name of the agent's node.
     pub node: String,
-    /// Its version.
+    /// The agent's version.
     pub version: String,
 }
 
@@ -39,42 +39,42 @@ struct SelfConfig {
     version: String,
 }
 
-/// An instance of a service as it is registered at an agent.
+/// An instance of a service in the form in which it is registered at an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceDefinition {
     /// The service's name.
     pub name: String,
-    /// Unique on the agent's node; empty: the name.
+    /// The id, unique on the agent's node. Empty for the name.
     pub id: String,
-    /// Where the instance is; empty: where the node is.
+    /// Address of the instance. Empty for the address of the node.
     pub address: String,
-    /// Its port; 0: none.
+    /// The instance's port. 0 if it has none.
     pub port: u16,
     /// Free text.
     pub tags: Vec<String>,
     /// Free text by key.
     pub meta: BTreeMap<String, String>,
-    /// Its share of the requests. Unset: 1.
+    /// The instance's share of the requests. Default: 1.
     pub weights: Option<ServiceWeights>,
-    /// Where it is for those who see it from elsewhere.
+    /// Addresses for clients in other networks.
     pub tagged_addresses: BTreeMap<String, TaggedAddress>,
-    /// How it is found out whether it is well. Unset: it always is.
+    /// The check that decides about its health. `None` if the instance always counts as healthy.
     pub check: Option<CheckDefinition>,
 }
 
-/// A check that somebody has to renew.
+/// A check that must be renewed in time (TTL).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckDefinition {
     /// Unique on the node.
     pub id: String,
-    /// How long it stays as it is; then it is critical.
+    /// The time to live of a status, after which the check is critical.
     pub ttl: Duration,
-    /// How it is at first.
+    /// The initial status.
     pub status: HealthStatus,
-    /// How long it may be critical before the instance is taken out of the catalog. Servers look once a minute or so, and
-    /// take at least a minute. Unset: for ever.
+    /// The time for which the check may be critical before the instance is removed from the catalog.
+    /// Servers check about once a minute, and use at least a minute. `None` to keep the instance.
     pub deregister_after: Option<Duration>,
 }
 
@@ -89,7 +89,7 @@ impl CheckDefinition {
         }
     }
 
-    /// Takes the instance out of the catalog when the check was critical for so long.
+    /// Removes the instance from the catalog when the check was critical for this time.
     #[must_use]
     pub fn deregister_after(mut self, critical: Duration) -> Self {
         self.deregister_after = Some(critical);
@@ -231,7 +231,8 @@ fn check_status(status: HealthStatus) -> &'static str {
 }
 
 impl ConsulClient {
-    /// What the agent says about itself: `/v1/agent/self`, for which a token needs `agent_prefix "" { policy = "read" }`.
+    /// Returns the agent's description of itself: `/v1/agent/self`, for which a token needs `agent_prefix
+    /// "" { policy = "read" }`.
     ///
     /// # Errors
     ///
@@ -246,8 +247,8 @@ impl ConsulClient {
         })
     }
 
-    /// Registers an instance at the agent, or replaces it: `/v1/agent/service/register`. Checks of an earlier form of it that
-    /// it has no more are removed.
+    /// Registers an instance at the agent, or replaces it: `/v1/agent/service/register`. Checks of an
+    /// earlier form of it that it has no more are removed.
     ///
     /// # Errors
     ///
@@ -283,8 +284,8 @@ impl ConsulClient {
         self.done(call).await
     }
 
-    /// Takes an instance out of the agent, and of the catalog: `/v1/agent/service/deregister/:id`. It is no error if it is
-    /// not there.
+    /// Removes an instance from the agent and from the catalog: `/v1/agent/service/deregister/:id`. A
+    /// missing instance is not an error.
     ///
     /// # Errors
     ///
@@ -298,12 +299,12 @@ impl ConsulClient {
         }
     }
 
-    /// Says how a check with a time to live is doing: `/v1/agent/check/update/:id`.
+    /// Updates the status of a check with a time to live: `/v1/agent/check/update/:id`.
     ///
     /// # Errors
     ///
-    /// See [`ConsulErrorKind`](super::ConsulErrorKind). An agent that does not know the check answers 404, or 500 if it is an
-    /// old one.
+    /// See [`ConsulErrorKind`](super::ConsulErrorKind). An agent that does not know the check responds with
+    /// 404, or with 500 if it is an old one.
     pub async fn update_check(
         &self,
         id: &str,

@@ -1,4 +1,4 @@
-//! How a client is made.
+//! Construction of a client.
 
 use std::error::Error;
 use std::fmt;
@@ -30,17 +30,18 @@ impl ClientBuilder {
         }
     }
 
-    /// Uses another transport. What is said of certificates and connecting does not apply to it.
+    /// Uses another transport. The options for certificates and connecting do not apply to it.
     pub fn transport(mut self, transport: impl Transport + 'static) -> Self {
         self.transport = Some(Arc::new(transport));
         self
     }
 
-    /// Makes the client. No call is made; files with certificates are read, that of a token is not yet.
+    /// Builds the client without making a call. Files with certificates are read, but not yet that of a
+    /// token.
     ///
     /// # Errors
     ///
-    /// The address is none, certificates cannot be used, or there is no transport.
+    /// The address is invalid, certificates cannot be used, or there is no transport.
     pub fn build(self) -> Result<ConsulClient, BuildError> {
         let options = self.options.bounded();
         let address = Address::parse(&options.address)?;
@@ -78,22 +79,22 @@ impl fmt::Debug for ClientBuilder {
     }
 }
 
-/// Why there is no client.
+/// The reason why no client can be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The address is none.
     #[error("`{address}` is not the address of a Consul agent: {reason}")]
     Address {
-        /// What was given; without what may be a password.
+        /// The address as given, without a part that may be a password.
         address: String,
-        /// Why it is not one.
+        /// The reason.
         reason: &'static str,
     },
     /// TLS or HTTP cannot be set up.
     #[error("TLS or HTTP cannot be set up")]
     Setup(#[source] Box<dyn Error + Send + Sync>),
-    /// There is no transport: the feature `reqwest` is off, and none was given.
+    /// No transport: the feature `reqwest` is disabled, and none was set.
     #[error("there is no transport: switch the feature `reqwest` on, or give one")]
     NoTransport,
 }

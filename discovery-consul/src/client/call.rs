@@ -1,4 +1,4 @@
-//! One call: a turn, a token, an exchange within its time, and what came of it.
+//! One call: a free slot, a token, an exchange with a time limit, and its result.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,14 +14,15 @@ use super::error::{ConsulError, ConsulErrorKind};
 use super::query::{Answer, Meta, Query};
 use super::{ConsulClient, Shared};
 
-/// What may stand in a part of a path or a query as it is (RFC 3986, section 2.3).
+/// The characters that are not encoded in a part of a path or a query (RFC 3986, section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// The turns of calls. Those that block leave a quarter of the connections to the others, or nobody would ever read.
+/// The limits of concurrent calls. Blocking ones leave a quarter of the connections to the others, which
+/// would otherwise never get one.
 #[derive(Debug)]
 pub(super) struct Budget {
     pub(super) all: Semaphore,
@@ -53,7 +54,7 @@ impl Budget {
 #[derive(Debug)]
 pub(super) struct Call {
     method: Method,
-    /// For messages: method and path.
+    /// Method and path, for messages.
     name: String,
     path: String,
     parameters: String,
@@ -66,7 +67,7 @@ impl Call {
     pub(super) fn new<'p>(method: Method, parts: impl IntoIterator<Item = &'p str>) -> Self {
         let mut path = String::from("/v1");
         for part in parts {
-            // A URL has no other way to say that a part is `.` or `..`, and proxies would resolve them.
+            // A URL has no other way to contain `.` or `..` as a part, and proxies would resolve them.
             let part = utf8_percent_encode(part, UNRESERVED).to_string();
             let part = match &*part {
                 "." => "%2E".to_owned(),
@@ -135,14 +136,14 @@ impl Call {
         self
     }
 
-    /// What is wrong with the answer.
+    /// Returns the error for a malformed response.
     fn malformed(&self, message: impl Into<String>) -> ConsulError {
         ConsulError::new(ConsulErrorKind::Malformed, &self.name, message)
     }
 }
 
 impl ConsulClient {
-    /// Makes a call whose answer is JSON.
+    /// Makes a call whose response is JSON.
     pub(super) async fn json<T: DeserializeOwned>(
         &self,
         call: Call,
@@ -154,7 +155,7 @@ impl ConsulClient {
         decode(&call, &response)
     }
 
-    /// The same, where 404 says that what was asked for is not there, which is a good answer.
+    /// Makes a call for which 404 is a good response: the requested entity does not exist.
     pub(super) async fn json_if_found<T: DeserializeOwned>(
         &self,
         call: Call,
@@ -167,7 +168,7 @@ impl ConsulClient {
         }
     }
 
-    /// Makes a call whose answer says nothing.
+    /// Makes a call whose response has no content.
     pub(super) async fn done(&self, call: Call) -> Result<(), ConsulError> {
         let response = self.shared.exchange(&call).await?;
         match response.status().is_success() {
@@ -190,11 +191,12 @@ fn decode<T: DeserializeOwned>(
 }
 
 impl Shared {
-    /// Sends a request when it is its turn, and waits for the whole answer. The time counts from then on.
+    /// Sends a request when there is a free slot, and waits for the whole response. The time limit counts
+    /// from then on.
     async fn exchange(&self, call: &Call) -> Result<Response<Bytes>, ConsulError> {
         let _turn = self.budget.turn(call.wait.is_some()).await;
         let request = self.request(call).await?;
-        // A server adds up to a sixteenth to the wait. Whoever is silent for longer is given up with its connection: it
+        // A server adds up to a sixteenth to the wait. After a longer silence the connection is closed: it
         // would hang for ever.
         let wait = call.wait.unwrap_or_default();
         let limit = wait + wait / 16 + self.options.request_timeout;

@@ -6,9 +6,10 @@ use super::query::{Answer, Query};
 use super::{ConsulClient, ConsulError};
 
 impl ConsulClient {
-    /// The names of all services of a datacenter, with the tags of all their instances: `/v1/catalog/services`.
+    /// Returns the names of all services of a datacenter, with the tags of all their instances:
+    /// `/v1/catalog/services`.
     ///
-    /// A token that may read nothing gets an empty answer, and no error.
+    /// A token without read access gets an empty result, and no error.
     ///
     /// # Errors
     ///
@@ -19,8 +20,8 @@ impl ConsulClient {
         Ok(answer.map(Option::unwrap_or_default))
     }
 
-    /// All instances of a service with their checks, healthy or not: `/v1/health/service/:name`. A service that is not there
-    /// has none.
+    /// Returns all instances of a service with their checks, healthy or not: `/v1/health/service/:name`. A
+    /// missing service has none.
     ///
     /// # Errors
     ///
@@ -48,7 +49,8 @@ impl ConsulClient {
         self.list(call.flag("passing")).await
     }
 
-    /// All checks of a datacenter, of nodes and instances: `/v1/health/state/any`. Instances without checks do not show.
+    /// Returns all checks of a datacenter, of nodes and instances: `/v1/health/state/any`. Instances
+    /// without checks are not included.
     ///
     /// # Errors
     ///
@@ -58,8 +60,8 @@ impl ConsulClient {
         self.list(call).await
     }
 
-    /// The datacenters that the servers know of, the nearest first: `/v1/catalog/datacenters`. One that is dead stays in
-    /// the list. There is no index to wait on.
+    /// Returns the datacenters that the servers know, the nearest first: `/v1/catalog/datacenters`. A
+    /// datacenter that is down stays in the list. There is no index, so the query cannot block.
     ///
     /// # Errors
     ///
@@ -68,7 +70,8 @@ impl ConsulClient {
         self.list(Call::get(["catalog", "datacenters"])).await
     }
 
-    /// The address of the leader; `None`: there is none at the moment. `/v1/status/leader`, which needs no token.
+    /// Returns the address of the leader, or `None` if there is none at the moment. `/v1/status/leader`,
+    /// which needs no token.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Why a call has failed, and what to do about it.
+//! The error of a failed call, and its remedy.
 
 use std::error::Error;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use http::StatusCode;
 
 use super::{TransportError, TransportErrorKind};
 
-/// How much of what an agent says is shown.
+/// Maximum number of characters of an agent's text that are shown.
 const SHOWN: usize = 200;
 
-/// Why a call has failed. The message names the call and carries no token; of what the agent sent there is only a short,
-/// printable beginning.
+/// The error of a failed call. The message names the call and contains no token; of the agent's response it
+/// has only a short, printable beginning.
 #[derive(Debug, thiserror::Error)]
 #[error("{call}: {message}")]
 pub struct ConsulError {
@@ -23,45 +23,45 @@ pub struct ConsulError {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// What kind of [`ConsulError`] it is.
+/// The kind of a [`ConsulError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConsulErrorKind {
-    /// The agent cannot be connected to, or the connection ended before the answer did.
+    /// No connection to the agent, or one that ended before the response did.
     Unreachable,
-    /// No TLS with the agent: a certificate is not trusted, on one side or the other.
+    /// No TLS with the agent: one side does not trust the other's certificate.
     Tls,
-    /// No answer in time.
+    /// No response in time.
     TimedOut,
-    /// The token is missing, unknown, or does not allow the call (401, 403).
+    /// A token that is missing, unknown, or does not allow the call (401, 403).
     Denied,
-    /// The agent does not understand the call, or this edition of Consul does not have it (400, 404, 405).
+    /// A call that the agent does not know, or that this edition of Consul lacks (400, 404, 405).
     Refused,
     /// Too many connections or requests (429).
     Throttled,
-    /// The datacenter is unknown or cannot be reached from here (500).
+    /// A datacenter that is unknown or cannot be reached from the agent (500).
     NoPathToDatacenter,
-    /// The servers have no leader at the moment (500).
+    /// No leader among the servers at the moment (500).
     NoLeader,
-    /// Anything else that went wrong at the servers (5xx).
+    /// Any other failure of the servers (5xx).
     Server,
-    /// The answer is not what Consul answers, or too large.
+    /// A response that is too large, or not in Consul's format.
     Malformed,
-    /// There is no token to send: its file cannot be read.
+    /// No token to send: its file cannot be read.
     NoToken,
 }
 
-/// What to do after a failed call.
+/// The retry after a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Retry {
-    /// Ask again soon, with a back-off that grows and has jitter.
+    /// A retry soon, with a growing back-off and jitter.
     Backoff,
-    /// Ask again, but seldom: it stays so until somebody changes something, who will not tell us.
+    /// A retry seldom: the failure lasts until an operator changes something, which is not notified.
     Slowly,
 }
 
 impl ConsulErrorKind {
-    /// Whether it is worth asking again soon. Last good data stay in use in any case.
+    /// Returns the retry after this kind of error. The last known good data stay in use in any case.
     pub fn retry(self) -> Retry {
         match self {
             Self::Unreachable
@@ -76,7 +76,7 @@ impl ConsulErrorKind {
         }
     }
 
-    /// What an operator can do about it.
+    /// A hint for the operator.
     pub fn advice(self) -> &'static str {
         match self {
             Self::Unreachable => {
@@ -140,7 +140,7 @@ impl ConsulError {
         }
     }
 
-    /// An answer that is not a success, in the words of the agent.
+    /// Creates the error for an unsuccessful response, with the agent's text.
     pub(crate) fn of_status(call: &str, status: StatusCode, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let kind = kind_of(status, &text);
@@ -155,35 +155,35 @@ impl ConsulError {
         }
     }
 
-    /// What kind of error it is.
+    /// The kind of error.
     pub fn kind(&self) -> ConsulErrorKind {
         self.kind
     }
 
-    /// What to do: [`ConsulErrorKind::retry`].
+    /// The retry: [`ConsulErrorKind::retry`].
     pub fn retry(&self) -> Retry {
         self.kind.retry()
     }
 
-    /// The status of the answer, if there was one.
+    /// The status of the response, if there was one.
     pub fn status(&self) -> Option<StatusCode> {
         self.status
     }
 
-    /// The message with its causes and what to do about it.
+    /// The message with its causes and a hint for the operator.
     pub fn explained(&self) -> String {
         format!("{}; {}", with_causes(self), self.kind.advice())
     }
 }
 
-/// The kind by status, and by the words of the servers where one status means several things.
+/// Returns the kind for a status, and for the servers' text where one status has several meanings.
 fn kind_of(status: StatusCode, text: &str) -> ConsulErrorKind {
     let says = |words: &str| text.contains(words);
     match status.as_u16() {
         401 | 403 => ConsulErrorKind::Denied,
         429 => ConsulErrorKind::Throttled,
         400..=499 => ConsulErrorKind::Refused,
-        // What a server in another datacenter has refused comes back as an error of the call to it.
+        // A rejection by a server in another datacenter comes back as an error of the call to it.
         500.. if says("Permission denied") || says("ACL not found") => ConsulErrorKind::Denied,
         500.. if says("No path to datacenter") => ConsulErrorKind::NoPathToDatacenter,
         500.. if says("No cluster leader") => ConsulErrorKind::NoLeader,

@@ -35,7 +35,8 @@ fn decoded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Err
 }
 
 impl ConsulClient {
-    /// The value of a key: `/v1/kv/:key`. `None`: there is no such key, which can be waited on like a value.
+    /// Returns the value of a key: `/v1/kv/:key`. `None` if there is no such key, for which a query can
+    /// block too.
     ///
     /// # Errors
     ///
@@ -50,7 +51,7 @@ impl ConsulClient {
         Ok(answer.map(|pairs| pairs.and_then(|pairs| pairs.into_iter().next())))
     }
 
-    /// All keys that begin with a prefix: `/v1/kv/:prefix?recurse`.
+    /// Returns all keys that begin with a prefix: `/v1/kv/:prefix?recurse`.
     ///
     /// # Errors
     ///
@@ -74,7 +75,7 @@ impl ConsulClient {
         self.done(kv_call(Call::put, key).body(value)).await
     }
 
-    /// Deletes a key. It is no error if there is none.
+    /// Deletes a key. A missing key is not an error.
     ///
     /// # Errors
     ///

@@ -14,21 +14,22 @@
 //! # }
 //! ```
 //!
-//! # What a call does
+//! # Handling of a call
 //!
-//! * **Once.** A call is made once. Its error says [whether to ask again](ConsulError::retry); a [`Follower`] does.
-//! * **Connections.** All clones of a client share a [budget](ConsulOptions::max_connections), since agents cut off who
-//!   has too many. Calls wait for their turn in the order in which they came, and those that block leave a quarter of the
-//!   connections to the others.
-//! * **Time.** From its turn on a call has [its time](ConsulOptions::request_timeout), with the wait and the jitter of the
-//!   server on top if it blocks. Whoever does not answer by then is given up together with the connection.
-//! * **Errors** have a [kind](ConsulErrorKind) with advice. Messages name the call, carry no token, and of what the agent
-//!   has sent only a short, printable beginning.
-//! * **Tokens** go into a header, never into a URL.
-//! * **Bounded.** An answer has at most [so many bytes](ConsulOptions::max_body). The limit counts before and after
+//! * **Once.** A call is made once. Its error contains the [kind of retry](ConsulError::retry); a
+//!   [`Follower`] retries.
+//! * **Connections.** All clones of a client share a [limit](ConsulOptions::max_connections), since agents
+//!   reject clients with too many. Calls wait for a free slot in the order in which they came, and blocking
+//!   queries leave a quarter of the connections to the others.
+//! * **Time.** A call with a slot has [its time limit](ConsulOptions::request_timeout), plus the wait and
+//!   the jitter of the server if it blocks. After a time-out its connection is closed.
+//! * **Errors** have a [kind](ConsulErrorKind) with a hint for the operator. Messages name the call,
+//!   contain no token, and only a short, printable beginning of the response.
+//! * **Tokens** are sent in a header, never in a URL.
+//! * **Limits.** A response has a [maximum length](ConsulOptions::max_body), before and after
 //!   decompression.
-//! * **Cancellation.** Every call may be dropped at any await point; the exchange is cut off. What changes something may
-//!   then have happened or not.
+//! * **Cancellation.** Every call may be dropped at any await point, which aborts the exchange. A writing
+//!   call may then have been executed or not.
 
 mod address;
 mod agent;
@@ -71,9 +72,10 @@ pub use self::token::{InvalidToken, Token};
 pub use discovery_http::ReqwestTransport;
 pub use discovery_http::{Transport, TransportError, TransportErrorKind};
 
-/// Asks a Consul agent over its HTTP API. Cheap to clone; clones share connections, their limit and the token.
+/// A client of a Consul agent's HTTP API. Cheap to clone; clones share connections, their limit and the
+/// token.
 ///
-/// See the [module](self) for what a call does.
+/// See the [module](self) for the handling of a call.
 #[derive(Clone)]
 pub struct ConsulClient {
     shared: Arc<Shared>,
@@ -88,11 +90,11 @@ struct Shared {
 }
 
 impl ConsulClient {
-    /// A client with these options. No call is made.
+    /// Creates a client with these options. No call is made.
     ///
     /// # Errors
     ///
-    /// As [`ClientBuilder::build`].
+    /// Those of [`ClientBuilder::build`].
     pub fn new(options: ConsulOptions) -> Result<Self, BuildError> {
         Self::builder(options).build()
     }
@@ -102,8 +104,8 @@ impl ConsulClient {
         ClientBuilder::new(options)
     }
 
-    /// Waits until the file with the token is not the one any more that had been read last when this was called. Called
-    /// before a question, it tells when to ask again after a refusal. Never returns without a
+    /// Waits until the file with the token has changed since it was last read before this call. Called
+    /// before a query, it shows when to retry after a rejection. Never returns without a
     /// [file](ConsulOptions::token_file).
     ///
     /// # Cancel safety
@@ -113,7 +115,7 @@ impl ConsulClient {
         self.shared.tokens.changed()
     }
 
-    /// Where the agent is, as a URL.
+    /// The agent's address, as a URL.
     pub fn address(&self) -> &str {
         &self.shared.base
     }

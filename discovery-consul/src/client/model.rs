@@ -1,4 +1,4 @@
-//! What Consul says, in its own terms.
+//! Consul's data, in its own terms.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,22 +8,22 @@ use serde::{Deserialize, Deserializer};
 /// The tags of each service of a datacenter: the union of the tags of all its instances, healthy or not.
 pub type ServiceTags = BTreeMap<String, Vec<String>>;
 
-/// How a check, or an instance with all its checks, is doing. The worst is the greatest.
+/// The status of a check, or of an instance with all its checks. The worst is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum HealthStatus {
     /// `passing`.
     Passing,
-    /// `warning`: it works, and somebody should look.
+    /// `warning`: it works, but needs attention.
     Warning,
-    /// `critical`, or any word that Consul may invent later.
+    /// `critical`, or an unknown status.
     Critical,
-    /// Somebody has taken the instance or its node out of service.
+    /// An instance or node that an operator has taken out of service.
     Maintenance,
 }
 
 impl HealthStatus {
-    /// The status in Consul's word.
+    /// Consul's name for the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Passing => "passing",
@@ -56,7 +56,7 @@ impl<'de> Deserialize<'de> for HealthStatus {
     }
 }
 
-/// A node: a machine with an agent, or something that was registered as one.
+/// A node: a machine with an agent, or an external one that was registered.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
@@ -64,9 +64,9 @@ pub struct Node {
     /// The node's name, unique in its datacenter.
     #[serde(rename = "Node")]
     pub name: String,
-    /// Where the node is.
+    /// Address of the node.
     pub address: String,
-    /// The datacenter that it is in.
+    /// The datacenter of the node.
     pub datacenter: String,
     /// Free text by key.
     #[serde(deserialize_with = "null_as_default")]
@@ -78,7 +78,7 @@ pub struct Node {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct Service {
-    /// Unique on its node, and on no more than that.
+    /// The id, unique only on its node.
     #[serde(rename = "ID")]
     pub id: String,
     /// The service's name.
@@ -87,29 +87,29 @@ pub struct Service {
     /// Free text.
     #[serde(deserialize_with = "null_as_default")]
     pub tags: Vec<String>,
-    /// Where the instance is; empty: where its node is.
+    /// Address of the instance. Empty for the address of its node.
     pub address: String,
-    /// Its port; 0: none.
+    /// The instance's port. 0 if it has none.
     pub port: u16,
     /// Free text by key.
     #[serde(deserialize_with = "null_as_default")]
     pub meta: BTreeMap<String, String>,
-    /// Its share of the requests.
+    /// The instance's share of the requests.
     #[serde(deserialize_with = "null_as_default")]
     pub weights: ServiceWeights,
-    /// Where it is for those who see it from elsewhere: `wan`, `lan`.
+    /// Addresses for clients in other networks: `wan`, `lan`.
     #[serde(deserialize_with = "null_as_default")]
     pub tagged_addresses: BTreeMap<String, TaggedAddress>,
 }
 
-/// Where an instance is for those who see it from elsewhere.
+/// The address of an instance for clients in another network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct TaggedAddress {
-    /// Its address.
+    /// The IP address or name.
     pub address: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
 }
 
@@ -118,9 +118,9 @@ pub struct TaggedAddress {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct ServiceWeights {
-    /// While all checks pass.
+    /// The weight of an instance whose checks all pass.
     pub passing: u32,
-    /// While a check warns.
+    /// The weight of an instance with a check that warns.
     pub warning: u32,
 }
 
@@ -144,7 +144,7 @@ pub struct Check {
     /// Unique on its node.
     #[serde(rename = "CheckID", default)]
     pub id: String,
-    /// How it is doing.
+    /// The status.
     pub status: HealthStatus,
     /// The instance that it is for; empty: for the node, and so for all instances on it.
     #[serde(rename = "ServiceID", default)]
@@ -160,7 +160,7 @@ pub struct Check {
     pub modify_index: u64,
 }
 
-/// What Consul calls the checks that it makes of somebody's wish to take things out of service.
+/// The id of Consul's check for a node in maintenance.
 const NODE_MAINTENANCE: &str = "_node_maintenance";
 const SERVICE_MAINTENANCE: &str = "_service_maintenance:";
 
@@ -181,7 +181,7 @@ pub struct HealthEntry {
 }
 
 impl HealthEntry {
-    /// Where the instance is: its own address, or that of its node.
+    /// The address of the instance: its own, or that of its node.
     pub fn address(&self) -> &str {
         match self.service.address.is_empty() {
             true => &self.node.address,

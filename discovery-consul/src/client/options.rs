@@ -1,4 +1,4 @@
-//! How an agent is reached.
+//! The connection to an agent.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,47 +6,51 @@ use std::time::Duration;
 
 use super::token::Token;
 
-/// How an agent is reached. The defaults suit one on the same machine.
+/// The options of the connection to an agent. The defaults suit one on the same machine.
 ///
-/// [`from_env`](Self::from_env) reads the variables that Consul's own tools read.
+/// [`from_env`](Self::from_env) reads the environment variables of Consul's own tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConsulOptions {
-    /// URL of the agent's HTTP API, or `host:port`. `http://127.0.0.1:8500`.
+    /// URL of the agent's HTTP API, or `host:port`. Default: `http://127.0.0.1:8500`.
     pub address: String,
-    /// The token to send as `X-Consul-Token`. None.
+    /// The token to send as `X-Consul-Token`. Default: none.
     pub token: Option<Token>,
-    /// File with the token instead; it is read again when it changes. None.
+    /// File with the token, as an alternative. It is read again when it changes. Default: none.
     pub token_file: Option<PathBuf>,
-    /// Namespace of the enterprise edition; the open edition refuses calls that name one. None.
+    /// Namespace of the enterprise edition. The open edition rejects calls that name one. Default: none.
     pub namespace: Option<String>,
-    /// Admin partition of the enterprise edition. None.
+    /// Admin partition of the enterprise edition. Default: none.
     pub partition: Option<String>,
     /// Certificates and names, for an address with `https`.
     pub tls: TlsOptions,
-    /// How long a connection may take to be made, with TLS. 5 s.
+    /// The time limit for opening a connection, including TLS. Default: 5 s.
     pub connect_timeout: Duration,
-    /// How long an answer may take; one that blocks may take its wait with the jitter of the server on top. 10 s.
+    /// The time limit of a response. A blocking query may take its wait and the server's jitter in
+    /// addition. Default: 10 s.
     pub request_timeout: Duration,
-    /// The most connections to the agent at the same time, shared by all clones of a client. 32; at least 2. Agents cut
-    /// off whoever has more than 200 (`limits.http_max_conns_per_client`). Calls wait for their turn, and calls that block
-    /// take no more than three quarters.
+    /// Maximum number of connections to the agent at the same time, shared by all clones of a client.
+    /// Agents reject clients with more than 200 (`limits.http_max_conns_per_client`). Further calls wait,
+    /// and blocking queries use at most three quarters. At least 2. Default: 32.
     pub max_connections: usize,
-    /// The longest answer that is taken, in bytes. 64 MiB.
+    /// Maximum length of a response, in bytes. Default: 64 MiB.
     pub max_body: usize,
 }
 
-/// Certificates and names of a connection with TLS. Files are read when the client is made.
+/// The TLS options of a connection. Files are read when the client is built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TlsOptions {
-    /// PEM file with the authorities that vouch for the agent. Unset: those that the operating system trusts.
+    /// PEM file with the authorities that may issue the agent's certificate. `None` for those that the
+    /// operating system trusts. Default: `None`.
     pub ca_file: Option<PathBuf>,
-    /// PEM file with the certificate to show. None.
+    /// PEM file with the client certificate. Default: none.
     pub client_certificate_file: Option<PathBuf>,
-    /// PEM file with the key of that certificate. Unset: it is in the file of the certificate.
+    /// PEM file with the key of the client certificate. `None` if it is in the file of the certificate.
+    /// Default: `None`.
     pub client_key_file: Option<PathBuf>,
-    /// The name that the agent's certificate must be for, such as `server.dc1.consul`. Unset: the host of the address.
+    /// The name that the agent's certificate must have, such as `server.dc1.consul`. `None` for the host of
+    /// the address. Default: `None`.
     pub server_name: Option<String>,
 }
 
@@ -117,7 +121,8 @@ setters! { TlsOptions:
 }
 
 impl ConsulOptions {
-    /// Reads the variables that Consul's own tools read. What is not set stays at its default, and so does what is empty.
+    /// Reads the environment variables of Consul's own tools. Options whose variable is unset or empty keep
+    /// their default.
     ///
     /// | variable | sets |
     /// |---|---|
@@ -134,7 +139,7 @@ impl ConsulOptions {
         Self::from_variables(|name| std::env::var(name).ok())
     }
 
-    /// The same from any variables.
+    /// Reads the same from any variables.
     ///
     /// # Errors
     ///
@@ -171,7 +176,7 @@ impl ConsulOptions {
         Ok(options)
     }
 
-    /// The same with numbers that can be worked with.
+    /// Returns the options limited to useful values.
     pub(super) fn bounded(mut self) -> Self {
         const MOST_CONNECTIONS: usize = 10_000;
         self.max_connections = self.max_connections.clamp(2, MOST_CONNECTIONS);
@@ -179,7 +184,7 @@ impl ConsulOptions {
     }
 }
 
-/// A variable of the environment cannot be used. The message does not show its value.
+/// An unusable environment variable. The message does not show its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentError {
     name: &'static str,
@@ -198,7 +203,7 @@ impl fmt::Display for EnvironmentError {
 
 impl std::error::Error for EnvironmentError {}
 
-/// A boolean in the forms that Go understands, as Consul's tools do.
+/// Parses a boolean in the forms that Go accepts, like Consul's tools.
 fn boolean(name: &'static str, text: &str) -> Result<bool, EnvironmentError> {
     match text.trim() {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -212,7 +217,7 @@ fn boolean(name: &'static str, text: &str) -> Result<bool, EnvironmentError> {
 
 fn secured(address: &str) -> String {
     match address.split_once("://") {
-        // As in Consul's own tools: a scheme that somebody wrote is meant.
+        // As in Consul's own tools, an explicit scheme counts.
         Some(("http", rest)) => format!("https://{rest}"),
         Some(_) => address.to_owned(),
         None => format!("https://{address}"),

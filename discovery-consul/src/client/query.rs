@@ -1,4 +1,4 @@
-//! What a call may ask for, and what comes with an answer.
+//! The parameters of a call, and the headers of its response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use http::HeaderMap;
 use http::header::AGE;
 
-/// Who answers, and how sure it is.
+/// The server that responds, and the consistency of its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Consistency {
-    /// The leader answers. It may be behind for a moment while another one is elected.
+    /// The leader responds. It may lag behind briefly while another one is elected.
     #[default]
     Default,
-    /// Any server answers, also without a leader. How far it is behind is in [`Meta::last_contact`].
+    /// Any server responds, even without a leader. [`Meta::last_contact`] shows how far it may lag behind.
     Stale,
-    /// The leader answers after it has made sure that it is one.
+    /// The leader responds after it has confirmed that it is the leader.
     Consistent,
-    /// The agent answers from its cache, and keeps what it has while no server can be reached.
+    /// The agent responds from its cache, and keeps the cached data while no server can be reached.
     Cached,
 }
 
@@ -32,22 +32,22 @@ impl Consistency {
     }
 }
 
-/// A call that waits for news.
+/// The parameters of a blocking query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blocking {
-    /// What was known. Above 0.
+    /// The last known index. Above 0.
     pub(crate) index: u64,
-    /// How long to wait for another.
+    /// The time to wait for another one.
     pub(crate) wait: Duration,
 }
 
-/// How a reading call is made.
+/// The parameters of a reading call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Query {
-    /// The datacenter to ask. Unset: the agent's own.
+    /// The datacenter to query. `None` for the agent's own. Default: `None`.
     pub datacenter: Option<Arc<str>>,
-    /// Who answers.
+    /// The server that responds.
     pub consistency: Consistency,
     /// An expression that the servers filter by. Old versions ignore it for lists of services.
     pub filter: Option<String>,
@@ -55,36 +55,36 @@ pub struct Query {
 }
 
 impl Query {
-    /// The agent's own datacenter, answered by the leader, at once.
+    /// Creates a query of the agent's own datacenter, to the leader, without waiting.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks another datacenter, over the agent's own.
+    /// Queries another datacenter, through the agent.
     #[must_use]
     pub fn in_datacenter(mut self, datacenter: impl Into<Arc<str>>) -> Self {
         self.datacenter = Some(datacenter.into());
         self
     }
 
-    /// Sets who answers.
+    /// Sets the server that responds.
     #[must_use]
     pub fn with_consistency(mut self, consistency: Consistency) -> Self {
         self.consistency = consistency;
         self
     }
 
-    /// Lets the servers filter.
+    /// Sets the expression that the servers filter by.
     #[must_use]
     pub fn with_filter(mut self, filter: impl Into<String>) -> Self {
         self.filter = Some(filter.into());
         self
     }
 
-    /// Waits until there is something newer than `index`, up to `wait`. An index of 0 waits for nothing; the wait is at
-    /// most 10 minutes, as servers have it.
+    /// Waits until there is something newer than `index`, up to `wait`. With an index of 0 it does not
+    /// wait. The wait is limited to 10 minutes, as in servers.
     ///
-    /// What index to ask with is not as simple as it looks: use a [`Follower`](super::Follower) or a
+    /// The choice of the index has pitfalls: use a [`Follower`](super::Follower) or a
     /// [`BlockingIndex`](super::BlockingIndex).
     #[must_use]
     pub fn blocking(mut self, index: u64, wait: Duration) -> Self {
@@ -95,23 +95,23 @@ impl Query {
     }
 }
 
-/// What comes with an answer.
+/// The headers of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Meta {
-    /// `X-Consul-Index`: what to wait on for something newer; `None`: this cannot be waited on.
+    /// `X-Consul-Index`: the index to block on for newer data. `None` if the query cannot block.
     pub index: Option<u64>,
     /// `X-Consul-KnownLeader`.
     pub known_leader: Option<bool>,
-    /// `X-Consul-LastContact`: how long ago the server that has answered heard of its leader.
+    /// `X-Consul-LastContact`: the time since the responding server last had contact with its leader.
     pub last_contact: Option<Duration>,
     /// `X-Consul-Results-Filtered-By-ACLs`: whether the token hides a part. Not known to old versions.
     pub is_filtered_by_acls: Option<bool>,
     /// `X-Consul-Query-Backend`: `streaming` or `blocking-query`. Not known to old versions.
     pub query_backend: Option<String>,
-    /// `X-Cache`: whether the agent had the answer. Only with [`Consistency::Cached`].
+    /// `X-Cache`: true if the agent had the response in its cache. Only with [`Consistency::Cached`].
     pub is_cache_hit: Option<bool>,
-    /// `Age`: how old an answer of the cache is.
+    /// `Age`: the age of a cached response.
     pub age: Option<Duration>,
 }
 
@@ -132,13 +132,13 @@ impl Meta {
     }
 }
 
-/// An answer with what came with it.
+/// A response with its headers.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Answer<T> {
-    /// What was asked for.
+    /// The requested data.
     pub value: T,
-    /// What came with it.
+    /// The headers of the response.
     pub meta: Meta,
 }
 

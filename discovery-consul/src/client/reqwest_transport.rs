@@ -9,14 +9,15 @@ use super::builder::BuildError;
 use super::options::ConsulOptions;
 use super::tls::client_config;
 
-/// The time for which a connection is kept after its last request. Shorter than agents do, so that the client closes it.
+/// The time for which a connection is kept after its last request. Shorter than agents do, so that the
+/// client closes it.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// A transport that speaks HTTP/1.1 alone: one exchange that hangs is cancelled by closing its connection, and agents count
-/// connections.
+/// Creates a transport with HTTP/1.1 only: a hanging exchange is cancelled by closing its connection, and
+/// agents count connections.
 ///
-/// Responses may come as gzip, which makes lists of checks a twentieth of their size. Proxies of the environment are not
-/// used: a token must not go elsewhere.
+/// Responses may be compressed with gzip, which makes lists of checks a twentieth of their size. Proxies in
+/// environment variables are not used: a token must not be sent elsewhere.
 pub(super) fn transport(
     options: &ConsulOptions,
     is_secure: bool,

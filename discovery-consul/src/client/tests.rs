@@ -1,4 +1,4 @@
-//! Calls of a client, by what goes over the wire and what comes of the answer.
+//! Tests of a client's calls: the bytes on the wire, and the results.
 
 use std::time::Duration;
 

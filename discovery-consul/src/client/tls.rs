@@ -14,7 +14,7 @@ use rustls::pki_types::ServerName;
 
 use super::options::TlsOptions;
 
-/// Why TLS cannot be set up.
+/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -23,7 +23,7 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// A file has no PEM of the kind that is needed, or none that is well formed.
@@ -31,13 +31,14 @@ pub enum TlsError {
     Pem {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// A text is not the name of a server.
     #[error("`{0}` is not the name of a server")]
     ServerName(String),
-    /// rustls does not take it: certificate and key do not belong together, or the operating system has no certificates.
+    /// rustls does not take it: certificate and key do not belong together, or the operating system has no
+    /// certificates.
     #[error("the certificates cannot be used")]
     Rustls(#[from] rustls::Error),
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use http::HeaderValue;
 use parking_lot::Mutex;
 
-/// How often the file is looked at after its token was refused.
+/// The interval at which the file is checked after its token was rejected.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The secret id of an ACL token. `Debug` does not show it.
@@ -58,7 +58,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Where the token comes from.
+/// The source of the token.
 #[derive(Debug)]
 pub(super) enum Tokens {
     None,
@@ -95,8 +95,8 @@ impl Tokens {
         }
     }
 
-    /// Returns when the file with the token is not the one any more that had been read last when this was called. The file
-    /// is looked at each second. Never returns without a file.
+    /// Returns when the file with the token has changed since it was last read before this call. The file
+    /// is checked each second. Never returns without a file.
     pub(super) fn changed(&self) -> impl Future<Output = ()> + Send + use<> {
         let file = match self {
             Self::File(file) => Some(Arc::clone(file)),
@@ -119,7 +119,7 @@ impl Tokens {
         }
     }
 
-    /// The agent has refused the token: a file is read again even if it seems not to have changed.
+    /// Records that the agent has rejected the token: a file is read again even if it seems unchanged.
     pub(super) fn refused(&self) {
         if let Self::File(file) = self {
             file.forget_version();
@@ -127,18 +127,18 @@ impl Tokens {
     }
 }
 
-/// A token in a file that something else keeps fresh.
+/// A token in a file that another program keeps up to date.
 ///
-/// The file is looked at for every call and read again when its length or time of change differs. While it cannot be read
-/// the last token is used; that is what happens for a moment when a file is replaced carelessly.
+/// The file is checked for every call and read again when its length or modification time differs. While it
+/// cannot be read the last token is used, which happens briefly when a file is not replaced atomically.
 #[derive(Debug)]
 pub(super) struct TokenFile {
     path: PathBuf,
     last: Mutex<Option<Found>>,
 }
 
-/// What was read, and of which state of the file; `None`: of one that does not count any more.
-/// The length of a file and the time of its last change.
+/// The version of the file that was read: its length and the time of its last change. `None` for a version
+/// that no longer counts.
 type Version = (u64, Option<SystemTime>);
 
 #[derive(Debug)]
@@ -204,7 +204,7 @@ impl TokenFile {
         self.last.lock().as_ref().map(|found| found.read)
     }
 
-    /// Whether the file is there, and not in this state.
+    /// Returns true if the file exists with a version other than `known`.
     fn is_other_than(&self, known: Option<Version>) -> bool {
         let now = std::fs::metadata(&self.path).map(|file| version_of(&file));
         now.is_ok_and(|now| known != Some(now))
@@ -286,7 +286,7 @@ mod tests {
         tokens.current().await.unwrap_err();
         noticed(&|| std::fs::write(&path, "first").unwrap()).await;
         assert_eq!(tokens.current().await.unwrap(), Some(token("first")));
-        // One that was refused is the same until it is replaced.
+        // A rejected token is the same until it is replaced.
         tokens.refused();
         let soon = Duration::from_millis(2_500);
         assert!(tokio::time::timeout(soon, tokens.changed()).await.is_err());

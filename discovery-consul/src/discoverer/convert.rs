@@ -1,4 +1,4 @@
-//! From what is known of all datacenters to the answer of a discoverer. Pure.
+//! The conversion of all datacenters' state to a discovery result. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,16 +14,17 @@ use crate::options::ServiceOptions;
 use crate::traefik;
 use crate::watch::{DatacenterState, ServiceInstance, WatchState};
 
-/// What Consul's servers are themselves, which nobody asks over HTTP.
+/// The service of Consul's own servers, which is not served.
 pub(super) const CONSUL: &str = "consul";
 
-/// What all services are in: there is one list of them in each datacenter, and none is gone while one of the lists is missing.
+/// The group of all services. Each datacenter has one list of them, and no service is removed while one of
+/// the lists is missing.
 const CATALOG: &str = "catalog";
 
-/// How many instances that are left out are named in a message.
+/// Maximum number of left-out instances in a message.
 const NAMED: usize = 3;
 
-/// The answer of a discoverer.
+/// Returns the discovery result.
 pub(super) fn discovery_of(
     state: &WatchState,
     defaults: &Defaults,
@@ -50,7 +51,8 @@ pub(super) fn discovery_of(
     discovery
 }
 
-/// Which part of the catalog was not read once: nobody can say that something is not there.
+/// Returns the part of the catalog that was never read, while which the absence of a service cannot be
+/// known.
 pub(super) fn unread_part(state: &WatchState) -> Option<String> {
     if !state.are_listed {
         return Some("it is not known yet which datacenters there are".to_owned());
@@ -69,7 +71,7 @@ fn service(
 ) -> DiscoveredService {
     let instances = instances(name, state);
     if instances.is_empty() {
-        // It is listed, and nobody could ever read it.
+        // It is listed, but was never readable.
         let reasons = state
             .datacenters
             .iter()
@@ -102,7 +104,7 @@ fn service(
         None => said.labels,
         Some(translated) => {
             let labels = std::mem::take(&mut translated.labels);
-            // Who does not ask to be served need not be told what is wrong with it.
+            // Problems of a service that did not opt in are not reported.
             let is_enabled = labels
                 .get("enable")
                 .is_some_and(|value| value.eq_ignore_ascii_case("true"));
@@ -196,7 +198,7 @@ fn prefixed(labels: Labels, prefix: &str) -> Labels {
         .collect()
 }
 
-/// What is wrong with the whole.
+/// Returns the problems of the whole.
 pub(super) fn problems_of(state: &WatchState, defaults: &Defaults) -> Problems {
     let mut problems = Problems::new();
     if let Some(failure) = &state.failure {
@@ -211,7 +213,7 @@ pub(super) fn problems_of(state: &WatchState, defaults: &Defaults) -> Problems {
     problems
 }
 
-/// That a token sees nothing any more.
+/// Returns the message that a token no longer shows the services.
 pub(super) fn hides(datacenter: &str) -> String {
     format!(
         "Consul hides the services of the datacenter `{datacenter}` that it has shown before; they serve as they were last \

@@ -1,4 +1,4 @@
-//! Labels for services that do not say otherwise, from a key.
+//! Default labels of services, from a key.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use tokio::sync::watch;
 use super::labels::strip_prefix;
 use crate::client::{ConsulClient, FollowOptions, Followed, Follower, KvPair, Query};
 
-/// Labels for services that do not say otherwise.
+/// Default labels of services.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Defaults {
-    /// With their prefix. Those that were last good.
+    /// The last known good labels, with their prefix.
     pub(super) labels: Labels,
-    /// Why the key cannot be used as it is.
+    /// The reason why the current value of the key cannot be used.
     pub(super) problem: Option<Arc<str>>,
-    /// Whether the key was asked for.
+    /// True if the key has been read.
     pub(super) is_known: bool,
 }
 
 impl Defaults {
-    /// Adds what is not said.
+    /// Adds the default labels that are missing.
     pub(super) fn complete(&self, labels: &mut Labels) {
         for (key, value) in &self.labels {
             let is_said = labels.keys().any(|said| said.eq_ignore_ascii_case(key));
@@ -32,7 +32,7 @@ impl Defaults {
         }
     }
 
-    /// Takes the key's value; what cannot be used leaves what was last good.
+    /// Applies the key's value. After an unusable value, the last known good labels stay.
     fn take(&mut self, pair: Option<&KvPair>, prefix: &str) {
         self.is_known = true;
         match pair.map_or_else(|| Ok(Labels::new()), |pair| read(&pair.value, prefix)) {
@@ -73,7 +73,7 @@ fn read(value: &[u8], prefix: &str) -> Result<Labels, String> {
     labels.collect()
 }
 
-/// Follows the key for as long as it is polled.
+/// Follows the key while it is polled.
 pub(super) async fn follow(
     client: ConsulClient,
     options: FollowOptions,

@@ -1,4 +1,4 @@
-//! Where an instance is.
+//! The address of an instance as a destination.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Place {
     }
 }
 
-/// Whether an instance gets requests.
+/// Returns true if an instance gets requests.
 pub(super) fn is_live(instance: &ServiceInstance, options: &ServiceOptions) -> bool {
     match instance.status {
         HealthStatus::Passing => true,
@@ -96,7 +96,7 @@ pub(super) fn destination(
     Ok((id.into(), config))
 }
 
-/// The label that says how an instance is spoken to.
+/// The label with the scheme of an instance's URL.
 pub(super) const SCHEME: &str = "destinations.scheme";
 
 /// An address as it stands in a URL.

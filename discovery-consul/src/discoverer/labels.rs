@@ -1,4 +1,4 @@
-//! What the instances of a service say together.
+//! The combined labels of a service's instances.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use crate::options::ServiceOptions;
 use crate::traefik;
 use crate::watch::ServiceInstance;
 
-/// The most labels of one service that are looked at.
+/// Maximum number of labels of one service that are read.
 const MOST_LABELS: usize = 10_000;
 
-/// What the instances of a service say together: who comes first is right.
+/// The combined labels of a service's instances. The first instance with a label wins.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     /// Our labels with their prefix.
     pub(super) labels: Labels,
     /// Traefik's tags.
     pub(super) traefik: BTreeMap<String, String>,
-    /// Labels that others have said otherwise, by their folded key.
+    /// Number of instances with contradicting values, by the label's folded key.
     contradicted: BTreeMap<String, usize>,
     /// Folded keys of the labels.
     known: BTreeMap<String, String>,
 }
 
 impl Said {
-    /// Adds what one instance says.
+    /// Adds the labels of one instance.
     pub(super) fn add(&mut self, instance: &ServiceInstance, options: &ServiceOptions) {
         for (key, value) in labels_of(instance, options) {
             let folded = key.to_ascii_lowercase();
-            // How it is spoken to is of each instance, and none of the dialect's labels.
+            // The scheme belongs to each instance, and is not a label of the dialect.
             if strip_prefix(&folded, &options.label_prefix) == Some(SCHEME) {
                 continue;
             }
@@ -55,7 +55,7 @@ impl Said {
         }
     }
 
-    /// What is to be told of contradictions.
+    /// Returns a warning for each contradicted label.
     pub(super) fn problems(&self) -> Problems {
         let contradicted = self.contradicted.iter();
         contradicted

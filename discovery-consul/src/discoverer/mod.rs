@@ -24,20 +24,20 @@ use crate::client::{BuildError, ConsulClient, ConsulErrorKind};
 use crate::options::DiscoveryOptions;
 use crate::watch::{ConsulWatch, WatchState};
 
-/// How often an answer is made although nothing has changed. Making one asks nobody.
+/// The interval at which a result is made without a change. Making one needs no call.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// How long the first answer is waited for before it is said that there is none yet.
+/// The time limit for a first result, after which the failure is reported.
 const FIRST_ANSWER: Duration = Duration::from_secs(20);
 
-/// The longest wait after an error. The watch says when there is news, and making an answer asks nobody.
+/// The longest wait after an error. The watch notifies of changes, and making a result needs no call.
 const BACKOFF_MAX: Duration = Duration::from_millis(500);
 
 /// Discovers the services of a Consul.
 ///
-/// The services of all [watched](crate::watch) datacenters become one: instances with the same service name are the
-/// destinations of one cluster. What a service asks for is said by labels, in its tags or its metadata, in the dialect of
-/// [`KeyValueLabels`] (`proxy.enable`, `proxy.routes.<name>.hosts`, …):
+/// The services of all [watched](crate::watch) datacenters are combined: instances with the same service
+/// name are the destinations of one cluster. The settings of a service are labels in its tags or its
+/// metadata, in the dialect of [`KeyValueLabels`] (`proxy.enable`, `proxy.routes.<name>.hosts`, …):
 ///
 /// | where | as |
 /// |---|---|
@@ -46,8 +46,8 @@ const BACKOFF_MAX: Duration = Duration::from_millis(500);
 /// | [defaults](DiscoveryOptions::defaults_key) | a JSON object, `{"cluster.loadBalancingPolicy": "RoundRobin"}`, for what no instance says |
 /// | Traefik's [tags](crate::traefik) | for services that have none of our labels |
 ///
-/// Metadata come before tags, and the own datacenter before the others; what an instance says otherwise is reported.
-/// `proxy.destinations.scheme` (`http` or `https`) is of each instance.
+/// Metadata takes precedence over tags, and the own datacenter over the others; contradicting labels are
+/// reported. `proxy.destinations.scheme` (`http` or `https`) applies to each instance alone.
 ///
 /// | of an instance | becomes |
 /// |---|---|
@@ -58,7 +58,8 @@ const BACKOFF_MAX: Duration = Duration::from_millis(500);
 ///
 /// A service without a healthy instance keeps its routes, and has no destinations.
 ///
-/// Clones share everything. The watch begins with the first answer that is asked for, and ends with the last clone.
+/// Clones share everything. The watch begins with the first call of [`discover`](Discoverer::discover), and
+/// ends with the last clone.
 ///
 /// ```no_run
 /// use discovery_consul::ConsulDiscoverer;
@@ -82,20 +83,20 @@ pub struct ConsulDiscoverer {
 #[derive(Default)]
 struct Shared {
     started: Mutex<Option<Started>>,
-    /// What [`Discoverer::changed`] has seen.
+    /// The state that [`Discoverer::changed`] has seen.
     seen: tokio::sync::Mutex<Option<Sources>>,
     answering: Mutex<Answering>,
 }
 
-/// Since when there are answers.
+/// The time since which there are results.
 #[derive(Default)]
 struct Answering {
     since: Option<Instant>,
-    /// Whether it is believed that there is nothing.
+    /// True if an empty datacenter is trusted.
     is_believed: bool,
 }
 
-/// What runs.
+/// The running parts.
 struct Started {
     watch: ConsulWatch,
     defaults: watch::Receiver<Arc<Defaults>>,
@@ -110,7 +111,7 @@ impl Drop for Started {
     }
 }
 
-/// What an answer is made of.
+/// The sources of a result.
 #[derive(Clone)]
 struct Sources {
     states: watch::Receiver<Arc<WatchState>>,
@@ -118,17 +119,17 @@ struct Sources {
 }
 
 impl ConsulDiscoverer {
-    /// A discoverer that asks an agent over HTTP. It asks nothing yet.
+    /// Creates a discoverer that queries an agent over HTTP. No call is made yet.
     ///
     /// # Errors
     ///
-    /// As [`ClientBuilder::build`](crate::client::ClientBuilder::build).
+    /// Those of [`ClientBuilder::build`](crate::client::ClientBuilder::build).
     pub fn new(options: DiscoveryOptions) -> Result<Self, BuildError> {
         let client = ConsulClient::new(options.consul.clone())?;
         Ok(Self::with_client(client, options))
     }
 
-    /// A discoverer that asks with a client; what the options say of reaching an agent does not count.
+    /// Creates a discoverer with a client, in place of the connection options.
     pub fn with_client(client: ConsulClient, options: DiscoveryOptions) -> Self {
         Self {
             options: Arc::new(options),
@@ -137,7 +138,8 @@ impl ConsulDiscoverer {
         }
     }
 
-    /// A runner for it, with options and labels that are derived from its own: one may still add filters and validators.
+    /// A runner for it, with options and labels that are derived from its own: one may still add filters
+    /// and validators.
     pub fn runner(&self) -> Runner {
         let services = &self.options.services;
         let labels = KeyValueLabels::with_rules(LabelRules::new(services.label_prefix.clone()))
@@ -161,19 +163,19 @@ impl ConsulDiscoverer {
         runner
     }
 
-    /// The client, to ask for something else.
+    /// The client, for other calls.
     pub fn client(&self) -> &ConsulClient {
         &self.client
     }
 
-    /// What is known of the datacenters; `None`: the watch has not begun.
+    /// The known state of the datacenters. `None` if the watch has not started.
     pub fn state(&self) -> Option<Arc<WatchState>> {
         let started = self.shared.started.lock();
         let started = started;
         started.as_ref().map(|started| started.watch.state())
     }
 
-    /// What runs; begins to run if it does not.
+    /// Returns the running parts, after starting them if necessary.
     fn sources(&self) -> Sources {
         let mut started = self.shared.started.lock();
         let started = started.get_or_insert_with(|| self.start());
@@ -204,7 +206,7 @@ impl ConsulDiscoverer {
         }
     }
 
-    /// Waits for the first answers: of the own datacenter long, of the others for a moment.
+    /// Waits for the first results: long for the own datacenter, briefly for the others.
     async fn first_answers(&self, sources: &mut Sources) -> Result<(), DiscoverError> {
         let states = &mut sources.states;
         let own = states.wait_for(|state| own_is_complete(state) || failure_of(state).is_some());
@@ -222,9 +224,9 @@ impl ConsulDiscoverer {
             return Err(DiscoverError::transient(reason));
         }
         let patience = self.options.patience;
-        // One that has failed just now may answer when it is asked again.
+        // One that has failed just now may respond to a retry.
         let all = states.wait_for(|state| convert::unread_part(state).is_none());
-        // Whoever is still silent then is reported as such.
+        // Those that are still silent then are reported.
         let _ = timeout(patience, all).await;
         let defaults = sources.defaults.wait_for(|defaults| defaults.is_known);
         let _ = timeout(patience, defaults).await;
@@ -233,8 +235,8 @@ impl ConsulDiscoverer {
 }
 
 impl ConsulDiscoverer {
-    /// Why what the own datacenter says at first is not believed: there may be something on disk that serves, and nobody
-    /// can say whether it is right that nothing is there.
+    /// Returns the reason why the first state of the own datacenter is not trusted. A configuration
+    /// restored from disk may be serving, and an empty state may be wrong.
     fn is_not_believed(&self, state: &WatchState) -> Option<String> {
         let own = state.datacenters.first()?;
         if own.is_blank && own.services.is_empty() {
@@ -260,13 +262,13 @@ impl ConsulDiscoverer {
     }
 }
 
-/// Whether the own datacenter was read.
+/// Returns true if the own datacenter was read.
 fn own_is_complete(state: &WatchState) -> bool {
     let own = state.datacenters.first();
     own.is_some_and(|own| own.is_complete)
 }
 
-/// Why the own datacenter cannot be read.
+/// Returns the reason why the own datacenter cannot be read.
 fn failure_of(state: &WatchState) -> Option<&str> {
     let of_own = state
         .datacenters
@@ -275,8 +277,8 @@ fn failure_of(state: &WatchState) -> Option<&str> {
     of_own.or(state.failure.as_deref())
 }
 
-/// Why no datacenter can be read at present: it cannot be asked, or hides what it has shown before. With one that answers
-/// there may be news, and the others are a warning.
+/// Returns the reason why no datacenter can be read at present: it cannot be reached, or hides services
+/// that it has shown before. While one datacenter responds, the failures of others are warnings.
 fn no_answer(state: &WatchState) -> Option<String> {
     let mut datacenters = state.datacenters.iter();
     let none_answers = datacenters.all(|dc| dc.failure.is_some() || dc.is_hidden);
@@ -305,7 +307,7 @@ impl Discoverer for ConsulDiscoverer {
         }
         let defaults = Arc::clone(&sources.defaults.borrow());
         let options = Arc::clone(&self.options);
-        // It takes a while for thousands of services, on a thread where that holds nobody up.
+        // It takes a while for thousands of services, on a blocking thread.
         let convert = move || convert::discovery_of(&state, &defaults, &options.services);
         match tokio::task::spawn_blocking(convert).await {
             Ok(discovery) => Ok(discovery),
@@ -316,7 +318,8 @@ impl Discoverer for ConsulDiscoverer {
         }
     }
 
-    // `unreachable` is ignored: blocking queries are answered when something changes, and asking again gives the same.
+    // `unreachable` is ignored: blocking queries return when something changes, and another query returns
+    // the same.
     async fn changed(&self) {
         let mut seen = self.shared.seen.lock().await;
         let sources = seen.get_or_insert_with(|| self.sources());
@@ -324,7 +327,7 @@ impl Discoverer for ConsulDiscoverer {
         tokio::select! {
             Ok(()) = states.changed() => {}
             Ok(()) = defaults.changed() => {}
-            // Both are over only when the watch is, and then nothing changes any more.
+            // Both end only with the watch, and then nothing changes any longer.
             else => std::future::pending().await,
         }
     }

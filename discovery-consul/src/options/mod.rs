@@ -1,4 +1,4 @@
-//! How discovery behaves, from code or from the section `ConsulDiscovery` of a configuration.
+//! The options of discovery, from code or from the section `ConsulDiscovery` of a configuration.
 
 mod section;
 
@@ -11,47 +11,52 @@ pub use self::section::Section;
 use crate::client::ConsulOptions;
 use crate::watch::WatchOptions;
 
-/// How discovery behaves. The defaults suit an agent on the same machine, and its own datacenter.
+/// The options of discovery. The defaults suit an agent on the same machine, and its own datacenter.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DiscoveryOptions {
-    /// Names the source in logs, metrics and problems. `consul`. A proxy of two clusters needs two names.
+    /// Name of the source in logs, metrics and problems. A proxy of two clusters needs two names. Default:
+    /// `consul`.
     pub name: Arc<str>,
-    /// How the agent is reached.
+    /// The connection to the agent.
     pub consul: ConsulOptions,
-    /// Which datacenters are watched, and how.
+    /// The watched datacenters, and the options of the watch.
     pub watch: WatchOptions,
-    /// What services become.
+    /// The options for turning services into configuration.
     pub services: ServiceOptions,
-    /// Key in the own datacenter whose value has labels for services that do not say otherwise; see
-    /// [`ConsulDiscoverer`](crate::ConsulDiscoverer). None.
+    /// Key in the own datacenter whose value has labels for services that do not set them; see
+    /// [`ConsulDiscoverer`](crate::ConsulDiscoverer). Default: none.
     pub defaults_key: Option<String>,
-    /// How long the first answer waits for datacenters other than the own one. 3 s.
+    /// The time for which the first result waits for datacenters other than the own one. Default: 3 s.
     pub patience: Duration,
-    /// Whether a proxy is ready before Consul has answered for the first time. `false`.
+    /// True if a proxy is ready before the first response of Consul. Default: false.
     pub allow_start_before_discovery: bool,
-    /// File that keeps the last good configuration, so that a proxy that starts while Consul is away still serves. None.
+    /// The file that keeps the last known good configuration, so that a proxy that starts while Consul is
+    /// unavailable still serves. Default: none.
     pub persist: Option<PathBuf>,
 }
 
-/// What services become.
+/// The options for turning services into configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceOptions {
-    /// What our labels begin with, with the dot. `proxy.`.
+    /// The prefix of our labels, including the dot. Default: `proxy.`.
     pub label_prefix: String,
-    /// Whether services that do not say `enable` are served. `false`.
+    /// True to serve services without the label `enable`. Default: false.
     pub enabled_by_default: bool,
-    /// Whether [Traefik's common tags](crate::traefik) are understood, of services that have none of our labels. `true`.
+    /// True to read [Traefik's common tags](crate::traefik) of services that have none of our labels.
+    /// Default: true.
     pub traefik_tags: bool,
-    /// The entry points of Traefik that this proxy stands for: routers for others are left out. `web` and `websecure`.
+    /// The entry points of Traefik that this proxy replaces. Routers for others are left out. Default:
+    /// `web` and `websecure`.
     pub traefik_entry_points: Vec<String>,
-    /// Whether instances with a check that warns get requests, with the weight that Consul has for them. `false`.
+    /// True to send requests to instances with a warning check too, with their weight in Consul. Default:
+    /// false.
     pub include_warning: bool,
-    /// Whether instances in other datacenters are reached at their address `wan`, if they have one. `true`.
+    /// True to use the address `wan` of instances in other datacenters, if they have one. Default: true.
     pub wan_addresses: bool,
-    /// The tier of each datacenter: instances of a lower number get all requests while any of them is available. Those that
-    /// are not named have 0 if it is the agent's own, and 1.
+    /// The tier of each datacenter: instances of a lower number get all requests while any of them is
+    /// available. Default: 0 for the agent's own datacenter, 1 for others.
     pub priorities: BTreeMap<Arc<str>, u32>,
 }
 

@@ -13,10 +13,10 @@ use crate::client::{BuildError, Consistency, ConsulOptions, TlsOptions, Token};
 use crate::discoverer::ConsulDiscoverer;
 use crate::watch::{Datacenters, ShrinkGuard, WatchOptions};
 
-/// What can be set as a period: shorter ones are a busy loop, longer ones nobody waits for.
+/// The allowed range of periods. Shorter ones would be a busy loop, longer ones have no use.
 const PERIODS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(86_400);
 
-/// What servers take as a wait.
+/// The range of waits that servers accept.
 const WAITS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(600);
 
 /// The section `ConsulDiscovery`.
@@ -28,18 +28,18 @@ const WAITS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 /// | `Datacenter` | [`WatchOptions::own_datacenter`] |
 /// | `Datacenters` | others to watch: a list, or `["*"]` for all |
 /// | `Consistency` | `Default`, `Stale`, `Consistent` or `Cached` |
-/// | `Patience` | how long the first answer waits for datacenters other than the own one |
-/// | `Wait`, `RereadInterval` | how long a blocking query waits, and how old a read becomes |
+/// | `Patience` | the time for which the first result waits for datacenters other than the own one |
+/// | `Wait`, `RereadInterval` | the wait of a blocking query, and the longest time between two reads of a service |
 /// | `ShrinkGuard.{Share, Least, Settle}` | [`ShrinkGuard`] |
 /// | `LabelPrefix`, `EnabledByDefault`, `TraefikTags`, `TraefikEntryPoints`, `IncludeWarning`, `WanAddresses` | the same of [`ServiceOptions`] |
 /// | `Priorities` | tiers by datacenter: `{ "vla": 2 }` |
 /// | `DefaultsKey`, `AllowStartBeforeDiscovery`, `Persist` | the same of [`DiscoveryOptions`] |
 ///
-/// What is not set stays at its default; the environment is not asked.
+/// Options without a key keep their default; environment variables are not read.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Section {
-    /// How discovery behaves.
+    /// The options of discovery.
     pub options: DiscoveryOptions,
 }
 
@@ -64,7 +64,7 @@ impl Section {
         Self { options }
     }
 
-    /// Makes a discoverer. Files with certificates are read, and no agent is asked yet.
+    /// Creates a discoverer. Files with certificates are read, but no call is made yet.
     ///
     /// # Errors
     ///

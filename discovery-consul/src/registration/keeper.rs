@@ -1,21 +1,23 @@
-//! The task that keeps a registration: it renews the check, and tells an agent again that has forgotten.
+//! The task that keeps a registration: it renews the check, and registers the instance again after the
+//! agent has lost it.
 
 use std::time::Duration;
 
+use discovery_core::Backoff;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Registration, RegistrationState};
 use crate::client::{ConsulClient, ConsulError, ConsulErrorKind, HealthStatus};
 
-/// What log lines are filtered by.
+/// The target of log lines.
 const TARGET: &str = "discovery::consul";
 
-/// The first pause before an agent that is away is told again; it doubles with each further one, up to a third of the time
-/// to live.
+/// The first pause before an unavailable agent is retried. It doubles with each further one, up to a third
+/// of the time to live.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
-/// Something to do, and who waits for it.
+/// A command, and the channel that reports its result.
 pub(super) struct Order {
     pub(super) command: Command,
     pub(super) done: oneshot::Sender<Result<(), ConsulError>>,
@@ -33,7 +35,8 @@ pub(super) struct Keeper {
     state: watch::Sender<RegistrationState>,
     status: HealthStatus,
     note: String,
-    pause: Duration,
+    /// Attempts that failed in a row.
+    failures: u32,
     next: Instant,
 }
 
@@ -52,11 +55,11 @@ impl Keeper {
             state,
             status: HealthStatus::Passing,
             note: String::new(),
-            pause: FIRST_PAUSE,
+            failures: 0,
         }
     }
 
-    /// Ends when the instance is deregistered, or nobody can deregister it any more.
+    /// Runs until the instance is deregistered, or all handles are dropped.
     pub(super) async fn run(mut self) {
         loop {
             tokio::select! {
@@ -64,7 +67,7 @@ impl Keeper {
                     let Some(Order { command, done }) = order else { break };
                     let is_last = matches!(command, Command::Deregister);
                     let outcome = self.obey(command).await;
-                    // Nobody may be waiting any more.
+                    // The caller may have been dropped.
                     let _ = done.send(outcome);
                     if is_last {
                         break;
@@ -93,7 +96,7 @@ impl Keeper {
         }
     }
 
-    /// Says how the instance is doing; to an agent that has forgotten it, what it is.
+    /// Renews the check. An agent that has lost the instance gets its registration again.
     async fn renew(&mut self) -> Result<(), ConsulError> {
         let check = self.registration.check_id();
         let renewed = self
@@ -117,7 +120,7 @@ impl Keeper {
     }
 
     fn told(&mut self) {
-        self.pause = FIRST_PAUSE;
+        self.failures = 0;
         self.next = Instant::now() + self.registration.ttl / 3;
         self.state.send_if_modified(|state| {
             let was_away = *state != RegistrationState::Registered;
@@ -128,22 +131,22 @@ impl Keeper {
 
     fn lost(&mut self, error: &ConsulError) {
         let reason = error.explained();
-        // Said once, and not for each attempt.
+        // Logged once, and not for each attempt.
         if *self.state.borrow() == RegistrationState::Registered {
             let service = self.registration.service.effective_id();
             tracing::warn!(target: TARGET, service, reason, "the agent cannot be told, and is told again when it can");
         }
         // All services beside an agent see it go at the same moment.
-        self.next = Instant::now() + self.pause.mul_f64(0.5 + fastrand::f64() / 2.0);
-        let longest = self.registration.ttl / 3;
-        self.pause = self.pause.saturating_mul(2).min(longest);
+        self.failures = self.failures.saturating_add(1);
+        let backoff = Backoff::new(FIRST_PAUSE, self.registration.ttl / 3);
+        self.next = Instant::now() + backoff.wait(self.failures, fastrand::f64());
         let reason = reason.into();
         self.state
             .send_replace(RegistrationState::Waiting { reason });
     }
 }
 
-/// Whether the agent does not know the check: 404, or 500 with these words if it is an old one.
+/// Returns true if the agent does not know the check: 404, or 500 with this text from an old agent.
 fn has_forgotten(error: &ConsulError) -> bool {
     let status = error.status().map(|status| status.as_u16());
     match status {

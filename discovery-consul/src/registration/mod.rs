@@ -1,7 +1,8 @@
 //! Registration of a service: an instance at the agent beside it.
 //!
-//! A [`Registration`] says what an instance is; [`register`](Registration::register) tells the agent, renews the instance's
-//! check and tells it again should it forget, for as long as the [`Registered`] lives.
+//! A [`Registration`] describes an instance. [`register`](Registration::register) sends it to the agent,
+//! renews the instance's check, and registers it again if the agent has lost it, while the [`Registered`]
+//! lives.
 //!
 //! ```no_run
 //! use discovery_consul::client::{ConsulClient, ConsulError, ServiceDefinition};
@@ -24,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! A program that ends without saying so renews nothing: after [`ttl`](Registration::ttl) its check is critical, and some
-//! time later the instance is taken out of the catalog.
+//! A program that ends without saying so renews nothing: after [`ttl`](Registration::ttl) its check is
+//! critical, and some time later the instance is taken out of the catalog.
 
 mod keeper;
 #[cfg(test)]
@@ -44,7 +45,7 @@ use crate::client::{CheckDefinition, ConsulClient, ConsulError, HealthStatus, Se
 /// The shortest time to live: three renewals have to fit in.
 const SHORTEST_TTL: Duration = Duration::from_secs(1);
 
-/// What one instance of a service says about itself.
+/// The description of one instance of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "nothing is registered until it is asked for"]
 pub struct Registration {
@@ -54,7 +55,8 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// An instance of a service. Its check is made and renewed here, whatever check it says that it has.
+    /// Creates the registration of an instance. Its check is created and renewed here, in place of a check
+    /// of its own.
     pub fn new(service: ServiceDefinition) -> Self {
         Self {
             service,
@@ -63,13 +65,15 @@ impl Registration {
         }
     }
 
-    /// How long the instance counts as healthy when it is silent. 15 s; at least 1 s. It is renewed three times as often.
+    /// Sets the time for which a silent instance counts as healthy. It is renewed three times as often. At
+    /// least 1 s. Default: 15 s.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl.max(SHORTEST_TTL);
         self
     }
 
-    /// After how long in a critical state it is taken out of the catalog; Consul has at least a minute. 10 min. `None`: never.
+    /// Sets the time in a critical state after which it is removed from the catalog. Consul uses at least a
+    /// minute. `None` to keep it. Default: 10 min.
     pub fn deregister_after(mut self, critical: Option<Duration>) -> Self {
         self.deregister_after = critical;
         self
@@ -90,11 +94,12 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// The agent cannot be reached, or refuses. Nothing is kept then: call again.
+    /// The agent cannot be reached, or rejects the registration. The registration is not kept then: call
+    /// again.
     ///
     /// # Cancel safety
     ///
-    /// When the future is dropped the instance may be registered or not, and is not kept.
+    /// If the future is dropped, the instance may be registered or not, and is not kept.
     ///
     /// # Panics
     ///
@@ -117,15 +122,15 @@ impl Registration {
     }
 }
 
-/// Whether the agent has what it was told.
+/// The state of a registration at its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegistrationState {
-    /// It has it.
+    /// The agent has the registration.
     Registered,
-    /// It is away, or refuses. It is told again and again.
+    /// The agent is unavailable or rejects the registration, which is retried.
     Waiting {
-        /// Why, with advice.
+        /// The reason, with a hint for the operator.
         reason: Arc<str>,
     },
     /// The instance was deregistered, or its runtime has ended.
@@ -150,7 +155,7 @@ impl Registered {
         &self.id
     }
 
-    /// Whether the agent has what it was told.
+    /// The current state.
     pub fn state(&self) -> RegistrationState {
         self.state.borrow().clone()
     }
@@ -160,15 +165,15 @@ impl Registered {
         self.state.clone()
     }
 
-    /// Says how the instance is doing from now on.
+    /// Sets the health status of the instance.
     ///
     /// # Errors
     ///
-    /// The agent could not be told. It is as soon as it is back.
+    /// The agent could not be reached. It gets the status as soon as it is available again.
     ///
     /// # Cancel safety
     ///
-    /// What was asked for is done even if nobody waits for it.
+    /// The order is executed even if the future is dropped.
     pub async fn set_status(
         &self,
         status: HealthStatus,
@@ -177,24 +182,24 @@ impl Registered {
         self.order(Command::Status(status, note.into())).await
     }
 
-    /// Asks for no new requests: the check is critical. The instance stays, with those that it has.
+    /// Stops new requests by making the check critical. The instance stays, with its current requests.
     ///
     /// # Errors and cancel safety
     ///
-    /// As [`set_status`](Self::set_status).
+    /// Those of [`set_status`](Self::set_status).
     pub async fn drain(&self) -> Result<(), ConsulError> {
         self.set_status(HealthStatus::Critical, "draining").await
     }
 
-    /// Takes the instance out of the catalog.
+    /// Removes the instance from the catalog.
     ///
     /// # Errors
     ///
-    /// The agent could not be told. The check is not renewed any longer in any case.
+    /// The agent could not be reached. The check is not renewed any longer in any case.
     ///
     /// # Cancel safety
     ///
-    /// When the future is dropped the instance may be there still or not; it is not kept.
+    /// If the future is dropped, the instance may still be in the catalog or not; it is not kept.
     pub async fn deregister(self) -> Result<(), ConsulError> {
         self.order(Command::Deregister).await
     }

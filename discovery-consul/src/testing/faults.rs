@@ -1,38 +1,38 @@
-//! What can be made to go wrong.
+//! The faults that can be injected.
 
 use std::time::Duration;
 
-/// What happens to requests instead of an answer, or to the answer.
+/// The fault that replaces or changes a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Nothing ever comes back.
+    /// No response ever.
     Hang,
     /// The connection ends.
     Reset,
-    /// An error with this status and text. As the real one does, it says that the index is 1.
+    /// An error with this status and text. Like the real one, it has the index 1.
     Status(u16, &'static str),
-    /// A success that has nothing in it, as a token gets that may read nothing.
+    /// A success with an empty result, as for a token without read access.
     Empty,
     /// The same from a server that knows of no leader.
     EmptyWithoutLeader,
-    /// The right answer, at once, with this index.
+    /// The correct response, at once, with this index.
     Index(u64),
-    /// The right answer, at once, without an index.
+    /// The correct response, at once, without an index.
     NoIndex,
-    /// The right answer, and only after so long.
+    /// The correct response after this delay.
     Slow(Duration),
     /// A success that is not JSON.
     Garbage,
 }
 
-/// Which requests a fault is for.
+/// The requests that a fault applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) datacenter: Option<String>,
     /// Beginning of the path after `/v1/`.
     pub(super) path: String,
-    /// Whether those are spared that ask the leader.
+    /// True to exclude requests to the leader.
     pub(super) stale_only: bool,
     pub(super) fault: Fault,
 }

@@ -1,7 +1,7 @@
 //! A Consul in memory: several datacenters, blocking queries, and faults on demand.
 //!
-//! [`FakeConsul`] is a [`Transport`], so a client over it behaves as over HTTP, and virtual time works. The tests of this
-//! crate hold it to the same contract as a real agent.
+//! [`FakeConsul`] is a [`Transport`], so a client over it behaves as over HTTP, and virtual time works. The
+//! tests of this crate hold it to the same contract as a real agent.
 //!
 //! ```
 //! use discovery_consul::client::{Query, ServiceDefinition};
@@ -43,7 +43,7 @@ use crate::client::{
     TransportErrorKind,
 };
 
-/// Where the history of a datacenter begins.
+/// The first index of a datacenter's history.
 const FIRST_INDEX: u64 = 10;
 
 /// A Consul in memory, seen from an agent in one of its datacenters. Clones are the same.
@@ -110,7 +110,7 @@ impl FakeConsul {
         self.in_datacenter(datacenter, |store| store.register(node, instance));
     }
 
-    /// Takes an instance away.
+    /// Removes an instance.
     ///
     /// # Panics
     ///
@@ -120,7 +120,7 @@ impl FakeConsul {
         self.in_datacenter(datacenter, |store| store.deregister(node, id));
     }
 
-    /// Sets how a check is doing.
+    /// Sets the status of a check.
     ///
     /// # Panics
     ///
@@ -151,7 +151,7 @@ impl FakeConsul {
         self.in_datacenter(datacenter, |store| store.put(key, value));
     }
 
-    /// Lets a datacenter lose its memory and begin a history anew, as servers in development mode do in a restart.
+    /// Clears a datacenter and restarts its history, like servers in development mode after a restart.
     ///
     /// # Panics
     ///
@@ -174,7 +174,7 @@ impl FakeConsul {
         self.add_rule(Some(datacenter), path, false, fault);
     }
 
-    /// The same for requests that any server may answer.
+    /// Injects a fault into requests that any server may answer.
     pub fn fail_stale(&self, path: &str, fault: Fault) {
         self.add_rule(None, path, true, fault);
     }
@@ -184,19 +184,19 @@ impl FakeConsul {
         self.change(|state| state.rules.clear());
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<SeenRequest> {
         self.state().seen.clone()
     }
 
-    /// How many requests there were so far whose path after `/v1/` begins so.
+    /// Number of requests so far whose path after `/v1/` begins with `path`.
     pub fn count(&self, path: &str) -> usize {
         let state = self.state();
         let matching = state.seen.iter().filter(|seen| seen.path.starts_with(path));
         matching.count()
     }
 
-    /// How many requests were under way at the same time at most.
+    /// Maximum number of concurrent requests so far.
     pub fn most_in_flight(&self) -> usize {
         self.state().most_in_flight
     }
@@ -256,7 +256,7 @@ impl FakeConsul {
         rule.map(|rule| rule.fault)
     }
 
-    /// The answer to a reading request as things are now.
+    /// Returns the response to a reading request in the current state.
     fn read(&self, request: &SeenRequest) -> Reply {
         let state = self.state();
         let path: Vec<_> = request.path.splitn(3, '/').collect();
@@ -294,7 +294,7 @@ impl FakeConsul {
         }
     }
 
-    /// Answers a reading request, now or when there is news.
+    /// Responds to a reading request, at once or after a change.
     async fn wait(&self, request: &SeenRequest) -> Result<Reply, TransportError> {
         let mut changes = self.shared.changes.subscribe();
         // Servers add up to a sixteenth.
@@ -334,7 +334,7 @@ impl FakeConsul {
     }
 }
 
-/// An answer that is being put together.
+/// A response that is being built.
 struct Reply {
     status: u16,
     index: Option<u64>,
@@ -409,7 +409,7 @@ impl Reply {
     }
 }
 
-/// Counts a request for as long as it is under way, however it ends.
+/// Counts a request while it is in flight, however it ends.
 struct InFlight(FakeConsul);
 
 impl InFlight {

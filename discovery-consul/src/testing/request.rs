@@ -19,7 +19,7 @@ pub struct SeenRequest {
     pub parameters: Vec<(String, String)>,
     /// The token in the header.
     pub token: Option<String>,
-    /// When it came.
+    /// The time of the request.
     pub at: Instant,
 }
 
@@ -59,7 +59,7 @@ impl SeenRequest {
         index.unwrap_or(0)
     }
 
-    /// How long it waits.
+    /// The time for which the query waits.
     pub(super) fn wait(&self) -> Duration {
         let text = self.parameter("wait").unwrap_or("5m");
         let milliseconds = text.strip_suffix("ms").and_then(|text| text.parse().ok());

@@ -1,4 +1,4 @@
-//! What one datacenter knows, and when each part of it has changed.
+//! The data of one datacenter, with the index of the last change of each part.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::client::{HealthStatus, ServiceDefinition};
 
-/// What one datacenter knows.
+/// The data of one datacenter.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     pub(super) name: String,
@@ -57,8 +57,8 @@ impl Store {
         self.index
     }
 
-    /// As real servers do: an instance that was there already keeps the state of its check, and the row of the check does
-    /// not change with a port or metadata, though the checks as a whole do.
+    /// Registers an instance. Like in real servers, a known instance keeps the state of its check, and the
+    /// row of the check does not change with a port or metadata, although the index of the checks does.
     pub(super) fn register(&mut self, node: &str, definition: ServiceDefinition) {
         let index = self.tick();
         self.catalog = index;
@@ -235,7 +235,7 @@ impl Store {
         )
     }
 
-    /// `/v1/kv/:key`; `None`: there is none.
+    /// `/v1/kv/:key`. `None` if there is no value.
     pub(super) fn value(&self, key: &str) -> (u64, Option<Value>) {
         match self.values.get(key) {
             Some((value, index)) => (*index, Some(json!([pair(key, value, *index)]))),
@@ -243,7 +243,7 @@ impl Store {
         }
     }
 
-    /// `/v1/kv/:prefix?recurse`; `None`: there is none.
+    /// `/v1/kv/:prefix?recurse`. `None` if there are no values.
     pub(super) fn values(&self, prefix: &str) -> (u64, Option<Value>) {
         let pairs: Vec<_> = self
             .values

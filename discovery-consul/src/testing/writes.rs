@@ -1,4 +1,4 @@
-//! What can be told to the agent.
+//! The writing calls of the agent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +44,7 @@ struct Updated {
 }
 
 impl FakeConsul {
-    /// Does what the agent is told.
+    /// Executes a writing call.
     pub(super) fn write(&self, request: &SeenRequest, body: &Bytes) -> Reply {
         let own = &self.shared.own;
         let node = format!("{own}-1");
@@ -103,7 +103,7 @@ impl From<Registered> for ServiceDefinition {
             weights: registered.weights,
             tagged_addresses: BTreeMap::new(),
             check: registered.check.map(|check| {
-                // Nobody counts down here: a test says when a check is critical.
+                // There is no countdown here: a test sets a check to critical.
                 CheckDefinition::ttl(check.id, Duration::MAX).with_status(check.status)
             }),
         }

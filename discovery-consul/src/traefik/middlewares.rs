@@ -9,13 +9,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many middlewares may be inside each other.
+/// Maximum depth of nested middlewares.
 const DEEPEST: usize = 8;
 
 /// The most middlewares of a router.
 const MOST: usize = 64;
 
-/// A tag: its key as it is written, and its value.
+/// A tag: its key as written, and its value.
 type Tag = (String, String);
 
 /// The middlewares that the tags of a service define.

@@ -1,4 +1,4 @@
-//! Traefik's common tags in the terms of our own labels.
+//! Traefik's common tags, translated to our own labels.
 //!
 //! | tag | becomes |
 //! |---|---|
@@ -12,13 +12,15 @@
 //! | `traefik.http.services.<s>.loadbalancer.healthcheck.path`, `.interval`, `.timeout` | active health checks |
 //! | `traefik.http.services.<s>.loadbalancer.sticky.cookie`, `.name` | session affinity |
 //!
-//! A router is left out as a whole, with a warning, if its rule says more than can be said here, if one of its middlewares cannot be
-//! done or is not defined by these tags, if it is for entry points that do not exist here, or if it asks for anything else that may
-//! keep somebody out. Services of Traefik that differ are not one cluster: then all routers are left out. A service whose routers
-//! have no rule has the default rule of Traefik's configuration, which nobody knows here; that is a warning as well.
+//! A router is left out as a whole, with a warning, if its rule has no equivalent here, if one of its
+//! middlewares is unsupported or not defined by these tags, if it is for entry points that do not exist
+//! here, or if it has any other setting that may reject requests. If services of Traefik differ, they are
+//! not one cluster, and all routers are left out. A service whose routers have no rule has the default rule
+//! of Traefik's configuration, which is unknown here; that is a warning as well.
 //!
-//! A prefix is one of whole segments here: `PathPrefix(`/x`)` does not match `/xy`, which it does in Traefik. What only changes
-//! how well something is done is left out with a warning: compression, retries, TLS of routers.
+//! A prefix consists of whole segments here: `PathPrefix(`/x`)` does not match `/xy`, which it does in
+//! Traefik. Settings that only affect performance or reliability are left out with a warning: compression,
+//! retries, TLS of routers.
 
 mod middlewares;
 mod rule;
@@ -37,20 +39,20 @@ use self::rule::Conditions;
 use self::services::Service;
 pub(crate) use self::services::{Server, server_of};
 
-/// What all of Traefik's tags begin with.
+/// The prefix of Traefik's tags.
 const PREFIX: &str = "traefik.";
 
-/// What the tags of a service say.
+/// The result of translating a service's tags.
 #[derive(Debug, Default)]
 pub(crate) struct Translated {
     /// In our own terms, without our prefix.
     pub(crate) labels: Labels,
-    /// The service of Traefik that the cluster is; `None`: the one that Traefik makes up.
+    /// The service of Traefik that the cluster is. `None` for Traefik's implicit one.
     pub(crate) service: Option<String>,
     pub(crate) problems: Problems,
 }
 
-/// What is known besides the tags.
+/// The context of the tags.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Surroundings<'s> {
     /// The name of the service in Consul.
@@ -59,13 +61,13 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) entry_points: &'s [String],
 }
 
-/// Whether a tag is one of Traefik's.
+/// Returns true if a tag is one of Traefik's.
 pub(crate) fn is_traefik(key: &str) -> bool {
     key.get(..PREFIX.len())
         .is_some_and(|head| head.eq_ignore_ascii_case(PREFIX))
 }
 
-/// Translates the tags of a service, by key. Only one that says `traefik.enable=true` is enabled.
+/// Translates the tags of a service, by key. Only a service with `traefik.enable=true` is enabled.
 pub(crate) fn translate(tags: &BTreeMap<String, String>, known: Surroundings<'_>) -> Translated {
     let mut translation = Translation::default();
     for (key, value) in tags {
@@ -97,7 +99,7 @@ pub(crate) fn translate(tags: &BTreeMap<String, String>, known: Surroundings<'_>
     translation.finish(known)
 }
 
-/// By folded setting the key as it is written, and the value.
+/// The key as written and the value, by folded setting.
 type Router = BTreeMap<String, (String, String)>;
 
 #[derive(Default)]
@@ -118,7 +120,7 @@ struct Served {
     service: Option<String>,
 }
 
-/// Why a router is left out: the key of a tag, a code and the reason.
+/// The reason why a router is left out: the key of a tag, a code and a text.
 type LeftOut = (String, &'static str, String);
 
 impl Translation {
@@ -247,7 +249,7 @@ impl Translation {
         })
     }
 
-    /// The service that a router is for; `None`: the one that Traefik makes up where none is defined.
+    /// Returns the service of a router. `None` for Traefik's implicit one, where none is defined.
     fn service_of(
         &self,
         name: &str,
@@ -305,7 +307,7 @@ impl Translation {
         let are_one = first.is_none_or(|first| settings.all(|other| other == first));
         let chosen = match wanted.into_iter().next() {
             Some(chosen) => chosen.clone(),
-            // Without a router the only service may still say how the cluster is.
+            // Without a router the only service may still configure the cluster.
             None if self.services.len() == 1 => self.services.keys().next().cloned(),
             None => None,
         };

@@ -1,4 +1,4 @@
-//! Rules of Traefik's routers: what of them can be said as conditions of a route.
+//! Rules of Traefik's routers, translated to the conditions of a route.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use discovery_core::text::without_root;
 /// The most alternatives that a rule may have when it is multiplied out.
 const MOST_ALTERNATIVES: usize = 16;
 
-/// How deep parentheses may be.
+/// Maximum depth of parentheses.
 const DEEPEST: usize = 16;
 
 /// Conditions that must all hold. What is `None` or empty holds always.
@@ -15,13 +15,13 @@ const DEEPEST: usize = 16;
 pub(super) struct Conditions {
     /// One of these hosts.
     pub(super) hosts: Option<BTreeSet<String>>,
-    /// This path, as a route template.
+    /// The path, as a route template.
     pub(super) path: Option<String>,
     /// One of these methods.
     pub(super) methods: Option<BTreeSet<String>>,
-    /// All of these headers with these values.
+    /// The required headers with their values.
     pub(super) headers: Vec<(String, String)>,
-    /// All of these query parameters with these values.
+    /// The required query parameters with their values.
     pub(super) query: Vec<(String, String)>,
 }
 
@@ -240,7 +240,7 @@ fn literal(path: &str) -> Result<&str, String> {
     }
 }
 
-/// What must hold if both do; `None`: both never do.
+/// Combines two conditions that must both hold. `None` if they exclude each other.
 fn both(left: &Conditions, right: &Conditions) -> Result<Option<Conditions>, String> {
     let common =
         |left: &Option<BTreeSet<String>>, right: &Option<BTreeSet<String>>| match (left, right) {

@@ -7,7 +7,7 @@ use discovery_core::text::shortened;
 
 use super::PREFIX;
 
-/// The port, the scheme and the weight of an instance, if its tags say something else than its registration.
+/// The port, the scheme and the weight of an instance, if its tags override its registration.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Server {
     pub(crate) port: Option<u16>,
@@ -15,10 +15,11 @@ pub(crate) struct Server {
     pub(crate) weight: Option<u32>,
 }
 
-/// What an instance with these tags says of itself as a server of `service`.
+/// Returns the settings of an instance with these tags as a server of `service`.
 ///
 /// # Errors
-/// Why it cannot be one.
+///
+/// Returns the reason why it cannot be one.
 pub(crate) fn server_of<'t>(
     tags: impl Iterator<Item = (&'t str, &'t str)>,
     service: Option<&str>,
@@ -56,12 +57,12 @@ fn in_services(key: &str) -> Option<(&str, &str, &str)> {
     Some((protocol, name, setting))
 }
 
-/// The settings of one service of Traefik: by folded setting the key as it is written, and the value.
+/// The settings of one service of Traefik: the key as written and the value, by folded setting.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Service(BTreeMap<String, (String, String)>);
 
 impl PartialEq for Service {
-    /// Whether they are one cluster.
+    /// Returns true if the services are the same cluster.
     fn eq(&self, other: &Self) -> bool {
         let values = |service: &Self| -> Vec<(String, String)> {
             let settings = service.0.iter();
@@ -79,19 +80,19 @@ impl Service {
         self.0.insert(setting.to_owned(), tag);
     }
 
-    /// Whether it is one of servers, and not of other services.
+    /// Returns true if the service consists of servers, and not of other services.
     pub(super) fn has_servers(&self) -> bool {
         let mut settings = self.0.keys();
         settings.all(|setting| setting == "loadbalancer" || setting.starts_with("loadbalancer."))
     }
 
-    /// Whether the host of requests is kept.
+    /// Returns true if the host of requests is kept.
     pub(super) fn keeps_host(&self) -> bool {
         let said = self.0.get("loadbalancer.passhostheader");
         said.is_none_or(|(_, value)| !value.eq_ignore_ascii_case("false"))
     }
 
-    /// Its labels. Returns the keys of tags that have no effect.
+    /// Adds the labels of the service to `labels`, and returns the keys of tags that have no effect.
     pub(super) fn labels(&self, labels: &mut Labels) -> Vec<&str> {
         let mut ignored = Vec::new();
         for (setting, (key, value)) in &self.0 {

@@ -146,7 +146,7 @@ fn left_out(code: &str) -> (Vec<String>, Vec<String>) {
     (vec![], vec![code.to_owned()])
 }
 
-/// Nobody gets in whom Traefik would keep out.
+/// A request that Traefik would reject is not let through.
 #[test]
 fn a_router_whose_protection_cannot_be_done_is_left_out() {
     const NAME: &str = "traefik.http.routers.r.middlewares";
@@ -279,7 +279,7 @@ fn services_of_traefik_are_one_cluster_or_none() {
     assert_eq!(translated.service.as_deref(), Some("sb"));
     let server = server_of(used.iter().copied(), translated.service.as_deref());
     assert_eq!(server.unwrap().port, Some(82));
-    // Traefik itself does not know which is meant.
+    // Traefik itself does not know which one is intended.
     let unsaid: Vec<_> = list
         .iter()
         .filter(|(key, _)| !key.ends_with("a.service"))
@@ -321,7 +321,7 @@ fn weights_and_mistakes_of_servers_are_those_of_the_instance() {
     }
 }
 
-/// The default rule is one of Traefik's configuration.
+/// The default rule is part of Traefik's configuration.
 #[test]
 fn a_service_without_routers_is_named() {
     assert_eq!(served(&[]), left_out("traefik_default_rule"));

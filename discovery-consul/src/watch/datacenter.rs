@@ -1,4 +1,4 @@
-//! One datacenter: two blocking queries say what has changed, and that is read.
+//! One datacenter: two blocking queries detect the changes, and the changed services are read.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use crate::client::{
     Answer, Check, ConsulClient, ConsulError, Followed, Follower, Query, ServiceTags,
 };
 
-/// What log lines are filtered by.
+/// The target of log lines.
 const TARGET: &str = "discovery::consul";
 
-/// What one datacenter is watched with.
+/// The context of one datacenter's watch.
 #[derive(Clone)]
 pub(super) struct Watching {
     pub(super) client: ConsulClient,
@@ -35,7 +35,7 @@ pub(super) struct Watching {
     pub(super) datacenter: Arc<str>,
     /// The reads of all datacenters.
     pub(super) pool: Arc<Semaphore>,
-    /// Told when there is news.
+    /// The notification of changes.
     pub(super) changed: Arc<Notify>,
 }
 
@@ -47,27 +47,27 @@ struct Watch {
     schedule: ReadSchedule,
     resync: Resync,
     guard: Guard,
-    /// What the servers say.
+    /// The services as the servers describe them.
     said: Services,
-    /// Why each of the two queries fails.
+    /// The reason why each of the two queries fails.
     failures: [Option<Arc<str>>; 2],
     unread: UnreadServices,
     was_listed: bool,
-    /// The services of the first list that nobody has tried to read yet. It only shrinks: where something always changes there
-    /// is always something to be read.
+    /// The services of the first list that no read has attempted yet. The set only shrinks: in a datacenter
+    /// with constant changes there is always something to read.
     untried: HashSet<Arc<str>>,
-    /// Whether each of the two queries has ended once, with or without success.
+    /// True for each of the two queries if it has ended once, with or without success.
     have_ended: [bool; 2],
     completion: Completion,
     last_ok: Option<Moment>,
-    /// Whether anything is to be shown that was not.
+    /// True if there are changes to publish.
     is_dirty: bool,
-    /// Whether nothing was being read when it was last shown.
+    /// True if no read was pending at the last publication.
     was_settled: bool,
     published: watch::Sender<Arc<DatacenterState>>,
 }
 
-/// Which of the two queries.
+/// The two queries.
 #[derive(Clone, Copy)]
 enum Source {
     Services = 0,
@@ -76,7 +76,7 @@ enum Source {
 
 type Read = (Arc<str>, Result<Vec<ServiceInstance>, ConsulError>);
 
-/// Watches a datacenter for as long as it is polled.
+/// Watches a datacenter while it is polled.
 pub(super) async fn watch(watching: Watching, published: watch::Sender<Arc<DatacenterState>>) {
     let mut services = follow_services(&watching);
     let mut checks = follow_checks(&watching);
@@ -216,7 +216,7 @@ impl Watch {
                 self.answered(Source::Services);
             }
             Followed::Woken { meta, is_anew } => {
-                // An instance of a service that is there already: if it has a check, that says which.
+                // An instance of a known service: if it has a check, that shows which.
                 match meta.index.filter(|_| !is_anew) {
                     Some(index) => self.resync.request_unless_explained(index, Instant::now()),
                     None => {
@@ -306,7 +306,7 @@ impl Watch {
     fn failed(&mut self, source: Source, error: &ConsulError) {
         self.have_ended[source as usize] = true;
         self.is_dirty = true;
-        // Said once, and not for each attempt.
+        // Logged once, and not for each attempt.
         if self.failures == [None, None] {
             let datacenter = &*self.watching.datacenter;
             let error = error.explained();
@@ -315,8 +315,8 @@ impl Watch {
         self.failures[source as usize] = Some(error.explained().into());
     }
 
-    /// The next service to read. While nothing answers, reads would only fail, too; and what is read before both queries
-    /// have said something would have to be read again.
+    /// Returns the next service to read. During an outage reads would fail too, and services read before
+    /// both queries have returned would have to be read again.
     fn next_read(&mut self) -> Option<Arc<str>> {
         let is_away = self.failures.iter().all(Option::is_some);
         let most = self.watching.most_reads();
@@ -333,7 +333,7 @@ impl Watch {
                 self.last_ok = Some(Moment::now());
                 self.is_dirty |= self.unread.read(name);
                 let is_there = !instances.is_empty();
-                // At most so long, and not all at once.
+                // At most after this time, and not all services at once.
                 let reread = self.watching.options.reread.mul_f64(between(0.6, 0.98));
                 self.schedule.finished(name, is_there.then(|| now + reread));
                 self.store(name, instances);
@@ -349,8 +349,8 @@ impl Watch {
 
     fn store(&mut self, name: &Arc<str>, instances: Vec<ServiceInstance>) {
         if instances.is_empty() {
-            // The two come from different answers. If the list is right it stays, and if it is late its next answer
-            // touches the service again.
+            // The two come from different responses. If the list is right it stays, and if it is late its
+            // next response touches the service again.
             if !self.services.lists(name) {
                 self.is_dirty |= self.said.remove(name).is_some();
             }
@@ -363,7 +363,7 @@ impl Watch {
         }
     }
 
-    /// When something is to be done although nothing happens.
+    /// Returns the time of the next action that needs no event.
     fn next_due(&self) -> Option<Instant> {
         let dues = [
             self.schedule.next_due(),
@@ -385,12 +385,12 @@ impl Watch {
             self.guard.look(now);
             self.touch_all();
         }
-        // It is judged, and seen whether enough is known, when it is shown.
+        // The decision, and whether enough is known, are made at publication.
         let dues = [self.guard.judge_at(), self.completion.due()];
         self.is_dirty |= dues.into_iter().flatten().any(|at| at <= now);
     }
 
-    /// Whether it is shown nothing yet, since the rest of a first whole is being read.
+    /// Returns true if publication waits for the rest of a first complete read.
     fn is_beginning(&self) -> bool {
         let is_settled = self.schedule.is_settled();
         !self.completion.is_complete()
@@ -399,12 +399,12 @@ impl Watch {
             && self.failures == [None, None]
     }
 
-    /// Whether everything was read once, or could not be.
+    /// Returns true if every listed service has been read, or its read has failed.
     fn was_tried(&self) -> bool {
         self.was_listed && self.untried.is_empty()
     }
 
-    /// How many believed instances are of services that are not listed any more and that are still to be read.
+    /// Number of trusted instances of services that are no longer listed and still to be read.
     fn going(&self, believed: &Services) -> usize {
         let unsettled = self.schedule.unsettled();
         let unlisted = unsettled.filter(|name| !self.services.lists(name));
@@ -418,8 +418,8 @@ impl Watch {
     /// Shows what is known, if that is anything new.
     fn publish(&mut self) {
         let is_settled = self.schedule.is_settled();
-        // It takes a look at every service, which reads that say nothing new are not worth, nor a beginning that is shown
-        // as a whole.
+        // It checks every service, which is not worth it for reads without changes, nor at the start, which
+        // is published as a whole.
         if self.is_beginning() || (!self.is_dirty && is_settled == self.was_settled) {
             return;
         }
@@ -473,7 +473,7 @@ impl Watch {
     }
 }
 
-/// How long to wait before a service is read again that could not be.
+/// Returns the wait before an unreadable service is read again.
 fn backoff(options: &WatchOptions, attempts: u32) -> Duration {
     let policy = Backoff::new(options.follow.backoff, options.follow.refused);
     policy.wait(attempts.saturating_add(1), fastrand::f64())

@@ -1,4 +1,4 @@
-//! All datacenters: which there are, and one watch for each.
+//! All datacenters: their list, and one watch for each.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,24 +17,25 @@ use super::options::{Datacenters, WatchOptions};
 use super::state::DatacenterState;
 use crate::client::{Answer, ConsulClient, ConsulError, ConsulErrorKind, Query, Retry};
 
-/// What is known of all datacenters.
+/// The known state of all datacenters.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct WatchState {
-    /// The agent's own datacenter; `None`: it is not known yet.
+    /// The agent's own datacenter. `None` if it is not known yet.
     pub own: Option<Arc<str>>,
     /// The datacenters: the own one first, then the others in the order in which they were listed, or by name.
     pub datacenters: Vec<Arc<DatacenterState>>,
-    /// Whether it is known which datacenters are to be watched: at once, unless they are [all](Datacenters::All) that there are.
+    /// True if the datacenters to watch are known. This is immediate, unless they are
+    /// [all](Datacenters::All) datacenters.
     pub are_listed: bool,
-    /// Why it is not known which datacenters there are; those that were known stay.
+    /// The reason why the list of datacenters cannot be read. Those that were known stay.
     pub failure: Option<Arc<str>>,
 }
 
 /// Watches the services of datacenters: two blocking queries for each, and reads of what they touch.
 ///
-/// The work is done by tasks of the runtime that it is started on, which end when this is dropped. It never ends by itself,
-/// and what cannot be asked keeps its last good state.
+/// Tasks of the current runtime do the work, and end when this is dropped. The watch never ends by itself,
+/// and parts that cannot be read keep their last known good state.
 ///
 /// ```no_run
 /// use discovery_consul::client::ConsulClient;
@@ -94,12 +95,12 @@ impl ConsulWatch {
         }
     }
 
-    /// What is known, and when that changes. Ages may change without a signal.
+    /// The state and its changes. Ages may change without a notification.
     pub fn states(&self) -> watch::Receiver<Arc<WatchState>> {
         self.states.clone()
     }
 
-    /// What is known now.
+    /// The current state.
     pub fn state(&self) -> Arc<WatchState> {
         Arc::clone(&self.states.borrow())
     }
@@ -118,9 +119,9 @@ impl fmt::Debug for ConsulWatch {
 /// The watch of one datacenter while it runs.
 struct Running {
     state: watch::Receiver<Arc<DatacenterState>>,
-    /// Where it is in the order of those who are watched.
+    /// The position among the watched datacenters.
     position: usize,
-    /// Since when it is not in the list any more.
+    /// The time since which it is no longer in the list.
     missing_since: Option<Instant>,
     _task: OwnTask,
 }
@@ -159,7 +160,7 @@ impl AllWatching {
         }
     }
 
-    /// The lists of datacenters, one after the other, if they are wanted. Nothing else waits for one that hangs.
+    /// Lists the datacenters repeatedly, if the lists are needed. A hanging list delays nothing else.
     fn lists(&self) -> BoxStream<'static, Listed> {
         if self.options.datacenters != Datacenters::All {
             return stream::pending().boxed();
@@ -186,7 +187,7 @@ impl AllWatching {
         .boxed()
     }
 
-    /// The datacenter of the agent, which is asked until it says so.
+    /// Returns the datacenter of the agent, which is queried until it responds.
     async fn own_datacenter(&mut self) -> Arc<str> {
         if let Some(own) = &self.options.own_datacenter {
             return Arc::clone(own);
@@ -222,7 +223,7 @@ impl AllWatching {
         }
     }
 
-    /// The datacenter of the agent's servers, as the catalog has it; `None`: the token sees none of them.
+    /// Returns the datacenter of the agent's servers in the catalog. `None` if the token sees none of them.
     async fn datacenter_of_servers(&self) -> Result<Option<Arc<str>>, ConsulError> {
         let servers = self.client.health_service(SERVERS, &Query::new()).await?;
         let mut names = servers
@@ -255,7 +256,7 @@ impl AllWatching {
         self.running.insert(Arc::clone(name), running);
     }
 
-    /// Takes a list. A datacenter that is gone from it is kept for a while.
+    /// Applies a list. A datacenter that is no longer in it is kept for a while.
     fn listed(&mut self, listed: Listed, own: &Arc<str>) {
         let listed = match listed {
             Ok(answer) => answer.value,
@@ -318,7 +319,7 @@ fn hidden(error: &ConsulError) -> Arc<str> {
 /// The service that the servers of a datacenter are.
 const SERVERS: &str = "consul";
 
-/// The shortest time after which something is asked again.
+/// Minimum of all intervals.
 const SHORTEST: Duration = Duration::from_millis(10);
 
 impl WatchOptions {

@@ -1,4 +1,4 @@
-//! Whether it is believed that much is gone. Pure.
+//! The decision to trust large losses. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,46 +9,47 @@ use tokio::time::Instant;
 use super::options::ShrinkGuard;
 use super::state::{ServiceState, Services};
 
-/// How long the rest of a loss is waited for, while services that there is news of are being read.
+/// The longest time that a loss waits for its rest, while services with changes are being read.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Holds back that much is gone until it is confirmed; see [`ShrinkGuard`].
+/// Holds back large losses until they are confirmed; see [`ShrinkGuard`].
 #[derive(Debug)]
 pub(super) struct Guard {
     options: ShrinkGuard,
-    /// Since when so much is gone.
+    /// The time since which a loss is held back.
     since: Option<Instant>,
-    /// Whether the second look is under way.
+    /// True while the second read is running.
     is_looking: bool,
-    /// Whether the servers may not know everything yet.
+    /// True if the servers may not know everything yet.
     is_in_doubt: bool,
-    /// Since when a loss waits for its rest.
+    /// The time since which a loss waits for its rest.
     waits_since: Option<Instant>,
-    /// How many losses were believed since everything was last settled: together they may be much.
+    /// Number of instances whose loss was accepted since everything was last settled. Together they may be
+    /// a large loss.
     believed_meanwhile: usize,
 }
 
-/// How well it is seen what is there.
+/// The quality of the current data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sight {
-    /// Whether everything was read that there is news of.
+    /// True if every service with a change was read.
     pub(super) is_settled: bool,
-    /// Whether everything is going to be read once more.
+    /// True if everything is due to be read once more.
     pub(super) is_resync_due: bool,
-    /// How many believed instances are of services that are not listed any more and have not been read since.
+    /// Number of trusted instances of services that are no longer listed and have not been read since.
     pub(super) going: usize,
-    /// Whether everything that was asked for could be read.
+    /// True if all reads succeeded.
     pub(super) is_whole: bool,
-    /// Whether it is known that the servers do not tell us all.
+    /// True if the servers are known to hide services.
     pub(super) is_hidden: bool,
     pub(super) now: Instant,
 }
 
-/// What is believed.
+/// The trusted services.
 #[derive(Debug, PartialEq)]
 pub(super) struct Verdict {
     pub(super) services: Services,
-    /// How many of their instances the servers do not know any more.
+    /// Number of their instances that the servers no longer know.
     pub(super) held: usize,
 }
 
@@ -64,12 +65,13 @@ impl Guard {
         }
     }
 
-    /// The servers have another history, or were away: until everything was read once more any loss is doubtful.
+    /// Marks the servers as having another history, or as back after an outage. Until everything was read
+    /// once more, any loss is doubtful.
     pub(super) fn doubt(&mut self) {
         self.is_in_doubt = true;
     }
 
-    /// Compares what the servers say with what was believed.
+    /// Compares the servers' services with the trusted ones.
     pub(super) fn judge(&mut self, believed: &Services, said: &Services, sight: &Sight) -> Verdict {
         let all: usize = believed
             .values()
@@ -87,12 +89,12 @@ impl Guard {
         }
         Verdict {
             services: with_lost(said, believed, &lost),
-            // A loss that is not judged yet is nothing to tell of.
+            // A loss that is not decided yet is not reported.
             held: if self.since.is_some() { count } else { 0 },
         }
     }
 
-    /// Whether a loss is not judged yet, since its rest may be still to come.
+    /// Returns true if a loss is not decided yet, since its rest may still follow.
     fn waits(&mut self, sight: &Sight) -> bool {
         if sight.is_settled {
             self.waits_since = None;
@@ -102,7 +104,7 @@ impl Guard {
         sight.now < since + LONGEST
     }
 
-    /// Whether a loss is held back.
+    /// Returns true if a loss is held back.
     fn holds(&mut self, lost: usize, all: usize, sight: &Sight) -> bool {
         self.waits_since = None;
         let gone = lost + sight.going + self.believed_meanwhile;
@@ -125,7 +127,7 @@ impl Guard {
         !is_confirmed
     }
 
-    /// What is gone is gone.
+    /// Accepts a loss.
     fn believed(&mut self, lost: usize, sight: &Sight) {
         self.since = None;
         self.is_looking = false;
@@ -140,26 +142,25 @@ impl Guard {
         }
     }
 
-    /// When a loss is judged although its rest may be still to come.
+    /// Returns the time at which a loss is decided even if its rest may still follow.
     pub(super) fn judge_at(&self) -> Option<Instant> {
         self.waits_since.map(|since| since + LONGEST)
     }
 
-    /// When the second look is due.
+    /// Returns the time of the second read.
     pub(super) fn look_at(&self) -> Option<Instant> {
         let since = self.since.filter(|_| !self.is_looking);
         since.map(|since| since + self.options.settle)
     }
 
-    /// The second look begins: everything is going to be read. If that does not confirm anything, it is looked again after
-    /// as long.
+    /// Starts the second read, of everything. If it confirms nothing, it is repeated after the same time.
     pub(super) fn look(&mut self, now: Instant) {
         self.is_looking = true;
         self.since = Some(now);
     }
 }
 
-/// The positions of the instances that are not there any more.
+/// Returns the positions of the instances that no longer exist.
 fn lost(believed: &Services, said: &Services) -> BTreeMap<Arc<str>, Vec<usize>> {
     let mut lost = BTreeMap::new();
     for (name, before) in believed {
@@ -184,7 +185,7 @@ fn lost(believed: &Services, said: &Services) -> BTreeMap<Arc<str>, Vec<usize>> 
     lost
 }
 
-/// What is said, and what is lost on top.
+/// Returns the servers' services with the lost instances added.
 fn with_lost(
     said: &Services,
     believed: &Services,
@@ -304,7 +305,7 @@ mod tests {
         assert_eq!(guard.judge(&before, &less, &sight(true, true)).held, 1);
     }
 
-    /// One read that hangs does not keep what is gone elsewhere.
+    /// A hanging read does not keep instances that were lost elsewhere.
     #[tokio::test(start_paused = true)]
     async fn a_small_loss_is_believed_although_something_is_being_read_for_long() {
         let (before, after) = (services_with("a", 10), services_with("a", 9));
@@ -317,7 +318,7 @@ mod tests {
         assert_eq!(guard.judge_at(), None);
     }
 
-    /// What is much in the end is held although it comes bit by bit, and so is what is only announced yet.
+    /// Small losses that add up to a large one are held, and announced losses count too.
     #[tokio::test(start_paused = true)]
     async fn small_losses_in_a_row_are_one_great_loss() {
         let mut guard = Guard::new(ShrinkGuard::default());

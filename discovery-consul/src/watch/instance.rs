@@ -1,4 +1,4 @@
-//! Instances as they are kept.
+//! Instances in the form in which they are kept.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use crate::client::{HealthEntry, HealthStatus, ServiceWeights, TaggedAddress};
 pub struct ServiceInstance {
     /// The node that it is on.
     pub node: String,
-    /// Its id, unique on its node.
+    /// The instance's id, unique on its node.
     pub id: String,
-    /// Where it is: its own address, or that of its node. May be a host name, or empty.
+    /// The address: its own, or that of its node. May be a host name, or empty.
     pub address: String,
-    /// Its port; 0: none.
+    /// The instance's port. 0 if it has none.
     pub port: u16,
-    /// Where it is for other datacenters, if somebody said so.
+    /// The address for other datacenters, if one is set.
     pub wan: Option<TaggedAddress>,
     /// Free text.
     pub tags: Vec<String>,
     /// Free text by key.
     pub meta: BTreeMap<String, String>,
-    /// Its share of the requests.
+    /// The instance's share of the requests.
     pub weights: ServiceWeights,
     /// The worst of its checks and of those of its node.
     pub status: HealthStatus,
@@ -54,7 +54,7 @@ impl ServiceInstance {
     }
 }
 
-/// The instances of an answer, in an order that does not depend on the server's.
+/// Returns the instances of a response, in an order that does not depend on the server's.
 pub(super) fn instances_of(entries: Vec<HealthEntry>) -> Vec<ServiceInstance> {
     let mut instances: Vec<_> = entries.into_iter().map(ServiceInstance::of).collect();
     instances.sort_by(|a, b| (&a.node, &a.id).cmp(&(&b.node, &b.id)));

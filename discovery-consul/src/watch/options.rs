@@ -1,42 +1,45 @@
-//! How datacenters are watched.
+//! The options of the watch.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::client::{Consistency, FollowOptions};
 
-/// How datacenters are watched.
+/// The options of the watch.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct WatchOptions {
-    /// Which datacenters are watched. The agent's own.
+    /// The watched datacenters. Default: the agent's own.
     pub datacenters: Datacenters,
-    /// The agent's own datacenter. Unset: the agent is asked, for which a token needs `agent_prefix "" { policy = "read" }`.
+    /// The agent's own datacenter. `None` to read it from the agent, for which a token needs `agent_prefix
+    /// "" { policy = "read" }`. Default: `None`.
     pub own_datacenter: Option<Arc<str>>,
-    /// How the two blocking queries of each datacenter are made.
+    /// The options of the two blocking queries of each datacenter.
     pub follow: FollowOptions,
-    /// Who answers. The leader. Any other answer that is empty, or comes from a server without a leader, is asked for once
-    /// more at the leader before it is believed.
+    /// The server that responds. Unless it is the leader, a response that is empty, or comes from a server
+    /// without a leader, is checked once at the leader before it is trusted. Default: the leader.
     pub consistency: Consistency,
-    /// The most reads of single services at the same time, over all datacenters; one of them gets no more than half. 16;
-    /// at least 2.
+    /// Maximum number of concurrent reads of single services, over all datacenters. One datacenter gets at
+    /// most half. At least 2. Default: 16.
     pub reads: usize,
-    /// How long ago a service was read at most, whatever the blocking queries say. 90 s; it varies by a third, so that
-    /// services are read one after the other.
+    /// The longest time between two reads of a service, independent of the blocking queries. It varies by a
+    /// third, so that services are read one after the other. Default: 90 s.
     pub reread: Duration,
-    /// How long services are waited for that cannot be read at the beginning, before the others count without them. 15 s.
+    /// The time for which the first result waits for unreadable services, before the others count without
+    /// them. Default: 15 s.
     pub unread_grace: Duration,
-    /// The least time between two reads of everything that were not asked for by news of each service. 5 s.
+    /// The least time between two reads of everything that changes of single services did not cause.
+    /// Default: 5 s.
     pub resync_gap: Duration,
-    /// What happens when much is gone at once.
+    /// The handling of large losses.
     pub shrink: ShrinkGuard,
-    /// How often the list of datacenters is read. 45 s.
+    /// The interval at which the list of datacenters is read. Default: 45 s.
     pub datacenters_interval: Duration,
-    /// How long a datacenter is kept that is not in that list any more. 10 min.
+    /// The time for which a datacenter is kept that is no longer in that list. Default: 10 min.
     pub datacenter_grace: Duration,
 }
 
-/// Which datacenters are watched.
+/// The watched datacenters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Datacenters {
@@ -45,29 +48,29 @@ pub enum Datacenters {
     Own,
     /// The agent's own and these.
     Listed(Vec<Arc<str>>),
-    /// All that the servers know of.
+    /// All datacenters that the servers know.
     All,
 }
 
-/// What happens when much is gone at once.
+/// The handling of large losses: many instances that disappear at once.
 ///
-/// A server that has lost its memory, and a token that has lost its rights, answer successfully that there is nothing.
-/// When so many instances are gone at once they are kept until a second look has confirmed it. Instances that are there
-/// and not healthy are not gone; they are believed at once.
+/// A server that has lost its data, and a token that has lost its rights, successfully return an empty
+/// result. If so many instances disappear at once, they are kept until a second read has confirmed it.
+/// Instances that exist but are unhealthy do not count as lost; they are trusted at once.
 ///
-/// When the servers have another history than before, or were away, they may not know everything yet: then any loss is kept
-/// until it is confirmed, however small.
+/// Servers with another history than before, or after an outage, may not know everything yet. Then any loss
+/// is held until it is confirmed, even a small one.
 ///
-/// A token that could see Consul's own service and cannot any more has lost its rights: nothing is believed to be gone as
-/// long as that is so.
+/// A token that could see Consul's own service and no longer can has lost its rights: meanwhile no loss is
+/// trusted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ShrinkGuard {
-    /// What share of a datacenter's instances must be gone, from 0 to 1. More than 0.5.
+    /// The share of a datacenter's instances that must be exceeded, from 0 to 1. Default: 0.5.
     pub share: f64,
-    /// How many at least. 2.
+    /// Minimum number of lost instances. Default: 2.
     pub least: usize,
-    /// How long they are kept before the second look. 10 s.
+    /// The time for which they are kept before the second read. Default: 10 s.
     pub settle: Duration,
 }
 

@@ -1,11 +1,11 @@
-//! Answers that can be believed.
+//! Results that can be trusted.
 
 use std::future::Future;
 
 use crate::client::{Answer, Consistency, ConsulError, ConsulErrorKind, Query};
 
-/// Asks, and asks the leader if the answer is doubtful: servers that lost sight of their leader answer with what they have,
-/// and right after a start that is nothing.
+/// Makes a query, and repeats it at the leader if the result is doubtful: servers that have lost their
+/// leader respond with their own data, which is empty right after a start.
 pub(super) async fn believable<T, F, A>(
     query: Query,
     is_empty: fn(&T) -> bool,

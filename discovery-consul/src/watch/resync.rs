@@ -1,4 +1,4 @@
-//! When everything is read again. Pure.
+//! The time at which everything is read again. Pure.
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use tokio::time::Instant;
 
 use super::tables::Touched;
 
-/// How long the news of one query wait for those of the other.
+/// The time for which a change in one query waits for the other query.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// When everything is read again, because something has changed and nothing says what: instances without checks show in
-/// neither of the two answers.
+/// The schedule of reading everything again, after a change that cannot be located: instances without
+/// checks appear in neither of the two results.
 #[derive(Debug)]
 pub(super) struct Resync {
     gap: Duration,
-    /// The earliest time of the next.
+    /// The earliest time of the next read.
     not_before: Option<Instant>,
     requested: Option<Request>,
-    /// What the checks have said last, which may come before the wake that it explains.
+    /// The last change of the checks, which may come before the wake-up that it explains.
     last_touched: Option<(Touched, u64)>,
 }
 
 #[derive(Debug)]
 struct Request {
     at: Instant,
-    /// The index that has to be explained, in order that nothing need be read.
+    /// The index that must be explained to avoid the read.
     wake: Option<u64>,
 }
 
@@ -38,12 +38,12 @@ impl Resync {
         }
     }
 
-    /// Everything is to be read, whatever else is said.
+    /// Requests the read in any case.
     pub(super) fn request_after_gap(&mut self, now: Instant) {
         self.request(None, now);
     }
 
-    /// Everything is to be read, unless the checks say what has changed.
+    /// Requests the read, unless the checks explain the change.
     pub(super) fn request_unless_explained(&mut self, wake: u64, now: Instant) {
         let said = self.last_touched.as_ref();
         if said.is_some_and(|(touched, answered)| touched.explains(wake, *answered)) {
@@ -63,7 +63,7 @@ impl Resync {
         });
     }
 
-    /// What the checks say.
+    /// Records a change of the checks.
     pub(super) fn explained(&mut self, touched: &Touched, answered: u64) {
         let wake = self.requested.as_ref().and_then(|request| request.wake);
         if wake.is_some_and(|wake| touched.explains(wake, answered)) {
@@ -72,12 +72,12 @@ impl Resync {
         self.last_touched = Some((touched.clone(), answered));
     }
 
-    /// When it is time.
+    /// The time of the read.
     pub(super) fn due(&self) -> Option<Instant> {
         self.requested.as_ref().map(|request| request.at)
     }
 
-    /// Whether it is time; if so, the next is not before the gap is over.
+    /// Returns true if the read is due. The next one then waits for the gap.
     pub(super) fn take(&mut self, now: Instant) -> bool {
         let is_due = self.due().is_some_and(|at| at <= now);
         if is_due {

@@ -1,4 +1,4 @@
-//! Which service is read when. Pure.
+//! The schedule of reading services. Pure.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -6,23 +6,23 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 use tokio::time::Instant;
 
-/// Which service is read when: those that were touched in their order, and every one when its time has come, after those.
+/// The schedule of reading services: first the touched ones in their order, then every service that is due.
 #[derive(Debug, Default)]
 pub(super) struct ReadSchedule {
     waiting: IndexSet<Arc<str>>,
-    /// Those whose time has come, with nothing that is known to be new.
+    /// Services that are due without a known change.
     overdue: IndexSet<Arc<str>>,
     reading: HashSet<Arc<str>>,
-    /// Touched while they were being read: what comes may be older than what touched them.
+    /// Services that were touched while being read: the result may be older than the change.
     again: HashSet<Arc<str>>,
-    /// Those that were touched and have not been read since.
+    /// Services that were touched and have not been read since.
     news: HashSet<Arc<str>>,
     due: BTreeSet<(Instant, Arc<str>)>,
     due_of: HashMap<Arc<str>, Instant>,
 }
 
 impl ReadSchedule {
-    /// There is news of the service: it is to be read soon.
+    /// Marks a service as changed, so that it is read soon.
     pub(super) fn touch(&mut self, name: Arc<str>) {
         self.news.insert(Arc::clone(&name));
         self.overdue.shift_remove(&name);
@@ -32,7 +32,7 @@ impl ReadSchedule {
         };
     }
 
-    /// The next service to read, unless so many are being read already.
+    /// Returns the next service to read, unless `most` are being read already.
     pub(super) fn take(&mut self, most: usize) -> Option<Arc<str>> {
         if self.reading.len() >= most {
             return None;
@@ -43,7 +43,8 @@ impl ReadSchedule {
         Some(name)
     }
 
-    /// The service was read, or could not be. It is read again at `next`, if not before; `None`: not by itself.
+    /// Records the end of a service's read. It is read again at `next`, if not before; with `None` only
+    /// after a change.
     pub(super) fn finished(&mut self, name: &Arc<str>, next: Option<Instant>) {
         self.reading.remove(name);
         match self.again.remove(name) {
@@ -76,18 +77,18 @@ impl ReadSchedule {
         }
     }
 
-    /// When the time of the next has come.
+    /// The time at which the next service is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Whether everything was read, or tried, that there was news of. Reads that only make sure do not count: among thousands
-    /// of services there is always one of those.
+    /// Returns true if every service with a change was read, or its read was tried. Periodic reads do not
+    /// count: among thousands of services one is always due.
     pub(super) fn is_settled(&self) -> bool {
         self.news.is_empty()
     }
 
-    /// The services that there is news of and that have not been read since.
+    /// Returns the services with changes that have not been read since.
     pub(super) fn unsettled(&self) -> impl Iterator<Item = &Arc<str>> {
         self.news.iter()
     }

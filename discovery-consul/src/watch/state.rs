@@ -1,4 +1,4 @@
-//! What is known of a datacenter.
+//! The known state of a datacenter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,39 +10,41 @@ use super::instance::ServiceInstance;
 /// The services of a datacenter by name.
 pub type Services = BTreeMap<Arc<str>, Arc<ServiceState>>;
 
-/// What is known of one service in one datacenter: the last good answer.
+/// The known state of one service in one datacenter: the last good result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceState {
-    /// Its instances, healthy or not, by node and id.
+    /// The instances, healthy or not, sorted by node and id.
     pub instances: Vec<ServiceInstance>,
 }
 
-/// What is known of a datacenter.
+/// The known state of a datacenter.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DatacenterState {
-    /// Its name.
+    /// The datacenter's name.
     pub datacenter: Arc<str>,
-    /// Its services: each as it was last read.
+    /// The datacenter's services, each as it was last read.
     pub services: Services,
-    /// Whether everything was read at least once, but for what is [unknown](field@Self::unknown) after
-    /// [a while](super::WatchOptions::unread_grace).
+    /// True if everything was read at least once, except the services that are
+    /// [unknown](field@Self::unknown) after [a while](super::WatchOptions::unread_grace).
     pub is_complete: bool,
-    /// Why it cannot be asked at the moment, with advice. The services are what was last known.
+    /// The reason why it cannot be read at the moment, with a hint for the operator. The services are the
+    /// last known ones.
     pub failure: Option<Arc<str>>,
-    /// Services that could not be read when they were last asked for, and why.
+    /// Services whose last read failed, with the reasons.
     pub unread: BTreeMap<Arc<str>, Arc<str>>,
-    /// Services that are listed and could not be read yet, not even once: nobody can say which instances they have, or whether
-    /// any. They are among [`unread`](Self::unread).
+    /// Services that are listed but have never been read, so that their instances are unknown. They are
+    /// among [`unread`](Self::unread).
     pub unknown: BTreeSet<Arc<str>>,
-    /// How many instances are kept although the servers do not know them any more.
+    /// Number of instances that are kept although the servers no longer know them.
     pub held: usize,
-    /// Whether the token seems to have lost its rights.
+    /// True if the token seems to have lost its rights.
     pub is_hidden: bool,
-    /// Whether nothing at all is shown to us, not even Consul's own service, as to a token that may read nothing.
+    /// True if the servers return nothing at all, not even Consul's own service, as for a token without
+    /// read access.
     pub is_blank: bool,
-    /// When there was the last good answer.
+    /// The time of the last good result.
     pub last_ok: Option<Moment>,
 }
 
@@ -62,7 +64,7 @@ impl DatacenterState {
         }
     }
 
-    /// Whether there is a difference that somebody should be woken for.
+    /// Returns true if there is a difference that subscribers should be notified of.
     pub(super) fn differs_from(&self, other: &Self) -> bool {
         let ages_aside = Self {
             last_ok: other.last_ok,

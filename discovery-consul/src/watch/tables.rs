@@ -1,22 +1,22 @@
-//! What the two blocking queries have last said, and which services the next answers are about. Pure.
+//! The last results of the two blocking queries, and the services that the next results touch. Pure.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::client::{Check, HealthStatus, ServiceTags};
 
-/// The services of the last answer.
+/// The services of the last result.
 #[derive(Debug, Default)]
 pub(super) struct ServiceTable {
     last: Arc<ServiceTags>,
     has_seen_consul: bool,
 }
 
-/// The service that Consul's servers are themselves. Whoever may read it always sees it.
+/// The service of Consul's own servers. A token that may read it always sees it.
 const CONSUL: &str = "consul";
 
 impl ServiceTable {
-    /// Takes the next answer. Returns the services that are new, gone, or have other tags.
+    /// Applies the next result. Returns the services that are new, removed, or have other tags.
     pub(super) fn replace(&mut self, next: Arc<ServiceTags>) -> BTreeSet<Arc<str>> {
         let differs = |this: &ServiceTags, name: &str, tags: &[String]| {
             let before = this
@@ -39,17 +39,17 @@ impl ServiceTable {
         touched
     }
 
-    /// Whether the servers hide from us what they have shown before.
+    /// Returns true if the servers hide services that they have shown before.
     pub(super) fn is_hidden(&self) -> bool {
         self.has_seen_consul && !self.last.contains_key(CONSUL)
     }
 
-    /// Whether there is nothing in the last answer.
+    /// Returns true if the last result is empty.
     pub(super) fn is_blank(&self) -> bool {
         self.last.is_empty()
     }
 
-    /// Whether the service is in the last answer.
+    /// Returns true if the service is in the last result.
     pub(super) fn lists(&self, name: &str) -> bool {
         self.last.contains_key(name)
     }
@@ -59,7 +59,7 @@ impl ServiceTable {
     }
 }
 
-/// The checks of the last answer.
+/// The checks of the last result.
 #[derive(Debug, Default)]
 pub(super) struct CheckTable {
     rows: HashMap<(String, String), Row>,
@@ -73,16 +73,16 @@ struct Row {
     modified: u64,
 }
 
-/// What an answer is about.
+/// The services and nodes that a result touches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Touched {
     /// Services whose checks have changed.
     pub(super) services: BTreeSet<Arc<str>>,
     /// Nodes whose own checks have changed, and with them all services on them.
     pub(super) nodes: BTreeSet<String>,
-    /// When the rows that are there have changed.
+    /// The indexes at which the existing rows changed.
     indexes: HashSet<u64>,
-    /// Whether rows are gone.
+    /// True if rows were removed.
     has_removals: bool,
 }
 
@@ -91,15 +91,15 @@ impl Touched {
         self.services.is_empty() && self.nodes.is_empty()
     }
 
-    /// Whether what has moved the list of services to `wake` shows in these rows, too. Checks are registered together with
-    /// their instance, under one index.
+    /// Returns true if the change that moved the list of services to `wake` is also visible in these rows.
+    /// Checks are registered together with their instance, under one index.
     pub(super) fn explains(&self, wake: u64, answered: u64) -> bool {
         self.indexes.contains(&wake) || (self.has_removals && answered >= wake)
     }
 }
 
 impl CheckTable {
-    /// Takes the next answer. Returns what it is about.
+    /// Applies the next result. Returns the services and nodes that it touches.
     pub(super) fn replace(&mut self, checks: &[Check]) -> Touched {
         let mut before = std::mem::take(&mut self.rows);
         self.rows.reserve(checks.len());

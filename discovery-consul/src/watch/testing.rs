@@ -1,4 +1,4 @@
-//! What the tests of this module share.
+//! Shared parts of this module's tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::instance::ServiceInstance;
 use super::state::{ServiceState, Services};
 use crate::client::{HealthStatus, ServiceWeights};
 
-/// One service with so many instances.
+/// Returns one service with this many instances.
 pub(super) fn services_with(name: &str, instances: usize) -> Services {
     let instance = |nth: usize| ServiceInstance {
         node: "n1".to_owned(),

@@ -19,7 +19,7 @@ struct Unread {
 }
 
 impl UnreadServices {
-    /// Notes that a service could not be read. Returns how often that had happened in a row.
+    /// Records that a service could not be read. Returns the number of consecutive failures.
     pub(super) fn failed(&mut self, name: &Arc<str>, reason: Arc<str>) -> u32 {
         let attempts = self.0.get(name).map_or(0, |unread| unread.attempts);
         let unread = Unread {
@@ -30,7 +30,7 @@ impl UnreadServices {
         attempts
     }
 
-    /// Notes that a service was read. Returns whether that is news.
+    /// Records that a service was read. Returns true if it was unread before.
     pub(super) fn read(&mut self, name: &Arc<str>) -> bool {
         self.0.remove(name).is_some()
     }
@@ -46,7 +46,7 @@ impl UnreadServices {
             .collect()
     }
 
-    /// Those of which nothing is known: they are listed, and never was any instance of them read.
+    /// Returns the services without known state: they are listed, but no instance of them was ever read.
     pub(super) fn unknown(
         &self,
         said: &Services,
@@ -60,11 +60,11 @@ impl UnreadServices {
     }
 }
 
-/// Whether everything was read once, so that what is not there is not there.
+/// The completion of the first read of everything, after which an absent service does not exist.
 #[derive(Debug)]
 pub(super) struct Completion {
     grace: Duration,
-    /// Since when only services are missing that cannot be read.
+    /// The time from which on only services are missing that cannot be read.
     waits_since: Option<Instant>,
     is_complete: bool,
 }
@@ -78,7 +78,8 @@ impl Completion {
         }
     }
 
-    /// Every service was tried. Those that could not be read are waited for, but not for ever: one of them may never answer.
+    /// Records that every service was tried. Unreadable ones are waited for, but not for ever: one of them
+    /// may never respond.
     pub(super) fn tried(&mut self, has_unknown: bool, now: Instant) {
         if self.is_complete {
             return;
@@ -91,7 +92,7 @@ impl Completion {
         self.is_complete
     }
 
-    /// When the waiting is over.
+    /// Returns the end of the wait.
     pub(super) fn due(&self) -> Option<Instant> {
         let since = self.waits_since.filter(|_| !self.is_complete)?;
         Some(since + self.grace)

@@ -1,4 +1,4 @@
-//! The dialect for registries that have none of their own.
+//! The dialect for registries without their own.
 
 use proxy_model::config::{DestinationConfig, ProxyConfig};
 use proxy_model::{ClusterId, Problem, RouteId, Severity, nearest, pointer_to};
@@ -17,7 +17,7 @@ use crate::text::without_root;
 ///
 /// | label | is |
 /// |---|---|
-/// | `proxy.enable` | whether the service is served. Unset is `false`, unless the parser says otherwise; with other labels of the prefix that is a warning |
+/// | `proxy.enable` | whether the service is served. Unset is `false`, unless the parser is configured otherwise; with other labels of the prefix that is a warning |
 /// | `proxy.cluster.id` | id of the cluster; unset: the service's name |
 /// | `proxy.cluster.loadBalancingPolicy` | text |
 /// | `proxy.cluster.sessionAffinity.{enabled, policy, failurePolicy, affinityKeyName}` | boolean, texts |
@@ -29,14 +29,14 @@ use crate::text::without_root;
 /// | `proxy.cluster.httpClient.webProxy.{address, bypassOnLocal, useDefaultCredentials}` | text, booleans |
 /// | `proxy.cluster.httpRequest.{activityTimeout, version, versionPolicy, allowResponseBuffering}` | time, names, boolean |
 /// | `proxy.cluster.metadata.<key>` | text; the key may have dots |
-/// | `proxy.destinations.{weight, priority, zone, host}` | numbers, texts: for every destination that does not say so itself |
-/// | `proxy.destinations.metadata.<key>` | text, likewise |
+/// | `proxy.destinations.{weight, priority, zone, host}` | numbers, texts: for every destination without its own |
+/// | `proxy.destinations.metadata.<key>` | text: for every destination without its own |
 /// | `proxy.routes.<name>.path` | route template |
 /// | `proxy.routes.<name>.hosts`, `.methods` | lists |
 /// | `proxy.routes.<name>.order`, `.maxRequestBodySize` | numbers |
 /// | `proxy.routes.<name>.strictPaths` | boolean |
 /// | `proxy.routes.<name>.headers.[n].{name, values, mode, isCaseSensitive}` | text, list, name, boolean |
-/// | `proxy.routes.<name>.queryParameters.[n].{name, values, mode, isCaseSensitive}` | likewise |
+/// | `proxy.routes.<name>.queryParameters.[n].{name, values, mode, isCaseSensitive}` | as for headers |
 /// | `proxy.routes.<name>.clusterId` | another cluster than the service's own |
 /// | `proxy.routes.<name>.weightedClusters.[n].{clusterId, weight}` | text, number; in place of the service's own cluster |
 /// | `proxy.routes.<name>.partitionedClusters.key.{header, queryParameter, routeValue}` | text: one of them |
@@ -48,11 +48,12 @@ use crate::text::without_root;
 /// | `proxy.routes.<name>.transforms.[n].<key>` | text |
 /// | `proxy.routes.<name>.filters`, `.layers` | lists |
 ///
-/// Booleans are `true` or `false` in any case, times `00:00:10` or `10s`, lists separated by commas, and numbers
-/// decimal. `[n]` may also follow its name without the dot; elements are taken in numeric order. An empty value is an
-/// unset one. The route's id is the cluster's id, `:` and the name, which has letters, digits, `_` and `-` only.
+/// Booleans are `true` or `false` in any case, times `00:00:10` or `10s`, lists separated by commas, and
+/// numbers decimal. `[n]` may also follow its name without the dot; elements are taken in numeric order. An
+/// empty value counts as unset. The route's id is the cluster's id, `:` and the name, which consists of
+/// letters, digits, `_` and `-`.
 ///
-/// A label with the prefix that is not in the table is a warning with the name that was probably meant.
+/// A label with the prefix that is not in the table is a warning with the name that was probably intended.
 #[derive(Clone, Debug)]
 pub struct KeyValueLabels {
     rules: LabelRules,
@@ -63,7 +64,7 @@ impl KeyValueLabels {
     /// The prefix, unless another one is chosen.
     pub const DEFAULT_PREFIX: &'static str = "proxy.";
 
-    /// The dialect with the prefix `proxy.`, for services that say `proxy.enable`.
+    /// Creates the dialect with the prefix `proxy.`, for services with the label `proxy.enable`.
     pub fn new() -> Self {
         Self::with_rules(LabelRules::new(Self::DEFAULT_PREFIX))
     }
@@ -83,14 +84,14 @@ impl KeyValueLabels {
         self
     }
 
-    /// Sets whether services without an `enable` label are served. Unset is `false`.
+    /// Enables or disables services without an `enable` label. Default: disabled.
     #[must_use]
     pub fn with_enabled_by_default(mut self, enabled: bool) -> Self {
         self.enabled_by_default = enabled;
         self
     }
 
-    /// Sets how bad an unknown label is. Unset is a warning; an error quarantines the service.
+    /// Sets the severity of an unknown label. An error quarantines the service. Default: warning.
     #[must_use]
     pub fn with_unknown_labels(mut self, severity: Severity) -> Self {
         self.rules.unknown = severity;
@@ -99,8 +100,8 @@ impl KeyValueLabels {
 }
 
 impl KeyValueLabels {
-    /// What to tell of a service that has labels of the dialect, and none that says whether it is served: probably
-    /// somebody misspelt that one, or does not know of it.
+    /// Returns a warning for a service that has labels of the dialect, but not the label that enables it.
+    /// That label was probably misspelt or forgotten.
     fn forgotten(&self, labels: &Labels) -> Option<Problem> {
         let own = || {
             let keys = labels.keys();
@@ -133,7 +134,8 @@ impl LabelsParser for KeyValueLabels {
             .is_some_and(|value| !value.trim().is_empty());
         let enabled = match root.boolean("Enable") {
             Some(enabled) => enabled,
-            // What was meant by a value that is not a boolean is not known, so the rest is read and the service refused.
+            // The intention of a value that is not a boolean is unknown, so the rest is read and the
+            // service rejected.
             None => written || self.enabled_by_default,
         };
         if !enabled {
@@ -180,7 +182,7 @@ fn read_service(root: &LabelNode<'_>, service: &str, destinations: &Destinations
     fragment
 }
 
-/// Fills in what destinations do not say themselves.
+/// Completes destinations with the default values for all of them.
 fn complete_destinations(labels: &LabelNode<'_>, destinations: &mut Destinations) {
     let defaults = DestinationConfig {
         weight: labels.integer("Weight"),

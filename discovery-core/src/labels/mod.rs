@@ -1,8 +1,8 @@
-//! Labels: what registries let people attach to services, and how it becomes configuration.
+//! Labels, which people attach to services in registries, and their conversion to configuration.
 //!
-//! [`LabelsParser`] is the trait; [`KeyValueLabels`] is the dialect for registries that have none of their own. A
-//! dialect with other names is best built from the same parts: a [`LabelTree`] over dotted keys, the typed getters of
-//! [`LabelNode`], and [`read_cluster`] and [`read_route`].
+//! [`LabelsParser`] is the trait; [`KeyValueLabels`] is the dialect for registries without their own. A
+//! dialect with other names is best built from the same parts: a [`LabelTree`] over dotted keys, the typed
+//! getters of [`LabelNode`], and [`read_cluster`] and [`read_route`].
 
 mod cluster;
 mod key_value;
@@ -28,8 +28,8 @@ use crate::discovery::LabelledService;
 
 /// Turns the labels and destinations of one service into configuration.
 ///
-/// A parser is a pure function: the same service always gives the same configuration, whatever the other services are.
-/// It is given input that anybody may have written, and says what is wrong with it instead of failing.
+/// A parser is a pure function: the same service always gives the same configuration, independent of other
+/// services. Its input is untrusted; problems are reported instead of failing.
 ///
 /// # Example
 ///
@@ -68,8 +68,8 @@ use crate::discovery::LabelledService;
 ///
 /// # Cancel safety
 ///
-/// There is nothing to cancel: a call runs to its end on a thread where blocking is allowed, and its result is thrown
-/// away if nobody wants it any more. A panic is contained and quarantines the service.
+/// Calls cannot be cancelled: each runs to its end on a thread that may block, and its result is discarded
+/// if it is no longer needed. A panic is contained and quarantines the service.
 pub trait LabelsParser: Send + Sync {
     /// The configuration of the service called `service`.
     fn parse(&self, service: &str, described: &LabelledService) -> Parsed;
@@ -81,14 +81,14 @@ impl<P: LabelsParser + ?Sized> LabelsParser for Arc<P> {
     }
 }
 
-/// What a [`LabelsParser`] made of a service.
+/// The result of a [`LabelsParser`] for one service.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Parsed {
-    /// The service's clusters and routes; `None`: the service does not ask to be served.
+    /// The service's clusters and routes. `None` if the service did not opt in to be served.
     pub fragment: Option<ProxyConfig>,
-    /// What is wrong with the labels. The pointers are label keys: `/proxy.routes.api.order`. An error quarantines the
-    /// service, with its last good form in place of this fragment.
+    /// Problems of the labels. The pointers are label keys: `/proxy.routes.api.order`. An error quarantines
+    /// the service: its last known good form serves in place of this fragment.
     pub problems: Problems,
 }
 
@@ -101,7 +101,7 @@ impl Parsed {
         }
     }
 
-    /// A service that does not ask to be served.
+    /// Creates the result for a service that did not opt in to be served.
     pub fn not_enlisted() -> Self {
         Self::default()
     }

@@ -11,10 +11,10 @@ use super::tree::{LabelTree, Leaf, Node};
 /// Code of problems with a label's value.
 const INVALID: &str = "invalid_label";
 
-/// A place in a [`LabelTree`]. It exists even where there are no labels; then everything read from it is unset.
+/// A place in a [`LabelTree`]. It exists even without labels; all values read from it are then unset.
 ///
-/// The getters take the name of a label below this place. A label that is missing or empty is unset; one that cannot
-/// be understood is unset as well, and is reported with its key.
+/// The getters take the name of a label below this place. A missing or empty label is unset; an invalid one
+/// is unset too, and is reported with its key.
 #[derive(Clone, Copy, Debug)]
 pub struct LabelNode<'t> {
     tree: &'t LabelTree<'t>,
@@ -27,7 +27,7 @@ impl<'t> LabelNode<'t> {
         Self { tree, node, depth }
     }
 
-    /// Whether there are labels here or below.
+    /// Returns true if there are labels here or below.
     pub fn exists(&self) -> bool {
         self.node.is_some()
     }
@@ -50,8 +50,8 @@ impl<'t> LabelNode<'t> {
             .collect()
     }
 
-    /// Every element of the list called `name`, in numeric order of `[n]`, whatever the order of the labels: a gap in
-    /// the numbers is no element.
+    /// Returns the elements of the list called `name`, in numeric order of `[n]`, independent of the order
+    /// of the labels. A gap in the numbers is not an element.
     pub fn elements(&self, name: &str) -> Vec<(u32, Self)> {
         let Some(node) = self.child(name).node else {
             return Vec::new();
@@ -64,14 +64,14 @@ impl<'t> LabelNode<'t> {
             .collect()
     }
 
-    /// Everything below `name` as one flat map: `Metadata.a.b` is the entry `a.b`.
+    /// Returns all labels below `name` as one flat map: `Metadata.a.b` is the entry `a.b`.
     pub fn map(&self, name: &str) -> Option<Metadata> {
         let child = self.child(name);
         let map = child.entries();
         (!map.is_empty()).then_some(map)
     }
 
-    /// Everything below this place as one flat map.
+    /// Returns all labels below this place as one flat map.
     pub fn entries(&self) -> Metadata {
         let mut map = Metadata::new();
         let Some(node) = self.node else { return map };
@@ -86,7 +86,7 @@ impl<'t> LabelNode<'t> {
         map
     }
 
-    /// The label's value as it is, even if it is empty.
+    /// Returns the label's value unchanged, even if it is empty.
     pub fn raw(&self, name: &str) -> Option<&'t str> {
         self.leaf(name).map(|leaf| leaf.value)
     }
@@ -184,7 +184,7 @@ impl<'t> LabelNode<'t> {
         }
     }
 
-    /// Reports what a dialect finds, with whatever pointer it has.
+    /// Reports a problem of the dialect, with its pointer unchanged.
     pub fn report(&self, problem: Problem) {
         self.tree.report(problem);
     }
@@ -195,8 +195,8 @@ impl<'t> LabelNode<'t> {
             .report(Problem::error(self.pointer(), code, message));
     }
 
-    /// The pointer to the label at `path` from here, or to the first one below the last part of it that there is.
-    /// Nothing counts as asked for by this.
+    /// Returns the pointer to the label at `path` from here, or to the first label below the last existing
+    /// part of it. Does not mark labels as read.
     pub fn locate<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> String {
         let mut node = self.node;
         for part in path {

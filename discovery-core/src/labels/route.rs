@@ -14,8 +14,8 @@ pub struct RouteLabels {
     pub headers: &'static str,
     /// Conditions on query parameters.
     pub query_parameters: &'static str,
-    /// Whether nothing between two commas is an empty value of a condition, which a route may not have, instead of no
-    /// value.
+    /// True to read empty text between two commas as an empty value of a condition, which a route may not
+    /// have. False to ignore it.
     pub keep_empty_values: bool,
 }
 
@@ -30,7 +30,7 @@ impl Default for RouteLabels {
     }
 }
 
-/// Whether a route may have this name in a label's key: ASCII letters, digits, `_` and `-`.
+/// Returns true if a label's key may contain this name of a route: ASCII letters, digits, `_` and `-`.
 pub fn is_route_name(name: &str) -> bool {
     !name.is_empty()
         && name
@@ -38,7 +38,8 @@ pub fn is_route_name(name: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
-/// Reads a route. The labels have the names of the settings, those of `Match` without it: `Path`, `Order`.
+/// Reads a route. The labels have the names of the settings, without `Match` for those in it: `Path`,
+/// `Order`.
 ///
 /// `ClusterId` is left unset if no label sets it.
 pub fn read_route(node: &LabelNode<'_>, names: &RouteLabels) -> RouteConfig {
@@ -180,7 +181,7 @@ fn values(node: &LabelNode<'_>, names: &RouteLabels) -> Option<Vec<String>> {
 fn condition_name(node: &LabelNode<'_>) -> Option<String> {
     let name = node.text("Name");
     if name.is_none() {
-        // The rest is read all the same, so that it is not reported as unknown on top.
+        // The rest is read nevertheless, so that it is not reported as unknown in addition.
         for label in ["Values", "Mode", "IsCaseSensitive"] {
             node.raw(label);
         }

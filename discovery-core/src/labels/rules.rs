@@ -1,20 +1,20 @@
-//! What is a dialect's own: prefix, case, other names, how bad slips are.
+//! The properties of one dialect: prefix, case, aliases, and the severity of mistakes.
 
 use proxy_model::Severity;
 
-/// Which labels belong to a dialect, and how their keys are compared.
+/// The rules that decide which labels belong to a dialect and how their keys are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LabelRules {
-    /// What the dialect's keys begin with, including the dot: `proxy.`. Other labels are somebody else's.
+    /// The prefix of the dialect's keys, including the dot: `proxy.`. Labels without it are ignored.
     pub prefix: String,
-    /// Whether the prefix matches in any case (ASCII).
+    /// True if the prefix matches in any case (ASCII).
     pub ignore_prefix_case: bool,
-    /// Whether the rest of the key matches in any case (ASCII).
+    /// True if the rest of the key matches in any case (ASCII).
     pub ignore_key_case: bool,
-    /// How bad a label is that has the prefix and means nothing.
+    /// Severity of a label with the prefix and an unknown key.
     pub unknown: Severity,
-    /// How bad a label is whose key cannot be taken apart: two dots with nothing between.
+    /// Severity of a label whose key cannot be parsed: two dots with nothing between.
     pub malformed: Severity,
     /// Other names for places in the tree; see [`with_alias`](Self::with_alias).
     aliases: Vec<Alias>,
@@ -23,7 +23,7 @@ pub struct LabelRules {
 /// Another name for a place in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Alias {
-    /// The parts as they may be written, each with the part that it stands for.
+    /// The parts of the alias, each with the part that it replaces.
     parts: Vec<(String, String)>,
 }
 
@@ -68,8 +68,9 @@ impl LabelRules {
         self
     }
 
-    /// Lets `written` stand for `meant`, for dialects whose names have changed: what is written below the one is found
-    /// below the other, and two labels that mean the same are a problem. Both are keys without the prefix.
+    /// Makes `written` an alias of `meant`, for dialects whose names have changed: labels below the one are
+    /// found below the other, and two labels for the same setting are a problem. Both are keys without the
+    /// prefix.
     ///
     /// # Panics
     ///
@@ -89,7 +90,7 @@ impl LabelRules {
         self
     }
 
-    /// Replaces what is written by what is meant.
+    /// Replaces aliases by the names that they stand for.
     pub(super) fn resolve<'a>(&'a self, parts: &mut [(usize, &'a str)]) {
         for alias in &self.aliases {
             let begins = parts.len() >= alias.parts.len()

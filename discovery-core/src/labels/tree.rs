@@ -10,17 +10,18 @@ use super::node::LabelNode;
 use super::rules::{LabelRules, fold};
 use crate::discovery::Labels;
 
-/// Labels of a service beyond this number are refused, since every one costs memory for as long as it is served.
+/// Maximum number of labels of a service. Further ones are rejected, since each one costs memory while the
+/// service is served.
 const MAX_LABELS: usize = 10_000;
-/// Parts of one key beyond this number are refused, which also bounds recursion over the tree.
+/// Maximum number of parts of one key. Longer keys are rejected, which also limits recursion over the tree.
 const MAX_DEPTH: usize = 32;
 /// Problems of one service beyond this number are counted only.
 const MAX_PROBLEMS: usize = 100;
 
 /// The labels of one service as a tree.
 ///
-/// The tree notes which keys were asked for, so that after reading it can tell which labels nobody understood, and
-/// what their authors probably meant.
+/// The tree records which keys were read. It can then report the unknown labels, and suggest the names that
+/// were probably intended.
 ///
 /// ```
 /// use discovery_core::Labels;
@@ -51,15 +52,15 @@ pub struct LabelTree<'a> {
 pub(super) struct Node<'a> {
     /// The label that ends here.
     pub(super) leaf: Option<Leaf<'a>>,
-    /// What follows by name, in the order of the labels. Keys are folded if case is ignored.
+    /// The children with a name, in the order of the labels. Keys are folded if case is ignored.
     pub(super) named: IndexMap<String, (&'a str, Self)>,
-    /// What follows by position, in numeric order.
+    /// The children with a position, in numeric order.
     pub(super) indexed: BTreeMap<u32, Self>,
-    /// Names that were asked for here.
+    /// Names that were read here.
     asked: RefCell<Vec<Box<str>>>,
-    /// Whether it was read as a list.
+    /// True if the node was read as a list.
     pub(super) is_list: Cell<bool>,
-    /// Whether labels here and below that mean nothing are errors, whatever the rules say.
+    /// True if unknown labels here and below are errors, independent of the rules.
     pub(super) refuses_unknown: Cell<bool>,
 }
 
@@ -68,7 +69,7 @@ pub(super) struct Node<'a> {
 pub(super) struct Leaf<'a> {
     pub(super) key: &'a str,
     pub(super) value: &'a str,
-    /// Where in the key each part begins, from the prefix on.
+    /// The start of each part of the key, from the prefix on.
     starts: Vec<usize>,
     read: Cell<bool>,
 }
@@ -151,12 +152,12 @@ impl<'a> LabelTree<'a> {
         });
     }
 
-    /// Where reading begins: what comes after the prefix.
+    /// The node at which reading begins: the part behind the prefix.
     pub fn root(&self) -> LabelNode<'_> {
         LabelNode::new(self, Some(&self.root), 0)
     }
 
-    /// Whether keys match in any case.
+    /// Returns true if keys match in any case.
     pub(super) fn ignores_case(&self) -> bool {
         self.rules.ignore_key_case
     }
@@ -171,7 +172,7 @@ impl<'a> LabelTree<'a> {
         }
     }
 
-    /// Finds the child of `node` called `name`, and notes that it was asked for.
+    /// Finds the child of `node` called `name`, and marks it as read.
     pub(super) fn find<'t>(&self, node: &'t Node<'a>, name: &str) -> Option<&'t Node<'a>> {
         let mut asked = node.asked.borrow_mut();
         if !asked.iter().any(|known| **known == *name) {
@@ -181,7 +182,8 @@ impl<'a> LabelTree<'a> {
         node.named.get(&folded).map(|(_, child)| child)
     }
 
-    /// Whether something is wrong enough to refuse the service. Labels that nobody asked for are not counted yet.
+    /// Returns true if a problem is severe enough to reject the service. Labels that were not read do not
+    /// count yet.
     pub fn has_errors(&self) -> bool {
         self.problems.borrow().has_errors()
     }
@@ -195,7 +197,7 @@ impl<'a> LabelTree<'a> {
             .collect()
     }
 
-    /// All problems: those that were reported while reading, and the labels that nobody asked for.
+    /// Returns all problems: those reported while reading, and one for each label that was not read.
     pub fn finish(self) -> Problems {
         self.diagnose(&self.root, &self.rules.prefix, self.rules.unknown);
         let mut problems = self.problems.into_inner();
@@ -260,7 +262,7 @@ fn problem(severity: Severity, pointer: String, code: &'static str, message: Str
 }
 
 impl<'a> Node<'a> {
-    /// Whether keys go on below. A place that has a value only is nothing that could be walked into.
+    /// Returns true if there are keys below. A place that has only a value cannot be descended into.
     pub(super) fn has_children(&self) -> bool {
         !self.named.is_empty() || !self.indexed.is_empty()
     }
@@ -278,7 +280,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// What the part of a key leads to, whether or not it was asked for.
+    /// Returns the node for the next part of a key, without marking it as read.
     pub(super) fn next(&self, part: &str, ignore_case: bool) -> Option<&Self> {
         match index(part) {
             Some(position) => self.indexed.get(&position),
@@ -289,7 +291,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whether some label here or below was read: then its parent was walked through without asking by name.
+    /// Returns true if a label here or below was read. The parent was then walked through without reading
+    /// this name.
     fn is_read(&self) -> bool {
         let mut read = !self.asked.borrow().is_empty();
         self.for_each_leaf(&mut |leaf| read |= leaf.read.get());

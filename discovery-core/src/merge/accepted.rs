@@ -1,4 +1,5 @@
-//! What was last accepted of a provider, item by item, and serves on where the provider's newest form is bad.
+//! The last accepted configuration of a provider, item by item. It continues to serve where the provider's
+//! newest configuration is bad.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(super) enum Item {
 pub(super) enum Form {
     /// The settings of a cluster that were last accepted, with the destinations that it has now.
     Settings,
-    /// All of what was last accepted.
+    /// The whole last accepted form.
     Whole,
 }
 
@@ -32,15 +33,15 @@ pub(super) enum Form {
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     form: Form,
-    /// What says so. It is made once, so that an age that grows does not look like news.
+    /// The problem that reports it. It is made once, so that a growing age does not look like a change.
     pub(super) problem: Problem,
 }
 
-/// What was last accepted of a provider whose items are judged one by one.
+/// The last accepted configuration of a provider whose items are accepted one by one.
 #[derive(Debug)]
 pub(super) struct Accepted {
     pub(super) config: Arc<ProxyConfig>,
-    /// When.
+    /// The time of acceptance.
     at: Moment,
     kept: HashMap<Item, Kept>,
 }
@@ -74,8 +75,8 @@ impl Listed {
 }
 
 impl Accepted {
-    /// What is accepted now: what was prepared, with older forms of the items that validators held back and without
-    /// those that they refused.
+    /// Returns the newly accepted configuration: the prepared one, with older forms of the items that
+    /// validators held back and without those that they rejected.
     pub(super) fn now(
         prepared: &Prepared,
         before: Option<&Self>,
@@ -109,7 +110,7 @@ impl Accepted {
         }
     }
 
-    /// Whether there is another form of the item than in `newest`.
+    /// Returns true if the item differs from the one in `newest`.
     pub(super) fn has_another(&self, named: &Named, newest: &ProxyConfig) -> bool {
         match named {
             Named::Route(id, _) => {
@@ -123,7 +124,7 @@ impl Accepted {
         }
     }
 
-    /// Whether the settings of the cluster were others than in `newest`.
+    /// Returns true if the settings of the cluster differ from those in `newest`.
     pub(super) fn has_other_settings(&self, named: &Named, newest: &ProxyConfig) -> bool {
         let Named::Cluster(id, _) = named else {
             return false;
@@ -170,7 +171,7 @@ impl Accepted {
         }
     }
 
-    /// The report that the item serves on in this accepted form.
+    /// The report that the item continues to serve in this accepted form.
     pub(super) fn kept(&self, item: &Item, form: Form) -> Kept {
         let kept = self.kept.get(item).filter(|kept| kept.form == form);
         kept.cloned().unwrap_or_else(|| Kept {

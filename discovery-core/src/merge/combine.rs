@@ -15,14 +15,14 @@ use super::prepare::Prepared;
 #[derive(Clone)]
 pub(super) struct Part {
     pub(super) provider: Arc<str>,
-    /// `None`: the provider has nothing that could be used.
+    /// The prepared configuration. `None` if the provider has no usable one.
     pub(super) prepared: Option<Arc<Prepared>>,
-    /// What was last accepted of it, if its items are judged one by one.
+    /// The last accepted configuration, if items are accepted one by one.
     pub(super) accepted: Option<Arc<Accepted>>,
 }
 
 impl Part {
-    /// Whether there is an accepted form of an item that differs from the one that was prepared.
+    /// Returns true if an accepted form of an item differs from the prepared one.
     pub(super) fn has_older(&self, named: &Named) -> bool {
         match (&self.accepted, &self.prepared) {
             (Some(accepted), Some(prepared)) => accepted.has_another(named, &prepared.config),
@@ -30,7 +30,7 @@ impl Part {
         }
     }
 
-    /// Whether the accepted settings of a cluster differ from those that were prepared.
+    /// Returns true if the accepted settings of a cluster differ from the prepared ones.
     pub(super) fn has_older_settings(&self, named: &Named) -> bool {
         match (&self.accepted, &self.prepared) {
             (Some(accepted), Some(prepared)) => {
@@ -41,7 +41,7 @@ impl Part {
     }
 }
 
-/// Routes and clusters that somebody found wrong.
+/// Routes and clusters that were rejected.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LeftOut {
     /// Left out.
@@ -72,7 +72,7 @@ impl LeftOut {
         }
     }
 
-    /// How much was objected to, which grows with each objection.
+    /// Number of objections. It grows with each new one.
     pub(super) fn len(&self) -> usize {
         let whole = self.held.values().filter(|form| **form == Form::Whole);
         self.routes.len() + self.clusters.len() + self.held.len() + whole.count()
@@ -83,7 +83,7 @@ impl LeftOut {
 #[derive(Debug, Default)]
 pub(super) struct Combined {
     pub(super) config: Arc<ProxyConfig>,
-    /// Whose each route and cluster is: the position of the provider.
+    /// The owner of each route and cluster: the position of the provider.
     pub(super) route_owners: IndexMap<RouteId, usize>,
     pub(super) cluster_owners: IndexMap<ClusterId, usize>,
     /// Clashes, each with the provider whose part was left out.
@@ -159,8 +159,8 @@ pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
     combined
 }
 
-/// The only configuration with anything in it, and the position of its provider, if all of it is taken as it is: then it is
-/// shared.
+/// Returns the only configuration that is not empty, and the position of its provider, if it is used
+/// unchanged: then it is shared.
 fn only_one<'a>(parts: &'a [Part], left_out: &LeftOut) -> Option<(usize, &'a Arc<ProxyConfig>)> {
     if left_out.len() > 0 {
         return None;
@@ -186,7 +186,7 @@ fn clash(pointer: String, kind: &str, id: &str, winner: &str, loser: &str) -> Pr
         .with_suggestion("give one of the providers a prefix for its ids")
 }
 
-/// What the pointer of a problem names.
+/// The item that the pointer of a problem names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Named {
     Route(RouteId, usize),

@@ -17,33 +17,34 @@ use crate::validator::Candidate;
 pub(super) struct Draft {
     pub(super) parts: Vec<Part>,
     pub(super) combined: Combined,
-    /// What resolvers and validators say, and about whose part.
+    /// Problems from resolvers and validators, with the position of the provider concerned.
     pub(super) problems: Vec<(Option<usize>, Problem)>,
-    /// Providers whose newest configuration a validator refused.
+    /// Providers whose newest configuration a validator rejected.
     pub(super) reverted: Vec<usize>,
-    /// What validators objected to otherwise.
+    /// Other parts that validators rejected.
     pub(super) left_out: LeftOut,
-    /// Whether nothing of it may be used.
+    /// True if the draft is rejected as a whole.
     pub(super) refused: bool,
-    /// Whether it was not the configuration's fault, so that it is worth trying again.
+    /// True if the rejection was not caused by the configuration, so that a retry may succeed.
     pub(super) retry: bool,
 }
 
-/// What the validators say.
+/// The result of the validators.
 struct Verdict {
     problems: Problems,
-    /// Whether every one of them has answered.
+    /// True if all validators answered.
     complete: bool,
 }
 
 impl Worker {
-    /// Combines what the providers have, until nobody finds anything wrong with what is left.
+    /// Combines the providers' configurations until validators and resolvers find no more errors in the
+    /// rest.
     pub(super) async fn draft(&mut self) -> Option<Draft> {
         let mut left_out = LeftOut::default();
         let mut reverted = Vec::new();
         let mut problems = Vec::new();
-        // Every turn but the last leaves something out, so there is an end; a validator that objects to something new
-        // each time is stopped all the same.
+        // Every turn but the last leaves something out, so the loop ends; a validator with a new objection
+        // each time is stopped by the limit.
         for _ in 0..=self.options.max_objections {
             let mut combined = self.combine(&reverted, &left_out).await?;
             let unresolved = match &mut self.resolutions {
@@ -113,7 +114,7 @@ impl Worker {
         })
     }
 
-    /// What is told of items that serve in an older form.
+    /// The problems that report items serving in an older form.
     fn held(&self, left_out: &LeftOut) -> Vec<(Option<usize>, Problem)> {
         let held = left_out.held.iter().filter(|(held, _)| match held {
             Named::Route(id, _) => !left_out.routes.contains(id),
@@ -135,13 +136,14 @@ impl Worker {
         off_the_runtime(move || combine(&parts, &left_out)).await
     }
 
-    /// Whether an objection to a part of the provider's configuration sends the whole of it back to what served before.
+    /// Returns true if an objection to a part of the provider's configuration reverts the whole of it to
+    /// what served before.
     fn stands_as_a_whole(&self, provider: usize, reverted: &[usize]) -> bool {
         self.sources[provider].preparation.strictness == Strictness::AllOrNothing
             && !reverted.contains(&provider)
     }
 
-    /// What each provider contributes: its newest configuration, or what serves if that cannot be used.
+    /// The part of each provider: its newest configuration, or the one that serves if that cannot be used.
     fn parts(&self, reverted: &[usize]) -> Vec<Part> {
         let part = |(position, source): (usize, &Source)| {
             let newest = source.newest.as_ref();
@@ -155,7 +157,7 @@ impl Worker {
         self.sources.iter().enumerate().map(part).collect()
     }
 
-    /// What the validators say. They are asked about the same configuration once.
+    /// Returns the problems that the validators report. They are called once for the same configuration.
     async fn validate(&mut self, combined: &Combined) -> Verdict {
         let mut verdict = Verdict {
             problems: Problems::new(),

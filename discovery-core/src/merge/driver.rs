@@ -25,11 +25,12 @@ use crate::status::SourceState;
 use crate::summary::Summary;
 use crate::validator::ConfigValidator;
 
-/// How long to wait after validators gave no answer, if nothing changes meanwhile.
+/// The wait before validators that did not answer are called again, if nothing changes meanwhile.
 const RETRY: Duration = Duration::from_secs(10);
-/// How long preparing the configuration of one provider may take. Then what served before serves on.
+/// The time limit for preparing the configuration of one provider. After that, the previous configuration
+/// continues to serve.
 const PREPARE_LIMIT: Duration = Duration::from_secs(60);
-/// The waits before a configuration is prepared again that filters refused a part of.
+/// The waits before a configuration that filters partly rejected is prepared again.
 const AGAIN: Backoff = Backoff::new(RETRY, Duration::from_secs(320));
 
 /// One provider in the merge.
@@ -37,21 +38,21 @@ pub(super) struct Source {
     pub(super) preparation: Preparation,
     pub(super) required: bool,
     pub(super) states: watch::Receiver<Arc<ProviderState>>,
-    /// Whether there will be further states.
+    /// True if further states will follow.
     pub(super) open: bool,
     /// The newest configuration.
     pub(super) newest: Option<Arc<Prepared>>,
     /// The configuration that serves.
     pub(super) serving: Option<Arc<Prepared>>,
-    /// Since when the newest configuration is not the one that serves.
+    /// The time since which the newest configuration is not the one that serves.
     pub(super) refused_since: Option<Moment>,
-    /// What was last counted as refused, for as long as it is.
+    /// The unusable configuration that was last counted, while it stays unusable.
     pub(super) unusable: Option<Unusable>,
-    /// What was last accepted, if items are judged one by one.
+    /// The last accepted configuration, if items are accepted one by one.
     pub(super) accepted: Option<Arc<Accepted>>,
     /// The newest configuration that came without a revision, and its revision.
     pub(super) unnamed: Option<(Arc<ProxyConfig>, Revision)>,
-    /// When to prepare the newest configuration again, and how often that was done.
+    /// The time of the next retry to prepare the newest configuration, and the number of retries so far.
     pub(super) retry: Option<(Instant, u32)>,
     /// Preparing, which runs filters.
     pub(super) preparing: Blocking,
@@ -60,7 +61,7 @@ pub(super) struct Source {
 /// A configuration that cannot be used.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Unusable {
-    /// It was refused.
+    /// A rejected configuration.
     Refused(Revision),
     /// There is none, since what there is cannot be read.
     Unread(Problems),
@@ -83,7 +84,8 @@ impl Source {
         is_new
     }
 
-    /// The newest configuration of the provider, and its revision: computed if the provider did not say it.
+    /// Returns the newest configuration of the provider, and its revision, which is computed if the
+    /// provider does not set it.
     fn input(&mut self, state: &ProviderState) -> Option<(Arc<ProxyConfig>, Revision)> {
         let config = state.config.as_ref()?;
         if let Some(revision) = state.revision {
@@ -121,15 +123,15 @@ pub(super) struct Worker {
     pub(super) options: MergeOptions,
     pub(super) state: watch::Sender<Arc<MergedState>>,
     pub(super) snapshots: watch::Sender<Arc<Snapshot>>,
-    /// What the validators said about which configuration.
+    /// The last validated configuration and the problems that validators reported for it.
     pub(super) judged: Option<(Revision, Problems)>,
 }
 
-/// What became of a draft.
+/// The result of compiling a draft.
 pub(super) struct Compiled {
     pub(super) snapshot: Snapshot,
     pub(super) problems: Problems,
-    /// How it differs from what is published.
+    /// The changes relative to the published configuration.
     pub(super) changes: Summary,
 }
 
@@ -142,7 +144,7 @@ impl Worker {
             };
             let ended = Instant::now();
             let resolved = self.changed(retry).await;
-            // Whatever changes until then is part of the same publication.
+            // Changes until then are part of the same publication.
             let earliest = ended + self.options.min_gap;
             if let Some(resolutions) = &mut self.resolutions {
                 let latest = if resolved {
@@ -178,7 +180,8 @@ impl Worker {
         }
     }
 
-    /// Returns when to try again, if something did not work that may work then. `None`: the runtime is shutting down.
+    /// Merges once. Returns the time of a retry, if a failure may pass. Returns `None` if the runtime is
+    /// shutting down.
     async fn merge(&mut self) -> Option<Option<Instant>> {
         let states: Vec<Arc<ProviderState>> = self
             .sources
@@ -243,7 +246,7 @@ async fn any_changed(sources: &mut [Source]) {
         .collect();
     poll_fn(|context| {
         for (wait, open) in &mut waits {
-            // A provider that is gone has nothing new to say, but would be ready for ever.
+            // A provider that was dropped has no more changes, but would be ready for ever.
             if **open && let Poll::Ready(result) = wait.as_mut().poll(context) {
                 match result {
                     Ok(()) => return Poll::Ready(()),

@@ -37,15 +37,17 @@ use crate::status::SourceState;
 use crate::unreachable::{Unreachable, UnreachableClusters};
 use crate::validator::ConfigValidator;
 
-/// Makes one configuration of several providers, and keeps it up to date.
+/// Merges the configurations of several providers into one, and keeps it up to date.
 ///
-/// The providers' routes and clusters are put together in the order in which the providers were added. A route may name
-/// a cluster of another provider. Of two routes or two clusters with the same id (ignoring case) the first provider's is
-/// taken, and the other one is left out with a problem that names both: one provider cannot keep another from serving.
+/// The providers' routes and clusters are combined in the order in which the providers were added. A route
+/// may name a cluster of another provider. Of two routes or two clusters with the same id (ignoring case)
+/// the first provider's is used, and the other one is left out with a problem that names both: one provider
+/// cannot keep another from serving.
 ///
-/// On the way each provider's configuration is [prefixed](MergeSource::with_prefix), edited by
-/// [filters](Self::filter), checked by the model as strictly as the provider [says](ConfigProvider::strictness),
-/// [resolved](Self::resolver), and checked by [validators](Self::validator).
+/// Before that, each provider's configuration is [prefixed](MergeSource::with_prefix), edited by
+/// [filters](Self::filter), checked by the model with the provider's
+/// [strictness](ConfigProvider::strictness), [resolved](Self::resolver), and checked by
+/// [validators](Self::validator).
 ///
 /// ```
 /// use discovery_core::{Merge, StaticProvider};
@@ -140,8 +142,8 @@ impl Merge {
         merged
     }
 
-    /// The result and the future that does the work, for those who want to own the task. The future never ends by
-    /// itself but at the shutdown of its runtime; while it is not polled nothing is merged.
+    /// Returns the result and the future that does the work, for programs that own the task. The future
+    /// ends only at the shutdown of its runtime; while it is not polled nothing is merged.
     pub fn into_parts(self) -> (Merged, MergeDriver) {
         let filters: Arc<[_]> = self.filters.into();
         let options = self.options.bounded();
@@ -279,8 +281,9 @@ impl Merged {
         std::future::pending().await
     }
 
-    /// Waits until every required provider has had an answer of its source that serves: what was kept on disk is none. An
-    /// answer that the merge refuses counts, what was accepted before it serving on. Never returns if that never happens.
+    /// Waits until every required provider has serving configuration from a successful poll of its source,
+    /// not only from disk. A configuration that the merge rejects counts too, while the one accepted before
+    /// serves. Never returns if that never happens.
     ///
     /// # Cancel safety
     ///
@@ -314,7 +317,7 @@ impl Merged {
         self.ready().await
     }
 
-    /// Tells the provider of a cluster that requests do not get through to it. Never waits.
+    /// Reports a cluster that requests cannot reach to its provider. Never waits.
     pub fn unreachable(&self, cluster: &ClusterId, seen: Unreachable) {
         let state = Arc::clone(&self.state.borrow());
         let origin = state.origins.clusters.get(cluster);
@@ -345,7 +348,7 @@ impl Merged {
         }
     }
 
-    /// How each provider is doing at this moment, in their order.
+    /// The current state of each provider, in their order.
     pub fn providers(&self) -> Vec<ProviderReport> {
         let merged = self.state();
         let report = |(position, source): (usize, &MergeSource)| {

@@ -1,4 +1,4 @@
-//! How a merge behaves, and what it is made of.
+//! The options and sources of a merge.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub struct MergeSource {
 }
 
 impl MergeSource {
-    /// A provider as it is.
+    /// Creates a source from a provider, without overrides.
     pub fn new(provider: impl ConfigProvider + 'static) -> Self {
         Self {
             provider: Box::new(provider),
@@ -32,14 +32,14 @@ impl MergeSource {
         self
     }
 
-    /// Sets what happens when a part of its configuration is bad. Unset: what the provider says.
+    /// Sets the handling of bad parts of its configuration. Default: the provider's.
     #[must_use]
     pub fn with_strictness(mut self, strictness: Strictness) -> Self {
         self.strictness = Some(strictness);
         self
     }
 
-    /// Sets whether the merged configuration is not ready without it. Unset: what the provider says.
+    /// Sets whether the merged configuration needs it to be ready. Default: the provider's.
     #[must_use]
     pub fn with_required(mut self, required: bool) -> Self {
         self.required = Some(required);
@@ -67,21 +67,22 @@ impl fmt::Debug for MergeSource {
     }
 }
 
-/// How a [`Merge`](super::Merge) behaves.
+/// The options of a [`Merge`](super::Merge).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MergeOptions {
-    /// The least time between two publications: what changes meanwhile is published together, the last of it winning.
-    /// 50 ms.
+    /// The least time between two publications. Changes in between are published together. Default: 50 ms.
     pub min_gap: Duration,
-    /// How long the validators may take together. 10 s. Then the change is refused, and tried again with the next one.
+    /// The time limit of all validators together. A change that is not validated by then is rejected, and
+    /// retried with the next one. Default: 10 s.
     pub validate_timeout: Duration,
-    /// How long resolving one cluster may take. 5 s. A change that brings new clusters waits so long at most for them
-    /// to be resolved, and is published without their destinations then.
+    /// The time limit for resolving one cluster. A change that brings new clusters waits at most this long
+    /// for them to be resolved, and is then published without their destinations. Default: 5 s.
     pub resolve_timeout: Duration,
-    /// How many clusters are resolved at the same time. 16.
+    /// Maximum number of clusters that are resolved at the same time. Default: 16.
     pub resolve_concurrency: usize,
-    /// How often a change is tried again without what validators objected to, before it is refused. 16.
+    /// Maximum number of times that a change is retried without the parts that validators rejected, before
+    /// it is rejected itself. Default: 16.
     pub max_objections: usize,
 }
 

@@ -11,7 +11,7 @@ use crate::contain::Broken;
 use crate::filter::{ConfigFilter, FilterContext, filter_config};
 use crate::provider::Strictness;
 
-/// How a provider's configuration is prepared.
+/// The preparation of a provider's configuration.
 #[derive(Clone)]
 pub(super) struct Preparation {
     pub(super) provider: Arc<str>,
@@ -26,15 +26,16 @@ pub(super) struct Preparation {
 pub(super) struct Prepared {
     /// The provider's configuration that it was made from.
     pub(super) revision: Revision,
-    /// What is left of it. Compiles without an error, unless it is refused.
+    /// The usable rest of the configuration. Compiles without an error, unless it is rejected.
     pub(super) config: Arc<ProxyConfig>,
-    /// Errors: of what was left out, or of the whole if it is refused.
+    /// Errors: those of left-out parts, or of the whole if it is rejected.
     pub(super) problems: Problems,
-    /// Whether nothing of it may be used.
+    /// True if the configuration is rejected as a whole.
     pub(super) refused: bool,
-    /// What serves in an older form, since the newest is bad, each with the problem that says so.
+    /// The items that serve in an older form because the newest is bad, each with the problem that reports
+    /// it.
     pub(super) kept: HashMap<Item, Kept>,
-    /// Whether it may come out differently when it is tried again.
+    /// True if a retry may have another result.
     pub(super) retry: bool,
 }
 
@@ -54,8 +55,8 @@ impl Prepared {
 }
 
 impl Preparation {
-    /// Prepares one configuration. Where items are judged one by one, a bad one keeps the form that was accepted before.
-    /// Takes its time.
+    /// Prepares one configuration. Where items are accepted one by one, a bad item keeps its last accepted
+    /// form. May take a while.
     pub(super) fn prepare(
         &self,
         config: &Arc<ProxyConfig>,
@@ -70,7 +71,7 @@ impl Preparation {
             provider: &self.provider,
         };
         let mut listed = Listed::of(&config);
-        // Shared with the provider unless somebody edits it.
+        // Shared with the provider unless a filter edits it.
         let mut problems = match self.filters.is_empty() {
             true => Problems::new(),
             false => filter_config(&self.filters, &context, Arc::make_mut(&mut config)),

@@ -144,7 +144,7 @@ impl Worker {
         self.sources.iter().zip(counts).map(contribution).collect()
     }
 
-    /// Everything that is wrong, provider by provider.
+    /// Returns all problems, provider by provider.
     fn problems(
         &self,
         states: &[Arc<ProviderState>],
@@ -201,7 +201,8 @@ impl Worker {
     }
 }
 
-/// Whether the configuration that was refused is of a text that is not there any more: what there is now cannot be read at all.
+/// Returns true if the rejected configuration belongs to a text that no longer exists, because the current
+/// text cannot be read at all.
 fn is_replaced(newest: &Prepared, state: &ProviderState) -> bool {
     newest.refused && state.status.state == SourceState::Failing && state.problems.has_errors()
 }
@@ -222,7 +223,8 @@ fn add_new(known: &mut Vec<Problem>, problems: impl IntoIterator<Item = Problem>
     );
 }
 
-/// What a pointer names below the service that it names: `/Services/orders/Routes/r` names `/Routes/r`.
+/// Returns the part of a pointer below the service that it names: `/Routes/r` for
+/// `/Services/orders/Routes/r`.
 fn below_service(pointer: &str) -> &str {
     let Some(service) = pointer.strip_prefix("/Services/") else {
         return pointer;

@@ -1,4 +1,4 @@
-//! What the destinations of each cluster were resolved to, and when that is looked at again.
+//! The resolved destinations of each cluster, and the time of the next resolution.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::discovery::Destinations;
 use crate::resolver::{DestinationResolver, Resolved};
 use crate::text::with_causes;
 
-/// A cluster is resolved no more often than this, whatever its resolver says.
+/// The least time between two resolutions of a cluster, even if its resolver requests less.
 const MIN_REFRESH: Duration = Duration::from_secs(1);
 /// The waits after a resolver failed.
 const RETRY: Backoff = Backoff::new(MIN_REFRESH, Duration::from_secs(60));
-/// The longest that an answer is believed.
+/// The longest time for which a result is used.
 const MAX_REFRESH: Duration = Duration::from_secs(24 * 3600);
 
 /// The resolutions of all clusters. What runs is dropped with it.
@@ -30,7 +30,7 @@ pub(super) struct Resolutions {
     clusters: HashMap<ClusterId, Resolution>,
     waiting: VecDeque<ClusterId>,
     running: JoinSet<Answer>,
-    /// Counts inputs, to tell an answer to an old question from one to the current.
+    /// Counter of inputs, to distinguish results for an old input from those for the current one.
     questions: u64,
 }
 
@@ -38,11 +38,12 @@ pub(super) struct Resolutions {
 struct Resolution {
     input: Arc<Destinations>,
     question: u64,
-    /// What came of it last. An error leaves it as it was.
+    /// The last result. An error leaves it unchanged.
     output: Option<Resolved>,
     error: Option<Problem>,
     failures: u32,
-    /// When to resolve next; `None`: under way, or not before the input changes.
+    /// The time of the next resolution. `None` while one is running, or if the next one waits for a change
+    /// of the input.
     due: Option<Instant>,
 }
 
@@ -69,8 +70,9 @@ impl Resolutions {
         }
     }
 
-    /// Resolves the destinations of a configuration. Waits for clusters that were never resolved, but no longer than
-    /// one look-up may take; others are answered from what is known and looked up meanwhile.
+    /// Resolves the destinations of a configuration. Waits for clusters that were never resolved, but at
+    /// most the time limit of one look-up. Others keep their known destinations and are resolved in the
+    /// background.
     pub(super) async fn resolve(&mut self, config: &mut ProxyConfig) -> Problems {
         self.ask_about(config);
         let limit = Instant::now() + self.timeout;
@@ -84,9 +86,10 @@ impl Resolutions {
         self.apply(config)
     }
 
-    /// Takes in the answers that come until then, as long as any are to come, so that they are published together.
+    /// Applies the results that arrive until then, while any are pending, so that they are published
+    /// together.
     ///
-    /// Can be dropped at any time: answers that have come are kept.
+    /// Can be dropped at any time: results that have arrived are kept.
     pub(super) async fn gather(&mut self, until: Instant) {
         loop {
             self.start_due();
@@ -97,9 +100,9 @@ impl Resolutions {
         }
     }
 
-    /// Waits until a resolution comes out differently than before.
+    /// Waits until a resolution has another result than before.
     ///
-    /// Can be dropped at any time: answers that have come are kept.
+    /// Can be dropped at any time: results that have arrived are kept.
     pub(super) async fn changed(&mut self) {
         loop {
             self.start_due();
@@ -190,7 +193,7 @@ impl Resolutions {
         self.clusters.values().any(unanswered) && !self.running.is_empty()
     }
 
-    /// Takes in one answer. Says whether it changes anything; `None`: nothing is under way.
+    /// Applies one result. Returns true if it changes anything, or `None` if nothing is pending.
     async fn next_answer(&mut self) -> Option<bool> {
         loop {
             let answer = self.running.join_next().await?;
@@ -203,7 +206,7 @@ impl Resolutions {
         }
     }
 
-    /// Takes in the answers that are there already.
+    /// Applies the results that have already arrived.
     fn take_ready(&mut self) {
         while let Some(ended) = self.running.try_join_next() {
             if let Ok(answer) = ended {
@@ -213,7 +216,7 @@ impl Resolutions {
         self.start_waiting();
     }
 
-    /// Says whether an answer changes anything; `None`: it is to an old question.
+    /// Applies a result. Returns true if it changes anything, or `None` if it is for an old input.
     fn take_in(&mut self, answer: Answer) -> Option<bool> {
         let resolution = self.clusters.get_mut(&answer.cluster)?;
         (resolution.question == answer.question).then(|| resolution.take_in(answer.result))
@@ -282,7 +285,7 @@ impl Resolution {
     }
 }
 
-/// The answer, unless it has a destination that could not serve: that would cost the cluster all of them.
+/// Returns the result, unless it has an unusable destination, which would cost the cluster all of them.
 fn usable(cluster: &ClusterId, resolved: Resolved) -> Result<Resolved, String> {
     let form = ClusterConfig {
         destinations: resolved.destinations.clone(),

@@ -1,4 +1,4 @@
-//! What a merge has to say.
+//! The published state of a merge.
 
 use std::sync::Arc;
 
@@ -10,31 +10,32 @@ use crate::moment::Moment;
 use crate::provider::Strictness;
 use crate::status::ProviderStatus;
 
-/// What a [`Merge`](super::Merge) has to say.
+/// The published state of a [`Merge`](super::Merge).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MergedState {
-    /// What serves. Empty until the first provider has a configuration.
+    /// The snapshot that serves. Empty until the first provider has a configuration.
     pub snapshot: Arc<Snapshot>,
-    /// Since when it serves.
+    /// The time since which the snapshot serves.
     pub since: Moment,
-    /// How many snapshots have been published.
+    /// Number of published snapshots.
     pub publications: u64,
-    /// How many configurations were refused as a whole, or could not be read, of providers that stand as a whole.
+    /// Number of configurations that were rejected as a whole or could not be read, of providers with
+    /// all-or-nothing strictness.
     pub refusals: u64,
-    /// Everything that is wrong, in the order of the providers. What is nobody's in particular comes last.
+    /// All problems, in the order of the providers. Problems that belong to no provider come last.
     pub problems: Vec<SourcedProblem>,
-    /// Whether every required provider has had a configuration that was accepted. Once ready it stays ready.
+    /// True if a configuration of every required provider has been accepted. Once true, it stays true.
     pub ready: bool,
     /// The required providers that have not.
     pub waiting_for: Vec<Arc<str>>,
-    /// What each provider has contributed, in the order of the providers.
+    /// The contribution of each provider, in the order of the providers.
     pub(super) contributions: Vec<Contribution>,
-    /// Whose each route and cluster is.
+    /// The owner of each route and cluster.
     pub(super) origins: Arc<Origins>,
 }
 
-/// Whose each route and cluster of a snapshot is: the position of the provider.
+/// The owner of each route and cluster of a snapshot: the position of the provider.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Origins {
     pub(super) providers: Vec<Arc<str>>,
@@ -55,8 +56,8 @@ impl MergedState {
         self.origins.providers.get(*self.origins.clusters.get(id)?)
     }
 
-    /// A problem of a route or cluster of the [`snapshot`](Self::snapshot), whose pointer begins with `/Routes` or `/Clusters`, with the
-    /// provider that it comes from and the place where it is written.
+    /// A problem of a route or cluster of the [`snapshot`](Self::snapshot), whose pointer begins with
+    /// `/Routes` or `/Clusters`, with the provider that it comes from and the place where it is written.
     pub fn placed(&self, problem: Problem) -> SourcedProblem {
         let origins = &self.origins;
         let owner = match named(&problem.pointer) {
@@ -93,7 +94,7 @@ pub(super) fn below(section: &str, mut problem: Problem) -> Problem {
     problem
 }
 
-/// What one provider has contributed.
+/// The contribution of one provider.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Contribution {
     pub(super) revision: Option<Revision>,
@@ -106,9 +107,9 @@ pub(super) struct Contribution {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
 pub struct SourcedProblem {
-    /// Name of the provider; `None`: nobody's in particular.
+    /// Name of the provider. `None` if the problem belongs to no provider.
     pub provider: Option<Arc<str>>,
-    /// What is wrong. Routes and clusters are named as they are in the merged configuration.
+    /// The problem. Routes and clusters are named as they are in the merged configuration.
     #[serde(flatten)]
     pub problem: Problem,
 }
@@ -122,31 +123,32 @@ impl std::fmt::Display for SourcedProblem {
     }
 }
 
-/// How one of the merged providers is doing.
+/// The state of one of the merged providers.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct ProviderReport {
-    /// Its name.
+    /// The provider's name.
     pub name: Arc<str>,
-    /// Whether the proxy is not ready without it.
+    /// True if the proxy is not ready without the provider.
     pub required: bool,
-    /// What happens when a part of its configuration is bad.
+    /// The handling of bad parts of its configuration.
     pub strictness: Strictness,
-    /// What its ids are prefixed with.
+    /// The prefix of its ids.
     pub prefix: Option<String>,
     /// The provider's newest configuration.
     pub revision: Option<Revision>,
-    /// Its configuration that serves: an older one than the newest if that was refused, or is about to be taken in.
+    /// The revision of its configuration that serves. It is older than the newest if that was rejected, or
+    /// has not been applied yet.
     pub serving_revision: Option<Revision>,
-    /// Since when its newest configuration is refused as a whole.
+    /// The time since which its newest configuration is rejected as a whole.
     pub refused_since: Option<Moment>,
-    /// How many routes it contributes.
+    /// Number of routes that it contributes.
     pub routes: usize,
-    /// How many clusters it contributes.
+    /// Number of clusters that it contributes.
     pub clusters: usize,
-    /// How it is doing.
+    /// The provider's status.
     pub status: ProviderStatus,
-    /// What it finds wrong itself.
+    /// Problems that the provider itself reports.
     pub problems: Problems,
 }

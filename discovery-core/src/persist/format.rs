@@ -1,5 +1,6 @@
-//! The content of the file: a line that says what follows, with its length and checksum, and then JSON.
+//! The content of the file: a line with the version, length and checksum of the rest, followed by JSON.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,13 +13,13 @@ use crate::discovery::Labels;
 use crate::moment::Moment;
 use crate::runner::{Good, KeptService};
 
-/// What the first line begins with. The number is the version of the format.
+/// The beginning of the first line. The number is the version of the format.
 const MAGIC: &str = "discovery-last-good 1";
 
 /// The longest first line: magic, length and checksum, with room to spare.
 const MAX_LINE: usize = 160;
 
-/// What is wrong with a file.
+/// The error of a file's content.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FormatError {
     #[error("not a file of this version: it does not begin with `{MAGIC}`")]
@@ -47,6 +48,8 @@ struct WrittenService<'a> {
     group: Option<&'a str>,
     confirmed_at: u64,
     destinations_confirmed_at: u64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    unread_since: BTreeMap<&'a str, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     labels: Option<&'a Labels>,
     config: &'a ProxyConfig,
@@ -66,6 +69,9 @@ struct ReadService {
     confirmed_at: u64,
     /// Files of earlier versions do not have it: rules and destinations were one.
     destinations_confirmed_at: Option<u64>,
+    /// The times at which unreadable destinations were last read, by the prefix of their ids.
+    #[serde(default)]
+    unread_since: BTreeMap<String, u64>,
     labels: Option<Labels>,
     config: ProxyConfig,
 }
@@ -77,7 +83,10 @@ pub(crate) fn encode(source: &str, services: &[KeptService], now: SystemTime) ->
         name: &service.name,
         group: service.group.as_deref(),
         confirmed_at: at(service.good.at),
-        destinations_confirmed_at: at(service.good.destinations_at),
+        destinations_confirmed_at: at(service.good.read_at),
+        unread_since: (service.good.unread.iter())
+            .map(|(beginning, seen)| (&**beginning, at(*seen)))
+            .collect(),
         labels: service.good.labels.as_deref(),
         config: &service.good.fragment,
     });
@@ -91,7 +100,7 @@ pub(crate) fn encode(source: &str, services: &[KeptService], now: SystemTime) ->
     bytes
 }
 
-/// The services in the file's bytes, as old as they are by the wall clock.
+/// Decodes the services in the file's bytes. Their ages are computed by the wall clock.
 pub(crate) fn decode(
     source: &str,
     bytes: &[u8],
@@ -116,15 +125,18 @@ pub(crate) fn decode(
             fragment: Arc::new(service.config),
             labels: service.labels.map(Arc::new),
             at: at(service.confirmed_at),
-            destinations_at: at(service
+            read_at: at(service
                 .destinations_confirmed_at
                 .unwrap_or(service.confirmed_at)),
+            unread: (service.unread_since.into_iter())
+                .map(|(beginning, seen)| (beginning.into(), at(seen)))
+                .collect(),
         },
     };
     Ok(read.services.into_iter().map(kept).collect())
 }
 
-/// What follows the first line, if it is what the line says.
+/// Returns the content behind the first line, if it has the stated length and checksum.
 fn verified(bytes: &[u8]) -> Result<&[u8], FormatError> {
     let head = &bytes[..bytes.len().min(MAX_LINE)];
     let end = head

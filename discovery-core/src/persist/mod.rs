@@ -1,4 +1,5 @@
-//! The last good configuration on disk, so that a restart while the source is away still serves.
+//! The last known good configuration on disk, so that a restart while the source is unavailable still
+//! serves.
 
 mod format;
 #[cfg(test)]
@@ -16,26 +17,26 @@ use crate::contain::require_regular;
 use crate::replace::{Replacement, beside, check_directory};
 use crate::runner::KeptService;
 
-/// How long to wait after the disk refused, since a full disk stays full for a while.
+/// The wait after a failed write, since a full disk stays full for a while.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// How long the file may say that the configuration was last confirmed before it was.
+/// The longest time by which the file's confirmation time may lag behind the actual one.
 const REFRESH: Duration = Duration::from_secs(3600);
 
 /// The largest file that is read back.
 const MAX_FILE_BYTES: u64 = 256 << 20;
 
-/// One file, and the one that it replaced.
+/// One file, and its predecessor.
 ///
-/// It is [replaced](Replacement) as a whole, so that a crash at any point leaves either the old or the new content. The
-/// content has a checksum: a file that was torn or changed all the same is refused, and its
-/// predecessor is read instead.
+/// It is [replaced](Replacement) as a whole, so that a crash at any point leaves either the old or the new
+/// content. The content has a checksum: a torn or changed file is rejected, and its predecessor is read
+/// instead.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     path: PathBuf,
-    /// Whether what is on disk is older than what serves.
+    /// True if the file is older than the configuration that serves.
     behind: bool,
-    /// When it was last written.
+    /// The time of the last write.
     saved_at: Option<Instant>,
     /// Not to be tried again before.
     retry_at: Option<Instant>,
@@ -51,7 +52,8 @@ impl Store {
         }
     }
 
-    /// Whether it is time to write, after an answer that changed something or only confirmed it.
+    /// Returns true if the configuration should be written now, after a poll that changed it or only
+    /// confirmed it.
     pub(crate) fn is_due(&mut self, changed: bool, now: Instant) -> bool {
         let fresh = |at| now.duration_since(at) < REFRESH;
         self.behind |= changed || !self.saved_at.is_some_and(fresh);
@@ -84,7 +86,7 @@ impl Store {
         })
     }
 
-    /// Reads what was kept for `source`. `None`: there is no file. Blocks.
+    /// Reads the configuration that was kept for `source`. Returns `None` if there is no file. Blocks.
     pub(crate) fn load(&self, source: &str) -> Result<Option<Vec<KeptService>>, PersistError> {
         let current = load_file(&self.path, source);
         if let Ok(Some(_)) = &current {
@@ -106,7 +108,7 @@ impl Store {
     }
 }
 
-/// Why the last good configuration could not be written or read.
+/// The reason why the last known good configuration could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PersistError {
     #[error("{}: {source}", path.display())]
@@ -130,7 +132,7 @@ fn load_file(path: &Path, source: &str) -> Result<Option<Vec<KeptService>>, Pers
     }
 }
 
-/// The file's content; `None`: there is no file.
+/// Returns the file's content. `None` if there is no file.
 fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -140,7 +142,7 @@ fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
         }
         _ => require_regular(path)?,
     }
-    // Whoever could put a file here could say where requests go.
+    // Anyone who can put a file here decides where requests go.
     check_directory(path)?;
     let file = match File::open(path) {
         Ok(file) => file,

@@ -36,7 +36,8 @@ fn service(name: &str, age: u64) -> KeptService {
                 [("proxy.enable".to_owned(), "true".to_owned())].into(),
             )),
             at: Moment::ago(Duration::from_secs(age)),
-            destinations_at: Moment::ago(Duration::from_secs(age / 2)),
+            read_at: Moment::ago(Duration::from_secs(age / 2)),
+            unread: Default::default(),
         },
     }
 }
@@ -60,12 +61,27 @@ async fn what_is_written_is_read_back_with_its_age() {
     assert_eq!(services[0].group.as_deref(), Some("group"));
     assert_eq!(services[0].good.labels, service("orders", 0).good.labels);
     assert_eq!(services[0].good.at.age().as_secs(), 100);
-    assert_eq!(services[0].good.destinations_at.age().as_secs(), 55);
+    assert_eq!(services[0].good.destinations_at().age().as_secs(), 55);
     assert_eq!(services[1].good.at.age().as_secs(), 10);
 
     let earlier = now - Duration::from_secs(3600);
     let services = decode("sf", &bytes, earlier).unwrap();
     assert_eq!(services[1].good.at.age(), Duration::ZERO);
+}
+
+/// A restart makes what could not be looked at no younger, and what was read until then no older.
+#[tokio::test(start_paused = true)]
+async fn each_part_of_the_destinations_has_its_own_age() {
+    let now = SystemTime::now();
+    let mut kept = service("orders", 90);
+    let seen = Moment::ago(Duration::from_secs(600));
+    kept.good.unread.insert("p2/".into(), seen);
+    let bytes = encode("sf", &[kept], now);
+    let services = decode("sf", &bytes, now + Duration::from_secs(10)).unwrap();
+    let good = &services[0].good;
+    assert_eq!(good.read_at.age().as_secs(), 55);
+    assert_eq!(good.unread["p2/"].age().as_secs(), 610);
+    assert_eq!(good.destinations_at().age().as_secs(), 610);
 }
 
 #[test]
@@ -164,7 +180,7 @@ fn the_newest_file_is_read_and_nothing_else_is_left() {
     assert_eq!(files, ["last-good", "last-good.previous"]);
 }
 
-/// Whoever can put a file there could say where requests go.
+/// A file that another account may have written is not read, since it decides where requests go.
 #[cfg(unix)]
 #[test]
 fn a_file_that_another_account_may_have_put_there_is_not_read() {
@@ -213,7 +229,7 @@ async fn a_disk_that_refuses_is_asked_again_a_minute_later() {
     assert!(store.is_due(true, Instant::now()));
 }
 
-/// What is confirmed again and again must not look old after a restart.
+/// A configuration that is confirmed again and again must not look old after a restart.
 #[tokio::test(start_paused = true)]
 async fn what_does_not_change_is_written_every_hour() {
     let mut store = Store::new(PathBuf::from("last-good"));

@@ -34,7 +34,7 @@ pub struct StaticProvider {
 }
 
 impl StaticProvider {
-    /// A provider that has this configuration. A bad part of it refuses the whole, as for a
+    /// Creates a provider with this configuration. A bad part of it rejects the whole, as for a
     /// [file](Strictness::AllOrNothing).
     pub fn new(name: impl Into<Arc<str>>, config: impl Into<Arc<ProxyConfig>>) -> Self {
         Self::with_state(name.into(), ProviderState::serving(config))
@@ -54,27 +54,27 @@ impl StaticProvider {
         }
     }
 
-    /// Sets whether the proxy is not ready before this provider had a configuration. Unset: it is not.
+    /// Sets whether the proxy is not ready before this provider has had a configuration. Default: true.
     #[must_use]
     pub fn required(mut self, required: bool) -> Self {
         self.required = required;
         self
     }
 
-    /// Sets what happens when a part of the configuration is bad. Unset: the whole is refused.
+    /// Sets the handling of bad parts of the configuration. Default: all or nothing.
     #[must_use]
     pub fn strictness(mut self, strictness: Strictness) -> Self {
         self.strictness = strictness;
         self
     }
 
-    /// Replaces the configuration, all of it at once. Returns whether it is another one than before; if it is not,
-    /// nobody is woken.
+    /// Replaces the whole configuration at once. Returns true if it differs from the previous one;
+    /// otherwise no subscriber is notified.
     pub fn update(&self, config: impl Into<Arc<ProxyConfig>>) -> bool {
         self.update_with(config.into(), Problems::new())
     }
 
-    /// Replaces the configuration and what is said to be wrong with it.
+    /// Replaces the configuration and its problems.
     pub fn update_with(&self, config: impl Into<Arc<ProxyConfig>>, problems: Problems) -> bool {
         let config = config.into();
         let mut changed = false;

@@ -1,4 +1,4 @@
-//! Providers for configuration that nobody has to discover.
+//! Providers for configuration that needs no discovery.
 
 #[cfg(feature = "file")]
 pub mod file;

@@ -26,11 +26,11 @@ use crate::text::with_causes;
 const MAX_ADDRESSES: usize = 256;
 /// Look-ups at the same time, of all clusters together: each may occupy a thread of the system for long.
 const LOOKUPS: usize = 16;
-/// Look-ups at the same time of names that last did not answer in time, so that these keep no others waiting.
+/// Maximum number of concurrent look-ups of names that last timed out, so that they do not delay others.
 const SLOW_LOOKUPS: usize = 8;
 /// A name is looked up no more often than this.
 const MIN_REFRESH: Duration = Duration::from_secs(1);
-/// Longer than this nobody waits, and sums of times cannot overflow.
+/// Maximum of all waits, so that sums of times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Resolves the host names of destinations.
@@ -40,9 +40,9 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// and `Host` becomes what the address had named, with its port if it was written, unless the destination has a `Host`
 /// of its own. Destinations whose address is an IP address stay as they are.
 ///
-/// A name that cannot be looked up, or not in time, keeps the addresses that it last had. One that never could be is left
-/// out, and is a problem. The names of a cluster are looked up side by side, so one that hangs costs the others nothing
-/// but the wait for its time limit.
+/// A name that cannot be looked up in time keeps its last addresses. A name that could never be looked up
+/// is left out and reported. The names of a cluster are looked up in parallel, so a hanging one costs the
+/// others only the wait for its time limit.
 #[derive(Clone)]
 pub struct DnsResolver {
     lookup: Arc<dyn Lookup>,
@@ -51,11 +51,11 @@ pub struct DnsResolver {
     timeout: Duration,
     lookups: Arc<Semaphore>,
     slow_lookups: Arc<Semaphore>,
-    /// What names last stood for.
+    /// The last known addresses of names.
     names: Arc<Mutex<Names>>,
 }
 
-/// Why a name has no addresses of now.
+/// The reason why a name has no current addresses.
 struct Unknown {
     reason: String,
     slow: bool,
@@ -63,7 +63,7 @@ struct Unknown {
 
 type Found = Result<Vec<IpAddr>, Unknown>;
 
-/// Which addresses of a name are used.
+/// The address families that are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AddressFamily {
@@ -77,12 +77,12 @@ pub enum AddressFamily {
 }
 
 impl DnsResolver {
-    /// A resolver that asks the operating system, for every name once a minute.
+    /// Creates a resolver that uses the operating system, for every name once a minute.
     pub fn new() -> Self {
         Self::with_lookup(SystemLookup)
     }
 
-    /// A resolver that asks somebody else.
+    /// Creates a resolver that uses another look-up.
     pub fn with_lookup(lookup: impl Lookup + 'static) -> Self {
         Self {
             lookup: Arc::new(lookup),
@@ -109,8 +109,9 @@ impl DnsResolver {
         self
     }
 
-    /// Sets how long looking up one name may take, in place of 2 s. All names of a cluster take two and a quarter times
-    /// as long at most, which should be less than [`MergeOptions::resolve_timeout`](crate::merge::MergeOptions::resolve_timeout).
+    /// Sets how long looking up one name may take, in place of 2 s. All names of a cluster take two and a
+    /// quarter times as long at most, which should be less than
+    /// [`MergeOptions::resolve_timeout`](crate::merge::MergeOptions::resolve_timeout).
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -135,7 +136,7 @@ impl DnsResolver {
         }
         let mut found = HashMap::with_capacity(names.len());
         while let Ok(Some(ended)) = timeout_at(deadline, running.join_next()).await {
-            // Panics are contained inside, and nobody aborts the tasks.
+            // Panics are contained inside, and the tasks are never aborted.
             if let Ok((name, addresses)) = ended {
                 found.insert(name, addresses);
             }
@@ -202,7 +203,7 @@ fn usable(mut addresses: Vec<IpAddr>, family: AddressFamily) -> Vec<IpAddr> {
         AddressFamily::V4 => address.is_ipv4(),
         AddressFamily::V6 => address.is_ipv6(),
     });
-    // Name servers rotate their answers. Order must not look like a change.
+    // Name servers rotate their results. Order must not look like a change.
     addresses.sort_unstable();
     addresses.dedup();
     addresses.truncate(MAX_ADDRESSES);

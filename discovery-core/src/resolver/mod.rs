@@ -1,4 +1,4 @@
-//! Destinations that stand for several: one name in the configuration, one destination per address in what serves.
+//! Resolution of destinations: one name in the configuration becomes one destination per address.
 
 #[cfg(feature = "dns")]
 mod dns;
@@ -22,8 +22,8 @@ pub use self::dns::{AddressFamily, DnsResolver};
 pub use self::lookup::{Lookup, SystemLookup};
 use crate::discovery::Destinations;
 
-/// Replaces the destinations of clusters by what they stand for, when configurations are [merged](crate::Merge) and
-/// again from time to time.
+/// Replaces the destinations of clusters by the ones that they resolve to, when configurations are
+/// [merged](crate::Merge) and again from time to time.
 ///
 /// # Example
 ///
@@ -49,15 +49,16 @@ use crate::discovery::Destinations;
 /// ```
 #[async_trait]
 pub trait DestinationResolver: Send + Sync {
-    /// What the destinations of a cluster stand for.
+    /// Resolves the destinations of a cluster.
     ///
     /// Called when a cluster appears or its destinations change, and again after [`Resolved::refresh_after`]. Several
     /// clusters are resolved at the same time.
     ///
     /// # Errors
     ///
-    /// The cluster keeps what it was last resolved to, or has no destination if it never was. The resolver is asked
-    /// again soon. An answer with a destination that cannot be used is an error too. When only some of the destinations cannot be resolved, answer with the others and say so in
+    /// The cluster keeps its last resolved destinations, or has no destination if it was never resolved.
+    /// The resolver is called again soon. A result with an unusable destination is an error too. If only
+    /// some of the destinations cannot be resolved, return the others and report the problem in
     /// [`Resolved::problems`].
     ///
     /// # Cancel safety
@@ -71,7 +72,7 @@ pub trait DestinationResolver: Send + Sync {
         destinations: &Destinations,
     ) -> Result<Resolved, ResolveError>;
 
-    /// A cluster is gone, so what is remembered for it can be forgotten.
+    /// Removes the state of a cluster that no longer exists.
     fn forget(&self, cluster: &ClusterId) {
         let _ = cluster;
     }
@@ -92,20 +93,22 @@ impl<R: DestinationResolver + ?Sized> DestinationResolver for Arc<R> {
     }
 }
 
-/// What destinations stand for.
+/// The resolved destinations of a cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Resolved {
     /// The destinations that serve.
     pub destinations: Destinations,
-    /// What could not be resolved. Pointers begin at the cluster: `/Destinations/d1`.
+    /// Problems of destinations that could not be resolved. Pointers begin at the cluster:
+    /// `/Destinations/d1`.
     pub problems: Problems,
-    /// When to ask again, not before a second has passed; `None`: when the cluster's destinations change.
+    /// The time until the next resolution, at least 1 s. `None` to resolve again only if the cluster's
+    /// destinations change.
     pub refresh_after: Option<Duration>,
 }
 
 impl Resolved {
-    /// These destinations, until the cluster's change.
+    /// Creates a result that is valid until the cluster's destinations change.
     pub fn new(destinations: Destinations) -> Self {
         Self {
             destinations,
@@ -113,7 +116,7 @@ impl Resolved {
         }
     }
 
-    /// Sets when to ask again.
+    /// Sets the time until the next resolution.
     #[must_use]
     pub fn with_refresh_after(mut self, wait: Duration) -> Self {
         self.refresh_after = Some(wait);
@@ -128,7 +131,7 @@ impl Resolved {
     }
 }
 
-/// Why a cluster's destinations could not be resolved.
+/// The reason why a cluster's destinations could not be resolved.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ResolveError {

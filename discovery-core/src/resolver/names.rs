@@ -1,4 +1,4 @@
-//! What host names last stood for, for as long as a cluster has them.
+//! The last known addresses of host names, kept while a cluster uses them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proxy_model::ClusterId;
 
-/// What host names last stood for. Holds the names of the configuration, and no others.
+/// The last known addresses of host names. Holds only the names of the configuration.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     names: HashMap<Arc<str>, Name>,
@@ -18,15 +18,15 @@ pub(super) struct Names {
 struct Name {
     /// Empty if it could never be looked up.
     addresses: Vec<IpAddr>,
-    /// Whether the last look-up did not end in time.
+    /// True if the last look-up timed out.
     slow: bool,
-    /// How many clusters have it.
+    /// Number of clusters that use the name.
     clusters: usize,
 }
 
 impl Names {
-    /// Notes that these are the names of a cluster, every one once. Others that it had before are forgotten, if no other
-    /// cluster has them. Returns which of them were slow.
+    /// Records the names of a cluster, every one once, and returns true for those that were slow. Its
+    /// earlier names are forgotten, if no other cluster has them.
     pub(super) fn ask(&mut self, cluster: &ClusterId, names: &[Arc<str>]) -> Vec<bool> {
         for name in names {
             self.names.entry(Arc::clone(name)).or_default().clusters += 1;
@@ -51,7 +51,7 @@ impl Names {
         }
     }
 
-    /// Notes what a name stands for.
+    /// Records the addresses of a name.
     pub(super) fn found(&mut self, name: &str, addresses: &[IpAddr]) {
         if let Some(known) = self.names.get_mut(name) {
             known.addresses = addresses.to_vec();
@@ -59,7 +59,8 @@ impl Names {
         }
     }
 
-    /// Notes that looking a name up failed, and whether it was too slow if it was tried. Returns what it stood for before.
+    /// Notes that looking a name up failed, and whether it was too slow if it was tried. Returns what it
+    /// stood for before.
     pub(super) fn failed(&mut self, name: &str, slow: Option<bool>) -> Vec<IpAddr> {
         let Some(known) = self.names.get_mut(name) else {
             return Vec::new();

@@ -242,7 +242,7 @@ async fn names_are_looked_up_side_by_side() {
     assert!(begun.elapsed() < Duration::from_millis(2100));
 }
 
-/// So many names hang that there is no time for all, until those that hang are told from others.
+/// More names hang than there is time for, until hanging names are told from the others.
 #[tokio::test(start_paused = true)]
 async fn names_that_hang_get_out_of_the_way() {
     let lookup = ScriptedLookup::new();

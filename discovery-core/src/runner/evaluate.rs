@@ -1,6 +1,8 @@
-//! One service on its own: from what the source says to a fragment of configuration that is known to be good.
+//! The evaluation of a single service: from the source's data to a fragment of configuration that is known
+//! to be good.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proxy_model::config::ProxyConfig;
 use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
@@ -10,19 +12,20 @@ use crate::discovery::{DiscoveredService, ServiceContent};
 use crate::filter::{ConfigFilter, FilterContext, filter_config};
 use crate::labels::LabelsParser;
 
-/// What a service was found to be.
+/// The evaluation of a service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Evaluation {
-    /// Its configuration; `None`: it does not ask to be served. Means nothing if there are errors.
+    /// The service's configuration. `None` if the service did not opt in to be served. It has no meaning if
+    /// there are errors.
     pub(super) fragment: Option<Arc<ProxyConfig>>,
-    /// What is wrong with it.
+    /// The service's problems.
     pub(super) problems: Problems,
-    /// Its last good rules with its current destinations, in case the fragment cannot be used.
+    /// The service's last known good rules with its current destinations, in case the fragment is unusable.
     pub(super) fallback: Option<Arc<ProxyConfig>>,
 }
 
 impl Evaluation {
-    /// Whether the service can serve in this form.
+    /// Returns true if the service can serve in this form.
     pub(super) fn is_good(&self) -> bool {
         !self.problems.has_errors()
     }
@@ -43,6 +46,8 @@ pub(super) struct Evaluator {
     pub(super) parser: Arc<dyn LabelsParser>,
     pub(super) filters: Vec<Arc<dyn ConfigFilter>>,
     pub(super) compile: CompileOptions,
+    /// The time for which unreadable destinations continue to serve.
+    pub(super) unread_grace: Duration,
 }
 
 impl Evaluator {
@@ -86,7 +91,7 @@ impl Evaluator {
         mut fragment: Arc<ProxyConfig>,
         problems: &mut Problems,
     ) -> Option<Arc<ProxyConfig>> {
-        // Shared with the source unless somebody edits it.
+        // Shared with the source unless a filter edits it.
         if !self.filters.is_empty() {
             problems.append(self.filter(Arc::make_mut(&mut fragment)));
         }

@@ -1,7 +1,8 @@
-//! What serves of a service that is described wrongly: its last good rules, with the destinations that it has now.
+//! The fallback for a service with a bad description: its last known good rules, with its current
+//! destinations.
 //!
-//! Destinations are no configuration. Instances move while nobody corrects a label, and yesterday's addresses lead
-//! nowhere, or to somebody else.
+//! Destinations are not configuration. Instances move while a label waits for its correction, and old
+//! addresses lead nowhere, or to another service.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use proxy_model::Problems;
 use proxy_model::config::ProxyConfig;
 
 use super::evaluate::{Evaluation, Evaluator};
-use super::registry::{Evaluated, Good};
+use super::good::Good;
+use super::registry::Evaluated;
 use super::validation::Question;
 use crate::contain::contained_call;
 use crate::discovery::{DiscoveredService, LabelledService, Labels, ServiceContent};
@@ -17,8 +19,8 @@ use crate::endpoints::{add_unread, with_destinations};
 use crate::labels::Parsed;
 
 impl Evaluator {
-    /// Gives each service that may have to serve by its last good rules these rules with its current destinations.
-    /// Returns what validators have not accepted yet, each with its position in the answer.
+    /// Adds to each service that may have to serve by its last known good rules these rules with its
+    /// current destinations. Returns those that validators have not accepted yet, each with its position.
     pub(super) fn add_fallbacks(
         &self,
         answer: &mut [Evaluated],
@@ -40,7 +42,8 @@ impl Evaluator {
         changed
     }
 
-    /// The last good rules with the destinations of now. `None`: where the service is now is not known.
+    /// Returns the last known good rules with the current destinations. `None` if the current addresses are
+    /// unknown.
     fn fallback(
         &self,
         service: &DiscoveredService,
@@ -52,7 +55,7 @@ impl Evaluator {
         made.or_else(|| self.grafted(service, evaluation, good))
     }
 
-    /// What the last good labels make of the service as it is now.
+    /// Returns the configuration that the last known good labels make of the service's current state.
     fn made_again(
         &self,
         service: &DiscoveredService,
@@ -72,14 +75,15 @@ impl Evaluator {
             return None;
         }
         let mut fragment = parsed.fragment?;
-        add_unread(&mut fragment, &good.fragment, &service.unread);
+        let recent = good.recent(&service.unread, self.unread_grace);
+        add_unread(&mut fragment, &good.fragment, &recent);
         if self.filter(&mut fragment).has_errors() {
             return None;
         }
         self.usable(fragment)
     }
 
-    /// The last good form with the destinations that clusters of the same name have now.
+    /// Returns the last known good form with the current destinations of clusters of the same name.
     fn grafted(
         &self,
         service: &DiscoveredService,

@@ -1,8 +1,8 @@
-//! Looking at services that the data plane cannot reach, without waiting for the interval.
+//! Fast refresh of services that the data plane cannot reach, without waiting for the interval.
 //!
-//! A service is looked at within moments of the first failure. While that changes nothing, it is looked at each second, for
-//! as long as a cluster takes to choose another primary, and then ever more rarely, up to the interval. Nothing is asked
-//! without failures, so there is no cost while all is well.
+//! A service is refreshed within moments of the first failure. While that changes nothing, it is refreshed
+//! each second, for as long as a cluster takes to choose another primary, and then less and less often,
+//! down to the interval. Without failures there are no refreshes, and no cost.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,10 +16,12 @@ use super::options::RunnerOptions;
 use super::registry::Registry;
 use crate::unreachable::{Unreachable, UnreachableClusters, UnreachableService};
 
-/// The most services that are looked at in one round. The others are reported again by the requests that fail.
+/// Maximum number of services that are refreshed in one round. Further requests that fail report the others
+/// again.
 const MOST_AT_ONCE: usize = 100;
 
-/// The longest wait before the first look, so that the proxies of a fleet do not ask at the same moment.
+/// The longest wait before the first refresh, so that the proxies of a fleet do not poll at the same
+/// moment.
 const FIRST: Duration = Duration::from_millis(50);
 
 /// Waits between the first looks that changed nothing.
@@ -28,27 +30,28 @@ const STEPS: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(
 /// The wait between the looks after these.
 const STEADY: Duration = Duration::from_secs(1);
 
-/// How many looks follow each other at this pace: as many as a cluster takes seconds to get over a loss.
+/// Number of refreshes that follow each other at this interval: about the seconds that a cluster needs to
+/// recover from a loss.
 const STEADY_LOOKS: u32 = 30;
 
-/// The longest wait while the source itself does not answer: it is to be noticed at once when it does again.
+/// The longest wait while the source itself is unavailable, so that its return is noticed quickly.
 const OUTAGE: Duration = Duration::from_millis(1_500);
 
-/// After so many intervals without a failure a service is as one that never failed.
+/// Number of intervals without a failure after which a service counts as one that never failed.
 const FORGOTTEN: u32 = 2;
 
-/// A service that is looked at.
+/// The refresh state of a service.
 struct Looked {
-    /// How often that changed nothing.
+    /// Number of refreshes that changed nothing.
     in_vain: u32,
-    /// When it was last looked at; `None`: it is about to be.
+    /// The time of the last refresh. `None` if the first one is due.
     at: Option<Instant>,
-    /// When to look at it next, since requests still fail.
+    /// The time of the next refresh, since requests still fail.
     due: Option<Instant>,
     seen: Unreachable,
-    /// Whether the round that looks has not ended.
+    /// True while the round that refreshes the service is running.
     is_being_looked_at: bool,
-    /// What served when it was last looked at.
+    /// The configuration that served at the last refresh.
     form: Option<Arc<ProxyConfig>>,
 }
 
@@ -70,7 +73,8 @@ impl Hints {
         }
     }
 
-    /// Waits until services are to be looked at, and not before `earliest`. `is_away`: the source does not answer.
+    /// Waits until services should be refreshed, and not before `earliest`. `is_away` means that the source
+    /// is unavailable.
     ///
     /// # Cancel safety
     ///
@@ -137,7 +141,7 @@ impl Hints {
 
     fn take_due(&mut self, registry: &Registry) -> Vec<UnreachableService> {
         let now = Instant::now();
-        // Whoever had no failure for long begins from the start.
+        // A service without a failure for long begins from the start.
         let forgotten = self.interval * FORGOTTEN;
         self.looked.retain(|_, looked| {
             looked.due.is_some() || looked.at.is_some_and(|at| now < at + forgotten)
@@ -154,7 +158,7 @@ impl Hints {
         taken.collect()
     }
 
-    /// A look has ended. Services that it changed are looked at at once when they fail again.
+    /// Records the end of a refresh. Services that it changed are refreshed at once when they fail again.
     pub(super) fn looked(&mut self, registry: Option<&Registry>) {
         let Some(registry) = registry else { return };
         self.looked.retain(|name, looked| {
@@ -169,7 +173,8 @@ impl Hints {
         });
     }
 
-    /// The source answers again: what was looked at in vain meanwhile is looked at at once.
+    /// Records that the source is available again: services refreshed without success meanwhile are
+    /// refreshed at once.
     pub(super) fn source_is_back(&mut self) {
         for looked in self.looked.values_mut() {
             looked.in_vain = 0;

@@ -1,8 +1,9 @@
-//! The engine that drives a [`Discoverer`]: it asks, again and again, judges what it hears service by service, keeps
-//! what was good and publishes what changed.
+//! The engine that drives a [`Discoverer`]: it polls repeatedly, evaluates the services one by one, keeps
+//! the last known good forms and publishes changes.
 
 mod evaluate;
 mod fallback;
+mod good;
 mod hints;
 mod options;
 mod publish;
@@ -28,11 +29,12 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use self::evaluate::Evaluator;
+pub(crate) use self::good::Good;
 use self::hints::Hints;
 pub use self::options::{ConfirmRemoval, RunnerOptions};
 use self::publish::Publisher;
+pub(crate) use self::registry::KeptService;
 use self::registry::Registry;
-pub(crate) use self::registry::{Good, KeptService};
 use self::schedule::Schedule;
 use self::triggers::{Pause, Triggers};
 use self::validation::Validation;
@@ -79,7 +81,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// A runner with default options that understands [`KeyValueLabels`].
+    /// Creates a runner with default options that reads [`KeyValueLabels`].
     pub fn new(discoverer: impl Discoverer + 'static) -> Self {
         Self {
             discoverer: Arc::new(discoverer),
@@ -123,7 +125,7 @@ impl Runner {
         self
     }
 
-    /// Sets whether the proxy is not ready before this source has answered. Unset: it is not.
+    /// Sets whether the proxy is not ready before this source was polled successfully. Default: true.
     pub fn required(mut self, required: bool) -> Self {
         self.required = required;
         self
@@ -148,8 +150,8 @@ impl Runner {
         provider
     }
 
-    /// The provider and the future that does its work, for those who want to own the task. The future never ends by
-    /// itself but at the shutdown of its runtime; while it is not polled nothing happens.
+    /// Returns the provider and the future that does its work, for programs that own the task. The future
+    /// ends only at the shutdown of its runtime; while it is not polled nothing happens.
     pub fn into_parts(self) -> (DiscoveryProvider, Driver) {
         let required = self.required;
         let strictness = self.strictness;
@@ -169,8 +171,8 @@ impl Runner {
         (provider, Driver(Box::pin(drive(worker, triggers, hints))))
     }
 
-    /// Asks the source once, without telling it what became of its services and without touching the disk: to see
-    /// what a source would say.
+    /// Polls the source once, without reporting the results to it and without using the disk, to inspect a
+    /// source.
     ///
     /// # Cancel safety
     ///
@@ -195,6 +197,7 @@ impl Runner {
                 parser: self.parser,
                 filters: self.filters,
                 compile: self.compile,
+                unread_grace: options.unread_grace,
             }),
             validation: Validation::new(
                 Arc::clone(&source),
@@ -221,13 +224,13 @@ impl fmt::Debug for Runner {
     }
 }
 
-/// What [`Runner::run_once`] found.
+/// The result of [`Runner::run_once`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Once {
     /// The configuration, the problems, and the error if there was one.
     pub state: Arc<ProviderState>,
-    /// What became of each service; `None`: the source did not answer.
+    /// The result of each service. `None` if the source could not be polled.
     pub report: Option<Arc<RoundReport>>,
 }
 
@@ -235,8 +238,8 @@ pub struct Once {
 ///
 /// # Cancel safety
 ///
-/// When it is dropped, calls to the source that are under way are dropped with it, and the provider's state becomes
-/// [`Stopped`](crate::SourceState::Stopped): what it last said goes on serving.
+/// Dropping it drops the calls to the source that are in flight, and sets the provider's state to
+/// [`Stopped`](crate::SourceState::Stopped): the last configuration continues to serve.
 #[must_use = "nothing is discovered unless the driver is polled"]
 pub struct Driver(Pin<Box<dyn Future<Output = ()> + Send>>);
 
@@ -273,7 +276,7 @@ impl DiscoveryProvider {
         Arc::clone(&self.state.borrow())
     }
 
-    /// What became of each service in the last round that had an answer.
+    /// The result of each service in the last successful round.
     pub fn reports(&self) -> watch::Receiver<Option<Arc<RoundReport>>> {
         self.reports.clone()
     }
@@ -319,7 +322,7 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
     }
     let options = worker.options.clone();
     let mut schedule = Schedule::new(&options);
-    // Whether a trigger has made a round begin early since the source last answered.
+    // True if a trigger has started a round early since the last successful poll.
     let mut hurried = false;
     let mut was_away = false;
     loop {
@@ -339,7 +342,7 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
         if std::mem::replace(&mut was_away, is_away) && !is_away {
             hints.source_is_back();
         }
-        // Looking takes half of the time at most, whatever a round costs.
+        // Refreshes take at most half of the time, independent of the cost of a round.
         let mut look_from = (ended + (ended - started)).max(started + options.min_gap);
         let mut may_look = true;
         let (wait, early, patience) = match end {
@@ -354,8 +357,9 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
                 let wait = if behind { wait.min(CATCH_UP) } else { wait };
                 (wait, true, Duration::ZERO)
             }
-            // Who is back says so. But a source that fails and says "changed" all the time must not defeat the
-            // back-off, so it is heard once, not before the first step, and not if it asked for patience itself.
+            // A source that is back notifies of it. But one that fails and notifies of changes all the time
+            // must not defeat the back-off: it is heard once, not before the first step, and not if it
+            // requested a longer wait.
             RoundEnd::Failed(error, failures) => {
                 let early = !hurried && error.retry_after().is_none();
                 look_from = look_from.max(ended + schedule.first_step());

@@ -1,53 +1,64 @@
-//! How a runner behaves.
+//! The options of a runner.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a [`Runner`](super::Runner) behaves. The defaults suit a registry in the same datacenter.
+/// The options of a [`Runner`](super::Runner). The defaults suit a registry in the same datacenter.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RunnerOptions {
-    /// From the end of a successful round to the start of the next, if nothing triggers one earlier. 30 s; at least
-    /// 10 ms.
+    /// The time from the end of a successful round to the start of the next, if no trigger starts one
+    /// earlier. At least 10 ms. Default: 30 s.
     pub interval: Duration,
-    /// By what share the interval varies in both directions, so that many proxies do not ask in step. 0.1; at most 0.9.
+    /// The share by which the interval varies in both directions, so that many proxies do not poll in step.
+    /// At most 0.9. Default: 0.1.
     pub jitter: f64,
-    /// How long one call of [`discover`](crate::Discoverer::discover) may take before it is dropped, and how long parser
-    /// and filters may take to make configuration of its answer. 60 s.
+    /// The time limit of one call of [`discover`](crate::Discoverer::discover), after which it is dropped.
+    /// The same limit applies to parser and filters, which turn its result into configuration. Default: 60
+    /// s.
     pub discover_timeout: Duration,
-    /// How long the validators of one service may take together. 10 s. A service that was not validated by then is
-    /// quarantined. Several services are validated at the same time; all of a round take no longer than five times
-    /// this, and those whose turn did not come are the first in the next round, which begins after a second.
+    /// The time limit of all validators of one service together. A service that is not validated by then is
+    /// quarantined. Several services are validated at the same time. All services of a round take at most
+    /// five times this limit; those that were not reached come first in the next round, which begins after
+    /// 1 s. Default: 10 s.
     pub validate_timeout: Duration,
-    /// How long what follows a round may take: one call of [`published`](crate::Discoverer::published), which is dropped
-    /// then, and keeping the configuration on disk. 10 s.
+    /// The time limit of the work after a round: one call of [`published`](crate::Discoverer::published),
+    /// which is dropped after it, and writing the configuration to disk. Default: 10 s.
     pub report_timeout: Duration,
-    /// A triggered round waits until no further trigger has come for so long. 100 ms.
+    /// The time without a further trigger for which a triggered round waits. Default: 100 ms.
     pub debounce: Duration,
-    /// A triggered round waits no longer than this, however many triggers come. 1 s.
+    /// The longest time that a triggered round waits, even if further triggers come. Default: 1 s.
     pub debounce_max: Duration,
-    /// The least time between the starts of two rounds, whatever else is set. 250 ms; at least 10 ms.
+    /// The least time between the starts of two rounds, independent of other settings. At least 10 ms.
+    /// Default: 250 ms.
     pub min_gap: Duration,
-    /// The longest wait after the first error; it doubles with each further one. 500 ms. The actual wait is random,
-    /// between half of this and the doubled time.
+    /// The longest wait after the first error. It doubles with each further error. The actual wait is
+    /// random, between half of this and the doubled time. Default: 500 ms.
     pub backoff: Duration,
-    /// The longest wait after any error, unless the source asked for more. 30 s. The first trigger after an error shortens
-    /// it to the first step of the back-off.
+    /// The longest wait after any error, unless the source requested more. The first trigger after an error
+    /// shortens it to the first step of the back-off. Default: 30 s.
     pub backoff_max: Duration,
-    /// The longest wait that a source may ask for with [`retry_after`](crate::DiscoverError::with_retry_after). 1 h.
+    /// The longest wait that a source may request with
+    /// [`retry_after`](crate::DiscoverError::with_retry_after). Default: 1 h.
     pub retry_after_max: Duration,
-    /// Whether services are considered in the order of the answer. `false`: by name, so that the configuration does not
-    /// depend on the order in which a registry happens to list. When two services claim the same cluster or route the
-    /// one that has it keeps it, and the first one gets it if nobody has.
+    /// True to consider services in the order of the discovery result, false to sort them by name, so that
+    /// the configuration does not depend on the registry's order. If two services claim the same cluster or
+    /// route, the current owner keeps it. Without a current owner, the first service gets it. Default:
+    /// false.
     pub keep_order: bool,
-    /// An answer with more services counts as an error. 100,000.
+    /// Maximum number of services. A discovery result with more of them counts as an error. Default:
+    /// 100,000.
     pub max_services: usize,
-    /// Whether a sudden disappearance of services must be confirmed. Unset: an answer is believed at once.
+    /// The confirmation of a sudden disappearance of services. `None` to apply every result at once.
+    /// Default: `None`.
     pub confirm_removal: Option<ConfirmRemoval>,
-    /// File that keeps the last good configuration, so that a restart while the source is away still serves. Unset:
-    /// none.
+    /// The time for which unreadable destinations continue to serve while others of their service are
+    /// known. See [`with_unread`](crate::DiscoveredService::with_unread). Default: 30 min.
+    pub unread_grace: Duration,
+    /// The file that keeps the last known good configuration, so that a restart while the source is
+    /// unavailable still serves. `None` to keep none. Default: `None`.
     pub persist: Option<PathBuf>,
-    /// Seed of the random waits, for tests. Unset: random.
+    /// Seed of the random waits, for tests. `None` for a random seed. Default: `None`.
     pub seed: Option<u64>,
 }
 
@@ -68,26 +79,27 @@ impl Default for RunnerOptions {
             keep_order: false,
             max_services: 100_000,
             confirm_removal: None,
+            unread_grace: Duration::from_secs(30 * 60),
             persist: None,
             seed: None,
         }
     }
 }
 
-/// When a disappearance of services must be confirmed.
+/// The rule by which a disappearance of services must be confirmed.
 ///
-/// An agent that has just restarted knows only itself, a credential that was revoked sees nothing: both answer
-/// successfully. Such an answer is held back: new and changed services apply at once, those that are missing serve on
-/// until they have been missing for a while.
+/// An agent that has just restarted knows only itself, and a revoked credential sees nothing: both return a
+/// successful result. Such a result is held back: new and changed services apply at once, and missing
+/// services continue to serve until they have been missing for a while.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ConfirmRemoval {
-    /// What share of the services must be missing at once, above 0 and up to 1. 1: all of them. Services that are missing
-    /// already and wait to be confirmed count.
+    /// The share of the services that must be missing at once, above 0 and up to 1. With 1, all must be
+    /// missing. Services that are already missing and wait for confirmation count. Default: 1.
     pub share: f64,
-    /// How long each of them must be missing. 10 s.
+    /// The time for which each of them must be missing. Default: 10 s.
     pub settle: Duration,
-    /// How often the source is asked meanwhile. 1 s; at least 10 ms.
+    /// The poll interval while services wait for confirmation. At least 10 ms. Default: 1 s.
     pub recheck: Duration,
 }
 
@@ -102,21 +114,21 @@ impl Default for ConfirmRemoval {
 }
 
 impl ConfirmRemoval {
-    /// Sets what share of the services must be missing at once.
+    /// Sets the share of the services that must be missing at once.
     #[must_use]
     pub fn with_share(mut self, share: f64) -> Self {
         self.share = share;
         self
     }
 
-    /// Sets how long they must be missing.
+    /// Sets the time for which they must be missing.
     #[must_use]
     pub fn with_settle(mut self, settle: Duration) -> Self {
         self.settle = settle;
         self
     }
 
-    /// Sets how often the source is asked meanwhile.
+    /// Sets the poll interval while services wait for confirmation.
     #[must_use]
     pub fn with_recheck(mut self, recheck: Duration) -> Self {
         self.recheck = recheck;
@@ -124,10 +136,10 @@ impl ConfirmRemoval {
     }
 }
 
-/// Under this an interval would be a busy loop.
+/// Minimum of all intervals. A shorter one would be a busy loop.
 pub(super) const SHORTEST: Duration = Duration::from_millis(10);
 
-/// Longer than this nobody waits, and sums of times cannot overflow.
+/// Maximum of all waits, so that sums of times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl RunnerOptions {
@@ -144,6 +156,7 @@ impl RunnerOptions {
             &mut self.backoff,
             &mut self.backoff_max,
             &mut self.retry_after_max,
+            &mut self.unread_grace,
         ] {
             *time = (*time).min(LONGEST);
         }
@@ -199,6 +212,8 @@ setters! {
     with_max_services max_services: usize;
     /// Sets [`confirm_removal`](Self::confirm_removal).
     with_confirm_removal confirm_removal: ConfirmRemoval;
+    /// Sets [`unread_grace`](Self::unread_grace).
+    with_unread_grace unread_grace: Duration;
     /// Sets [`persist`](Self::persist).
     with_persist persist: PathBuf;
     /// Sets [`seed`](Self::seed).

@@ -1,4 +1,4 @@
-//! What a runner tells the world.
+//! The reports and log messages of a runner.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -36,7 +36,8 @@ impl Publisher {
         }
     }
 
-    /// Changes the state. Receivers wake only for what they may want to act on: configuration, problems, kind of state.
+    /// Changes the state. Receivers are notified only of changes that they may act on: configuration,
+    /// problems, kind of state.
     fn update<T>(&self, change: impl FnOnce(&mut ProviderState) -> T) -> T {
         let mut result = None;
         self.state.send_if_modified(|shared| {
@@ -63,7 +64,7 @@ impl Publisher {
         self.update(|state| state.status.next_round = Some(due));
     }
 
-    /// What was kept on disk serves until the source answers.
+    /// Publishes the configuration restored from disk, which serves until the source can be polled.
     pub(super) fn restored(&self, settled: Settled, revision: Revision, confirmed: Option<Moment>) {
         tracing::info!(
             target: "discovery::runner",
@@ -84,7 +85,7 @@ impl Publisher {
         });
     }
 
-    /// What was kept on disk cannot serve, so there is still nothing.
+    /// Reports that the configuration on disk cannot serve, so that there is still none.
     pub(super) fn restored_nothing(&self, services: usize, problems: Problems) {
         tracing::warn!(
             target: "discovery::runner",
@@ -96,7 +97,7 @@ impl Publisher {
         self.update(|state| state.problems = problems);
     }
 
-    /// A round had an answer. Returns whether it changed the configuration.
+    /// Publishes a successful round. Returns true if it changed the configuration.
     pub(super) fn answered(
         &self,
         round: u64,
@@ -133,7 +134,7 @@ impl Publisher {
         report
     }
 
-    /// A round had no answer. Returns how many had none in a row.
+    /// Publishes a failed round. Returns the number of consecutive failures.
     pub(super) fn failed(&self, error: &DiscoverError) -> u32 {
         let failure = Failure::now(error);
         let message = failure.message.clone();
@@ -198,7 +199,7 @@ impl Publisher {
         }
     }
 
-    /// Logs that the source begins or ceases to answer in part.
+    /// Logs that the source begins or stops to return partly outdated data.
     fn log_age(&self, before: &ProviderState, outdated: Option<&Outdated>) {
         let provider = &*self.source;
         let was_partial = before.status.state == SourceState::Partial;

@@ -1,4 +1,4 @@
-//! The services of a source: what each of them last said that was right, and the configuration that they add up to.
+//! The services of a source: the last valid data of each, and the configuration that they make together.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use proxy_model::{ClusterId, Problem, Problems, RouteId, pointer_to};
 use tokio::time::Instant;
 
 use super::evaluate::Evaluation;
+use super::good::Good;
 use super::options::ConfirmRemoval;
 use super::settling::{Owners, Settling};
-use crate::discovery::{DiscoveredService, FailedGroup, Labels, ServiceContent};
-use crate::endpoints::add_unread;
+use crate::discovery::{DiscoveredService, FailedGroup, ServiceContent};
 use crate::moment::Moment;
 use crate::report::ServiceReport;
 use crate::status::QuarantinedService;
@@ -26,67 +26,23 @@ pub(super) struct Registry {
     confirm_removal: Option<ConfirmRemoval>,
     /// Services whose disappearance is not believed yet, and since when each is missing.
     doubted: HashMap<Arc<str>, Instant>,
-    /// Who has which id, since the last answer.
+    /// The owner of each id, since the last successful poll.
     owners: Owners,
 }
 
-/// What is remembered of a service between rounds.
+/// The state of a service that is kept between rounds.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     group: Option<Arc<str>>,
-    /// What the source said when it last was right, and what came of it.
+    /// The last valid content from the source, and its evaluation.
     pub(super) accepted: Option<(ServiceContent, Problems, Evaluation)>,
     /// The form that serves.
     pub(super) good: Option<Good>,
-    /// Since when, and why, the service does not serve as the source says.
+    /// The time since which the service does not serve as described, with the reasons.
     pub(super) quarantine: Option<(Moment, Problems)>,
 }
 
-/// The last good form of a service.
-#[derive(Clone, Debug)]
-pub(crate) struct Good {
-    pub(crate) fragment: Arc<ProxyConfig>,
-    /// The labels that it was made of, if it was made of labels.
-    pub(crate) labels: Option<Arc<Labels>>,
-    /// When the source last confirmed its rules: its routes and the settings of its clusters.
-    pub(crate) at: Moment,
-    /// When the source last confirmed its destinations.
-    pub(crate) destinations_at: Moment,
-}
-
-/// The labels that a service is made of, shared with its form `before` if they are the same.
-fn labels_of(service: &DiscoveredService, before: Option<&Good>) -> Option<Arc<Labels>> {
-    match (&service.rebuild, &service.content) {
-        (Some(rebuild), _) => Some(Arc::clone(&rebuild.labels)),
-        (None, ServiceContent::Labelled(described)) => {
-            let known = before.and_then(|good| good.labels.as_ref());
-            let known = known.filter(|known| ***known == described.labels);
-            Some(known.map_or_else(|| Arc::new(described.labels.clone()), Arc::clone))
-        }
-        (None, _) => None,
-    }
-}
-
-impl Good {
-    /// What the source says now.
-    pub(super) fn now(
-        service: &DiscoveredService,
-        fragment: &Arc<ProxyConfig>,
-        before: Option<&Self>,
-    ) -> Self {
-        let now = Moment::now();
-        // Those that could not be looked at are as old as they were.
-        let before_now = before.filter(|_| !service.unread.is_empty());
-        Self {
-            fragment: Arc::clone(fragment),
-            labels: labels_of(service, before),
-            at: now,
-            destinations_at: before_now.map_or(now, |before| before.destinations_at),
-        }
-    }
-}
-
-/// A service as it is kept on disk.
+/// A service in the form in which it is kept on disk.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptService {
     pub(crate) name: Arc<str>,
@@ -94,7 +50,7 @@ pub(crate) struct KeptService {
     pub(crate) good: Good,
 }
 
-/// What a round comes to.
+/// The result of a round.
 #[derive(Debug)]
 pub(super) struct Settled {
     pub(super) config: ProxyConfig,
@@ -102,11 +58,11 @@ pub(super) struct Settled {
     /// Problems of the services, with pointers that begin at the source.
     pub(super) problems: Problems,
     pub(super) quarantined: Vec<QuarantinedService>,
-    /// Whether missing services wait for their removal to be confirmed.
+    /// True if missing services wait for their removal to be confirmed.
     pub(super) removal_pending: bool,
 }
 
-/// A service of an answer with its evaluation.
+/// A service of a discovery result with its evaluation.
 pub(super) type Evaluated = (DiscoveredService, Evaluation);
 
 impl Registry {
@@ -120,14 +76,14 @@ impl Registry {
         }
     }
 
-    /// Puts an answer's services into their order and takes out those that have another's name.
+    /// Sorts the services of a result, and removes those with the name of another.
     pub(super) fn arrange(
         &self,
         mut services: Vec<DiscoveredService>,
         problems: &mut Problems,
     ) -> Vec<DiscoveredService> {
         if !self.keep_order {
-            // Stable: of two services with one name the first in the answer stays the first.
+            // Stable: of two services with one name the first in the result stays the first.
             services.sort_by(|a, b| a.name.cmp(&b.name));
         }
         let mut seen = HashSet::with_capacity(services.len());
@@ -143,28 +99,15 @@ impl Registry {
         services
     }
 
-    /// Adds what served last of the destinations that the source could not look at.
-    pub(super) fn add_unread(&self, service: &mut DiscoveredService) {
+    /// Adds the unreadable destinations that served last and are not too old.
+    pub(super) fn add_unread(&self, service: &mut DiscoveredService, grace: Duration) {
         let known = self.services.get(&service.name);
-        let good = known.and_then(|known| known.good.as_ref());
-        let (Some(good), ServiceContent::Config(config)) = (good, &mut service.content) else {
-            return;
-        };
-        if service.unread.is_empty() {
-            return;
-        }
-        let added = add_unread(Arc::make_mut(config), &good.fragment, &service.unread);
-        if added > 0 {
-            let message = format!(
-                "{added} destinations are those of {} ago: the source cannot look at them now",
-                minutes(good.destinations_at.age())
-            );
-            let problem = Problem::warning("", "destinations_not_read", message);
-            service.problems.push(problem);
+        if let Some(good) = known.and_then(|known| known.good.as_ref()) {
+            good.add_unread_to(service, grace);
         }
     }
 
-    /// What came of the service when it said the same thing before and was right.
+    /// Returns the previous evaluation of a service whose content is unchanged and was valid.
     pub(super) fn remembered(&self, service: &DiscoveredService) -> Option<Evaluation> {
         let (content, problems, evaluation) =
             self.services.get(&service.name)?.accepted.as_ref()?;
@@ -172,8 +115,8 @@ impl Registry {
         same.then(|| evaluation.clone())
     }
 
-    /// The services of an answer that may have to serve in their last good form, by position, each with that form: those
-    /// with errors, and those that claim an id that another one has or claims.
+    /// Returns the services that may have to serve in their last known good form, by position, each with
+    /// that form: those with errors, and those that claim an id that another one has or claims.
     pub(super) fn in_doubt(&self, answer: &[Evaluated]) -> Vec<(usize, Good)> {
         let mut claims = Claims::default();
         for (service, evaluation) in answer {
@@ -200,7 +143,7 @@ impl Registry {
             .collect()
     }
 
-    /// Takes in what was kept on disk.
+    /// Restores the services that were kept on disk.
     pub(super) fn restore(&mut self, kept: Vec<KeptService>) {
         for service in kept {
             let known = Known {
@@ -235,7 +178,7 @@ impl Registry {
         self.services.iter().filter_map(kept).collect()
     }
 
-    /// Takes in a successful answer.
+    /// Applies a successful discovery result.
     pub(super) fn answer(
         &mut self,
         answer: Vec<Evaluated>,
@@ -276,7 +219,7 @@ impl Registry {
         settling.finish(removal_pending)
     }
 
-    /// The configuration of what was kept, before the first answer.
+    /// Returns the configuration of the restored services, before the first successful poll.
     pub(super) fn without_answer(&mut self) -> Settled {
         let mut settling = Settling::default();
         for (name, known) in &mut self.services {
@@ -286,8 +229,8 @@ impl Registry {
         settling.finish(false)
     }
 
-    /// Services that serve, are missing from the answer and serve on; and whether they do so until their removal is
-    /// confirmed.
+    /// Returns the services that serve, are missing from the result and continue to serve, and true if they
+    /// do so until their removal is confirmed.
     fn missing_but_kept(
         &mut self,
         answer: &[Evaluated],
@@ -317,11 +260,11 @@ impl Registry {
         (kept, pending)
     }
 
-    /// Those of the services that are gone whose removal must still be confirmed. `total` services served before.
+    /// Returns the missing services whose removal must still be confirmed. `total` services served before.
     ///
-    /// A service that is doubted stays so for its own time, whatever becomes of others meanwhile: a registry that
-    /// recovers lists its services a few at a time. Whether too many are gone is asked anew each time, for those that
-    /// are gone since.
+    /// Each doubted service is doubted for its own time, independent of the others: a recovering registry
+    /// lists its services a few at a time. The check whether too many services disappeared is repeated each
+    /// time, for those that disappeared since.
     fn doubt(&mut self, gone: Vec<Arc<str>>, total: usize, now: Instant) -> Vec<Arc<str>> {
         let Some(rule) = self.confirm_removal else {
             return Vec::new();
@@ -343,8 +286,8 @@ impl Registry {
         still
     }
 
-    /// The ids that services had before and claim again. Nobody else gets them, wherever in the order it is: a new
-    /// service cannot take the place of one that serves.
+    /// Returns the ids that services had before and claim again. They are reserved independent of the
+    /// order, so that a new service cannot take the place of one that serves.
     fn reserved(&self, services: &IndexMap<Arc<str>, (Known, Option<Evaluated>)>) -> Owners {
         let mut reserved = Owners::default();
         for (name, (known, evaluated)) in services {
@@ -366,20 +309,10 @@ impl Registry {
     }
 }
 
-/// A time so roughly that it does not change from round to round.
-fn minutes(age: Duration) -> String {
-    match age.as_secs() / 60 {
-        0 => "less than a minute".to_owned(),
-        1 => "a minute".to_owned(),
-        minutes @ 2..120 => format!("{minutes} minutes"),
-        minutes => format!("{} hours", minutes / 60),
-    }
-}
-
-/// Who claims which id in one answer.
+/// The claims to ids in one discovery result.
 #[derive(Default)]
 struct Claims<'a> {
-    /// `None`: more than one service does.
+    /// The claimed clusters. `None` if more than one service claims one.
     clusters: HashMap<&'a ClusterId, Option<&'a Arc<str>>>,
     routes: HashMap<&'a RouteId, Option<&'a Arc<str>>>,
 }
@@ -409,8 +342,8 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// Whether the source says the same thing. Of routes that match the same requests the first takes them all, so their
-/// order is part of what it says, and no part of a map's equality.
+/// Returns true if the source's content is unchanged. If several routes match the same requests, the first
+/// takes them all. The order of routes is therefore compared too, which equality of maps does not do.
 fn is_same(before: &ServiceContent, now: &ServiceContent) -> bool {
     let same_order = match (before, now) {
         (ServiceContent::Config(before), ServiceContent::Config(now)) => {

@@ -1,4 +1,4 @@
-//! When the source is asked next.
+//! The schedule of polls.
 
 use std::time::Duration;
 
@@ -46,11 +46,11 @@ impl Schedule {
         self.backoff.first()
     }
 
-    /// The wait after the `failures`th error in a row: random below a limit that doubles each time, and at least what
-    /// the source asked for.
+    /// Returns the wait after the `failures`th consecutive error: random below a limit that doubles each
+    /// time, and at least the wait that the source requested.
     ///
-    /// The randomness spreads the proxies of a fleet over the whole time ("full jitter"), but never lets one ask again
-    /// at once.
+    /// The randomness spreads the proxies of a fleet over the whole time ("full jitter"), but never lets
+    /// one poll again at once.
     pub(super) fn after_error(&mut self, failures: u32, error: &DiscoverError) -> Duration {
         let random = self.rng.f64();
         let wait = match error.kind() {

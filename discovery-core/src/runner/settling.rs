@@ -7,7 +7,8 @@ use proxy_model::config::ProxyConfig;
 use proxy_model::{ClusterId, Problem, Problems, RouteId, pointer_to};
 
 use super::evaluate::Evaluation;
-use super::registry::{Good, Known, Settled};
+use super::good::Good;
+use super::registry::{Known, Settled};
 use crate::discovery::DiscoveredService;
 use crate::moment::Moment;
 use crate::report::{ServiceOutcome, ServiceReport};
@@ -16,7 +17,7 @@ use crate::status::QuarantinedService;
 /// The code of the warning that the cluster of a route is not there.
 const UNKNOWN_CLUSTER: &str = "unknown_cluster";
 
-/// Whether the route that a pointer leads to has a cluster that `config` has not.
+/// Returns true if the route that a pointer names has a cluster that `config` lacks.
 fn misses_a_cluster(pointer: &str, config: &ProxyConfig) -> bool {
     let route = pointer.split_once("/Routes/").and_then(|(_, rest)| {
         let id = rest.split('/').next()?;
@@ -35,7 +36,7 @@ fn misses_a_cluster(pointer: &str, config: &ProxyConfig) -> bool {
         .any(|id| !config.clusters.contains_key(id))
 }
 
-/// Who has which id.
+/// The owner of each id.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
     pub(super) clusters: HashMap<ClusterId, Arc<str>>,
@@ -54,15 +55,15 @@ pub(super) struct Settling {
     quarantined: Vec<QuarantinedService>,
 }
 
-/// The last good rules of a service with its destinations, as far as these are known.
+/// The last known good rules of a service with its destinations, as far as these are known.
 struct Fallback {
     rules: Arc<ProxyConfig>,
-    /// All destinations are current. If not, some are those that served last.
-    are_read: bool,
+    /// The id prefixes of unreadable destinations.
+    unread: Vec<Arc<str>>,
 }
 
 impl Settling {
-    /// Nothing yet. What is `reserved` nobody but its owner gets.
+    /// Creates an empty state. Ids that are `reserved` go only to their owners.
     pub(super) fn new(reserved: Owners) -> Self {
         Self {
             reserved,
@@ -70,7 +71,7 @@ impl Settling {
         }
     }
 
-    /// A service that the answer lists.
+    /// Adds a service that the result lists.
     pub(super) fn listed(
         &mut self,
         name: &Arc<str>,
@@ -79,7 +80,6 @@ impl Settling {
         evaluation: Evaluation,
     ) {
         let mut problems = evaluation.problems.clone();
-        let are_read = service.unread.is_empty();
         if evaluation.is_good() {
             let claimed = match &evaluation.fragment {
                 None => Ok(None),
@@ -107,13 +107,14 @@ impl Settling {
                 Err(clash) => problems.append(clash),
             }
         }
-        let fallback = evaluation
-            .fallback
-            .map(|rules| Fallback { rules, are_read });
+        let fallback = evaluation.fallback.map(|rules| Fallback {
+            rules,
+            unread: service.unread,
+        });
         self.quarantine(name, known, problems, fallback);
     }
 
-    /// A service that does not serve as the source says.
+    /// Adds a service that does not serve as described.
     fn quarantine(
         &mut self,
         name: &Arc<str>,
@@ -130,7 +131,7 @@ impl Settling {
             None => None,
         };
         let good = good.or_else(|| self.serve_last_good(name, known, &mut problems));
-        let destinations = known.good.as_ref().map(|good| good.destinations_at);
+        let destinations = known.good.as_ref().map(Good::destinations_at);
         let destinations = destinations.filter(|_| good.is_some());
         known.accepted = None;
         known.quarantine = Some((since, problems.clone()));
@@ -148,7 +149,7 @@ impl Settling {
         self.report(name, outcome, problems);
     }
 
-    /// A service that is kept although the answer does not list it.
+    /// Adds a service that is kept although the result does not list it.
     pub(super) fn unlisted(&mut self, name: &Arc<str>, known: &mut Known) {
         if let Some((_, problems)) = &known.quarantine {
             let problems = problems.clone();
@@ -164,24 +165,21 @@ impl Settling {
         }
     }
 
-    /// Lets the last good rules serve with the current destinations, unless that needs an id of another service: what
-    /// the service consists of may have changed, and its clusters with it.
+    /// Serves the last known good rules with the current destinations, unless that needs an id of another
+    /// service: the service's parts may have changed, and its clusters with them.
     fn serve_fallback(
         &mut self,
         name: &Arc<str>,
         known: &mut Known,
-        Fallback { rules, are_read }: Fallback,
+        Fallback { rules, unread }: Fallback,
     ) -> Option<Moment> {
         let good = known.good.as_mut()?;
         self.claim(name, &rules).ok()?;
-        good.fragment = rules;
-        if are_read {
-            good.destinations_at = Moment::now();
-        }
+        good.follow(rules, &unread);
         Some(good.at)
     }
 
-    /// Lets the last good form serve, unless another service has taken its place by now.
+    /// Serves the last known good form, unless another service has taken its place by now.
     fn serve_last_good(
         &mut self,
         name: &Arc<str>,
@@ -202,7 +200,7 @@ impl Settling {
         }
     }
 
-    /// Adds a service's fragment, if none of its ids is taken.
+    /// Adds a service's fragment, unless one of its ids is taken.
     fn claim(&mut self, name: &Arc<str>, fragment: &Arc<ProxyConfig>) -> Result<(), Problems> {
         let mut clashes = Problems::new();
         for id in fragment.clusters.keys() {

@@ -11,21 +11,21 @@ use tokio::time::{Instant, sleep_until};
 use crate::contain::{Broken, contained};
 use crate::discoverer::Discoverer;
 
-/// How often a source that always says "changed" is heard before a round begins all the same.
+/// Number of consecutive change notifications after which a round begins even though the source sends more.
 const MOST_DRAINED: usize = 64;
 
 /// Waits of one pause between rounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
-    /// When the next round begins without a trigger.
+    /// The start of the next round without a trigger.
     pub(super) due: Instant,
-    /// When a triggered round may begin at the earliest.
+    /// The earliest start of a triggered round.
     pub(super) earliest: Instant,
-    /// Whether triggers can make the round begin before it is due.
+    /// True if triggers can start the round early.
     pub(super) early: bool,
-    /// How long it must be quiet before a triggered round begins.
+    /// The time without triggers after which a triggered round begins.
     pub(super) debounce: Duration,
-    /// How long a triggered round waits for quiet.
+    /// The longest time that a triggered round waits for that.
     pub(super) debounce_max: Duration,
 }
 
@@ -36,9 +36,9 @@ pub(super) struct Triggers {
     discoverer: Arc<dyn Discoverer>,
     /// The call that is under way. It is kept across rounds, so that what it has already seen is not lost.
     call: Option<Call>,
-    /// Whether a trigger came that no round has answered yet.
+    /// True if a trigger came that no round has handled yet.
     pending: bool,
-    /// Whether the call panicked.
+    /// True if the call panicked.
     broken: bool,
 }
 
@@ -52,8 +52,8 @@ impl Triggers {
         }
     }
 
-    /// Runs a round. A trigger that comes meanwhile is answered by the next round, since this one may have read
-    /// before it.
+    /// Runs a round. A trigger that comes meanwhile is handled by the next round, since this one may have
+    /// read before it.
     pub(super) async fn beside<F: Future>(&mut self, round: F) -> F::Output {
         self.drain().await;
         self.pending = false;
@@ -96,7 +96,7 @@ impl Triggers {
                 () = self.next() => {
                     let now = Instant::now();
                     start = at(now);
-                    // A source that says "changed" without end must not keep a core busy.
+                    // A source that notifies without end must not keep a core busy.
                     let deaf = (pause.debounce / 8).max(Duration::from_millis(1));
                     sleep_until((now + deaf).min(start)).await;
                 }

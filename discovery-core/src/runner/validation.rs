@@ -1,4 +1,4 @@
-//! Asking the validators about services, each on its own.
+//! The validation of services, each on its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use crate::validator::{Candidate, ConfigValidator};
 
 /// Services whose validators run at the same time.
 const CONCURRENCY: usize = 16;
-/// The validators of a round stop after so many times the limit of one service, so that a source with many services
-/// whose validators hang is still asked.
+/// The time limit of all validators of a round, as a multiple of the limit of one service, so that a source
+/// with many services whose validators hang is still polled.
 const ROUND_LIMITS: u32 = 4;
 
-/// A service that the validators are asked about.
+/// A service to validate.
 pub(super) struct Question {
     pub(super) service: Arc<str>,
     pub(super) fragment: Arc<ProxyConfig>,
 }
 
-/// What the validators say about a service.
+/// The result of the validators for a service.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     pub(super) problems: Problems,
-    /// Whether all of them answered, or one answered that it objects.
+    /// True if all of them answered, or one of them objected.
     pub(super) answered: bool,
 }
 
@@ -36,18 +36,18 @@ pub(super) struct Verdict {
 const NEVER_REACHED: u64 = 0;
 const NEW: u64 = 1;
 
-/// Asks validators.
+/// Calls the validators.
 pub(super) struct Validation {
     source: Arc<str>,
     validators: Arc<[Arc<dyn ConfigValidator>]>,
     limit: Duration,
-    /// Whose turn it is with what services say.
+    /// The order of validation for services as described.
     said: Turns,
-    /// Whose turn it is with last good rules and current destinations.
+    /// The order of validation for last known good rules with current destinations.
     fallen_back: Turns,
 }
 
-/// Whose turn it is.
+/// The order of validation.
 struct Turns {
     /// Services that could not be validated: the round that tried last, or [`NEVER_REACHED`].
     tried: HashMap<Arc<str>, u64>,
@@ -62,7 +62,7 @@ impl Turns {
         }
     }
 
-    /// The positions of the questions in the order in which they are asked.
+    /// Returns the positions of the services in the order of their validation.
     fn order(&self, questions: &[Question]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..questions.len()).collect();
         order.sort_by_key(|&position| {
@@ -72,7 +72,7 @@ impl Turns {
         order
     }
 
-    /// Notes who was reached. `None`: the turn of a service did not come.
+    /// Records the services that were reached. A verdict is `None` if a service was not reached.
     fn settle(&mut self, questions: Vec<Question>, verdicts: Vec<Option<Verdict>>) -> Vec<Verdict> {
         let before = std::mem::take(&mut self.tried);
         self.round += 1;
@@ -123,8 +123,9 @@ impl Validation {
         self.said.settle(questions, verdicts)
     }
 
-    /// The verdicts on last good rules with current destinations. These have turns of their own: services that are
-    /// described wrongly have none in a round, and each of these must come to its destinations.
+    /// Validates last known good rules with current destinations. They have a separate order: services with
+    /// invalid descriptions are not validated otherwise in a round, and each of these must get its
+    /// destinations.
     pub(super) async fn fallbacks(&mut self, questions: Vec<Question>) -> Vec<Verdict> {
         let order = self.fallen_back.order(&questions);
         let verdicts = self.ask(&questions, order, self.limit).await;
@@ -138,7 +139,8 @@ impl Validation {
         Turns::new().settle(questions, verdicts)
     }
 
-    /// Asks about the questions at these positions, one after the other. `None`: the time was over before.
+    /// Validates the services at these positions, one after the other. A verdict is `None` if the time was
+    /// over before.
     async fn ask(
         &self,
         questions: &[Question],
@@ -166,7 +168,7 @@ impl Validation {
             let Some(ended) = running.join_next().await else {
                 break;
             };
-            // Panics are contained inside, and nobody aborts the tasks.
+            // Panics are contained inside, and the tasks are never aborted.
             if let Ok((position, verdict)) = ended {
                 verdicts[position] = Some(verdict);
             }

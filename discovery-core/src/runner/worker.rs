@@ -1,4 +1,4 @@
-//! One round: ask, judge, settle, publish.
+//! One round: poll, evaluate, settle, publish.
 
 use std::sync::Arc;
 
@@ -36,22 +36,22 @@ pub(super) struct Worker {
     pub(super) disk: Blocking,
 }
 
-/// How a round ended.
+/// The end of a round.
 pub(super) enum RoundEnd {
-    /// The source answered.
+    /// The source was polled successfully.
     Answered {
         report: Arc<RoundReport>,
-        /// Whether services are missing whose removal must be confirmed.
+        /// True if missing services wait for their removal to be confirmed.
         removal_pending: bool,
     },
-    /// It did not, for the so-manieth time in a row.
+    /// A failure of the source, and the number of consecutive failures.
     Failed(DiscoverError, u32),
     /// The runtime is shutting down.
     ShuttingDown,
 }
 
 impl Worker {
-    /// Asks the source and takes in its answer.
+    /// Polls the source and applies the result.
     pub(super) async fn round(&mut self) -> RoundEnd {
         let round = self.publisher.round_begins();
         let discovery = match self.ask().await {
@@ -106,10 +106,11 @@ impl Worker {
         problems.extend(failed_groups.iter().map(|failed| failed.problem.clone()));
 
         let registry = self.registry.take()?;
+        let grace = self.options.unread_grace;
         let (registry, listed, mut problems) = off_the_runtime(move || {
             let services = registry.arrange(services, &mut problems);
             let with_memory = |mut service: DiscoveredService| {
-                registry.add_unread(&mut service);
+                registry.add_unread(&mut service, grace);
                 let remembered = registry.remembered(&service);
                 (service, remembered)
             };
@@ -119,7 +120,7 @@ impl Worker {
         .await?;
         self.registry = Some(registry);
 
-        // This runs parsers and filters of others, which nobody can stop.
+        // This runs foreign parsers and filters, which cannot be stopped.
         let evaluator = Arc::clone(&self.evaluator);
         let limit = self.options.discover_timeout;
         let evaluated = self.evaluation.run(limit, move || {
@@ -176,7 +177,7 @@ impl Worker {
         Some(Ok((report, removal_pending)))
     }
 
-    /// Asks the validators about the services that are new or changed.
+    /// Validates the services that are new or changed.
     async fn validate(&mut self, answer: &mut [Evaluated], fresh: &[usize]) {
         let mut asked = Vec::new();
         let mut questions = Vec::new();
@@ -200,7 +201,7 @@ impl Worker {
         }
     }
 
-    /// Prepares for services that cannot serve as they are described, see [`Evaluator::add_fallbacks`].
+    /// Prepares for services that cannot serve as described, see [`Evaluator::add_fallbacks`].
     async fn with_fallbacks(
         &mut self,
         answer: Vec<Evaluated>,
@@ -213,11 +214,11 @@ impl Worker {
         .await?;
         self.registry = Some(registry);
         if in_doubt.is_empty() {
-            // Whoever waited for a turn needs none any more.
+            // Services that waited for validation no longer need it.
             self.validation.fallbacks(Vec::new()).await;
             return Some(Ok(answer));
         }
-        // This runs parsers and filters of others, which nobody can stop.
+        // This runs foreign parsers and filters, which cannot be stopped.
         let evaluator = Arc::clone(&self.evaluator);
         let limit = self.options.discover_timeout;
         let made = self.evaluation.run(limit, move || {
@@ -239,7 +240,8 @@ impl Worker {
         Some(Ok(answer))
     }
 
-    /// Tells the source which services requests do not get through to. Returns whether it would look at them now.
+    /// Reports to the source which services requests cannot reach. Returns true if it would refresh them
+    /// now.
     pub(super) fn looks_at(&self, services: &[UnreachableService]) -> bool {
         let source = &*self.publisher.source;
         match contained_call(|| self.discoverer.unreachable(services)) {
@@ -265,7 +267,7 @@ impl Worker {
         }
     }
 
-    /// Tells the source what became of its services.
+    /// Reports the results of its services to the source.
     pub(super) async fn report(&self, report: &RoundReport) {
         let limit = self.options.report_timeout;
         if let Err(broken) = contained_for(limit, self.discoverer.published(report)).await {
@@ -277,7 +279,7 @@ impl Worker {
         }
     }
 
-    /// Lets what was kept on disk serve until the source answers.
+    /// Restores the configuration from disk, which serves until the source can be polled.
     pub(super) async fn restore(&mut self) -> Option<()> {
         let Some(store) = self.store.clone() else {
             return Some(());
@@ -325,8 +327,8 @@ impl Worker {
         Some(())
     }
 
-    /// Those of the kept services that the rules still allow, which may have become stricter since the file was
-    /// written; and what is wrong with the others.
+    /// Splits the kept services into those that the rules still allow, which may have become stricter since
+    /// the file was written, and the problems of the others.
     async fn still_good(&mut self, kept: Vec<KeptService>) -> Option<(Vec<KeptService>, Problems)> {
         let evaluator = Arc::clone(&self.evaluator);
         let (kept, mut dropped) = off_the_runtime(move || {
@@ -354,7 +356,7 @@ impl Worker {
             .await;
         let mut still = Vec::with_capacity(kept.len());
         for (service, verdict) in kept.into_iter().zip(verdicts) {
-            // A validator that cannot answer has accepted the service before.
+            // A validator that cannot respond has accepted the service before.
             if verdict.answered && verdict.problems.has_errors() {
                 let pointer = pointer_to("/Services", &service.name);
                 dropped.append(verdict.problems.under(&pointer));
@@ -365,7 +367,7 @@ impl Worker {
         Some((still, dropped))
     }
 
-    /// Keeps the last good configuration on disk, if it changed or could not be kept before.
+    /// Writes the last known good configuration to disk, if it has changed or could not be written before.
     pub(super) async fn save(&mut self, changed: bool) -> Option<()> {
         let (Some(store), Some(registry)) = (&mut self.store, &self.registry) else {
             return Some(());

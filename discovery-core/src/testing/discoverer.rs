@@ -1,4 +1,4 @@
-//! A discoverer that does what a test says.
+//! A discoverer that a test controls.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::error::DiscoverError;
 use crate::report::RoundReport;
 use crate::unreachable::UnreachableService;
 
-/// A [`Discoverer`] whose answers are queued by a test. When the queue is empty it repeats its last successful answer,
-/// at first an empty one. Clones share the script.
+/// A [`Discoverer`] whose results are queued by a test. When the queue is empty it repeats its last
+/// successful result, at first an empty one. Clones share the script.
 ///
 /// ```
 /// use discovery_core::testing::ScriptedDiscoverer;
@@ -50,7 +50,7 @@ struct Shared {
     calls: watch::Sender<usize>,
     reports: watch::Sender<Vec<Arc<RoundReport>>>,
     changed: Notify,
-    /// What the source was told that requests do not get through to.
+    /// The reports of services that requests cannot reach.
     unreachable: Mutex<Vec<UnreachableService>>,
     ignores_unreachable: AtomicBool,
 }
@@ -86,12 +86,12 @@ impl ScriptedDiscoverer {
         }
     }
 
-    /// Queues an answer with these services.
+    /// Queues a result with these services.
     pub fn answer(&self, services: impl IntoIterator<Item = DiscoveredService>) {
         self.answer_with(services.into_iter().collect());
     }
 
-    /// Queues an answer.
+    /// Queues a result.
     pub fn answer_with(&self, discovery: Discovery) {
         self.push(Step::Answer(discovery));
     }
@@ -111,7 +111,7 @@ impl ScriptedDiscoverer {
         self.push(Step::Panic);
     }
 
-    /// Makes the call that gets the next step take so long.
+    /// Delays the call that gets the next step by `time`.
     pub fn delay(&self, time: Duration) {
         self.push(Step::Delay(time));
     }
@@ -121,40 +121,40 @@ impl ScriptedDiscoverer {
         self.script().steps.clear();
     }
 
-    /// Says that something changed, as an event of the source would.
+    /// Notifies of a change, like an event of the source.
     pub fn trigger(&self) {
         self.shared.changed.notify_one();
     }
 
-    /// Sets whether the source ignores that requests do not get through. Unset: it looks at these services.
+    /// Sets whether the source ignores reports of unreachable services. Default: it refreshes them.
     pub fn ignore_unreachable(&self, ignore: bool) {
         let ignores = &self.shared.ignores_unreachable;
         ignores.store(ignore, Ordering::Relaxed);
     }
 
-    /// The services that the source was told that requests do not get through to, since this was last called.
+    /// Takes the services that were reported as unreachable since the last call.
     pub fn take_unreachable(&self) -> Vec<UnreachableService> {
         std::mem::take(&mut *self.shared.unreachable.lock())
     }
 
-    /// How often the source was asked.
+    /// Number of polls.
     pub fn calls(&self) -> usize {
         *self.shared.calls.borrow()
     }
 
-    /// Waits until the source was asked so often.
+    /// Waits until the source was polled this often.
     pub async fn wait_for_calls(&self, calls: usize) {
         let mut counts = self.shared.calls.subscribe();
         // The sender is in `self`, so the channel is open.
         let _ = counts.wait_for(|count| *count >= calls).await;
     }
 
-    /// What the source was told about its services, round by round.
+    /// The reports that the source was given, round by round.
     pub fn reports(&self) -> Vec<Arc<RoundReport>> {
         self.shared.reports.borrow().clone()
     }
 
-    /// Waits until the source was told so often.
+    /// Waits until the source received this many reports.
     pub async fn wait_for_reports(&self, reports: usize) -> Vec<Arc<RoundReport>> {
         let mut received = self.shared.reports.subscribe();
         match received.wait_for(|list| list.len() >= reports).await {

@@ -1,4 +1,4 @@
-//! Look-ups that a test answers.
+//! Look-ups that a test controls.
 
 use std::collections::HashMap;
 use std::io;
@@ -39,7 +39,7 @@ impl ScriptedLookup {
     ///
     /// # Panics
     ///
-    /// When one of them is no IP address.
+    /// If one of them is not an IP address.
     #[track_caller]
     pub fn set(&self, name: &str, addresses: &[&str]) {
         let addresses = addresses
@@ -59,7 +59,7 @@ impl ScriptedLookup {
         self.answer(name, Answer::Hang);
     }
 
-    /// How many names were looked up.
+    /// Number of names that were looked up.
     pub fn calls(&self) -> usize {
         self.names().calls
     }

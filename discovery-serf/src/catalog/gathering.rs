@@ -51,10 +51,10 @@ pub(super) fn gather(members: &[Member], options: &CatalogOptions) -> ServiceCat
     gathering.catalog
 }
 
-/// What becomes of a member that lacks something.
+/// The consequence for a member that lacks something, for messages.
 const IS_NO_DESTINATION: &str = "the node gets no requests";
 
-/// Members that are equal in this are equal in all that is looked at.
+/// The sort key of a member. Members with equal keys are equal in everything that is read.
 fn order(member: &Member) -> impl Ord + '_ {
     (
         &*member.name,
@@ -69,12 +69,12 @@ struct Gathering<'o> {
     catalog: ServiceCatalog,
 }
 
-/// What the members of one service come to.
+/// The members of one service, combined.
 struct Gathered {
     service: Service,
-    /// Whether a member is an instance, or would be one had it not gone without having said so.
+    /// True if a member is an instance, or would be one if it had not disappeared without notice.
     is_listed: bool,
-    /// Whether a member would be an instance if it were in order.
+    /// True if a member would be an instance if its tags were in order.
     is_known: bool,
 }
 
@@ -92,7 +92,8 @@ impl Gathering<'_> {
         });
     }
 
-    /// Whether a member says that there are services. Who may not have any says nothing about others.
+    /// Returns true if the member shows that services exist. A member that the options exclude shows
+    /// nothing.
     fn exposes(&self, member: &Member, service: &[u8]) -> bool {
         let is_allowed = match tags::service(service) {
             Ok(name) => name.is_some_and(|name| self.options.allows_service(name)),
@@ -140,8 +141,8 @@ impl Gathering<'_> {
             let service = self.service(&members, &name);
             gathered.push((ClusterId::new(Arc::clone(&name)), name, service));
         }
-        // Ids are compared ignoring case, so two such services would be one. Who has instances goes before who is kept
-        // without any, then the order of the names decides.
+        // Ids are compared ignoring case, so two such services would be one. A service with instances
+        // precedes one that is kept without any, then the order of the names decides.
         gathered.sort_by_key(|(_, _, gathered)| gathered.service.instances.is_empty());
         let mut by_id: HashMap<ClusterId, Arc<str>> = HashMap::with_capacity(gathered.len());
         let mut listed: HashSet<ClusterId> = HashSet::with_capacity(gathered.len());
@@ -244,7 +245,8 @@ impl Gathering<'_> {
         }
     }
 
-    /// What a service that is kept without instances goes by: what its members said when they were in order.
+    /// Returns the route hint of a service that is kept without instances: the one of its members before
+    /// they failed.
     fn hint_of_idle(&self, members: &[(&Member, IpAddr)]) -> RouteHint {
         if !self.options.keep_empty_services {
             return RouteHint::None;
@@ -252,7 +254,7 @@ impl Gathering<'_> {
         let mut ignored = Said::default();
         let entries = members.iter().map(|&(member, address)| {
             let port = member.tags.bytes(tags::HTTP_PORT).unwrap_or_default();
-            // In the order that they have while they are instances, as far as that can be told.
+            // In the order that they have while they are instances, as far as known.
             let socket = SocketAddr::new(address, tags::http_port(port).unwrap_or_default());
             let instance = instance_of(member, socket, tags::Scheme::Http, &mut ignored);
             Entry { member, instance }
@@ -262,7 +264,7 @@ impl Gathering<'_> {
         hints::of(&entries, &mut Said::default())
     }
 
-    /// Where a member is, if a destination can be there.
+    /// Returns the address of a member, if a destination can have it.
     fn address(&self, member: &Member) -> Result<IpAddr, Unreachable> {
         let Some(address) = member.address.map(|address| address.to_canonical()) else {
             let message = "the agent lists no address of 4 or 16 bytes";
@@ -323,7 +325,7 @@ impl Gathering<'_> {
     }
 }
 
-/// Whether a member is an instance, or would be one had it not crashed.
+/// Returns true if a member is an instance, or would be one if it had not crashed.
 fn would_serve(member: &Member) -> bool {
     let value = |key: &str| member.tags.bytes(key).unwrap_or_default();
     !matches!(member.status, MemberStatus::Left | MemberStatus::Leaving)
@@ -331,13 +333,13 @@ fn would_serve(member: &Member) -> bool {
         && tags::scheme(value(tags::SCHEME)).is_ok()
 }
 
-/// Whether a member is alive and has a port that requests could go to.
+/// Returns true if a member is alive and has a port for requests.
 fn offers_port(member: &Member) -> bool {
     let port = member.tags.bytes(tags::HTTP_PORT).unwrap_or_default();
     member.status.is_alive() && tags::http_port(port).is_ok()
 }
 
-/// Whether a member says which requests its service gets, be it in a way that can be used or not.
+/// Returns true if a member has a route hint, usable or not.
 fn has_hint(member: &Member) -> bool {
     let says = |key: &str| {
         let value = member.tags.bytes(key);
@@ -385,7 +387,7 @@ fn instance_of(
     }
 }
 
-/// A member's status as a person would say it.
+/// The status of a member, in words for people.
 fn status_of(member: &Member) -> &str {
     match member.status.as_str() {
         "" => "of no status",
@@ -393,7 +395,7 @@ fn status_of(member: &Member) -> &str {
     }
 }
 
-/// Why nothing can be reached at a member's address.
+/// The reason why requests cannot reach a member's address.
 struct Unreachable {
     left_out: String,
     code: &'static str,

@@ -1,4 +1,4 @@
-//! What instances say of the routes of their service.
+//! The route hints in the tags of a service's instances.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use super::said::Said;
 use super::shown::shown;
 use super::{RouteHint, tags};
 
-/// The hint of a service: the first host, else the first path.
+/// Returns the hint of a service: the first host, otherwise the first path.
 ///
-/// Instances that say something else stay destinations. A change of a hint comes to one node after the other, and the
-/// service is to be reached all the while.
+/// Instances with another hint stay destinations. A change of a hint reaches one node after the other, and
+/// the service must be reachable all the time.
 pub(super) fn of(entries: &[Entry<'_>], said: &mut Said) -> RouteHint {
     let host = |entry: &Entry<'_>| entry.instance.host.clone();
     if let Some(host) = first(entries, host, tags::HOST, same_hosts, said) {
@@ -36,7 +36,7 @@ fn first(
         .iter()
         .filter_map(|entry| Some((entry.member, hint(entry)?)));
     let (decides, used) = hints.next()?;
-    // Many instances say the same, and each text is looked at once.
+    // Many instances have the same text, and each text is checked once.
     let mut seen = HashSet::from([used.clone()]);
     for (member, other) in hints {
         if seen.contains(&other) {
@@ -56,7 +56,7 @@ fn first(
     Some(used)
 }
 
-/// Whether the same hosts match, however they are written.
+/// Returns true if both patterns match the same hosts, independent of their spelling.
 fn same_hosts(one: &str, other: &str) -> bool {
     let matcher = |text| {
         let hosts = vec![HostPattern::parse(text).ok()?];
@@ -68,7 +68,7 @@ fn same_hosts(one: &str, other: &str) -> bool {
     are_same(matcher(one), matcher(other))
 }
 
-/// Whether the same paths match: names of parameters make no difference.
+/// Returns true if both templates match the same paths. Names of parameters make no difference.
 fn same_paths(one: &str, other: &str) -> bool {
     let matcher = |text| {
         let path = PathTemplate::parse(text).ok()?;

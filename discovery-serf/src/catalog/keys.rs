@@ -22,8 +22,9 @@ impl Entry<'_> {
     }
 }
 
-/// Puts entries in the order of their addresses, and of their nodes' names where those are equal, as they are in
-/// `entries`. Returns those whose address another one has already, each with the node that has it.
+/// Sorts entries by address, and by their order in `entries` where addresses are equal, which is that of
+/// the nodes' names. Returns the members whose address another entry has already, each with the node that
+/// has it.
 pub(super) fn without_same_address<'m>(
     entries: Vec<Entry<'m>>,
     said: &mut Said,
@@ -49,7 +50,8 @@ pub(super) fn without_same_address<'m>(
     (kept, doubles)
 }
 
-/// Makes the keys unique, case ignored as in all ids: the first entry keeps its key, the others get their address added.
+/// Makes the keys unique, case ignored as in all ids: the first entry keeps its key, the others get their
+/// address added.
 pub(super) fn make_unique(entries: &mut [Entry<'_>], said: &mut Said) {
     let mut taken: HashMap<DestinationId, usize> = HashMap::with_capacity(entries.len());
     let mut doubles = Vec::new();
@@ -66,7 +68,7 @@ pub(super) fn make_unique(entries: &mut [Entry<'_>], said: &mut Said) {
         let first = shown(entries[first].member.name.as_bytes());
         let Entry { member, instance } = &mut entries[position];
         let mut key = format!("{}@{}", instance.key, instance.socket);
-        // Somebody may have taken this for its `instance` as well. Each time the key is longer, so this ends.
+        // Another instance may use this as its `instance` too. Each time the key is longer, so this ends.
         while taken.contains_key(&DestinationId::from(key.as_str())) {
             key = format!("{key}@{}", instance.socket);
         }

@@ -1,8 +1,8 @@
 //! Members and their tags as services with instances.
 //!
-//! [`ServiceCatalog::build`] is a pure function of what an agent lists: the order of members makes no difference, and nothing
-//! that a member says of itself can make it fail or touch another service. What is wrong is told beside the catalog, with
-//! pointers such as `/members/{node}/tags/http-port`.
+//! [`ServiceCatalog::build`] is a pure function of the members that an agent lists: their order makes no
+//! difference, and no tag of a member can make it fail or affect another service. Problems are reported
+//! beside the catalog, with pointers such as `/members/{node}/tags/http-port`.
 //!
 //! | tag | is | when it is missing or blank | when it cannot be used |
 //! |---|---|---|---|
@@ -16,8 +16,8 @@
 //! | `version`, `region` | any text | none | – |
 //! | `instance` | the destination's id | `ip:port` | as if it were missing |
 //!
-//! `host` and `route-path` are of the service: of instances that disagree, the one whose key comes first decides, and all
-//! stay destinations.
+//! `host` and `route-path` belong to the service: if instances disagree, the one whose key comes first
+//! decides, and all stay destinations.
 
 mod gathering;
 mod hints;
@@ -45,20 +45,21 @@ use crate::member::Member;
 pub struct ServiceCatalog {
     /// The services by name. Each has an instance, unless [`CatalogOptions::keep_empty_services`] keeps it.
     pub services: BTreeMap<Arc<str>, Service>,
-    /// The service `backend` without instances, while no member has the tag `service`: [`CatalogOptions::legacy_backend`].
-    /// `None` if there are no members either.
+    /// The service `backend` without instances, while no member has the tag `service`:
+    /// [`CatalogOptions::legacy_backend`]. `None` if there are no members at all.
     pub legacy: Option<Service>,
-    /// Whether a member has the tag `service`, be it alive or not: an outage does not bring the legacy service back. Those
-    /// that the options shut out do not count.
+    /// True if a member has the tag `service`, alive or not, so that an outage does not bring the legacy
+    /// service back. Members that the options exclude do not count.
     pub exposes_services: bool,
-    /// How many services the cluster has: those with a member that is an instance, or would be one had it not gone without
-    /// having said so. A service that has crashed counts, so that nobody else gets its requests.
+    /// Number of services in the cluster: those with a member that is an instance, or would be one if it
+    /// had not disappeared without notice. A crashed service counts, so that no other service gets its
+    /// requests.
     pub listed_services: usize,
-    /// Services that have members but cannot be served, and why, as far as there is something to be mended.
+    /// Services that have members but cannot be served, with the problems that can be corrected.
     pub unusable: BTreeMap<Arc<str>, Problems>,
-    /// The members that are no destination, by name.
+    /// The members that are not destinations, by name.
     pub left_out: Vec<LeftOut>,
-    /// What is wrong with members that belong to no service, and between services.
+    /// Problems of members that belong to no service, and problems between services.
     pub problems: Problems,
 }
 
@@ -66,26 +67,27 @@ pub struct ServiceCatalog {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Service {
-    /// Its instances, in the byte order of their keys.
+    /// The service's instances, in the byte order of their keys.
     pub instances: Vec<ServiceInstance>,
-    /// How requests for it are told from others.
+    /// The hint that tells its requests from others.
     pub hint: RouteHint,
-    /// What is wrong with its members.
+    /// Problems of its members.
     pub problems: Problems,
 }
 
-/// How requests for a service are told from others.
+/// The hint that tells requests for a service from others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RouteHint {
-    /// Its members do not say. It gets all requests if it is the only service, else none.
+    /// No hint. The service gets all requests if it is the only service, otherwise none.
     #[default]
     None,
-    /// What they say cannot be used. It gets none: a slip in a host must not open it to all.
+    /// An unusable hint. The service gets no requests, since a typing error in a host must not open it to
+    /// all requests.
     Unusable,
-    /// By the host that they name.
+    /// The host of the requests.
     Host(String),
-    /// By their path.
+    /// The path of the requests.
     Path(String),
 }
 
@@ -93,57 +95,57 @@ pub enum RouteHint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceInstance {
-    /// Its id, unique in the service even if case is ignored: the tag `instance`, or `ip:port`.
+    /// The instance's id, unique in the service even if case is ignored: the tag `instance`, or `ip:port`.
     pub key: String,
     /// The node.
     pub member: Arc<str>,
-    /// How it is spoken to.
+    /// The scheme of its URL.
     pub scheme: Scheme,
-    /// Where it listens.
+    /// The address and port at which it listens.
     pub socket: SocketAddr,
-    /// The host that it wants its service to be known by.
+    /// The host of the requests that its service should get.
     pub host: Option<String>,
-    /// The path that it wants its service to be known by, as a route template that begins with `/`.
+    /// The path of the requests that its service should get, as a route template that begins with `/`.
     pub route_path: Option<String>,
     /// The path of its health probes, which begins with `/`.
     pub health_path: Option<String>,
-    /// Its share of the requests, from 0 to 1000.
+    /// The instance's share of the requests, from 0 to 1000.
     pub weight: u32,
-    /// What it runs.
+    /// The version that it runs.
     pub version: Option<String>,
-    /// Where it runs.
+    /// The region in which it runs.
     pub region: Option<String>,
 }
 
 impl ServiceInstance {
-    /// Its URL: `http://10.0.0.1:8080`, `https://[fd00::2]:8443`.
+    /// Returns the URL of the instance: `http://10.0.0.1:8080`, `https://[fd00::2]:8443`.
     pub fn address(&self) -> String {
         format!("{}://{}", self.scheme, self.socket)
     }
 }
 
-/// A member that is no destination.
+/// A member that is not a destination.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct LeftOut {
     /// The node.
     pub member: Arc<str>,
-    /// The service that it says it belongs to.
+    /// The service in its tags.
     pub service: Option<Arc<str>>,
-    /// Why, in a few words that read well after the node's name: `is failed`.
+    /// The reason, in a few words that follow the node's name: `is failed`.
     pub reason: String,
 }
 
 impl ServiceCatalog {
-    /// The services of these members.
+    /// Builds the services of these members.
     ///
-    /// The same members in another order give the same catalog. Takes time in proportion to the members, but for sorting
-    /// them.
+    /// The order of members makes no difference. Takes time in proportion to the number of members, except
+    /// for sorting them.
     pub fn build(members: &[Member], options: &CatalogOptions) -> Self {
         gathering::gather(members, options)
     }
 
-    /// The service that gets all requests that nobody else asks for, if it does not say which ones it wants: the only one
+    /// The service that gets all requests without another taker, if it has no route hint: the only service
     /// of the cluster.
     pub(crate) fn only_service(&self) -> Option<&Arc<str>> {
         let (only, _) = self.services.first_key_value()?;

@@ -1,27 +1,29 @@
-//! Which members may be a part of which services.
+//! The options that limit the members and services of a catalog.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// Which members may be a part of which services.
+/// The options that limit the members and services of a catalog.
 ///
-/// Anybody in the gossip can claim to be any service. Where not everybody in it is trusted, the first two options limit
-/// what such a claim can do.
+/// Any node in the gossip can claim to be any service. If not all of them are trusted, the first two
+/// options limit the effect of such a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CatalogOptions {
-    /// The services that there may be, by their exact names; others are left out. Unset, which is the default: any.
+    /// The allowed services, by their exact names. Others are left out. `None` to allow all. Default:
+    /// `None`.
     pub allowed_services: Option<BTreeSet<String>>,
-    /// Where instances may be; those elsewhere are left out. Empty, which is the default: anywhere.
+    /// The networks in which instances may be. Instances elsewhere are left out. Empty to allow all.
+    /// Default: empty.
     pub allowed_networks: Vec<IpNet>,
-    /// Whether a service whose every listed member is out of order keeps its cluster, without destinations, and its route:
-    /// requests then get 503 instead of 404. Default false.
+    /// True to keep the cluster and route of a service without usable members. The cluster then has no
+    /// destinations, and requests get 503 instead of 404. Default: false.
     pub keep_empty_services: bool,
-    /// Whether the service `backend` keeps a cluster without destinations and a route for all requests as long as no member
-    /// of the cluster has the tag `service`: requests then get 503 instead of 404. Members without the tag are never
-    /// destinations. Default true.
+    /// True to keep a cluster without destinations and a route for all requests for the service `backend`,
+    /// while no member of the cluster has the tag `service`. Requests then get 503 instead of 404. Members
+    /// without the tag are never destinations. Default: true.
     pub legacy_backend: bool,
 }
 
@@ -37,7 +39,7 @@ impl Default for CatalogOptions {
 }
 
 impl CatalogOptions {
-    /// Sets which services there may be.
+    /// Sets the allowed services.
     #[must_use]
     pub fn with_allowed_services<I>(mut self, services: I) -> Self
     where
@@ -48,21 +50,21 @@ impl CatalogOptions {
         self
     }
 
-    /// Sets where instances may be.
+    /// Sets the networks in which instances may be.
     #[must_use]
     pub fn with_allowed_networks(mut self, networks: impl IntoIterator<Item = IpNet>) -> Self {
         self.allowed_networks = networks.into_iter().collect();
         self
     }
 
-    /// Sets whether a service that has no instance left keeps its cluster and route.
+    /// Enables or disables clusters and routes of services without instances.
     #[must_use]
     pub fn with_keep_empty_services(mut self, keep: bool) -> Self {
         self.keep_empty_services = keep;
         self
     }
 
-    /// Sets whether there is an empty service `backend` as long as no member has the tag `service`.
+    /// Enables or disables the empty service `backend` while no member has the tag `service`.
     #[must_use]
     pub fn with_legacy_backend(mut self, enabled: bool) -> Self {
         self.legacy_backend = enabled;

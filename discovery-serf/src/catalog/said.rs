@@ -1,4 +1,4 @@
-//! What is wrong with the members of a service, as many of them as somebody reads.
+//! Problems of the members of a service, limited in number.
 
 use proxy_model::{Problem, Problems, pointer_to};
 
@@ -6,7 +6,8 @@ use super::shown::shown;
 use super::tags::TagError;
 use crate::member::Member;
 
-/// What is told of one service. A template that all its nodes share can be wrong on all of them.
+/// Maximum number of problems of one service. A template that all its nodes share can be wrong on all of
+/// them.
 const MOST: usize = 100;
 
 /// Names of nodes are not cut off in pointers up to here.
@@ -49,7 +50,7 @@ impl Said {
         }
     }
 
-    /// All of them, with a word on how many more there were.
+    /// Returns all problems, with the number of further ones.
     pub(super) fn into_problems(self) -> Problems {
         let mut problems = Problems::from(self.problems);
         if self.more > 0 {

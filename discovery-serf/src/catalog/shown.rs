@@ -1,9 +1,10 @@
-//! What nodes say, made fit for a message.
+//! Texts of nodes in a form fit for a message.
 
 /// Characters of a value that are shown, as many as where configurations are compiled.
 const MOST: usize = 120;
 
-/// The beginning of a value: one line, without what a terminal would obey, and with bytes that are no UTF-8 as escapes.
+/// Returns the beginning of a value: one line, without control sequences of terminals, and with bytes that
+/// are not UTF-8 as escapes.
 pub(crate) fn shown(value: &[u8]) -> String {
     let mut out = String::new();
     let mut count = 0;

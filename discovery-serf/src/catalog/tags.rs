@@ -1,7 +1,7 @@
-//! What each tag may say: one function for each.
+//! The values of tags: one function for each tag.
 //!
-//! White space around a value does not count, and a value that has nothing else counts as absent, but for the port. The
-//! same functions judge what an agent lists and what a service is about to say of itself.
+//! White space around a value is ignored, and a value without other characters counts as absent, except for
+//! the port. The same functions check the members that an agent lists and the tags of a new registration.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::shown::{is_hidden, shown};
 
-/// The service's name. A node without it is no part of a service.
+/// The service's name. A node without it belongs to no service.
 pub(crate) const SERVICE: &str = "service";
 /// The port that the service listens at. Required.
 pub(crate) const HTTP_PORT: &str = "http-port";
@@ -26,14 +26,14 @@ pub(crate) const ROUTE_PATH: &str = "route-path";
 pub(crate) const HEALTH_PATH: &str = "health-path";
 /// The share of requests.
 pub(crate) const WEIGHT: &str = "weight";
-/// What is running.
+/// The version that is running.
 pub(crate) const VERSION: &str = "version";
-/// Where it is running.
+/// The region in which it is running.
 pub(crate) const REGION: &str = "region";
 /// A name for the destination that stays.
 pub(crate) const INSTANCE: &str = "instance";
 
-/// The longest value that is looked at, in bytes. All tags of a node together have fewer in the gossip.
+/// Maximum length of a value, in bytes. All tags of a node together are shorter in the gossip.
 pub(crate) const MAX_VALUE: usize = 512;
 
 /// The largest weight.
@@ -42,7 +42,7 @@ pub(crate) const MAX_WEIGHT: u32 = 1_000;
 /// The weight of an instance that names none.
 pub(crate) const DEFAULT_WEIGHT: u32 = 1;
 
-/// Why the value of a tag cannot be used.
+/// The reason why the value of a tag cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{tag}` is `{value}`: {reason}")]
 pub struct TagError {
@@ -78,12 +78,12 @@ impl TagError {
         &self.value
     }
 
-    /// What is wrong with it, and what was expected.
+    /// The problem and the expected value.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// What would mend it, if that is known.
+    /// The correction, if one is known.
     pub fn suggestion(&self) -> Option<&str> {
         self.suggestion.as_deref()
     }
@@ -104,7 +104,7 @@ impl TagError {
     }
 }
 
-/// How an instance is spoken to.
+/// The scheme of an instance's URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
     /// In the clear.
@@ -130,23 +130,25 @@ impl fmt::Display for Scheme {
     }
 }
 
-/// Whether a value has anything in it but white space. What is no UTF-8 counts.
+/// Returns true if a value consists only of white space. Bytes that are not UTF-8 do not.
 pub(crate) fn is_blank(value: &[u8]) -> bool {
     str::from_utf8(value).is_ok_and(|text| text.trim().is_empty())
 }
 
-/// The name of a service; `None`: blank.
+/// Returns the name of a service. `None` if it is blank.
 ///
 /// # Errors
-/// It is no text, too long, or has characters in it that nobody sees.
+///
+/// The value is not UTF-8, too long, or contains invisible characters.
 pub(crate) fn service(value: &[u8]) -> Result<Option<&str>, TagError> {
     name(SERVICE, value)
 }
 
-/// The name of a destination; `None`: blank.
+/// Returns the name of a destination. `None` if it is blank.
 ///
 /// # Errors
-/// As for [`service`].
+///
+/// Those of [`service`].
 pub(crate) fn instance(value: &[u8]) -> Result<Option<&str>, TagError> {
     name(INSTANCE, value)
 }
@@ -171,10 +173,12 @@ pub(crate) fn http_port(value: &[u8]) -> Result<u16, TagError> {
     }
 }
 
-/// How the service is spoken to; blank is `http`.
+/// Returns the scheme. A blank value is `http`.
 ///
 /// # Errors
-/// It is neither `http` nor `https`, whatever their case. Guessing could send in the clear what was meant to be encrypted.
+///
+/// The value is neither `http` nor `https`, ignoring case. A guess could make requests unencrypted that
+/// should be encrypted.
 pub(crate) fn scheme(value: &[u8]) -> Result<Scheme, TagError> {
     let text = text(SCHEME, value)?;
     if text.is_empty() || text.eq_ignore_ascii_case("http") {
@@ -187,10 +191,12 @@ pub(crate) fn scheme(value: &[u8]) -> Result<Scheme, TagError> {
     Err(TagError::new(SCHEME, value, reason))
 }
 
-/// The pattern for hosts of a service's requests, without the dot that DNS may end a name with; `None`: blank.
+/// Returns the host pattern of a service's requests, without the dot with which DNS may end a name. `None`
+/// if it is blank.
 ///
 /// # Errors
-/// It is no [`HostPattern`].
+///
+/// The value is not a valid [`HostPattern`].
 pub(crate) fn host(value: &[u8]) -> Result<Option<Cow<'_, str>>, TagError> {
     let text = text(HOST, value)?;
     if text.is_empty() {
@@ -206,11 +212,13 @@ pub(crate) fn host(value: &[u8]) -> Result<Option<Cow<'_, str>>, TagError> {
     }
 }
 
-/// The template for paths of a service's requests, with its `/`; `None`: blank.
+/// Returns the path template of a service's requests, with its `/`. `None` if it is blank.
 ///
 /// # Errors
-/// It is no [`PathTemplate`], has characters that no path has, or a `regex`: the memory for all expressions of a
-/// configuration is limited, so anybody in the gossip could use up what others need.
+///
+/// The value is not a valid [`PathTemplate`], has characters that paths cannot contain, or contains a
+/// `regex`: the memory for all expressions of a configuration is limited, so any node in the gossip could
+/// use up what others need.
 pub(crate) fn route_path(value: &[u8]) -> Result<Option<String>, TagError> {
     let Some(path) = path(ROUTE_PATH, value)? else {
         return Ok(None);
@@ -229,10 +237,11 @@ pub(crate) fn route_path(value: &[u8]) -> Result<Option<String>, TagError> {
     }
 }
 
-/// The path of health probes, with its `/`; `None`: blank.
+/// Returns the path of health probes, with its `/`. `None` if it is blank.
 ///
 /// # Errors
-/// It has characters that no path has, or a query.
+///
+/// The value has characters that paths cannot contain, or a query.
 pub(crate) fn health_path(value: &[u8]) -> Result<Option<String>, TagError> {
     let path = path(HEALTH_PATH, value)?;
     let is_none = |path: &String| path.contains(['?', '#']) || path.contains("://");
@@ -273,8 +282,8 @@ pub(super) fn lenient_weight(value: &[u8]) -> (u32, Option<TagError>) {
     (instead, Some(error))
 }
 
-/// A version or region; `None`: blank. Whatever cannot be shown is replaced, and what is too long is cut off: nobody is
-/// lost for what is only informational.
+/// Returns a version or region. `None` if it is blank. Characters that cannot be shown are replaced, and a
+/// long value is cut: an instance is not rejected for a value that is only informational.
 pub(crate) fn label(value: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(value);
     let text = text.trim();
@@ -289,8 +298,8 @@ pub(crate) fn label(value: &[u8]) -> Option<String> {
     (!text.is_empty()).then(|| text[..end].chars().map(visible).collect())
 }
 
-/// Whether requests can ask for a [`label`] in a header, and ids of routes and clusters can have it in them: at most 64
-/// letters, digits and `.`, `_`, `~`, `+` or `-`, all ASCII.
+/// Returns true if a header of a request, and ids of routes and clusters, can contain a [`label`]: at most
+/// 64 letters, digits and `.`, `_`, `~`, `+` or `-`, all ASCII.
 pub(crate) fn can_be_asked_for(label: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b"._~+-".contains(&b);
     (1..=64).contains(&label.len()) && label.bytes().all(fits)

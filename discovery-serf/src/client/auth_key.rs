@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// What an agent with `rpc_auth` in its configuration wants to be told. `Debug` does not show it.
+/// The key that an agent with `rpc_auth` in its configuration requires. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AuthKey(Arc<str>);
 

@@ -1,4 +1,4 @@
-//! What an agent can be asked.
+//! The requests of a client to an agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,36 +10,39 @@ use super::{
 use crate::member::{Member, Tags};
 use crate::wire::messages::{Request, decode_joined, decode_members, decode_stats};
 
-/// How long an agent may wait for the cluster: for messages to spread, or for a node that is joined.
+/// The time limit that is added for work of the cluster: for messages to spread, or for joining a node.
 const GOSSIP: Duration = Duration::from_secs(10);
 
-/// All of them fail with [`Closed`](ClientErrorKind::Closed), [`TimedOut`](ClientErrorKind::TimedOut),
-/// [`Protocol`](ClientErrorKind::Protocol), [`Denied`](ClientErrorKind::Denied) when the agent wants a key and has got none, and
-/// [`InvalidRequest`](ClientErrorKind::InvalidRequest) above 1 MiB. What else there is stands at each of them. All of them may be
-/// dropped at any time: what was asked for is done or not, nobody hears of the answer, and the connection stays as it was.
+/// The requests. All of them fail with [`Closed`](ClientErrorKind::Closed),
+/// [`TimedOut`](ClientErrorKind::TimedOut), [`Protocol`](ClientErrorKind::Protocol),
+/// [`Denied`](ClientErrorKind::Denied) if the agent requires a key and got none, and
+/// [`InvalidRequest`](ClientErrorKind::InvalidRequest) above 1 MiB. Further errors are documented with each
+/// request. All of them may be dropped at any time: the request is then executed or not, its response is
+/// discarded, and the connection stays usable.
 impl SerfClient {
-    /// All members that the agent knows, in no order: also those that have failed or left, until they are forgotten.
+    /// Returns all members that the agent knows, in no order, including those that have failed or left,
+    /// until the agent forgets them.
     ///
     /// # Errors
     ///
-    /// As of all requests.
+    /// Like all requests.
     ///
     /// # Cancel safety
     ///
-    /// As of all requests.
+    /// Like all requests.
     pub async fn members(&self) -> Result<Vec<Member>, ClientError> {
         self.ask_for_members(&Request::Members).await
     }
 
-    /// The members that a filter lets through, in no order. The agent does the work.
+    /// Returns the members that a filter matches, in no order. The agent does the filtering.
     ///
     /// # Errors
     ///
-    /// As of all requests. An agent closes the connection when a pattern is no regular expression.
+    /// Like all requests. An agent closes the connection when a pattern is no regular expression.
     ///
     /// # Cancel safety
     ///
-    /// As of all requests.
+    /// Like all requests.
     pub async fn members_filtered(
         &self,
         filter: &MemberFilter,
@@ -58,17 +61,18 @@ impl SerfClient {
         self.handle.ask(request, within, decode_members).await
     }
 
-    /// Asks for events, and returns when the agent has agreed: what happens from then on is told. There is no beginning with what
-    /// has happened before; ask for the [members](Self::members) afterwards.
+    /// Subscribes to events, and returns after the agent has accepted. Later events are sent; earlier ones
+    /// are not, so list the [members](Self::members) afterwards.
     ///
     /// # Errors
     ///
-    /// As of all requests. [`Refused`](ClientErrorKind::Refused) if the agent does not understand the filter;
-    /// [`InvalidRequest`](ClientErrorKind::InvalidRequest) if it cannot be said, or if there are 32 streams already.
+    /// Like all requests. [`Refused`](ClientErrorKind::Refused) if the agent does not accept the filter;
+    /// [`InvalidRequest`](ClientErrorKind::InvalidRequest) if the filter has no representation, or if there
+    /// are 32 streams already.
     ///
     /// # Cancel safety
     ///
-    /// As of all requests. The agent is told to stop if it has agreed.
+    /// Like all requests. If the agent has accepted, it is made to stop.
     pub async fn stream(&self, filter: &EventFilter) -> Result<EventStream, ClientError> {
         let permit = self.handle.stream_permit()?;
         let Some(filter) = filter.encoded() else {
@@ -80,7 +84,7 @@ impl SerfClient {
         let options = self.handle.options();
         let queue = Queue::new(options.max_queued_events, options.max_queued_bytes);
         let queue = Arc::new(queue);
-        // Made first, so that the agent is told to stop if this is dropped while it waits.
+        // Made first, so that the agent is made to stop if this is dropped while it waits.
         let stream = EventStream::new(Arc::clone(&queue), Arc::clone(&self.handle), permit);
         let request = Request::Stream { filter };
         let within = self.timeout();
@@ -88,16 +92,17 @@ impl SerfClient {
         Ok(stream)
     }
 
-    /// Sends a user event to the whole cluster, this agent included. Name and payload together may have some 500 bytes, and as
-    /// many as agents are configured for. With `coalesce`, agents may replace it by a later one of the same name.
+    /// Sends a user event to the whole cluster, including this agent. Name and payload together may have
+    /// about 500 bytes, or the limit configured in the agents. With `coalesce`, agents may replace it by a
+    /// later one of the same name.
     ///
     /// # Errors
     ///
-    /// As of all requests. [`Refused`](ClientErrorKind::Refused) if it is too long.
+    /// Like all requests. [`Refused`](ClientErrorKind::Refused) if it is too long.
     ///
     /// # Cancel safety
     ///
-    /// As of all requests.
+    /// Like all requests.
     pub async fn event(
         &self,
         name: &str,
@@ -112,16 +117,16 @@ impl SerfClient {
         self.handle.tell(&request, self.timeout()).await
     }
 
-    /// Makes the agent join the cluster of the nodes at some addresses of gossip (`10.0.0.1:7946`); returns how many of them
-    /// it got in touch with. With `replay`, old user events are told again.
+    /// Makes the agent join the cluster of the nodes at some gossip addresses (`10.0.0.1:7946`). Returns
+    /// the number of nodes that it contacted. With `replay`, old user events are sent again.
     ///
     /// # Errors
     ///
-    /// As of all requests. [`Refused`](ClientErrorKind::Refused) if there is none that it got in touch with.
+    /// Like all requests. [`Refused`](ClientErrorKind::Refused) if it could contact none of them.
     ///
     /// # Cancel safety
     ///
-    /// As of all requests.
+    /// Like all requests.
     pub async fn join(&self, addresses: &[&str], replay: bool) -> Result<u32, ClientError> {
         let request = Request::Join {
             addresses: owned(addresses),
@@ -133,32 +138,32 @@ impl SerfClient {
         self.handle.ask(&request, within, decode_joined).await
     }
 
-    /// Makes the agent leave the cluster, and end. The connection ends with it, also when it does so before its answer is on the
-    /// way: that is a success too.
+    /// Makes the agent leave the cluster and end. The connection ends with it. If it ends before the
+    /// response arrives, that is a success too.
     ///
     /// # Errors
     ///
-    /// As of all requests, but the end of the connection. [`Refused`](ClientErrorKind::Refused) if the agent could not tell the
-    /// others; it ends nevertheless.
+    /// Those of all requests, except for the end of the connection. [`Refused`](ClientErrorKind::Refused)
+    /// if the agent could not notify the others; it ends nevertheless.
     ///
     /// # Cancel safety
     ///
-    /// As of all requests.
+    /// Like all requests.
     pub async fn leave(&self) -> Result<(), ClientError> {
         let within = self.gossip_timeout();
         self.handle.tell(&Request::Leave, within).await
     }
 
-    /// Makes a node that has failed one that has left; with `prune` it is forgotten at once. A node that nobody knows is no error,
-    /// and one that is alive says that it is.
+    /// Turns a failed node into one that has left; with `prune` it is forgotten at once. An unknown node is
+    /// not an error, and a node that is alive stays alive.
     ///
     /// # Errors
     ///
-    /// As of all requests.
+    /// Like all requests.
     ///
     /// # Cancel safety
     ///
-    /// As of all requests.
+    /// Like all requests.
     pub async fn force_leave(&self, node: &str, prune: bool) -> Result<(), ClientError> {
         let request = Request::ForceLeave {
             node: node.to_owned(),
@@ -167,16 +172,18 @@ impl SerfClient {
         self.handle.tell(&request, self.gossip_timeout()).await
     }
 
-    /// Changes tags of the agent's own node: takes out those to `delete`, and then sets those to `set`. Others stay. They last
-    /// until the agent ends, unless it has a file for them. Setting what is set already makes an event nevertheless.
+    /// Changes tags of the agent's own node: removes those in `delete`, and then sets those in `set`. Other
+    /// tags stay. They last until the agent ends, unless it has a file for them. Setting an unchanged tag
+    /// causes an event too.
     ///
     /// # Errors
     ///
-    /// As of all requests. [`TagsTooLong`](ClientErrorKind::TagsTooLong) if all of them together would take more than 512 bytes.
+    /// Like all requests. [`TagsTooLong`](ClientErrorKind::TagsTooLong) if all of them together would take
+    /// more than 512 bytes.
     ///
     /// # Cancel safety
     ///
-    /// As of all requests.
+    /// Like all requests.
     pub async fn set_tags(&self, set: &Tags, delete: &[&str]) -> Result<(), ClientError> {
         let request = Request::Tags {
             set: set.clone(),
@@ -185,15 +192,16 @@ impl SerfClient {
         self.handle.tell(&request, self.gossip_timeout()).await
     }
 
-    /// What the agent says about itself. The answer is short, so this also asks whether it is well.
+    /// Returns the agent's statistics about itself. The response is short, so this also serves as a health
+    /// check.
     ///
     /// # Errors
     ///
-    /// As of all requests.
+    /// Like all requests.
     ///
     /// # Cancel safety
     ///
-    /// As of all requests.
+    /// Like all requests.
     pub async fn stats(&self) -> Result<Stats, ClientError> {
         let within = self.timeout();
         let sections = self.handle.ask(&Request::Stats, within, decode_stats);

@@ -12,16 +12,17 @@ use crate::wire::messages::Request;
 const VERSION: i32 = 1;
 
 impl SerfClient {
-    /// Connects to an agent and introduces itself.
+    /// Connects to an agent and does the handshake.
     ///
-    /// An agent that wants a key lets everybody in that far: without one, it is the first request that is
-    /// [`Denied`](ClientErrorKind::Denied).
+    /// An agent that requires a key accepts a connection without one: only the first request is
+    /// [`Denied`](ClientErrorKind::Denied) then.
     ///
     /// # Errors
     ///
-    /// [`Unreachable`](ClientErrorKind::Unreachable), [`TimedOut`](ClientErrorKind::TimedOut) for each step,
-    /// [`Denied`](ClientErrorKind::Denied), [`Version`](ClientErrorKind::Version), and what comes of somebody else who listens there:
-    /// [`Protocol`](ClientErrorKind::Protocol) or [`Closed`](ClientErrorKind::Closed).
+    /// [`Unreachable`](ClientErrorKind::Unreachable), [`TimedOut`](ClientErrorKind::TimedOut) for each
+    /// step, [`Denied`](ClientErrorKind::Denied), [`Version`](ClientErrorKind::Version), and for another
+    /// server at that address [`Protocol`](ClientErrorKind::Protocol) or
+    /// [`Closed`](ClientErrorKind::Closed).
     ///
     /// # Panics
     ///
@@ -47,17 +48,17 @@ impl SerfClient {
                 return Err(error(ClientErrorKind::TimedOut, detail));
             }
         };
-        // Requests are short and somebody waits for each. If this fails, so will the rest.
+        // Requests are short and each is waited for. If this fails, so will the rest.
         let _ = stream.set_nodelay(true);
         Self::connect_over(stream, options).await
     }
 
-    /// Introduces itself to the agent at the other end of any transport: a Unix socket, a tunnel, a pipe in a test. The address in
-    /// the options is only for messages then.
+    /// Does the handshake with the agent at the other end of any transport: a Unix socket, a tunnel, a pipe
+    /// in a test. The address in the options is then used only in messages.
     ///
     /// # Errors
     ///
-    /// As [`connect`](Self::connect), but [`Unreachable`](ClientErrorKind::Unreachable).
+    /// Those of [`connect`](Self::connect), except [`Unreachable`](ClientErrorKind::Unreachable).
     ///
     /// # Panics
     ///
@@ -75,7 +76,8 @@ impl SerfClient {
         };
         match client.introduce(options).await {
             Ok(()) => Ok(client),
-            // Somebody else, who talked before being asked, is known by what was said, and not by the end that came of it.
+            // Another server, which sent data first, is recognized by that data, and not by the end of the
+            // connection.
             Err(error) if error.kind() == ClientErrorKind::Closed => {
                 Err(client.end().cloned().unwrap_or(error))
             }
@@ -88,7 +90,8 @@ impl SerfClient {
         let handshake = Request::Handshake { version: VERSION };
         self.handle.tell(&handshake, within).await?;
         if let Some(key) = options.auth_key.clone() {
-            // Awaited before anything else is sent: an agent that has refused a command takes its body for the next one.
+            // Awaited before anything else is sent: an agent that has rejected a command takes its body for
+            // the next one.
             self.handle.tell(&Request::Auth { key }, within).await?;
         }
         Ok(())

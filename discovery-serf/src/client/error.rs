@@ -1,4 +1,4 @@
-//! Why a request has failed.
+//! The error of a failed request.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use discovery_core::text::shortened;
 
 use crate::wire::messages::{AUTHENTICATION_REQUIRED, HANDSHAKE_REQUIRED, UNSUPPORTED_COMMAND};
 
-/// The most characters of what an agent says that are repeated.
+/// Maximum number of characters of an agent's error that are repeated.
 const MOST: usize = 500;
 
-/// A request of a [`SerfClient`](super::SerfClient) has failed. The message says what was asked of whom; what others wrote is
-/// short and printable in it.
+/// The error of a request of a [`SerfClient`](super::SerfClient). The message names the request and the
+/// agent; texts of the agent are short and printable in it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("serf agent {agent}: {command}: {detail}")]
 pub struct ClientError {
@@ -23,29 +23,31 @@ pub struct ClientError {
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// What kind of failure it is: what can be done about it.
+/// The kind of failure, which decides about the remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientErrorKind {
-    /// Nobody can be connected to.
+    /// No connection is possible.
     Unreachable,
-    /// The agent did not answer in time. The connection has ended.
+    /// No response in time. The connection has ended.
     TimedOut,
-    /// The connection has ended, by the agent or because of something else on it. What was asked may have been done.
+    /// The connection was closed by the agent, or because of another failure on it. The request may have
+    /// been executed.
     Closed,
-    /// Who answers is no agent, or one that cannot be understood. The connection has ended.
+    /// A response that is not the protocol of an agent, or cannot be decoded. The connection has ended.
     Protocol,
-    /// The agent wants a key, or another one.
+    /// A missing or wrong key.
     Denied,
-    /// The agent speaks another version of the protocol.
+    /// Another version of the protocol.
     Version,
-    /// The agent does not know the command. It has ended the connection.
+    /// An unknown command. The agent has ended the connection.
     Unsupported,
-    /// The agent has understood, and says no; [`agent_error`](ClientError::agent_error) has its words.
+    /// An error reply of the agent; [`agent_error`](ClientError::agent_error) has its text.
     Refused,
-    /// The node's tags would take more room than the gossip has for them: 512 bytes. They are as they were.
+    /// Tags that would be too long for the gossip: 512 bytes. They are unchanged.
     TagsTooLong,
-    /// The request was not sent: it is too long, there are too many streams, or it has what cannot be said.
+    /// A request that was not sent: it is too long, there are too many streams, or it contains a value that
+    /// the protocol cannot represent.
     InvalidRequest,
 }
 
@@ -76,7 +78,7 @@ impl ClientError {
         self
     }
 
-    /// Of a reply that says no.
+    /// Creates the error for an error reply.
     pub(super) fn refusal(agent: &Arc<str>, command: &str, said: &str) -> Self {
         let words = shortened(said, MOST);
         let (kind, detail) = match said {
@@ -116,12 +118,12 @@ impl ClientError {
         error
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub fn kind(&self) -> ClientErrorKind {
         self.kind
     }
 
-    /// Whether the same may succeed on a new connection, without anybody changing anything.
+    /// Returns true if a retry on a new connection may succeed, without a change of the configuration.
     pub fn is_transient(&self) -> bool {
         match self.kind {
             ClientErrorKind::Unreachable
@@ -137,7 +139,7 @@ impl ClientError {
         }
     }
 
-    /// The agent's own words, if it has said anything: short and printable.
+    /// The agent's own error text, if there is one: short and printable.
     pub fn agent_error(&self) -> Option<&str> {
         self.agent_error.as_deref()
     }

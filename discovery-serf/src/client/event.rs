@@ -1,70 +1,71 @@
-//! What an agent tells without being asked again.
+//! The events that an agent sends.
 
 use std::sync::Arc;
 
 use crate::member::Member;
 
-/// Something that happened in the cluster.
+/// An event in the cluster.
 ///
-/// Agents say the same thing more than once, and do not say everything: a member that failed and came back with other tags
-/// within a second or so may cause no event at all. An event is a reason to ask for the members; it does not replace that.
+/// Agents repeat events, and leave out some: a member that failed and came back with other tags within
+/// about a second may cause no event at all. An event is a reason to list the members; it does not replace
+/// that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Something happened to members.
+    /// A change of members.
     Member {
-        /// What.
+        /// The kind of change.
         kind: MemberEventKind,
-        /// To whom. An agent collects events for a second, so there can be several.
+        /// The members. An agent collects events for a second, so there can be several.
         members: Vec<Member>,
     },
-    /// Somebody sent an event of their own.
+    /// A user event.
     User {
-        /// Its name. Bytes that are no UTF-8 are replaced.
+        /// The name. Bytes that are not UTF-8 are replaced.
         name: Arc<str>,
-        /// What was sent with it.
+        /// The payload.
         payload: Vec<u8>,
-        /// When, on the cluster's logical clock for events.
+        /// The time of the event, on the cluster's logical clock for events.
         logical_time: u64,
-        /// Whether agents may replace it by a later event of the same name.
+        /// True if agents may replace it by a later event of the same name.
         coalesce: bool,
     },
-    /// Somebody asks the members something.
+    /// A query to the members.
     Query {
         /// Identifies the query on this connection.
         id: u64,
-        /// Its name. Bytes that are no UTF-8 are replaced.
+        /// The name. Bytes that are not UTF-8 are replaced.
         name: Arc<str>,
-        /// What was sent with it.
+        /// The payload.
         payload: Vec<u8>,
-        /// When, on the cluster's logical clock for queries.
+        /// The time of the query, on the cluster's logical clock for queries.
         logical_time: u64,
     },
     /// An event that this version does not know.
     Other {
-        /// The agent's word for it. Bytes that are no UTF-8 are replaced.
+        /// The agent's name for it. Bytes that are not UTF-8 are replaced.
         kind: Arc<str>,
     },
 }
 
-/// What happened to members.
+/// The kinds of member events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MemberEventKind {
-    /// They have joined, or are back.
+    /// Members joined, or came back.
     Join,
-    /// They have left by their own will.
+    /// Members left voluntarily.
     Leave,
-    /// They do not answer any more.
+    /// Members no longer respond.
     Failed,
-    /// Their tags have changed, or not: agents repeat this.
+    /// The tags of members changed, or not: agents repeat this event.
     Update,
-    /// They have been gone for so long, or so finally, that they are forgotten.
+    /// Members were removed from the list, after they were away for a long time or for good.
     Reap,
 }
 
 impl MemberEventKind {
-    /// All of them.
+    /// All kinds.
     pub(crate) const ALL: [Self; 5] = [
         Self::Join,
         Self::Leave,
@@ -73,7 +74,7 @@ impl MemberEventKind {
         Self::Reap,
     ];
 
-    /// The agent's word for it: `member-join`, …
+    /// The agent's name for it: `member-join`, …
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Join => "member-join",
@@ -84,7 +85,7 @@ impl MemberEventKind {
         }
     }
 
-    /// The kind of an agent's word.
+    /// Returns the kind for an agent's name.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }

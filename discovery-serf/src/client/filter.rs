@@ -1,10 +1,11 @@
-//! Which members are listed, and which events are told.
+//! Filters of listed members and of events.
 
 use std::collections::BTreeMap;
 
 use super::MemberEventKind;
 
-/// Which members an agent lists. Patterns are regular expressions in the syntax of RE2, and match a text as a whole.
+/// A filter of listed members. Patterns are regular expressions in the syntax of RE2, and match a text as a
+/// whole.
 ///
 /// An agent closes the connection when a pattern is none.
 ///
@@ -22,27 +23,28 @@ pub struct MemberFilter {
 }
 
 impl MemberFilter {
-    /// All members.
+    /// Selects all members.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Only nodes whose name matches.
+    /// Selects nodes whose name matches.
     #[must_use]
     pub fn with_name(mut self, pattern: &str) -> Self {
         self.name = Some(whole(pattern));
         self
     }
 
-    /// Only members whose [status](crate::MemberStatus) matches.
+    /// Selects members whose [status](crate::MemberStatus) matches.
     #[must_use]
     pub fn with_status(mut self, pattern: &str) -> Self {
         self.status = Some(whole(pattern));
         self
     }
 
-    /// Only members with a value of a tag that matches. A pattern that matches the empty text also matches those that do not
-    /// have the tag. Several tags must all match; the later pattern for a tag replaces the earlier.
+    /// Selects members with a matching value of a tag. A pattern that matches the empty text also matches
+    /// members without the tag. Several tags must all match; a later pattern for a tag replaces the
+    /// earlier.
     #[must_use]
     pub fn with_tag(mut self, key: impl Into<String>, pattern: &str) -> Self {
         self.tags.insert(key.into(), whole(pattern));
@@ -50,24 +52,25 @@ impl MemberFilter {
     }
 }
 
-/// Agents put `^` and `$` around a pattern and no parentheses, so that of `a|b` each would hold for one half only.
+/// Returns the pattern in parentheses. Agents put `^` and `$` around a pattern but no parentheses, so that
+/// in `a|b` each would apply to one half only.
 fn whole(pattern: &str) -> String {
     format!("(?:{pattern})")
 }
 
-/// Which events an agent tells.
+/// A filter of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFilter {
     tokens: Vec<String>,
 }
 
 impl EventFilter {
-    /// Everything that happens to members, and nothing else: other events would take room from them in the agent's queue.
+    /// Selects all member events and no others, which would take space from them in the agent's queue.
     pub fn members() -> Self {
         Self::member_events(MemberEventKind::ALL)
     }
 
-    /// Some of what happens to members.
+    /// Selects some kinds of member events.
     pub fn member_events(kinds: impl IntoIterator<Item = MemberEventKind>) -> Self {
         let words = kinds.into_iter().map(MemberEventKind::as_str);
         Self {
@@ -75,32 +78,32 @@ impl EventFilter {
         }
     }
 
-    /// User events of any name.
+    /// Selects user events of any name.
     pub fn user_events() -> Self {
         Self::one("user".to_owned())
     }
 
-    /// User events of one name.
+    /// Selects user events of one name.
     pub fn user_event(name: &str) -> Self {
         Self::one(format!("user:{name}"))
     }
 
-    /// Queries of any name.
+    /// Selects queries of any name.
     pub fn queries() -> Self {
         Self::one("query".to_owned())
     }
 
-    /// Queries of one name.
+    /// Selects queries of one name.
     pub fn query(name: &str) -> Self {
         Self::one(format!("query:{name}"))
     }
 
-    /// Everything.
+    /// Selects all events.
     pub fn all() -> Self {
         Self::one("*".to_owned())
     }
 
-    /// What either filter lets through.
+    /// Selects the events that either filter selects.
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
         self.tokens.extend(other.tokens);
@@ -112,7 +115,8 @@ impl EventFilter {
         Self { tokens }
     }
 
-    /// As agents read it; `None` if it cannot be said: nothing at all, which they read as everything, or a name with a comma.
+    /// Returns the filter in the agent's format. `None` if it has no representation: an empty filter, which
+    /// agents read as all events, or a name with a comma.
     pub(super) fn encoded(&self) -> Option<String> {
         let can_be_said = |token: &String| !token.contains(',');
         (!self.tokens.is_empty() && self.tokens.iter().all(can_be_said))

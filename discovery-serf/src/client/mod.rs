@@ -21,12 +21,13 @@
 //! # }
 //! ```
 //!
-//! The RPC is plain TCP, on 7373 by default. Whoever can connect has full control of the agent, unless its configuration has an
-//! `rpc_auth`, and whoever can read along has the key then. So the agent listens on loopback, or the connection goes through a
-//! tunnel: [`SerfClient::connect_over`] takes any.
+//! The RPC is plain TCP, on port 7373 by default. A client that can connect has full control of the agent,
+//! unless its configuration has an `rpc_auth`. An eavesdropper gets that key. The agent should therefore
+//! listen on loopback, or the connection use a tunnel: [`SerfClient::connect_over`] accepts any transport.
 //!
-//! What an agent sends is read with care. A message, the streams and what is asked at a time are bounded; strings may be any
-//! bytes; and where the agent stops making sense, the connection ends with a [`Protocol`](ClientErrorKind::Protocol) error.
+//! Input from an agent is untrusted. The size of messages and the numbers of streams and requests are
+//! limited; strings may be any bytes. Malformed input ends the connection with a
+//! [`Protocol`](ClientErrorKind::Protocol) error.
 
 mod auth_key;
 mod calls;
@@ -60,20 +61,23 @@ pub use self::stream::{EventError, EventStream};
 ///
 /// # Connection
 ///
-/// A task of the caller's runtime reads and writes. The client does not connect again: after its end, every request fails with
-/// [`Closed`](ClientErrorKind::Closed), [`closed`](Self::closed) returns, and [`end`](Self::end) says why.
+/// A task of the caller's runtime reads and writes. The client does not reconnect: after the end of the
+/// connection, every request fails with [`Closed`](ClientErrorKind::Closed), [`closed`](Self::closed)
+/// returns, and [`end`](Self::end) has the reason.
 ///
 /// # Time
 ///
-/// An agent does one request of a connection after the other, and answers in this order. It has
-/// [`request_timeout`](ConnectOptions::request_timeout) for each, from when it has answered the one before. `join`, `leave`,
-/// `force-leave` and `tags` wait for the cluster, and have 10 seconds more; `join` for each address. A long answer has more while
-/// it comes in at 1 MiB a second. A request that takes longer ends the connection: its reply could come at any time, and a
-/// stalled agent is better left than waited for.
+/// An agent handles the requests of a connection one after the other, and responds in this order. The time
+/// limit of each is [`request_timeout`](ConnectOptions::request_timeout), from the end of the previous one.
+/// `join`, `leave`, `force-leave` and `tags` wait for the cluster, and have 10 s more; `join` for each
+/// address. A long response may take longer while it arrives at 1 MiB per second or more. A request that
+/// times out ends the connection: its reply could come at any time, and another agent serves better than a
+/// stalled one.
 ///
 /// # Cancel safety
 ///
-/// Every request may be dropped at any time, and leaves the connection as it was. What it asked for may be done or not.
+/// Every request may be dropped at any time, and leaves the connection usable. The request may have been
+/// executed or not.
 #[derive(Clone)]
 pub struct SerfClient {
     handle: Arc<Handle>,
@@ -85,12 +89,12 @@ impl SerfClient {
         self.handle.agent()
     }
 
-    /// Whether the connection has ended.
+    /// Returns true if the connection has ended.
     pub fn is_closed(&self) -> bool {
         self.handle.is_closed()
     }
 
-    /// Returns when the connection has ended, whoever ended it.
+    /// Returns when the connection has ended, for any reason.
     ///
     /// # Cancel safety
     ///
@@ -99,7 +103,7 @@ impl SerfClient {
         self.handle.closed().await;
     }
 
-    /// Why the connection has ended; `None` while it has not.
+    /// The reason for the end of the connection. `None` while it is open.
     pub fn end(&self) -> Option<&ClientError> {
         self.handle.end()
     }

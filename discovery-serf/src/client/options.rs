@@ -1,30 +1,32 @@
-//! How an agent is connected to.
+//! The options of a connection to an agent.
 
 use std::time::Duration;
 
 use super::AuthKey;
 
-/// Where an agent is, and how long it is waited for.
+/// The options of a connection to an agent: its address, and time limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// Host and port of the agent's RPC (its `-rpc-addr`): an IP address or a name; IPv6 in brackets. Default
-    /// `127.0.0.1:7373`.
+    /// Host and port of the agent's RPC (its `-rpc-addr`): an IP address or a name; IPv6 in brackets.
+    /// Default: `127.0.0.1:7373`.
     pub address: String,
-    /// What the agent wants to be told first, if its configuration has an `rpc_auth`. Default none.
+    /// The key that the agent requires if its configuration has an `rpc_auth`. Default: none.
     pub auth_key: Option<AuthKey>,
-    /// How long resolving the name and connecting may take, together. Default 2 s.
+    /// The time limit for resolving the name and connecting together. Default: 2 s.
     pub connect_timeout: Duration,
-    /// How long each of handshake and authentication may take. Default 2 s.
+    /// The time limit for handshake and for authentication each. Default: 2 s.
     pub handshake_timeout: Duration,
-    /// How long a request may take. Default 5 s; see [`SerfClient`](super::SerfClient) for what is waited for longer.
+    /// The time limit of a request. Requests with a longer limit are named at
+    /// [`SerfClient`](super::SerfClient). Default: 5 s.
     pub request_timeout: Duration,
-    /// The longest message that an agent may send, in bytes. Default 64 MiB. A member with seven tags takes about 260 bytes, so
-    /// these would be 250,000; before that comes a bound of 4 million values in a message, which are some 100,000 members.
+    /// Maximum length of an agent's message, in bytes. A member with seven tags takes about 260 bytes, so
+    /// the default would suffice for 250,000 members. A limit of 4 million values in a message, about
+    /// 100,000 members, is reached earlier. Default: 64 MiB.
     pub max_frame: usize,
-    /// How many events a stream keeps for somebody who does not ask for them. Default 1,024; at least 1.
+    /// Maximum number of events that a stream queues until they are read. At least 1. Default: 1,024.
     pub max_queued_events: usize,
-    /// How long these may be together, in bytes on the wire. Default 4 MiB.
+    /// Maximum length of the queued events together, in bytes on the wire. Default: 4 MiB.
     pub max_queued_bytes: usize,
 }
 
@@ -44,7 +46,7 @@ impl Default for ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// The defaults, for the agent at an address.
+    /// Creates the default options for the agent at an address.
     pub fn new(address: impl Into<String>) -> Self {
         Self {
             address: address.into(),

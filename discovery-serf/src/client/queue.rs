@@ -1,4 +1,4 @@
-//! Events between the connection, which must not wait, and somebody who takes their time.
+//! The queue of events between the connection, which must not wait, and a slower reader.
 
 use std::collections::VecDeque;
 
@@ -6,13 +6,14 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-/// The records of a stream that nobody has asked for yet; bounded. The oldest are lost when there are too many, and counted.
+/// The queued records of a stream, limited in number and length. When there are too many, the oldest are
+/// dropped and counted.
 #[derive(Debug)]
 pub(super) struct Queue {
     max_records: usize,
     max_bytes: usize,
     state: Mutex<State>,
-    /// For the one that waits.
+    /// The notification for the waiting reader.
     changed: Notify,
 }
 
@@ -20,11 +21,11 @@ pub(super) struct Queue {
 struct State {
     records: VecDeque<Bytes>,
     bytes: usize,
-    /// How many were lost before the first of `records`.
+    /// Number of records that were dropped before the first of `records`.
     lost: u64,
     /// There will be no more.
     has_ended: bool,
-    /// Nobody will ask any more.
+    /// True if the reader was dropped.
     is_abandoned: bool,
 }
 
@@ -32,7 +33,7 @@ struct State {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Record(Bytes),
-    /// So many did not fit.
+    /// Number of records that were dropped.
     Lost(u64),
 }
 
@@ -66,13 +67,13 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Says that there will be no more. What is there can still be had.
+    /// Marks the end. Queued records can still be read.
     pub(super) fn end(&self) {
         self.state().has_ended = true;
         self.changed.notify_one();
     }
 
-    /// Says that nobody will ask any more.
+    /// Marks the reader as dropped.
     pub(super) fn abandon(&self) {
         let mut state = self.state();
         state.is_abandoned = true;

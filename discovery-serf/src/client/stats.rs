@@ -1,11 +1,11 @@
-//! What an agent says about itself.
+//! The statistics of an agent.
 
 use std::collections::BTreeMap;
 
 use crate::member::Tags;
 
-/// What an agent says about itself: values by name, in sections. Agents have `agent`, `runtime`, `serf`, `event_handlers`,
-/// and `tags` with the tags of their own node.
+/// The statistics of an agent: values by name, in sections. Agents have `agent`, `runtime`, `serf`,
+/// `event_handlers`, and `tags` with the tags of their own node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     sections: BTreeMap<String, Tags>,
@@ -16,8 +16,8 @@ impl Stats {
         Self { sections }
     }
 
-    /// A value: `get("agent", "name")` is the name of the agent's node. `None` also for one that is no UTF-8, of which
-    /// [`section`](Self::section) has the bytes.
+    /// Returns a value: `get("agent", "name")` is the name of the agent's node. `None` if it is missing or
+    /// not UTF-8; [`section`](Self::section) has its bytes.
     pub fn get(&self, section: &str, name: &str) -> Option<&str> {
         let value = self.sections.get(section)?.bytes(name)?;
         std::str::from_utf8(value).ok()

@@ -1,4 +1,4 @@
-//! Events of an agent, one after the other.
+//! The stream of an agent's events.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,17 +10,21 @@ use super::connection::Handle;
 use super::queue::{Next, Queue};
 use crate::wire::messages::decode_event;
 
-/// The events that an agent tells, until the connection ends. Made by [`SerfClient::stream`](super::SerfClient::stream).
+/// The events that an agent sends, until the connection ends. Made by
+/// [`SerfClient::stream`](super::SerfClient::stream).
 ///
-/// The connection reads on while nobody asks for events. They are kept up to [a number](super::ConnectOptions::max_queued_events)
-/// and [a length](super::ConnectOptions::max_queued_bytes); the oldest are lost beyond that, which is told. Agents have a
-/// queue of their own, of 512 events, and lose what does not fit silently.
+/// The connection is read even if no events are taken. They are queued up to [a
+/// number](super::ConnectOptions::max_queued_events) and [a
+/// length](super::ConnectOptions::max_queued_bytes). Beyond these, the oldest are dropped, which is
+/// reported as [`EventError::Lagged`]. Agents have their own queue of 512 events, and drop further events
+/// silently.
 ///
-/// The stream keeps the connection open. When it is dropped the agent is told to stop, unless the connection ends with it.
+/// The stream keeps the connection open. Dropping it makes the agent stop sending, unless the connection
+/// ends with it.
 pub struct EventStream {
     queue: Arc<Queue>,
     connection: Arc<Handle>,
-    /// Of the number of streams that there may be.
+    /// The permit, of a limited number of streams.
     _permit: OwnedSemaphorePermit,
 }
 
@@ -28,10 +32,10 @@ pub struct EventStream {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError {
-    /// So many events did not fit into the queue.
+    /// Number of events that did not fit into the queue.
     #[error("{0} events were lost since nobody asked for them")]
     Lagged(u64),
-    /// An event makes no sense; the text says why. The stream goes on.
+    /// A malformed event, with the reason. The stream continues.
     #[error("{0}")]
     Undecodable(String),
 }
@@ -49,12 +53,12 @@ impl EventStream {
         }
     }
 
-    /// The next event; `None` when the connection has ended, which [`SerfClient::end`](super::SerfClient::end) tells more
-    /// about.
+    /// Returns the next event. `None` after the connection has ended;
+    /// [`SerfClient::end`](super::SerfClient::end) has the reason.
     ///
     /// # Errors
     ///
-    /// An event is missing. The stream goes on after that.
+    /// An event is missing. The stream continues afterwards.
     ///
     /// # Cancel safety
     ///

@@ -1,4 +1,4 @@
-//! From what an agent listed to the answer of a discoverer.
+//! The conversion of an agent's list to a discovery result.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::catalog::{LeftOut, ServiceCatalog};
 use crate::generate::discovery_of;
 use crate::options::SerfOptions;
 
-/// What is to be converted.
+/// The input of a conversion.
 pub(super) struct Conversion {
     pub(super) before: Arc<Standing>,
     pub(super) snapshot: Snapshot,
@@ -19,7 +19,7 @@ pub(super) struct Conversion {
     pub(super) options: Arc<SerfOptions>,
 }
 
-/// What came of it.
+/// The result of a conversion.
 pub(super) struct Converted {
     pub(super) standing: Standing,
     pub(super) discovery: Discovery,
@@ -27,8 +27,8 @@ pub(super) struct Converted {
 }
 
 impl Conversion {
-    /// Converts on a thread where that holds nobody up: it takes a while for ten thousand members. `None`: the runtime is
-    /// shutting down.
+    /// Converts on a blocking thread, since it takes a while for ten thousand members. Returns `None` if
+    /// the runtime is shutting down.
     pub(super) async fn run(self) -> Option<Converted> {
         match tokio::task::spawn_blocking(move || self.convert()).await {
             Ok(converted) => Some(converted),

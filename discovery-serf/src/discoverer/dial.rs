@@ -1,4 +1,4 @@
-//! How agents are reached.
+//! Connections to agents.
 
 use std::io;
 
@@ -13,8 +13,9 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 /// Opens connections to agents: over something else than TCP, a Unix socket or a tunnel with TLS.
 #[async_trait]
 pub trait Dial: Send + Sync {
-    /// A connection to the agent at this address, one of [`SerfOptions::agents`](crate::SerfOptions::agents), before
-    /// anything is said on it. It may take [`SerfOptions::connect_timeout`](crate::SerfOptions::connect_timeout).
+    /// Opens a connection to the agent at this address, one of
+    /// [`SerfOptions::agents`](crate::SerfOptions::agents), without sending anything. The time limit is
+    /// [`SerfOptions::connect_timeout`](crate::SerfOptions::connect_timeout).
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Why no agent has answered.
+//! The reason why no agent could be polled.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::REFUSED;
 use crate::client::{ClientError, ClientErrorKind};
 use crate::options::KeyFileError;
 
-/// Why an agent has not answered. The message names the agent.
+/// The reason why an agent could not be polled. The message names the agent.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Cause {
     #[error(transparent)]
@@ -21,7 +21,7 @@ pub(super) enum Cause {
     Key(#[from] KeyFileError),
 }
 
-/// An agent cannot be connected to by somebody else's means.
+/// A failed connection of a custom dialer.
 #[derive(Debug, thiserror::Error)]
 #[error("serf agent {agent}: cannot be connected to")]
 pub(super) struct DialError {
@@ -30,7 +30,7 @@ pub(super) struct DialError {
 }
 
 impl Cause {
-    /// Whether it stays so until somebody changes something.
+    /// Returns true if the failure lasts until an operator changes something.
     pub(super) fn is_permanent(&self) -> bool {
         match self {
             Self::Client(error) => matches!(
@@ -42,7 +42,7 @@ impl Cause {
         }
     }
 
-    /// What to do about it.
+    /// Returns a hint for the operator.
     fn advice(&self, has_key: bool) -> &'static str {
         match self {
             Self::Client(error) => advice(error.kind(), has_key),
@@ -65,14 +65,15 @@ fn advice(kind: ClientErrorKind, has_key: bool) -> &'static str {
     }
 }
 
-/// Knows whether it was said that waiting will not help.
+/// The state of the alarm that waiting will not help.
 #[derive(Debug, Default)]
 pub(super) struct Alarm {
     was_raised: bool,
 }
 
 impl Alarm {
-    /// What is to be said loudly of a round that failed: what stays until somebody changes something, once.
+    /// Returns the causes to log as an error after a failed round: those that last until an operator
+    /// changes something, once.
     pub(super) fn raise<'c>(&mut self, causes: &'c [Cause]) -> Vec<&'c Cause> {
         let mut news: Vec<_> = causes.iter().filter(|cause| cause.is_permanent()).collect();
         if self.was_raised {
@@ -82,14 +83,15 @@ impl Alarm {
         news
     }
 
-    /// An agent has answered: whatever comes after is news.
+    /// Clears the alarm after a successful poll: later failures count as new.
     pub(super) fn clear(&mut self) {
         self.was_raised = false;
     }
 }
 
-/// The error of a round in which agents failed one after the other: which, what happened and what to do.
-/// With a key in a file no wait is asked for: the file is looked at soon, and an agent only when it has changed.
+/// Returns the error of a round in which agents failed one after the other: the agents, their failures and
+/// a hint. With a key in a file no wait is requested: the file is checked soon, and an agent is polled only
+/// after a change.
 pub(super) fn error_of(mut causes: Vec<Cause>, has_key: bool, is_file: bool) -> DiscoverError {
     let is_permanent = causes.iter().all(Cause::is_permanent);
     let new = |message: String| match is_permanent {

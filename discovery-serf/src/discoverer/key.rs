@@ -3,7 +3,7 @@
 use crate::client::AuthKey;
 use crate::options::{KeyFileError, SerfOptions, read_key};
 
-/// The key as it is now.
+/// Returns the current key.
 pub(super) async fn current(options: &SerfOptions) -> Result<Option<AuthKey>, KeyFileError> {
     let Some(path) = options.auth_key_file.clone() else {
         return Ok(options.auth_key.clone());
@@ -13,7 +13,7 @@ pub(super) async fn current(options: &SerfOptions) -> Result<Option<AuthKey>, Ke
         Ok(key) => key.map(Some),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down, and nobody will see what comes of this.
+            // The runtime is shutting down, and the result is not used.
             Err(_) => Ok(None),
         },
     }

@@ -31,17 +31,18 @@ const BACKOFF: Duration = Duration::from_millis(100);
 /// The longest wait after any error that may end by itself: an agent that comes back is to be noticed within moments.
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
-/// The wait after a refusal, which stays until somebody changes something. Asking again soon would only fill the agent's log.
+/// The wait after a rejection, which lasts until an operator changes something. Earlier retries would only
+/// fill the agent's log.
 const REFUSED: Duration = Duration::from_secs(10);
 
-/// Discovers the services of a Serf cluster by asking one of its agents.
+/// Discovers the services of a Serf cluster by polling one of its agents.
 ///
-/// Agents are asked for all members, and members and their tags become services ([`crate::catalog`]) and these
-/// configuration ([`crate::generate`]). Events of the agent say when to ask again; they are never taken for the truth
-/// themselves, since agents lose and repeat them.
+/// Agents list all members; members and their tags become services ([`crate::catalog`]), and these become
+/// configuration ([`crate::generate`]). Events of the agent only trigger a poll; their content is not used,
+/// since agents drop and repeat events.
 ///
-/// Clones share everything: one can be given to a runner and another asked what was [left out](Self::left_out). When the last
-/// one is dropped the connection is closed.
+/// Clones share everything: one can be given to a runner, and another used to read the members that were
+/// [left out](Self::left_out). When the last clone is dropped the connection is closed.
 ///
 /// ```no_run
 /// use discovery_serf::{SerfDiscoverer, SerfOptions};
@@ -65,7 +66,7 @@ struct Shared {
     view: Mutex<View>,
 }
 
-/// What the last round has seen, for who asks.
+/// The result of the last round, for accessors.
 #[derive(Clone, Debug, Default)]
 struct View {
     agent: Option<Arc<str>>,
@@ -73,7 +74,7 @@ struct View {
 }
 
 impl SerfDiscoverer {
-    /// A discoverer that reaches agents over TCP. It makes no connection before it is asked for something.
+    /// Creates a discoverer that reaches agents over TCP. The first poll opens a connection.
     pub fn new(options: SerfOptions) -> Self {
         let options = options.bounded();
         Self {
@@ -87,7 +88,7 @@ impl SerfDiscoverer {
         }
     }
 
-    /// The same, reaching agents in another way. To be said before the discoverer is cloned or asked.
+    /// Sets another way to reach agents. Must be called before the discoverer is cloned or used.
     #[must_use]
     pub fn with_dialer(mut self, dialer: impl Dial + 'static) -> Self {
         self.dialer = Some(Arc::new(dialer));
@@ -115,12 +116,12 @@ impl SerfDiscoverer {
         runner
     }
 
-    /// The members that are no destination as of the last answer, and why, by name.
+    /// Returns the members that are not destinations as of the last result, with the reasons, by name.
     pub fn left_out(&self) -> Vec<LeftOut> {
         self.view(|view| view.left_out.to_vec())
     }
 
-    /// The agent that gave the last answer; `None`: there was none, or what was asked after it has failed.
+    /// Returns the agent of the last result. `None` if there was none, or if the poll after it failed.
     pub fn agent(&self) -> Option<Arc<str>> {
         self.view(|view| view.agent.clone())
     }
@@ -163,7 +164,8 @@ impl Discoverer for SerfDiscoverer {
         }
     }
 
-    // `unreachable` is ignored: events come as soon as the agent knows of a change, and it knows no more when asked.
+    // `unreachable` is ignored: events come as soon as the agent knows of a change, and a poll reveals no
+    // more.
     async fn changed(&self) {
         self.shared.signal.wait().await;
     }

@@ -1,4 +1,4 @@
-//! One round after the other: an agent is asked, another one if it does not answer.
+//! The rounds: an agent is polled, and another one if it does not respond.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,25 +25,25 @@ use crate::options::SerfOptions;
 /// The shortest time after which a round is given up.
 const LEAST_ROUND: Duration = Duration::from_secs(60);
 
-/// What a round takes beside waiting for agents: making configuration of ten thousand members.
+/// The time limit of a round's own work: the conversion of ten thousand members.
 const CONVERSION: Duration = Duration::from_secs(10);
 
-/// How slowly a long answer may come in, in bytes a second; see [`SerfClient`](crate::client::SerfClient).
+/// The lowest rate of a long response, in bytes per second; see [`SerfClient`](crate::client::SerfClient).
 const SLOWEST: usize = 1 << 20;
 
-/// What is kept between rounds.
+/// The state kept between rounds.
 pub(super) struct Rounds {
     agents: Vec<Arc<str>>,
-    /// The agent to ask next, if there is no connection.
+    /// The agent to poll next, if there is no connection.
     next: usize,
     session: Option<Session>,
     standing: Arc<Standing>,
-    /// Since when agents answer; `None`: none has.
+    /// The time since which agents respond. `None` if none has.
     answering: Option<Instant>,
-    /// Whether a round has ended with an answer.
+    /// True if a round has ended successfully.
     has_answered: bool,
     alarm: Alarm,
-    /// The key of a file that was refused.
+    /// The key of a file that was rejected.
     refused: Option<RefusedKey>,
 }
 
@@ -54,23 +54,23 @@ struct RefusedKey {
     reason: String,
 }
 
-/// What a round needs.
+/// The context of a round.
 pub(super) struct Asking<'a> {
     pub(super) options: &'a Arc<SerfOptions>,
     pub(super) dialer: Option<&'a dyn Dial>,
     pub(super) signal: &'a Arc<Signal>,
 }
 
-/// What came of a round.
+/// The result of a round.
 pub(super) struct Answer {
     pub(super) discovery: Discovery,
     pub(super) left_out: Vec<LeftOut>,
     pub(super) agent: Arc<str>,
-    /// When to ask again, if before the interval.
+    /// The time of the next poll, if it is before the interval.
     pub(super) wake: Option<Instant>,
 }
 
-/// How long a round may take: every agent may let it wait for everything.
+/// The maximum duration of a round, in which every agent reaches every time limit.
 pub(super) fn longest(options: &SerfOptions) -> Duration {
     let requests = options.request_timeout.saturating_mul(2);
     let agent = options
@@ -106,11 +106,11 @@ impl Rounds {
         }
     }
 
-    /// Asks for members and makes configuration of them.
+    /// Lists the members and makes configuration of them.
     ///
     /// # Cancel safety
     ///
-    /// When it is dropped the connection is closed, and the next round makes a new one.
+    /// When it is dropped the connection is closed, and the next round opens a new one.
     pub(super) async fn round(&mut self, asking: &Asking<'_>) -> Result<Answer, DiscoverError> {
         let (mut session, members) = self.ask(asking).await?;
         let now = Instant::now();
@@ -158,8 +158,8 @@ impl Rounds {
         })
     }
 
-    /// Asks for members over the connection that there is, or over one that is made: to each of the agents in turn, until
-    /// one answers.
+    /// Lists the members over the existing connection, or over a new one: to each of the agents in turn,
+    /// until one responds.
     async fn ask(&mut self, asking: &Asking<'_>) -> Result<(Session, Vec<Member>), DiscoverError> {
         let prefilter = asking.options.prefilter_members;
         if let Some(session) = self.session.take() {
@@ -234,8 +234,8 @@ impl Rounds {
         self.next = at.map_or(0, |at| (at + 1) % self.agents.len());
     }
 
-    /// Whether an agent that knows of no service had better not be believed yet: there may be something on disk that
-    /// serves, and it may have been started just now.
+    /// Returns true if an agent that knows no service should not be trusted yet: a configuration restored
+    /// from disk may be serving, and the agent may have started just now.
     fn is_too_early(
         &self,
         standing: &Standing,
@@ -248,7 +248,7 @@ impl Rounds {
     }
 }
 
-/// Connects to an agent and asks it for its members.
+/// Connects to an agent and lists its members.
 async fn reach(agent: &Arc<str>, asking: &Asking<'_>) -> Result<(Session, Vec<Member>), Cause> {
     let options = asking.options;
     let mut connect = ConnectOptions::new(&**agent)

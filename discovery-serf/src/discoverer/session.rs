@@ -1,4 +1,4 @@
-//! One connection to an agent, and what it tells of itself.
+//! One connection to an agent, and its events.
 
 use std::io;
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use crate::client::{
 };
 use crate::member::Member;
 
-/// How often an agent is asked that sends no events.
+/// The poll interval for an agent that sends no events.
 pub(super) const POLL: Duration = Duration::from_secs(2);
 
-/// A connection to an agent that says when something happens. Dropping it closes the connection.
+/// A connection to an agent with notification of events. Dropping it closes the connection.
 pub(super) struct Session {
     client: SerfClient,
     /// The agent's address.
     pub(super) agent: Arc<str>,
-    /// Whether the agent has not listed its members over this connection yet.
+    /// True if the agent has not listed its members over this connection yet.
     pub(super) is_new: bool,
-    /// Why the agent sends no events, if it does not.
+    /// The reason why the agent sends no events. `None` if it does.
     pub(super) refusal: Option<ClientError>,
     _watching: Watching,
 }
 
-/// The task that hears of events and of the end of the connection. It has a share of the connection.
+/// The task that receives events and the end of the connection. It shares the connection.
 struct Watching(AbortHandle);
 
 impl Drop for Watching {
@@ -41,8 +41,8 @@ impl Drop for Watching {
 }
 
 impl Session {
-    /// Connects, and asks for events. Only when the agent has agreed to send them its members may be asked for: what changes
-    /// afterwards is an event, and what changed before is in their list.
+    /// Connects, and subscribes to events. Its members may be listed only after the agent has accepted:
+    /// later changes are events, and earlier ones are in the list.
     ///
     /// # Cancel safety
     ///
@@ -81,7 +81,7 @@ impl Session {
         if !prefilter {
             return self.client.members().await;
         }
-        // Not by status: who has failed or is leaving is a part of the picture.
+        // Not by status: failed and leaving members are needed too.
         let with_service = MemberFilter::default().with_tag("service", ".+");
         self.client.members_filtered(&with_service).await
     }
@@ -102,7 +102,7 @@ async fn dialed(
     })
 }
 
-/// Events say that something happened, not what: agents lose some and repeat others.
+/// Watches events. They show that something has changed, but not what: agents drop some and repeat others.
 fn watch_events(mut stream: EventStream, signal: Arc<Signal>) -> Watching {
     let watching = tokio::spawn(async move {
         while stream.next().await.is_some() {

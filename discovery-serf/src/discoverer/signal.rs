@@ -1,13 +1,13 @@
-//! What makes a round begin before its time.
+//! The triggers that start a round early.
 
 use std::future::pending;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 
-/// What makes a round begin before its time: something that happened, or a time that a round has set.
+/// The trigger that starts a round early: an event, or a time that a round has set.
 ///
-/// However much happens, only that it did is remembered.
+/// Only one trigger is remembered, independent of the number of events.
 #[derive(Debug)]
 pub(super) struct Signal {
     happened: Notify,
@@ -22,12 +22,12 @@ impl Signal {
         }
     }
 
-    /// Something happened.
+    /// Starts the next round early, because of an event.
     pub(super) fn happened(&self) {
         self.happened.notify_one();
     }
 
-    /// Sets when the next round is to begin at the latest; `None`: nothing hurries it.
+    /// Sets the latest start of the next round. `None` if it need not start early.
     pub(super) fn wake_at(&self, at: Option<Instant>) {
         self.wake.send_replace(at);
     }

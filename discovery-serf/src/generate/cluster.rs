@@ -12,10 +12,10 @@ use crate::catalog::ServiceInstance;
 /// The most destinations that copies may bring a cluster to.
 const MOST_COPIES: usize = 1_000;
 
-/// What all clusters have in common.
+/// The settings that all clusters share.
 pub(super) struct ClusterPlan<'o> {
     options: &'o GenerateOptions,
-    /// The path of probes for who names none.
+    /// The path of probes for instances that name none.
     health_path: String,
 }
 
@@ -111,7 +111,7 @@ impl<'o> ClusterPlan<'o> {
     }
 }
 
-/// How often each instance is there, so that the numbers are in the proportion of the weights.
+/// Returns the number of copies of each instance, in proportion to the weights.
 fn copies(instances: &[&ServiceInstance], said: &mut Problems) -> Vec<u32> {
     let weight = |instance: &&ServiceInstance| instance.weight.max(1);
     let wanted: u64 = instances.iter().map(|i| u64::from(weight(i))).sum();

@@ -17,10 +17,11 @@ pub(super) struct Conflicts {
 }
 
 impl Conflicts {
-    /// Tells which of a service's routes match the same as that of a service before, which gets the requests.
+    /// Reports those of a service's routes that match the same requests as a route of an earlier service,
+    /// which gets them.
     ///
-    /// Who merges sources compiles all routes together and finds the same. It knows problems again that it was told, by
-    /// code, text and place; so these are the model's.
+    /// A merge of sources compiles all routes together and finds the same. It recognizes problems that were
+    /// already reported by code, text and place; so these are the model's.
     pub(super) fn look_at(&mut self, config: &ProxyConfig, problems: &mut Problems) {
         for (id, route) in &config.routes {
             let Some(signature) = signature(&route.r#match) else {

@@ -1,12 +1,13 @@
 //! Routes and clusters of a catalog.
 //!
-//! A service becomes a cluster `service:{name}` and a route `route:{name}`, the service of legacy mode `backend-cluster` and
-//! `backend-route`. A service without a [`RouteHint`] has no route, unless it is the only one:
-//! then its route takes everything.
+//! A service becomes a cluster `service:{name}` and a route `route:{name}`, the service of legacy mode
+//! `backend-cluster` and `backend-route`. A service without a [`RouteHint`] has no route, unless it is the
+//! only one: then its route takes everything.
 //!
-//! With [`version_header`](GenerateOptions::version_header) each version of a service has a cluster
-//! `service:{name}@version={version}` and a route `route:{name}@version={version}` beside these, whose match is that of the
-//! service and the header. Regions likewise, with `@region=`, and combinations with `@version={version},region={region}`.
+//! With [`version_header`](GenerateOptions::version_header), each version of a service gets an additional
+//! cluster `service:{name}@version={version}` and route `route:{name}@version={version}`, which matches the
+//! requests of the service that have the header. Regions get the same with `@region=`, and combinations
+//! with `@version={version},region={region}`.
 
 mod cluster;
 mod conflicts;
@@ -34,10 +35,10 @@ const LEGACY_ROUTE: &str = "backend-route";
 /// The template of a route that takes everything.
 const CATCH_ALL: &str = "/{**catch-all}";
 
-/// The configuration of a catalog: one service for each of its services.
+/// Returns the configuration of a catalog: one service for each of its services.
 ///
-/// A pure function, whose answer for equal catalogs is equal. Nothing that members say of themselves makes a service's
-/// configuration one that cannot be compiled: what is wrong with them is told in warnings.
+/// A pure function: equal catalogs give equal results. No tag of a member can make a service's
+/// configuration invalid: its problems are reported as warnings.
 pub fn discovery_of(catalog: &ServiceCatalog, options: &GenerateOptions) -> Discovery {
     let plan = ClusterPlan::new(options);
     let mut problems = options.check();
@@ -116,7 +117,7 @@ fn legacy(service: &Service, plan: &ClusterPlan<'_>) -> DiscoveredService {
     discovered(LEGACY_CLUSTER, config, said)
 }
 
-/// What the cluster and the route of a service are called, and what the route matches.
+/// The ids of a service's cluster and route, and the route's criteria.
 struct Made {
     cluster: ClusterId,
     route: RouteId,
@@ -124,7 +125,8 @@ struct Made {
 }
 
 impl Made {
-    /// The cluster and the route of a service, and those of its variants but for those whose id belongs to another service.
+    /// Makes the cluster and the route of a service, and those of its variants, except variants whose id
+    /// belongs to another service.
     fn config(
         &self,
         service: &Service,
@@ -189,7 +191,7 @@ fn by_path(path: &str) -> RouteMatch {
     }
 }
 
-/// Why a service has no route.
+/// Returns a warning with the reason why a service has no route.
 fn no_route(catalog: &ServiceCatalog, service: &Service) -> Problem {
     let reason = match (&service.hint, catalog.services.len()) {
         (RouteHint::Unusable, _) => {

@@ -1,4 +1,4 @@
-//! How services become clusters and routes.
+//! The options for turning services into clusters and routes.
 
 use std::time::Duration;
 
@@ -8,28 +8,29 @@ use proxy_model::{Problem, Problems};
 
 use crate::catalog::tags;
 
-/// The path of probes for who names none, and where the options name one that cannot be used.
+/// The path of probes for instances that name none, and for options with an unusable path.
 pub(super) const DEFAULT_HEALTH_PATH: &str = "/health";
 
-/// How services become clusters and routes.
+/// The options for turning services into clusters and routes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GenerateOptions {
-    /// How a destination is picked, in all clusters: `LoadBalancingPolicy`. Default `RoundRobin`.
+    /// The policy that picks a destination in all clusters: `LoadBalancingPolicy`. Default: `RoundRobin`.
     pub load_balancing_policy: String,
     /// Health probes.
     pub health: HealthOptions,
-    /// What becomes of the tag `weight`. Default [`WeightStrategy::Weighted`].
+    /// The handling of the tag `weight`. Default: [`WeightStrategy::Weighted`].
     pub weights: WeightStrategy,
-    /// The header in which requests ask for a version: a request whose header is the `version` of some instances goes to
-    /// these, if its service has a route. One that asks for a version that nobody has goes to any. Unset, which is the
-    /// default: none.
+    /// The header by which requests select a version: a request whose header is the `version` of some
+    /// instances goes to these, if its service has a route. A request for a version without instances goes
+    /// to any instance. `None` to ignore versions. Default: `None`.
     pub version_header: Option<String>,
-    /// The header in which requests ask for a region, in the same way. A request that asks for both gets both, if there is
-    /// such an instance, else the version. Unset, which is the default: none.
+    /// The header by which requests select a region, in the same way. A request that selects a version and
+    /// a region gets an instance with both if there is one, otherwise one of the version. `None` to ignore
+    /// regions. Default: `None`.
     pub region_header: Option<String>,
-    /// Whether destinations have `version` and `region` in their metadata. Then a change of these alone is a change of the
-    /// configuration. Default true.
+    /// True to put `version` and `region` into the metadata of destinations. A change of only these is then
+    /// a change of the configuration. Default: true.
     pub informational_tags: bool,
 }
 
@@ -37,26 +38,27 @@ pub struct GenerateOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HealthOptions {
-    /// Whether destinations are probed. Default true.
+    /// True to probe destinations. Default: true.
     pub enabled: bool,
-    /// From the end of one round of probes to the start of the next. Default 2 s.
+    /// The time from the end of one round of probes to the start of the next. Default: 2 s.
     pub interval: Duration,
-    /// How long a probe may take. Default 1 s.
+    /// The time limit of a probe. Default: 1 s.
     pub timeout: Duration,
-    /// The path of probes of instances without a `health-path`. Default `/health`.
+    /// The path of probes of instances without a `health-path`. Default: `/health`.
     pub path: String,
 }
 
-/// What becomes of the tag `weight`.
+/// The handling of the tag `weight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WeightStrategy {
-    /// It is the weight of the destination, which the balancer goes by.
+    /// The tag is the weight of the destination, which the balancer uses.
     #[default]
     Weighted,
-    /// There are so many destinations, for balancers that know of no weights: `x#0`, `x#1` and `x#2` for an instance `x` of
-    /// weight 3. Each of them is probed. One of weight 0 is there once, with the weight 0. Where that would be more than
-    /// 1,000 destinations in a cluster, and more than it has instances, there are fewer, in about the same proportion.
+    /// The tag is the number of copies of the destination, for balancers without weights: `x#0`, `x#1` and
+    /// `x#2` for an instance `x` of weight 3. Each copy is probed. An instance of weight 0 has one copy,
+    /// with the weight 0. A cluster has at most 1,000 copies, or as many as it has instances if these are
+    /// more; beyond that, there are fewer copies in about the same proportion.
     Duplicate,
 }
 
@@ -85,49 +87,50 @@ impl Default for HealthOptions {
 }
 
 impl GenerateOptions {
-    /// Sets how a destination is picked.
+    /// Sets the policy that picks a destination.
     #[must_use]
     pub fn with_load_balancing_policy(mut self, policy: impl Into<String>) -> Self {
         self.load_balancing_policy = policy.into();
         self
     }
 
-    /// Sets how destinations are probed.
+    /// Sets the options of health probes.
     #[must_use]
     pub fn with_health(mut self, health: HealthOptions) -> Self {
         self.health = health;
         self
     }
 
-    /// Sets what becomes of weights.
+    /// Sets the handling of weights.
     #[must_use]
     pub fn with_weights(mut self, strategy: WeightStrategy) -> Self {
         self.weights = strategy;
         self
     }
 
-    /// Sets the header in which requests ask for a version.
+    /// Sets the header by which requests select a version.
     #[must_use]
     pub fn with_version_header(mut self, name: impl Into<String>) -> Self {
         self.version_header = Some(name.into());
         self
     }
 
-    /// Sets the header in which requests ask for a region.
+    /// Sets the header by which requests select a region.
     #[must_use]
     pub fn with_region_header(mut self, name: impl Into<String>) -> Self {
         self.region_header = Some(name.into());
         self
     }
 
-    /// Sets whether destinations have `version` and `region` in their metadata.
+    /// Enables or disables `version` and `region` in the metadata of destinations.
     #[must_use]
     pub fn with_informational_tags(mut self, exported: bool) -> Self {
         self.informational_tags = exported;
         self
     }
 
-    /// What is wrong with the options themselves. What cannot be used is left away, so that no service suffers from it.
+    /// Returns the problems of the options themselves. Unusable options are ignored, so that no service is
+    /// affected.
     pub fn check(&self) -> Problems {
         let mut problems = Problems::new();
         let version = self.version_header.as_deref();
@@ -162,13 +165,13 @@ impl GenerateOptions {
         problems
     }
 
-    /// The header of versions, if it can be one.
+    /// The header of versions, if it is usable.
     pub(super) fn usable_version_header(&self) -> Option<&str> {
         let name = self.version_header.as_deref();
         name.filter(|name| is_header_name(name))
     }
 
-    /// The header of regions, if it can be one and is not that of versions.
+    /// The header of regions, if it is usable and not that of versions.
     pub(super) fn usable_region_header(&self) -> Option<&str> {
         let name = self.region_header.as_deref();
         let name = name.filter(|name| is_header_name(name))?;
@@ -178,7 +181,7 @@ impl GenerateOptions {
 }
 
 impl HealthOptions {
-    /// Sets whether destinations are probed.
+    /// Enables or disables probes.
     #[must_use]
     pub fn with_enabled(mut self, enabled: bool) -> Self {
         self.enabled = enabled;
@@ -192,7 +195,7 @@ impl HealthOptions {
         self
     }
 
-    /// Sets how long a probe may take.
+    /// Sets the time limit of a probe.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -206,7 +209,7 @@ impl HealthOptions {
         self
     }
 
-    /// The path, if it can be one: the rules are those of the tag.
+    /// The path, if it is usable by the rules of the tag.
     pub(super) fn checked_path(&self) -> Option<String> {
         tags::health_path(self.path.as_bytes()).ok().flatten()
     }

@@ -9,25 +9,26 @@ use super::GenerateOptions;
 use crate::catalog::shown::shown;
 use crate::catalog::{Service, ServiceInstance, tags};
 
-/// The most versions, and the most regions, of one service that requests can ask for.
+/// Maximum number of versions, and of regions, of one service that requests can select.
 const MOST_VALUES: usize = 64;
 
-/// A part of a service that requests can ask for.
+/// A part of a service that requests can select.
 pub(super) struct Variant {
-    /// What follows the ids of the service: `@version=v2`.
+    /// The suffix of the service's ids: `@version=v2`.
     pub(super) suffix: String,
-    /// How requests ask for it.
+    /// The header conditions of its requests.
     pub(super) headers: Vec<RouteHeader>,
     /// Positions of its instances.
     pub(super) instances: Vec<usize>,
 }
 
-/// The parts of a service that requests can ask for.
+/// The parts of a service that requests can select.
 #[derive(Default)]
 pub(super) struct Variants(Vec<Variant>);
 
 impl Variants {
-    /// Versions before regions: a request that asks for both, where nobody has both, gets the version.
+    /// Returns the variants of a service. Versions come before regions: a request that selects both, where
+    /// no instance has both, gets the version.
     pub(super) fn of(service: &Service, options: &GenerateOptions, said: &mut Problems) -> Self {
         let instances = &service.instances;
         let versions = Kind {
@@ -85,13 +86,14 @@ struct Kind<'o> {
 
 /// A version or region that some instances have.
 struct Value {
-    /// As the first of them spells it.
+    /// The spelling of the first instance.
     spelling: String,
     instances: Vec<usize>,
 }
 
 impl Kind<'_> {
-    /// The values that requests can ask for, by their lower case: headers and ids are compared ignoring it.
+    /// Returns the values that requests can select, by their lower case: headers and ids are compared
+    /// ignoring it.
     fn values(
         &self,
         instances: &[ServiceInstance],
@@ -103,7 +105,7 @@ impl Kind<'_> {
             return values;
         }
         let some_weigh = instances.iter().any(|instance| instance.weight > 0);
-        // Who is drained gets nothing new, however it is asked for; where all are, nobody is.
+        // A drained instance gets no new requests by any header; where all are drained, none is.
         let is_drained = |instance: &ServiceInstance| instance.weight == 0 && some_weigh;
         for (position, instance) in instances.iter().enumerate() {
             let Some(label) = (self.label)(instance).filter(|_| !is_drained(instance)) else {
@@ -154,7 +156,7 @@ impl Kind<'_> {
         })
     }
 
-    /// How requests ask for a value.
+    /// Returns the header condition for a value.
     fn asked(&self, value: &Value) -> Option<RouteHeader> {
         Some(RouteHeader {
             name: self.header?.to_owned(),

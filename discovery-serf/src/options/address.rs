@@ -2,13 +2,13 @@
 
 use std::net::{Ipv6Addr, SocketAddrV6};
 
-/// The port of an agent's RPC unless it is told otherwise.
+/// Default port of an agent's RPC.
 pub const DEFAULT_PORT: u16 = 7373;
 
 /// The longest name of a host (RFC 1035 section 2.3.4).
 const LONGEST_NAME: usize = 253;
 
-/// Why a text is no address of an agent.
+/// The reason why a text is not the address of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct AddressError {
@@ -24,13 +24,14 @@ impl AddressError {
         }
     }
 
-    /// What to write instead.
+    /// The correction.
     pub fn suggestion(&self) -> &str {
         &self.suggestion
     }
 }
 
-/// The address of an agent's RPC as `host:port`: with the port 7373 if there is none, with an address of IPv6 in brackets.
+/// The address of an agent's RPC as `host:port`: with the port 7373 if there is none, with an address of
+/// IPv6 in brackets.
 ///
 /// # Errors
 ///

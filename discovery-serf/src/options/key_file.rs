@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::client::AuthKey;
 
-/// Longer is no key.
+/// Maximum length of a key.
 const LONGEST: u64 = 64 * 1024;
 
-/// Why there is no key in a file.
+/// The reason why no key could be read from a file.
 #[derive(Debug, thiserror::Error)]
 #[error("the agents' key cannot be read from `{}`", path.display())]
 pub struct KeyFileError {
@@ -17,11 +17,11 @@ pub struct KeyFileError {
     source: io::Error,
 }
 
-/// The key in the file at `path`: its text without blanks and ends of lines around it. Blocks.
+/// Reads the key in the file at `path`: its text without white space around it. Blocks.
 ///
 /// # Errors
 ///
-/// It cannot be read, is no text, is empty, or longer than 64 KiB.
+/// The file cannot be read, is not UTF-8, is empty, or longer than 64 KiB.
 pub(crate) fn read_key(path: &Path) -> Result<AuthKey, KeyFileError> {
     let error = |source| KeyFileError {
         path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! How discovery behaves, from code or from the section `SerfDiscovery` of a configuration.
+//! The options of discovery, from code or from the section `SerfDiscovery` of a configuration.
 
 mod address;
 mod key_file;
@@ -16,66 +16,72 @@ use crate::catalog::CatalogOptions;
 use crate::client::AuthKey;
 use crate::generate::GenerateOptions;
 
-/// How discovery behaves. The defaults suit an agent on the same machine.
+/// The options of discovery. The defaults suit an agent on the same machine.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SerfOptions {
-    /// Names the source in logs, metrics and problems. `serf`. A proxy of two clusters needs two names.
+    /// Name of the source in logs, metrics and problems. A proxy of two clusters needs two names. Default:
+    /// `serf`.
     pub name: Arc<str>,
-    /// Addresses of the agents' RPC, as `host:port`; one is used, the next when it fails. `127.0.0.1:7373`. They must be of
-    /// one cluster.
+    /// Addresses of the agents' RPC, as `host:port`. They must belong to one cluster. One of them is used,
+    /// and the next one if it fails. Default: `127.0.0.1:7373`.
     pub agents: Vec<String>,
-    /// What the agents demand as `rpc_auth`. None.
+    /// The key that the agents require as `rpc_auth`. Default: none.
     pub auth_key: Option<AuthKey>,
-    /// File with that key instead. It is read each time that a connection is made, so that the key can be changed. None.
+    /// File with that key, as an alternative. It is read for each new connection, so that the key can be
+    /// changed. Default: none.
     pub auth_key_file: Option<PathBuf>,
-    /// How long after an answer the agent is asked again if it reports no event: agents lose some. 30 s; at least 100 ms.
-    /// It varies by a tenth, so that many proxies do not ask in step. This also finds out whether the agent still answers.
+    /// The time from a successful poll to the next one, if the agent reports no event: agents drop some. It
+    /// varies by a tenth, so that many proxies do not poll in step. This also checks that the agent still
+    /// responds. At least 100 ms. Default: 30 s.
     pub reconcile_interval: Duration,
-    /// After an event the agent is asked when no further one has come for so long. 100 ms.
+    /// The time without further events after which the agent is polled. Default: 100 ms.
     pub debounce: Duration,
-    /// After an event the agent is asked no later than this, however many come. 1 s.
+    /// The longest time after an event until the agent is polled, even if further events follow. Default: 1
+    /// s.
     pub debounce_max: Duration,
-    /// How long opening a connection may take. 2 s.
+    /// The time limit for opening a connection. Default: 2 s.
     pub connect_timeout: Duration,
-    /// How long an answer of the agent may take before the connection is given up. 5 s.
+    /// The time limit of a response, after which the connection is closed. Default: 5 s.
     pub request_timeout: Duration,
-    /// The longest answer that is taken, in bytes. 64 MiB, which is a quarter of a million members.
+    /// Maximum length of a response, in bytes. Default: 64 MiB, which suffices for 250,000 members.
     pub max_frame: usize,
-    /// What happens when an agent comes back and knows less than before.
+    /// The handling of an agent that comes back and knows fewer members than before.
     pub hold: HoldOptions,
-    /// Whether the agent leaves out members without a `service` tag, which saves much where most have none. `false`. What has
-    /// no such tag is then not seen at all, so there is no legacy mode.
+    /// True to make the agent leave out members without a `service` tag, which saves work where most
+    /// members have none. Such members are then not seen at all, so there is no legacy mode. Default:
+    /// false.
     pub prefilter_members: bool,
-    /// Whether a proxy is ready before an agent has answered for the first time. `false`.
+    /// True if a proxy is ready before the first response of an agent. Default: false.
     pub allow_start_before_discovery: bool,
-    /// File that keeps the last good configuration, so that a proxy that starts while all agents are away still serves.
-    /// Unset: none.
+    /// The file that keeps the last known good configuration, so that a proxy that starts while all agents
+    /// are unavailable still serves. `None` to keep none. Default: `None`.
     pub persist: Option<PathBuf>,
-    /// Which members are instances of services.
+    /// The options that decide which members are instances of services.
     pub catalog: CatalogOptions,
-    /// What configuration services become.
+    /// The options for turning services into configuration.
     pub generate: GenerateOptions,
 }
 
-/// What happens when an agent comes back and knows less than before.
+/// The handling of an agent that comes back and knows fewer members than before.
 ///
-/// An agent that has just been started knows only itself, and another agent may be behind the one that was asked before.
-/// Their first answer must not take away the services of a whole cluster. When that first answer lacks too much, the
-/// members that it lacks are kept as they were for a while; whatever it has applies at once, and so does what the members
-/// have said themselves, that they leave. Without a new connection nothing is ever held.
+/// An agent that has just started knows only itself, and another agent may lag behind the previous one.
+/// Their first response must not remove the services of a whole cluster. If that first response lacks too
+/// much, the missing members are kept unchanged for a while. All members that it has apply at once, and so
+/// do departures that members announced themselves. Without a new connection nothing is ever held.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HoldOptions {
-    /// What share of the instances that served must be lacking, above 0 and up to 1. 1: all of them. An agent that sees
-    /// nobody but itself lacks too much in any case.
+    /// The share of the serving instances that must be missing, above 0 and up to 1. With 1, all must be
+    /// missing. An agent that sees only itself lacks too much in any case. Default: 1.
     pub share: f64,
-    /// How long a member is kept at most. 10 s. Zero: not at all. Further new connections do not make it longer.
+    /// The longest time for which a missing member is kept. Zero to keep none. Further new connections do
+    /// not extend it. Default: 10 s.
     ///
-    /// With [`SerfOptions::persist`] this is also how long an agent that knows no service at all is not believed when a
-    /// proxy has just started.
+    /// With [`SerfOptions::persist`], this is also the time for which an agent that knows no service is not
+    /// trusted after the start of a proxy.
     pub settle: Duration,
-    /// How often the agent is asked meanwhile. 1 s; at least 10 ms.
+    /// The poll interval while members are kept. At least 10 ms. Default: 1 s.
     pub recheck: Duration,
 }
 
@@ -168,7 +174,7 @@ setters! { HoldOptions:
 }
 
 impl SerfOptions {
-    /// The agents at these addresses. One without a port has the port 7373.
+    /// Creates options for the agents at these addresses. An address without a port gets the port 7373.
     pub fn of<T: Into<String>>(agents: impl IntoIterator<Item = T>) -> Self {
         Self::default().with_agents(agents)
     }
@@ -180,7 +186,7 @@ impl SerfOptions {
         self
     }
 
-    /// Sets [`agents`](Self::agents). One without a port has the port 7373.
+    /// Sets [`agents`](Self::agents). An address without a port gets the port 7373.
     #[must_use]
     pub fn with_agents<T: Into<String>>(mut self, agents: impl IntoIterator<Item = T>) -> Self {
         self.agents = agents.into_iter().map(Into::into).collect();
@@ -188,14 +194,15 @@ impl SerfOptions {
     }
 }
 
-/// Longer than this nobody waits, and sums of times cannot overflow.
+/// Maximum of all waits, so that sums of times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Under this a period would be a busy loop.
+/// Minimum of all periods. A shorter one would be a busy loop.
 const SHORTEST: Duration = Duration::from_millis(10);
 
 impl SerfOptions {
-    /// The same with values that make sense. An address that is none stays as it is: connecting to it says why not.
+    /// Returns the options limited to useful values. An invalid address is kept: connecting to it reports
+    /// the reason.
     pub(crate) fn bounded(mut self) -> Self {
         if self.agents.is_empty() {
             self.agents = Self::default().agents;

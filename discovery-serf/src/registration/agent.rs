@@ -8,11 +8,11 @@ use tokio::time::timeout;
 use crate::client::{ClientError, ClientErrorKind, ConnectOptions, SerfClient};
 use crate::discoverer::Dial;
 
-/// Where an agent is.
+/// The connection to an agent.
 #[derive(Clone)]
 pub(super) struct Agent {
     options: ConnectOptions,
-    /// `None`: over TCP.
+    /// The dialer. `None` for TCP.
     dialer: Option<Arc<dyn Dial>>,
 }
 

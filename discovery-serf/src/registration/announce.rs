@@ -1,4 +1,4 @@
-//! One conversation with an agent: what does the node say about itself, and what should it say?
+//! The comparison of a node's tags with those of a registration.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,21 +9,21 @@ use crate::Tags;
 use crate::catalog::tags;
 use crate::client::SerfClient;
 
-/// What an agent's own node is called, and what it says about itself.
+/// The name and tags of an agent's own node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) name: String,
     pub(super) tags: Tags,
 }
 
-/// What has to be told to an agent.
+/// The changes of tags to send to an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) set: Tags,
     pub(super) delete: BTreeSet<String>,
 }
 
-/// What a node was told before.
+/// The earlier registration of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Earlier {
     /// Under which names it may announce the service.
@@ -33,7 +33,7 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
-    /// Remembers what the node is about to be told.
+    /// Records the registration that is about to be sent.
     pub(super) fn add(&mut self, told: &Registration) {
         self.services.insert(told.service().trim().to_owned());
         let keys = told
@@ -43,7 +43,7 @@ impl Earlier {
         self.keys.extend(keys.map(Cow::into_owned));
     }
 
-    /// Forgets all else: the node has done what it was told.
+    /// Removes all others, after the node has this registration.
     pub(super) fn only(&mut self, told: &Registration) {
         *self = Self::default();
         self.add(told);
@@ -64,7 +64,7 @@ impl Node {
         })
     }
 
-    /// The way from what the node says to what the registration says.
+    /// Returns the change from the node's tags to those of the registration.
     pub(super) fn change_to(
         &self,
         wanted: &Registration,
@@ -97,8 +97,8 @@ impl Node {
         Ok(change)
     }
 
-    /// The way to a node that does not announce what it was told to before; there is none to go if it announces
-    /// another service by now.
+    /// Returns the change that withdraws an earlier registration from a node. It is empty if the node
+    /// announces another service by now.
     pub(super) fn change_from(&self, earlier: &Earlier) -> Change {
         let taken_over = self.service().is_some_and(|other| !earlier.is_of(&other));
         let delete = match taken_over {
@@ -111,8 +111,8 @@ impl Node {
         }
     }
 
-    /// Whether it says nothing of a service, although it was told to. What somebody has changed by hand is another matter:
-    /// a weight, or a service whose name alone was taken away.
+    /// Returns true if the node has no tags of the service although they were set. Manual changes are
+    /// another matter: a weight, or a service whose name alone was removed.
     pub(super) fn has_forgotten(&self) -> bool {
         let is_absent = |key| self.tags.bytes(key).is_none();
         is_absent(tags::SERVICE) && is_absent(tags::HTTP_PORT)
@@ -125,7 +125,7 @@ impl Node {
         (!service.is_empty()).then(|| service.to_owned())
     }
 
-    /// Which of its tags announce a service, or are among these.
+    /// Returns the keys of its tags that announce a service, or are in `others`.
     fn announcing(&self, others: &BTreeSet<String>) -> BTreeSet<String> {
         let of_contract = CONTRACT.into_iter().map(str::to_owned);
         let keys = of_contract.chain(others.iter().cloned());

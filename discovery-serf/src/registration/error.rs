@@ -5,40 +5,40 @@ use crate::Tags;
 use crate::catalog::TagError;
 use crate::client::ClientError;
 
-/// Why a registration did not happen.
+/// The reason why a registration failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistrationError {
-    /// A tag that proxies would not understand; nothing was sent.
+    /// A tag that proxies would not understand. Nothing was sent.
     #[error(transparent)]
     InvalidTag(#[from] TagError),
-    /// The service's name is blank, so no proxy would see it; nothing was sent.
+    /// A blank service name, which no proxy would see. Nothing was sent.
     #[error("the service has no name")]
     NoService,
-    /// The tags that the node would have are too long for the gossip; nothing was sent. An agent that keeps its tags in
-    /// a file would write them there before it refuses them, and could not be started again.
+    /// Tags that are too long for the gossip. Nothing was sent. An agent that keeps its tags in a file
+    /// would write them there before it rejects them, and could not be started again.
     #[error(transparent)]
     TagsTooLong(#[from] TagsTooLong),
-    /// The agent's node announces another service, and one node announces one service.
+    /// A node that announces another service already. One node announces one service.
     #[error(
         "the node `{node}` announces the service `{service}`: give this service an agent of its own, or let it take over"
     )]
     Occupied {
         /// The node of the agent.
         node: String,
-        /// What it announces.
+        /// The service that it announces.
         service: String,
     },
-    /// The agent did not do it, or could not be asked.
+    /// An agent that could not be reached, or rejected the request.
     #[error("the agent did not take the registration")]
     Agent(#[from] ClientError),
-    /// The runtime that kept the registration is shutting down.
+    /// A shutdown of the runtime that kept the registration.
     #[error("the registration is no longer kept: its runtime has ended")]
     Ended,
 }
 
 impl RegistrationError {
-    /// Whether the same may succeed later, without anybody changing anything.
+    /// Returns true if a retry may succeed later, without a change of the registration.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Agent(error) if error.is_transient())
     }
@@ -48,26 +48,27 @@ impl RegistrationError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TagsTooLong {
-    /// How many bytes they take.
+    /// Length of the tags, in bytes.
     pub encoded: usize,
-    /// How many there are: [`MAX_ENCODED_TAGS`].
+    /// The limit: [`MAX_ENCODED_TAGS`].
     pub limit: usize,
-    /// What each of them takes, the longest first: those of the registration, and those that the node has besides.
+    /// The length of each tag, the longest first: those of the registration, and the other tags of the
+    /// node.
     pub tags: Vec<TagLength>,
 }
 
-/// What a tag takes in the gossip.
+/// The length of a tag in the gossip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TagLength {
     /// The tag's name.
     pub tag: String,
-    /// Its bytes, with its name and what is around both.
+    /// The tag's length in bytes: its name, its value, and the overhead of both.
     pub encoded: usize,
 }
 
 impl TagsTooLong {
-    /// An error if these tags do not fit.
+    /// Returns an error if these tags do not fit.
     pub(super) fn check(tags: &Tags) -> Result<(), Self> {
         let encoded = encoded_len(tags);
         if encoded <= MAX_ENCODED_TAGS {
@@ -91,7 +92,7 @@ impl std::error::Error for TagsTooLong {}
 
 impl fmt::Display for TagsTooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Those that are worth looking at; the error has all.
+        /// Maximum number of tags in the message; the error has all.
         const SHOWN: usize = 3;
         let Self {
             encoded,

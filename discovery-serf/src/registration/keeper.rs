@@ -1,4 +1,4 @@
-//! The task that keeps a registration: it notices that the agent was away, and tells it again.
+//! The task that keeps a registration: it detects that the agent was unavailable, and sends the tags again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,23 +14,24 @@ use super::error::RegistrationError;
 use super::registered::RegistrationState;
 use crate::client::{ClientErrorKind, SerfClient};
 
-/// What log lines are filtered by.
+/// The target of log lines.
 const TARGET: &str = "discovery::serf";
 
-/// The pauses before an agent that is away is asked again. They are short: the agent is on the same machine as a rule, and until
-/// it is told nobody finds the service.
+/// The waits before an unavailable agent is retried. They are short: the agent usually runs on the same
+/// machine, and until it has the tags, the service cannot be found.
 const PAUSES: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
-/// How often a connection on which nothing happens is tried: the other end may be gone without a word, or may have read its
-/// configuration again (SIGHUP), and have no other tags then than those that stand there.
+/// The interval at which an idle connection is checked: the other end may have disappeared without notice,
+/// or may have read its configuration again (SIGHUP), and then has only the tags in it.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// When an agent that was just connected to is told once more. One that has just started joins its cluster meanwhile, and
-/// contradicts those who take it for failed: it may do that with its tags of a moment ago, under a later number, and then
-/// the cluster believes those until nodes next compare all they know, which is 15 to 30 s later.
+/// The time after a connection at which the tags are sent once more. An agent that has just started joins
+/// its cluster meanwhile, and contradicts nodes that consider it failed. It may do that with its earlier
+/// tags under a later number, and then the cluster uses those until nodes next compare their full state, 15
+/// to 30 s later.
 const ONCE_MORE: Duration = Duration::from_secs(2);
 
-/// Something to do, and who waits for it.
+/// A command, and the channel that reports its result.
 pub(super) struct Order {
     pub(super) command: Command,
     pub(super) done: oneshot::Sender<Result<(), RegistrationError>>,
@@ -43,7 +44,7 @@ pub(super) enum Command {
     Leave,
 }
 
-/// What an agent is told.
+/// The messages to an agent.
 #[derive(Clone, Copy)]
 enum Message {
     Announce,
@@ -64,15 +65,15 @@ pub(super) struct Keeper {
     agent: Agent,
     wanted: Registration,
     earlier: Earlier,
-    /// `None`: the agent is away, or has refused.
+    /// The connection. `None` if the agent is unavailable, or has rejected the registration.
     client: Option<SerfClient>,
     orders: mpsc::Receiver<Order>,
     state: watch::Sender<RegistrationState>,
-    /// How often in a row the agent was away or did not let itself be told.
+    /// Number of consecutive failures: the agent was unavailable or rejected the tags.
     failures: u32,
-    /// When to turn to the agent without being asked to: is it still there, or there again?
+    /// The time of the next check of the agent.
     next: Instant,
-    /// When to say the same once more; never later than `next`.
+    /// The time at which the tags are sent once more; never later than `next`.
     once_more: Option<Instant>,
 }
 
@@ -106,7 +107,7 @@ impl Keeper {
         Ok((keeper, started))
     }
 
-    /// Ends when the service is withdrawn, or nobody can withdraw it any more.
+    /// Runs until the service is withdrawn, or all handles are dropped.
     pub(super) async fn run(mut self) {
         loop {
             tokio::select! {
@@ -114,7 +115,7 @@ impl Keeper {
                     let Some(Order { command, done }) = order else { break };
                     let last = matches!(command, Command::Withdraw | Command::Leave);
                     let outcome = self.obey(command).await;
-                    // Nobody may be waiting any more.
+                    // The caller may have been dropped.
                     let _ = done.send(outcome);
                     if last {
                         break;
@@ -145,7 +146,7 @@ impl Keeper {
         let announced = self.say(Message::Announce).await;
         match &announced {
             Ok(_) => self.told(),
-            // It may not have been told, or have been told and not have said so: once more.
+            // It may not have the tags, or may have them without a reply: send them once more.
             Err(error @ RegistrationError::Agent(_)) => self.lost(Some(error.clone())),
             // It never will be.
             Err(_) => self.wanted = before,
@@ -153,7 +154,7 @@ impl Keeper {
         announced.map(drop)
     }
 
-    /// Time to see to it that the agent has what it was told.
+    /// Checks that the agent has the tags.
     async fn look_after(&mut self) {
         match self.client.clone() {
             Some(client) => {
@@ -177,7 +178,7 @@ impl Keeper {
         }
     }
 
-    /// Tells an agent that has forgotten what it was told.
+    /// Sends the tags again to an agent that has lost them.
     async fn remind(&mut self, agent: &SerfClient) -> Result<(), RegistrationError> {
         let node = Node::of(agent).await?;
         if !node.has_forgotten() {
@@ -188,10 +189,10 @@ impl Keeper {
         self.say(Message::Announce).await.map(drop)
     }
 
-    /// Tells the agent something; returns the node's name.
+    /// Sends a message to the agent. Returns the node's name.
     async fn say(&mut self, message: Message) -> Result<String, RegistrationError> {
         match self.try_to_say(message).await {
-            // That the connection had ended was not known before. Whatever it is may be said twice.
+            // The end of the connection was not known before. Every message may be sent twice.
             Err(RegistrationError::Agent(error)) if error.kind() == ClientErrorKind::Closed => {
                 self.client = None;
                 self.try_to_say(message).await
@@ -242,9 +243,9 @@ impl Keeper {
         self.state.send_replace(RegistrationState::Announced);
     }
 
-    /// The agent is away, or did not let itself be told: it is asked again after a pause.
+    /// Records that the agent is unavailable, or rejected the message. It is retried after a pause.
     fn lost(&mut self, error: Option<RegistrationError>) {
-        // Said once, and not for each attempt.
+        // Logged once, and not for each attempt.
         if self.state.borrow().is_announced() {
             let service = self.wanted.service();
             let error = error.as_ref().map(tracing::field::display);

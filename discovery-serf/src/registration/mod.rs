@@ -1,8 +1,8 @@
 //! Registration of a service: an instance's tags at the agent beside it.
 //!
-//! A [`Registration`] says what an instance is; [`register`](Registration::register) checks that, sets the tags at an
-//! agent and keeps them set while the [`Registered`] lives: an agent forgets the tags that it was given over RPC when it
-//! is started again (unless it has a `-tags-file`), and is then told again.
+//! A [`Registration`] describes an instance. [`register`](Registration::register) checks it, sets the tags
+//! at an agent and keeps them set while the [`Registered`] lives: a restarted agent loses the tags that it
+//! got over RPC (unless it has a `-tags-file`), and then gets them again.
 //!
 //! ```no_run
 //! use discovery_serf::client::ConnectOptions;
@@ -26,11 +26,13 @@
 //! # }
 //! ```
 //!
-//! An agent that has forgotten the service without having gone, because it has read its configuration again (SIGHUP), is
-//! told again within ten seconds. What somebody changes by hand, a weight or the name of the service, stays as it is.
+//! An agent that is still running but has lost the service, because it has read its configuration again
+//! (SIGHUP), gets the tags again within ten seconds. Manual changes, of a weight or of the name of the
+//! service, are kept.
 //!
-//! One node announces one instance of one service, since tags belong to the node: each instance has an agent of its own,
-//! with a node name of its own. Of two that register the same service at one agent the last one is announced. Proxies send requests to the address that the agent gossips from, at the port of the registration.
+//! One node announces one instance of one service, since tags belong to the node: each instance has a
+//! separate agent, with a separate node name. If two register the same service at one agent, the last one
+//! is announced. Proxies send requests to the gossip address of the agent, at the port of the registration.
 
 mod agent;
 mod announce;
@@ -53,7 +55,7 @@ use crate::catalog::tags;
 use crate::client::ConnectOptions;
 use crate::discoverer::Dial;
 
-/// The tags that mean something to a proxy. Those that a registration does not set are deleted when it is made.
+/// The tags that have a meaning for a proxy. Those that a registration does not set are deleted by it.
 const CONTRACT: [&str; 10] = [
     tags::SERVICE,
     tags::HTTP_PORT,
@@ -67,7 +69,7 @@ const CONTRACT: [&str; 10] = [
     tags::INSTANCE,
 ];
 
-/// What one instance of a service says about itself.
+/// The description of one instance of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "nothing is announced until it is registered"]
 pub struct Registration {
@@ -89,55 +91,59 @@ impl Registration {
         }
     }
 
-    /// How it is spoken to: `http` or `https`. Unset: `http`.
+    /// Sets the scheme of its URL: `http` or `https`. Default: `http`.
     pub fn scheme(self, scheme: impl Into<String>) -> Self {
         self.tag(tags::SCHEME, scheme.into())
     }
 
-    /// The host whose requests it gets: `orders.example`. It comes before a path, if both are set.
+    /// Sets the host of the requests that it gets: `orders.example`. The host takes precedence over a path.
     pub fn host(self, host: impl Into<String>) -> Self {
         self.tag(tags::HOST, host.into())
     }
 
-    /// The path whose requests it gets, as a template: `/orders/{**rest}`.
+    /// Sets the path of the requests that it gets, as a template: `/orders/{**rest}`.
     pub fn route_path(self, path: impl Into<String>) -> Self {
         self.tag(tags::ROUTE_PATH, path.into())
     }
 
-    /// Where it answers whether it is well. Unset: `/health`, unless the proxy says otherwise.
+    /// Sets the path of its health probes. Default: `/health`, unless the proxy is configured otherwise.
     pub fn health_path(self, path: impl Into<String>) -> Self {
         self.tag(tags::HEALTH_PATH, path.into())
     }
 
-    /// Its share of the requests, in relation to the others of the service: 0 to 1000, where 0 is nothing new. Unset: 1.
+    /// Sets its share of the requests, relative to the other instances of the service: 0 to 1000. With 0 it
+    /// gets no new requests. Default: 1.
     pub fn weight(self, weight: u32) -> Self {
         self.tag(tags::WEIGHT, weight.to_string())
     }
 
-    /// What is running: `stable`, `canary`, `v2`. Proxies can route by it.
+    /// Sets the version that is running: `stable`, `canary`, `v2`. Proxies can route by it.
     pub fn version(self, version: impl Into<String>) -> Self {
         self.tag(tags::VERSION, version.into())
     }
 
-    /// Where it is running. Proxies can route by it.
+    /// Sets the region in which it is running. Proxies can route by it.
     pub fn region(self, region: impl Into<String>) -> Self {
         self.tag(tags::REGION, region.into())
     }
 
-    /// What the instance is called in the proxy's configuration, unique within the service. Unset: its address and port.
+    /// Sets the instance's name in the proxy's configuration, unique within the service. Default: its
+    /// address and port.
     pub fn instance(self, instance: impl Into<String>) -> Self {
         self.tag(tags::INSTANCE, instance.into())
     }
 
-    /// Any other tag. It takes room, means nothing to a proxy, and is gone when the service is withdrawn.
+    /// Sets any other tag. It takes space in the gossip, has no meaning for a proxy, and is removed when
+    /// the service is withdrawn.
     pub fn tag(mut self, key: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
         self.tags.insert(key.into(), value);
         self
     }
 
-    /// Whether it takes the place of another service that the node announces. Unset: no, that is an error.
+    /// Allows it to replace another service that the node announces, which is an error otherwise. Default:
+    /// false.
     ///
-    /// It is never asked for when the node announces an earlier form of the same service: that is replaced.
+    /// An earlier form of the same service is always replaced.
     pub fn take_over(mut self, takes_over: bool) -> Self {
         self.takes_over = takes_over;
         self
@@ -154,13 +160,14 @@ impl Registration {
         &self.tags
     }
 
-    /// How many of the [`MAX_ENCODED_TAGS`] bytes of the gossip they take. Others that the node has come on top.
+    /// Number of the [`MAX_ENCODED_TAGS`] bytes of the gossip that the tags take. Other tags of the node
+    /// are not included.
     pub fn encoded_len(&self) -> usize {
         encoded_len(&self.tags)
     }
 
-    /// Checks what can be checked without an agent: that a proxy will understand each tag as it is meant, and that they
-    /// are not too long together.
+    /// Checks everything that can be checked without an agent: that a proxy will understand each tag, and
+    /// that they are not too long together.
     ///
     /// # Errors
     ///
@@ -182,8 +189,8 @@ impl Registration {
 
     /// Sets the tags at an agent, and keeps them set over its restarts.
     ///
-    /// In one step: the other tags of the node stay, and what an earlier registration of the service has said goes. The
-    /// proxies of the cluster learn of it in a second or two.
+    /// The change is one step: the other tags of the node stay, and those of an earlier registration of the
+    /// service are removed. The proxies of the cluster receive it within a second or two.
     ///
     /// # Errors
     ///
@@ -203,7 +210,8 @@ impl Registration {
         Registered::start(self.clone(), agent).await
     }
 
-    /// The same, reaching the agent over something else than TCP. The address in the options is what is dialed.
+    /// Sets the tags like [`register`](Self::register), over another transport than TCP. The address in the
+    /// options is dialed.
     ///
     /// # Errors, cancel safety and panics
     ///

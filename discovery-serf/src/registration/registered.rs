@@ -9,10 +9,10 @@ use super::agent::Agent;
 use super::error::RegistrationError;
 use super::keeper::{Command, Keeper, Order};
 
-/// A registered instance: its tags are set, and are set again whenever its agent was away.
+/// A registered instance. Its tags are set, and are set again after each outage of its agent.
 ///
-/// The work is done by a task of the runtime that it was registered on. When this is dropped the task ends and *the tags
-/// stay*, as they do after a crash of the program; [`withdraw`](Self::withdraw) takes them back.
+/// A task of the runtime on which it was registered does the work. When this is dropped, the task ends and
+/// *the tags stay*, as they do after a crash of the program; [`withdraw`](Self::withdraw) removes them.
 #[must_use = "the tags are not kept over a restart of the agent when this is dropped"]
 pub struct Registered {
     node: Arc<str>,
@@ -21,23 +21,23 @@ pub struct Registered {
     task: AbortHandle,
 }
 
-/// Whether an agent has what it was told.
+/// The state of a registration at its agent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RegistrationState {
-    /// It has it.
+    /// The agent has the tags.
     Announced,
-    /// It cannot be told: it is away, or refuses. It is asked again and again, at the latest every 2 s.
+    /// The agent is unavailable or rejects the tags. They are sent again at least every 2 s.
     Waiting {
-        /// What the last attempt ended with; `None`: it has just gone away.
+        /// The error of the last attempt. `None` if the agent has just become unavailable.
         error: Option<RegistrationError>,
     },
-    /// The service was withdrawn or the agent has left, or its runtime has ended.
+    /// The service was withdrawn, the agent has left, or its runtime has ended.
     Ended,
 }
 
 impl RegistrationState {
-    /// Whether the agent has what it was told.
+    /// Returns true if the agent has the tags.
     pub fn is_announced(&self) -> bool {
         matches!(self, Self::Announced)
     }
@@ -64,32 +64,33 @@ impl Registered {
         &self.node
     }
 
-    /// Whether the agent has what it was told.
+    /// The current state.
     pub fn state(&self) -> RegistrationState {
         self.state.borrow().clone()
     }
 
-    /// [`state`](Self::state), and when it changes.
+    /// The current [`state`](Self::state) and its changes.
     pub fn states(&self) -> watch::Receiver<RegistrationState> {
         self.state.clone()
     }
 
-    /// Says something else about the instance from now on: another weight, another version.
+    /// Replaces the description of the instance: another weight, another version.
     ///
     /// # Errors
     ///
-    /// As [`Registration::register`]. What is wrong in itself or too long changes nothing. If the agent could not be told
-    /// for another reason, it will be as soon as it lets itself be told.
+    /// Those of [`Registration::register`]. An invalid or too long registration changes nothing. If the
+    /// agent could not be reached for another reason, it gets the new tags as soon as it can be reached.
     ///
     /// # Cancel safety
     ///
-    /// What was asked for is done even if nobody waits for it.
+    /// The order is executed even if the future is dropped.
     pub async fn update(&self, registration: Registration) -> Result<(), RegistrationError> {
         registration.check()?;
         self.order(Command::Update(registration)).await
     }
 
-    /// Sets the instance's share of the requests, in relation to the others of the service: 0 to 1000.
+    /// Sets the instance's share of the requests, relative to the other instances of the service: 0 to
+    /// 1000.
     ///
     /// # Errors and cancel safety
     ///
@@ -98,7 +99,7 @@ impl Registered {
         self.order(Command::SetWeight(weight)).await
     }
 
-    /// Asks for no new requests: weight 0. The instance stays, with those that it has.
+    /// Stops new requests by setting the weight to 0. The instance stays, with its current requests.
     ///
     /// # Errors and cancel safety
     ///
@@ -107,13 +108,13 @@ impl Registered {
         self.set_weight(0).await
     }
 
-    /// Takes the service's tags back; the node stays in the cluster.
+    /// Removes the service's tags; the node stays in the cluster.
     ///
-    /// Proxies learn of it in a second or two; serve them meanwhile.
+    /// Proxies receive the change within a second or two. Keep serving until then.
     ///
     /// # Errors
     ///
-    /// The agent could not be told. The registration is not kept any longer in any case.
+    /// The agent could not be reached. The registration ends in any case.
     ///
     /// # Cancel safety
     ///
@@ -122,12 +123,12 @@ impl Registered {
         self.order(Command::Withdraw).await
     }
 
-    /// Makes the agent leave its cluster and end, and the service with it: for an agent that is there for this instance
-    /// alone.
+    /// Makes the agent leave its cluster and end, and the service with it, for an agent that serves only
+    /// this instance.
     ///
     /// # Errors
     ///
-    /// The agent could not be told. The registration is not kept any longer in any case.
+    /// The agent could not be reached. The registration ends in any case.
     ///
     /// # Cancel safety
     ///
@@ -139,7 +140,8 @@ impl Registered {
     async fn order(&self, command: Command) -> Result<(), RegistrationError> {
         let (done, outcome) = oneshot::channel();
         let order = Order { command, done };
-        // Either fails when the task is gone, which without this handle's drop only the end of its runtime explains.
+        // Either fails when the task has ended; without a drop of this handle, only its runtime's end
+        // explains that.
         let sent = self.orders.send(order).await;
         sent.map_err(|_| RegistrationError::Ended)?;
         outcome.await.map_err(|_| RegistrationError::Ended)?

@@ -1,4 +1,4 @@
-//! How many bytes tags take in the gossip.
+//! The length of tags in the gossip.
 //!
 //! A node's tags travel as its "meta" data: a byte that says "tags", and a MessagePack map of strings in the format of
 //! before 2013, which had no short form for strings of 32 to 255 bytes. memberlist gives that 512 bytes.
@@ -8,7 +8,8 @@ use crate::Tags;
 /// The most bytes that a node's tags may take: 512, with all that is around them.
 pub const MAX_ENCODED_TAGS: usize = 512;
 
-/// How many bytes these tags take in the gossip; at most [`MAX_ENCODED_TAGS`] for an agent to accept them.
+/// Returns the number of bytes that these tags take in the gossip. An agent accepts at most
+/// [`MAX_ENCODED_TAGS`].
 ///
 /// ```
 /// use discovery_serf::Tags;
@@ -29,7 +30,7 @@ pub fn encoded_len(tags: &Tags) -> usize {
     MARK + map + entries.sum::<usize>()
 }
 
-/// What one tag takes of that.
+/// Returns the number of bytes of one tag.
 pub(super) fn encoded_tag(key: &[u8], value: &[u8]) -> usize {
     raw(key) + raw(value)
 }

@@ -1,4 +1,4 @@
-//! What an agent in memory answers.
+//! The responses of an in-memory agent.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const TAGS_LIMIT: usize = 512;
 pub(super) struct Answer {
     pub(super) error: String,
     pub(super) body: Vec<u8>,
-    /// Whether the connection ends with it.
+    /// True if the connection ends with it.
     pub(super) ends: bool,
 }
 
@@ -45,7 +45,7 @@ impl Answer {
     }
 }
 
-/// How far a connection has come.
+/// The progress of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     is_open: bool,
@@ -202,7 +202,7 @@ fn retag(state: &mut State, set: &Tags, delete: &[String], events: &mut Vec<Even
     Answer::default()
 }
 
-/// A node that nobody knows is no error.
+/// Makes a failed node leave. An unknown node is not an error.
 fn force_leave(state: &mut State, node: &str, prune: bool, events: &mut Vec<Event>) {
     let failed =
         |member: &&mut Member| &*member.name == node && member.status == MemberStatus::Failed;
@@ -245,8 +245,8 @@ fn stats(state: &State) -> BTreeMap<String, Tags> {
     ])
 }
 
-/// Whether a text matches a pattern as far as an agent in memory knows patterns: `.*`, `.+`, and texts that mean
-/// themselves, in `(?:…)` or not.
+/// Returns true if a text matches a pattern. An in-memory agent supports `.*`, `.+`, and literal texts, in
+/// `(?:…)` or not.
 fn matches(pattern: &str, text: &str) -> bool {
     let inner = pattern.strip_prefix("(?:");
     let inner = inner.and_then(|inner| inner.strip_suffix(')'));
@@ -257,7 +257,8 @@ fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// The length of tags as they are gossiped: a byte and a map of raw bytes in the first version of MessagePack.
+/// Returns the length of tags in the gossip: a byte and a map of raw bytes in the first version of
+/// MessagePack.
 fn encoded_length(tags: &Tags) -> usize {
     let raw = |bytes: &[u8]| match bytes.len() {
         short @ 0..=31 => 1 + short,
@@ -274,7 +275,7 @@ fn encoded_length(tags: &Tags) -> usize {
 pub(super) struct Filter(Vec<String>);
 
 impl Filter {
-    /// As agents read it: a list without blanks.
+    /// Parses a filter like an agent: a list without blanks.
     fn parse(filter: &str) -> Option<Self> {
         if filter.is_empty() {
             return Some(Self(vec!["*".to_owned()]));

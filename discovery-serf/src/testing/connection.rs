@@ -14,7 +14,7 @@ use crate::client::Event;
 use crate::wire::frames::FrameReader;
 use crate::wire::messages::{Request, RequestHeader, ResponseHeader, encode_event};
 
-/// Longer requests nobody makes.
+/// Maximum length of a request.
 const MAX_REQUEST: usize = 1 << 20;
 
 /// Serves a connection to its end: that of the client, or of the agent's life.
@@ -109,11 +109,11 @@ where
 
 /// Waits while the agent is stalled.
 async fn goes_on(state: &mut watch::Receiver<State>) {
-    // Without a sender nobody stalls it.
+    // Without a sender it is never stalled.
     let _ = state.wait_for(|state| !state.is_stalled).await;
 }
 
-/// Whether the connection goes on.
+/// Sends a reply. Returns true if the connection continues.
 async fn reply<W: AsyncWrite>(
     write: &mut WriteHalf<W>,
     seq: u64,
@@ -131,7 +131,7 @@ async fn reply<W: AsyncWrite>(
     Ok(!answer.ends)
 }
 
-/// Sends an event to each stream that wants it.
+/// Sends an event to each stream whose filter matches.
 async fn tell<W: AsyncWrite>(
     write: &mut WriteHalf<W>,
     streams: &BTreeMap<u64, Filter>,

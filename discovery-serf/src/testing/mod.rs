@@ -23,12 +23,12 @@ use crate::client::{AuthKey, Event, MemberEventKind};
 use crate::discoverer::{Dial, Transport};
 use crate::member::{Member, MemberStatus, Tags};
 
-/// How much of what one side has written the other need not have read yet, in bytes.
+/// Buffer size of each direction of a connection, in bytes.
 const PIPE: usize = 64 * 1024;
 
-/// An agent whose cluster and failures a test decides, and which counts what it is asked. It speaks the agents' protocol,
-/// over a pipe in memory or over TCP, and behaves as agents of version 0.9.4 do, but that it sends events at once and not
-/// after having collected them for a second. Clones share everything.
+/// An agent whose cluster and failures a test controls, and which counts its commands. It implements the
+/// agents' protocol, over an in-memory pipe or over TCP, and behaves like agents of version 0.9.4, except
+/// that it sends events at once instead of collecting them for a second. Clones share everything.
 ///
 /// ```
 /// use std::net::Ipv4Addr;
@@ -64,7 +64,7 @@ pub struct AgentInMemory {
 }
 
 struct Shared {
-    /// Whoever waits for something waits for a state in which it has happened.
+    /// The state, watched by everyone who waits for a condition.
     state: watch::Sender<State>,
 }
 
@@ -90,7 +90,8 @@ impl AgentInMemory {
         }
     }
 
-    /// Replaces the members of the cluster, without an event. The agent's own node is one of them only if it is in the list.
+    /// Replaces the members of the cluster, without an event. The agent's own node is one of them only if
+    /// it is in the list.
     pub fn set_members(&self, members: impl IntoIterator<Item = Member>) {
         self.edit(|state| state.members = members.into_iter().collect());
     }
@@ -105,7 +106,7 @@ impl AgentInMemory {
         self.edit(|state| state.members.retain(|member| &*member.name != name));
     }
 
-    /// Leaves nobody but the agent's own node, as after a restart.
+    /// Removes all nodes but the agent's own, as after a restart.
     pub fn forget_others(&self) {
         self.edit(|state| {
             let own = Arc::clone(&state.node);
@@ -138,8 +139,8 @@ impl AgentInMemory {
         self.emit(MemberEventKind::Leave, &[name]);
     }
 
-    /// Sends an event about these members as they are now, to all streams that want it. As with a real agent, a stream
-    /// whose reader has 512 events to catch up with gets none.
+    /// Sends an event about these members in their current state, to all streams whose filter matches. As
+    /// with a real agent, a stream with 512 unread events gets none.
     pub fn emit(&self, kind: MemberEventKind, names: &[&str]) {
         let members = self.shared.state.borrow().named(names);
         self.emit_event(&Event::Member { kind, members });
@@ -150,12 +151,12 @@ impl AgentInMemory {
         self.shared.emit(event);
     }
 
-    /// Demands a key, as with `rpc_auth`, of connections that have not shown it. `None`: none.
+    /// Requires a key, as with `rpc_auth`, from connections that have not sent it. `None` to require none.
     pub fn demand_key(&self, key: Option<AuthKey>) {
         self.edit(|state| state.key = key);
     }
 
-    /// Ends the agent: connections end, and there are no new ones. Over TCP new ones end at once.
+    /// Ends the agent: connections end, and no new ones are accepted. Over TCP new ones end at once.
     pub fn stop(&self) {
         self.edit(|state| {
             state.is_stopped = true;
@@ -173,7 +174,7 @@ impl AgentInMemory {
         self.edit(|state| state.life += 1);
     }
 
-    /// Stops doing anything, as on `SIGSTOP`: connections can be made, and nothing is read or answered.
+    /// Stops all activity, as on `SIGSTOP`: connections can be made, but nothing is read or answered.
     pub fn stall(&self) {
         self.edit(|state| state.is_stalled = true);
     }
@@ -183,7 +184,7 @@ impl AgentInMemory {
         self.edit(|state| state.is_stalled = false);
     }
 
-    /// Answers a command, such as `stream`, with this error until [`obey`](Self::obey).
+    /// Rejects a command, such as `stream`, with this error until [`obey`](Self::obey).
     pub fn refuse(&self, command: &str, error: &str) {
         self.edit(|state| {
             state.refusals.insert(command.to_owned(), error.to_owned());
@@ -197,20 +198,21 @@ impl AgentInMemory {
         });
     }
 
-    /// Waits so long before it answers a command. Events go on meanwhile on other connections only.
+    /// Delays the response to a command by `delay`. Events continue meanwhile only on other connections.
     pub fn delay(&self, command: &str, delay: Duration) {
         self.edit(|state| {
             state.delays.insert(command.to_owned(), delay);
         });
     }
 
-    /// Answers whatever comes first with these bytes and ends the connection, as a server of another protocol would. `None`:
-    /// it is an agent again.
+    /// Responds to the first input with these bytes and ends the connection, like a server of another
+    /// protocol. `None` to be an agent again.
     pub fn impersonate(&self, answer: Option<&[u8]>) {
         self.edit(|state| state.garbage = answer.map(Into::into));
     }
 
-    /// How many times a command was given since [`forget_calls`](Self::forget_calls), over all connections.
+    /// Number of times that a command was given since [`forget_calls`](Self::forget_calls), over all
+    /// connections.
     pub fn calls(&self, command: &str) -> usize {
         self.shared.state.borrow().count(command)
     }
@@ -220,12 +222,12 @@ impl AgentInMemory {
         self.shared.state.borrow().calls.clone()
     }
 
-    /// Counts commands anew.
+    /// Resets the count of commands.
     pub fn forget_calls(&self) {
         self.edit(|state| state.calls.clear());
     }
 
-    /// Waits until a command was given so many times.
+    /// Waits until a command was given this often.
     ///
     /// # Cancel safety
     ///
@@ -234,12 +236,12 @@ impl AgentInMemory {
         self.wait_for(|state| state.count(command) >= times).await;
     }
 
-    /// How many connections there are.
+    /// Number of connections.
     pub fn connections(&self) -> usize {
         self.shared.state.borrow().connections.len()
     }
 
-    /// Waits until there are so many connections.
+    /// Waits until there are this many connections.
     ///
     /// # Cancel safety
     ///
@@ -249,7 +251,7 @@ impl AgentInMemory {
             .await;
     }
 
-    /// Connects to the agent in memory. The agent's side is a task of the current runtime.
+    /// Connects to the in-memory agent. The agent's side is a task of the current runtime.
     ///
     /// # Errors
     ///
@@ -306,7 +308,7 @@ impl AgentInMemory {
     }
 }
 
-/// Whatever the address: for discoverers of one agent.
+/// Dials this agent for every address, for discoverers of one agent.
 #[async_trait]
 impl Dial for AgentInMemory {
     async fn dial(&self, _address: &str) -> io::Result<Box<dyn Transport>> {

@@ -1,4 +1,4 @@
-//! What an agent in memory knows.
+//! The state of an in-memory agent.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use super::Shared;
 use crate::client::{AuthKey, Event};
 use crate::member::{Member, Tags};
 
-/// How many events wait for one connection; a real agent has as many for each stream.
+/// Maximum number of queued events of one connection; a real agent has as many for each stream.
 const QUEUE: usize = 512;
 
 pub(super) struct State {
@@ -79,7 +79,7 @@ impl State {
 }
 
 impl Shared {
-    /// A new connection: its number and what it will be told. `None`: the agent is stopped.
+    /// Adds a connection: returns its number and its events. Returns `None` if the agent is stopped.
     pub(super) fn connected(&self) -> Option<(u64, mpsc::Receiver<Event>)> {
         let mut connection = None;
         self.state.send_modify(|state| {
@@ -109,7 +109,7 @@ impl Shared {
 
     pub(super) fn emit(&self, event: &Event) {
         for connection in self.state.borrow().connections.values() {
-            // A real agent does not tell either that it has dropped one.
+            // A real agent does not report dropped events either.
             let _ = connection.try_send(event.clone());
         }
     }

@@ -1,7 +1,7 @@
-//! Writing MessagePack in the forms that every agent reads.
+//! Encoding of MessagePack in the forms that every agent reads.
 //!
-//! Agents up to 0.10.1 close the connection when a string comes as binary, and tags may hold bytes that are no UTF-8, which
-//! serde cannot write as a string. So what is sent is written by hand; there is little of it.
+//! Agents up to 0.10.1 close the connection when a string comes as binary, and tags may contain bytes that
+//! are not UTF-8, which serde cannot write as a string. So requests are encoded by hand; there are few.
 
 /// Writes values at the end of a buffer. A map is its length and then, by the caller, its keys and values in turn.
 pub(crate) struct Encoder<'a>(&'a mut Vec<u8>);
@@ -11,12 +11,12 @@ impl<'a> Encoder<'a> {
         Self(out)
     }
 
-    /// The beginning of a map with so many entries.
+    /// Writes the beginning of a map with this many entries.
     pub(crate) fn map(&mut self, entries: usize) -> &mut Self {
         self.head(entries, Some((0x80, 15)), [None, Some(0xde), Some(0xdf)])
     }
 
-    /// The beginning of an array with so many elements.
+    /// Writes the beginning of an array with this many elements.
     pub(crate) fn array(&mut self, elements: usize) -> &mut Self {
         self.head(elements, Some((0x90, 15)), [None, Some(0xdc), Some(0xdd)])
     }
@@ -59,7 +59,8 @@ impl<'a> Encoder<'a> {
         self
     }
 
-    /// A marker with a length in it, or followed by a length of 1, 2 or 4 bytes, whichever is shortest of those there are.
+    /// A marker with a length in it, or followed by a length of 1, 2 or 4 bytes, whichever is shortest of
+    /// those there are.
     fn head(
         &mut self,
         length: usize,

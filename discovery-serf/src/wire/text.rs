@@ -12,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 pub(crate) struct Text(pub(crate) Vec<u8>);
 
 impl Text {
-    /// With bytes that are no UTF-8 replaced.
+    /// Returns the text, with bytes that are not UTF-8 replaced.
     pub(crate) fn lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }

@@ -1,4 +1,4 @@
-//! The answers to one kind of call.
+//! The cached responses of one kind of call.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What was asked: the arguments of a call, of which there are three at most.
+/// The key of a cached response: the arguments of a call, at most three.
 pub(super) type Question<'a> = [&'a str; 3];
 
-/// The answers to one kind of call, by its arguments.
+/// The cached responses of one kind of call, by its arguments.
 #[derive(Debug)]
 pub(super) struct Answers<T> {
     by_question: HashMap<[Box<str>; 3], Answer<T>>,
@@ -18,9 +18,9 @@ pub(super) struct Answers<T> {
 #[derive(Debug)]
 struct Answer<T> {
     items: Arc<[T]>,
-    /// When it was given.
+    /// The time at which the cluster returned it.
     at: Instant,
-    /// When it was last asked for, whether or not the call worked.
+    /// The time of the last request for it, successful or not.
     used: Instant,
 }
 
@@ -50,7 +50,7 @@ impl<T> Answers<T> {
         self.by_question.remove(&owned(question));
     }
 
-    /// The answer and when it was given, if it is no older than `oldest`.
+    /// Returns the response and its time, if it is no older than `oldest`.
     pub(super) fn find(
         &mut self,
         question: &Question<'_>,
@@ -67,7 +67,7 @@ impl<T> Answers<T> {
         Some((Arc::clone(&answer.items), answer.at))
     }
 
-    /// Forgets what is older than `oldest` or was not asked for within `unused`.
+    /// Removes responses that are older than `oldest` or were not requested within `unused`.
     pub(super) fn evict(&mut self, now: Instant, (oldest, unused): (Duration, Duration)) {
         self.by_question.retain(|_, answer| {
             now.duration_since(answer.at) <= oldest && now.duration_since(answer.used) <= unused

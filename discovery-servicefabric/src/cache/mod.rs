@@ -1,4 +1,4 @@
-//! Answers that are remembered for when a call fails.
+//! Responses that are kept for the case that a call fails.
 
 mod answers;
 mod observed;
@@ -20,20 +20,20 @@ use crate::model::{
     Replica, ResolvedPartition, Service, ServiceType,
 };
 
-/// How long an answer is remembered unless [`CachedCalls::with_duration`] says otherwise.
+/// The time for which a response is kept, unless [`CachedCalls::with_duration`] sets another one.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(30 * 60);
 
-/// Remembers what another implementation answered, for when it fails.
+/// Keeps the responses of another implementation, for the case that it fails.
 ///
-/// Every call is made; the last good answer to it is only used when the call fails in a way that says nothing about the
-/// cluster: it could not be reached, did not answer in time, refused the credential, answered nonsense. That something
-/// does not exist any more ([`CallErrorKind::Gone`]) is an answer, and the old one is forgotten. A call that is dropped
-/// changes nothing.
+/// Every call is made. Its last good response is used only if the call fails in a way that reveals nothing
+/// about the cluster: it could not be reached, timed out, rejected the credential, or sent a malformed
+/// response. The response that something no longer exists ([`CallErrorKind::Gone`]) is valid, and removes
+/// the old one. A dropped call changes nothing.
 ///
-/// Reports, [`resolve`](ClusterCalls::resolve) and [`replica_ids`](ClusterCalls::replica_ids) are passed on as they are:
-/// old answers to them would be wrong rather than late.
+/// Reports, [`resolve`](ClusterCalls::resolve) and [`replica_ids`](ClusterCalls::replica_ids) bypass the
+/// cache: their old responses would be wrong rather than late.
 ///
-/// Who wants to know whether an answer is an old one asks through [`observe`](Self::observe).
+/// Use [`observe`](Self::observe) to detect old responses.
 #[derive(Debug)]
 pub struct CachedCalls<C> {
     calls: C,
@@ -42,16 +42,16 @@ pub struct CachedCalls<C> {
     tally: Mutex<Tally>,
 }
 
-/// What calls came to, without those that are passed on as they are.
+/// Counts of the results of calls, without those that bypass the cache.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// How many the cluster answered. That something does not exist is an answer.
+    /// Number of calls that the cluster answered. The response that something does not exist counts too.
     pub(crate) answered: u64,
-    /// The last failure since the last answer.
+    /// The last failure since the last response.
     pub(crate) failure: Option<(CallErrorKind, String)>,
 }
 
-/// The answers, by what was asked.
+/// The responses, by kind of call.
 #[derive(Debug, Default)]
 struct Memory {
     application_types: Answers<ApplicationType>,
@@ -65,7 +65,7 @@ struct Memory {
 }
 
 impl<C: ClusterCalls> CachedCalls<C> {
-    /// Remembers what `calls` answer, for 30 minutes.
+    /// Keeps the responses of `calls` for 30 minutes.
     pub fn new(calls: C) -> Self {
         Self {
             calls,
@@ -75,20 +75,20 @@ impl<C: ClusterCalls> CachedCalls<C> {
         }
     }
 
-    /// Sets how long an answer may be used. Zero: not at all.
+    /// Sets the time for which a response may be used. Zero disables the cache.
     #[must_use]
     pub fn with_duration(mut self, duration: Duration) -> Self {
         self.duration = duration;
         self
     }
 
-    /// The same calls, with a memory of which of them were answered with an old answer.
+    /// Returns the same calls with a record of which of them returned an old response.
     pub fn observe(&self) -> Observed<'_, C> {
         Observed::new(self)
     }
 
-    /// Forgets the answers that are too old to be used, and those that nobody asked for within `unused`: what is asked
-    /// for round after round stays, and what has been deleted goes.
+    /// Removes the responses that are too old to be used, and those that were not requested within
+    /// `unused`. Responses that each round requests stay, and those about deleted services go.
     pub fn evict(&self, unused: Duration) {
         let now = Instant::now();
         let mut memory = self.memory();
@@ -113,7 +113,7 @@ impl<C: ClusterCalls> CachedCalls<C> {
         properties.evict(now, keep);
     }
 
-    /// How many answers are remembered.
+    /// Number of cached responses.
     pub fn remembered(&self) -> usize {
         let memory = self.memory();
         memory.application_types.len()
@@ -131,7 +131,7 @@ impl<C: ClusterCalls> CachedCalls<C> {
         self.memory.lock()
     }
 
-    /// What the calls so far came to.
+    /// The counts of the results of calls so far.
     pub(crate) fn tally(&self) -> Tally {
         let tally = self.tally.lock();
         tally.clone()
@@ -148,7 +148,7 @@ impl<C: ClusterCalls> CachedCalls<C> {
         }
     }
 
-    /// Takes in what a call came to. The second value: it is an old answer.
+    /// Records the result of a call. The second value is set if the response is an old one.
     fn settle<T: Clone>(
         &self,
         question: &Question<'_>,
@@ -181,7 +181,8 @@ impl<C: ClusterCalls> CachedCalls<C> {
     }
 }
 
-/// Whether an old answer may take the place of an error of this kind: one that says nothing about the cluster.
+/// Returns true if an old response may replace an error of this kind: an error that reveals nothing about
+/// the cluster's state.
 fn may_be_replaced(kind: CallErrorKind) -> bool {
     match kind {
         CallErrorKind::Unreachable
@@ -194,7 +195,7 @@ fn may_be_replaced(kind: CallErrorKind) -> bool {
     }
 }
 
-/// Without a look at which answers are old ones.
+/// The calls without a record of old responses.
 #[async_trait]
 impl<C: ClusterCalls> ClusterCalls for CachedCalls<C> {
     async fn application_types(&self) -> Result<Vec<ApplicationType>, CallError> {

@@ -1,4 +1,4 @@
-//! Calls that remember which of their answers were old ones.
+//! Calls with a record of their old responses.
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -11,15 +11,15 @@ use crate::model::{
     Replica, ResolvedPartition, Service, ServiceType,
 };
 
-/// An old answer that was given because the call failed.
+/// An old response that was returned because the call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StaleAnswer {
-    /// When the cluster gave it.
+    /// The time at which the cluster returned it.
     pub at: Instant,
-    /// Why the cluster gave no newer one, with all causes.
+    /// The reason why there is no newer response, with all causes.
     pub error: String,
-    /// What kind of error that was.
+    /// The kind of that error.
     pub kind: CallErrorKind,
 }
 
@@ -42,8 +42,8 @@ impl StaleAnswer {
     }
 }
 
-/// The calls of a [`CachedCalls`], with a memory of the oldest answer that they gave. It is meant for a few calls that
-/// belong together: those about one service.
+/// The calls of a [`CachedCalls`], with a record of the oldest response that they returned. For a few
+/// related calls: those about one service.
 #[derive(Debug)]
 pub struct Observed<'c, C> {
     calls: &'c CachedCalls<C>,
@@ -58,7 +58,7 @@ impl<'c, C: ClusterCalls> Observed<'c, C> {
         }
     }
 
-    /// The oldest of the old answers that were given, if there was one.
+    /// The oldest of the old responses that were returned, if there was one.
     pub fn stale(&self) -> Option<StaleAnswer> {
         let stale = self.stale.lock();
         stale.clone()

@@ -1,4 +1,4 @@
-//! Which failures an old answer stands in for, for how long, and what is forgotten.
+//! Tests of the failures that an old response replaces, of the time for which it does, and of eviction.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn cluster() -> FakeCluster {
     cluster
 }
 
-/// What each call answers, as text, or the kind of its error.
+/// The result of each call as text, or the kind of its error.
 async fn all(calls: &impl ClusterCalls) -> Vec<Result<String, CallErrorKind>> {
     macro_rules! told {
         ($($call:expr),*) => { vec![$($call.await.map(|a| format!("{a:?}")).map_err(|e| e.kind())),*] };

@@ -1,4 +1,4 @@
-//! Whom a token must be from and for.
+//! The issuer and audience of the tokens that a cluster accepts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use super::token::BearerToken;
 use super::{Client, Shared};
 use crate::calls::{CallError, CallErrorKind};
 
-/// What a cluster says of the tokens that it wants. Empty texts were not said.
+/// The tokens that a cluster accepts, by its own metadata. Texts that it leaves out are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct AadMetadata {
-    /// Who issues tokens: a URL with the tenant.
+    /// The issuer of tokens: a URL with the tenant.
     pub authority: String,
-    /// The application that asks for a token on behalf of a person.
+    /// The application that requests a token on behalf of a person.
     pub client: String,
     /// The application that the token must be for: the resource, or audience.
     pub cluster: String,
     /// The host to log in at.
     pub login: String,
-    /// Where to go after it.
+    /// The URL to redirect to after the login.
     pub redirect: String,
     /// The directory.
     pub tenant: String,
@@ -62,21 +62,22 @@ impl AadMetadata {
     }
 }
 
-/// The answer of the gateway.
+/// The response of the gateway.
 #[derive(Deserialize)]
 struct Answer {
     metadata: Option<AadMetadata>,
 }
 
-/// What was learnt, so that not every refused call asks.
+/// A cache of the metadata, so that not every rejected call fetches it.
 #[derive(Debug, Default)]
 pub(super) struct AadMemory(Mutex<Option<(Instant, Option<Arc<AadMetadata>>)>>);
 
-/// How long it is believed.
+/// The time for which the metadata is kept.
 const BELIEVED: Duration = Duration::from_secs(60);
 
 impl Client {
-    /// Whom a token must be from and for. This is asked without a credential. `None`: the cluster does not want tokens.
+    /// Returns the issuer and audience of the tokens that the cluster accepts. `None` if the cluster does
+    /// not accept tokens. The call is made without a credential.
     ///
     /// # Errors
     ///
@@ -96,8 +97,7 @@ impl Shared {
             .filter(|metadata| *metadata != AadMetadata::default()))
     }
 
-    /// Adds to the error of a refused token for whom it should have been.
-    /// `sent` is the token.
+    /// Adds the required issuer and audience to the error of a rejected token. `sent` is the token.
     pub(super) async fn explained(
         &self,
         error: CallError,

@@ -1,4 +1,4 @@
-//! What an answer says.
+//! Interpretation of responses.
 
 use bytes::Bytes;
 use discovery_core::text::shortened;
@@ -13,16 +13,16 @@ use super::retry_after::retry_after;
 use super::token::BearerToken;
 use crate::calls::{CallError, CallErrorKind};
 
-/// A successful answer.
+/// A successful response.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// With this body, to a request with this token.
+    /// A successful response with this body, to a request with this token.
     Content(Bytes, Option<BearerToken>),
     /// 204.
     NoContent,
 }
 
-/// What the gateway says of an error.
+/// An error body of the gateway.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Body {
@@ -42,7 +42,7 @@ fn text_or_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Str
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Takes an answer for a success or an error.
+/// Classifies a response as a success or an error.
 pub(super) fn judge(
     call: &Call,
     secure: bool,
@@ -97,7 +97,7 @@ pub(super) fn judge(
 
 /// The error in the gateway's own words, if the body is one.
 fn words_of(body: &[u8]) -> Option<GatewayError> {
-    /// Longer ones are not looked at: they are not from a gateway.
+    /// Maximum length of an error body. Longer ones are not from a gateway.
     const LONGEST: usize = 64 * 1024;
     if body.len() > LONGEST {
         return None;
@@ -106,7 +106,7 @@ fn words_of(body: &[u8]) -> Option<GatewayError> {
     Some(body.error).filter(|error| !error.code.is_empty())
 }
 
-/// What a status with a code is to the caller.
+/// Returns the kind of error for a status with a code.
 fn kind_of(status: StatusCode, code: Option<&str>) -> CallErrorKind {
     match status.as_u16() {
         401 | 403 | 407 => CallErrorKind::Denied,
@@ -128,7 +128,8 @@ fn kind_of(status: StatusCode, code: Option<&str>) -> CallErrorKind {
     }
 }
 
-/// Whether a code of a 404 is about the thing that was asked for, as opposed to something about it.
+/// Returns true if the code of a 404 is about the requested entity itself, as opposed to something about
+/// it.
 fn names_what_is_gone(code: &str) -> bool {
     matches!(
         code,
@@ -146,7 +147,7 @@ fn names_what_is_gone(code: &str) -> bool {
     )
 }
 
-/// Reads the body of an answer that must have one.
+/// Reads the body of a response that must have one.
 pub(super) fn decode<T: DeserializeOwned>(call: &Call, answer: &Answer) -> Result<T, CallError> {
     let (body, token) = match answer {
         Answer::Content(body, token) => (body, token.as_ref()),
@@ -176,7 +177,8 @@ fn without_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
 }
 
-/// What a peer wrote, fit for a message: short, printable, and without the token, should it repeat it.
+/// Returns a text of the server in a form fit for a message: short, printable, and without the token, in
+/// case the text repeats it.
 fn quoted(text: &str, most: usize, token: Option<&BearerToken>) -> String {
     match token {
         Some(token) => shortened(&token.removed_from(text), most),

@@ -1,4 +1,4 @@
-//! How a client is made.
+//! Construction of a client.
 
 use std::error::Error;
 use std::fmt;
@@ -59,7 +59,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Uses another transport. What is said of certificates, trust and HTTP does not apply to it.
+    /// Uses another transport. The options for certificates, trust and HTTP do not apply to it.
     pub fn transport(mut self, transport: impl Transport + 'static) -> Self {
         self.transport = Some(Arc::new(transport));
         self
@@ -87,13 +87,14 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes the client. No call is made. The certificates of the operating system are read if they are what is trusted and
-    /// an endpoint is `https`.
+    /// Builds the client without making a call. The certificates of the operating system are read if they
+    /// are trusted and an endpoint is `https`.
     ///
     /// # Errors
     ///
-    /// An endpoint is not the URL of a gateway; certificate and key do not belong together, or TLS cannot be set up for
-    /// another reason; tokens would be sent in the clear to another machine; there is no transport.
+    /// An endpoint is not the URL of a gateway; certificate and key do not belong together, or TLS cannot
+    /// be set up for another reason; tokens would be sent unencrypted to another machine; there is no
+    /// transport.
     pub fn build(self) -> Result<Client, BuildError> {
         let endpoints: Vec<_> = self
             .endpoints
@@ -140,16 +141,16 @@ impl fmt::Debug for ClientBuilder {
     }
 }
 
-/// Why there is no client.
+/// The reason why no client can be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// An endpoint is not the URL of a gateway.
     #[error("the endpoint `{endpoint}` is not the URL of a gateway: {reason}")]
     Endpoint {
-        /// What was given; without what may be a password.
+        /// The endpoint as given, without a part that may be a password.
         endpoint: String,
-        /// Why it is not one.
+        /// The reason.
         reason: &'static str,
     },
     /// A token would be sent in the clear to another machine.
@@ -161,7 +162,7 @@ pub enum BuildError {
     /// TLS or HTTP cannot be set up.
     #[error("TLS or HTTP cannot be set up")]
     Setup(#[source] Box<dyn Error + Send + Sync>),
-    /// There is no transport: the feature `reqwest` is off, and none was given.
+    /// No transport: the feature `reqwest` is disabled, and none was set.
     #[error("there is no transport: switch the feature `reqwest` on, or give one")]
     NoTransport,
 }

@@ -26,12 +26,12 @@ struct Version {
 }
 
 impl Client {
-    /// The version of the cluster's runtime, such as `9.1.1833.9590`: a cheap way to see whether an endpoint is a gateway that
-    /// answers.
+    /// Returns the version of the cluster's runtime, such as `9.1.1833.9590`: a cheap check that an
+    /// endpoint is a working gateway.
     ///
     /// # Errors
     ///
-    /// As for every call.
+    /// Those of every call.
     pub async fn cluster_version(&self) -> Result<String, CallError> {
         let call = Call::get("6.4").at("/$/GetClusterVersion");
         let Version { version } = self.shared.read(&call, self.deadline()).await?;
@@ -46,9 +46,13 @@ impl Client {
 #[async_trait]
 impl ClusterCalls for Client {
     async fn application_types(&self) -> Result<Vec<ApplicationType>, CallError> {
-        self.shared
-            .list(Call::get("6.0").at("/ApplicationTypes"))
-            .await
+        let call = Call::get("6.0").at("/ApplicationTypes");
+        let lacks = |of: &ApplicationType| {
+            let members = [("Name", &of.name), ("Version", &of.version)];
+            let mut lacking = members.into_iter().filter(|(_, text)| text.is_empty());
+            lacking.next().map(|(member, _)| member)
+        };
+        self.shared.whole_list(call, lacks).await
     }
 
     async fn applications(&self) -> Result<Vec<Application>, CallError> {
@@ -66,8 +70,13 @@ impl ClusterCalls for Client {
             .at("/ApplicationTypes")
             .name(application_type)
             .at("/$/GetServiceTypes")
-            .argument("ApplicationTypeVersion", version);
-        self.shared.list(call).await
+            .argument("ApplicationTypeVersion", version)
+            .of_list();
+        let lacks = |of: &ServiceType| {
+            let is_nameless = of.service_type_description.service_type_name.is_empty();
+            is_nameless.then_some("ServiceTypeDescription.ServiceTypeName")
+        };
+        self.shared.whole_list(call, lacks).await
     }
 
     async fn service_manifest(
@@ -116,8 +125,12 @@ impl ClusterCalls for Client {
             .at("/$/GetReplicas")
             .of_list();
         let lacks = |of: &Replica| {
-            let is_unknown = of.replica_status == ReplicaStatus::Invalid;
-            is_unknown.then_some("ReplicaStatus")
+            match of.replica_status {
+                ReplicaStatus::Invalid => Some("ReplicaStatus"),
+                // Several without an id would be one destination.
+                ReplicaStatus::Ready if of.replica_id == 0 => Some("ReplicaId"),
+                _ => None,
+            }
         };
         self.shared.whole_list(call, lacks).await
     }
@@ -158,12 +171,14 @@ impl ClusterCalls for Client {
             .at("/Names")
             .id(name_id)
             .at("/$/GetProperties")
-            .argument("IncludeValues", "true");
-        self.shared.list(call).await
+            .argument("IncludeValues", "true")
+            .of_list();
+        let lacks = |of: &Property| of.name.is_empty().then_some("Name");
+        self.shared.whole_list(call, lacks).await
     }
 
     async fn replica_ids(&self) -> Result<Vec<ServiceReplicas>, CallError> {
-        // It asks, in spite of its method: what is asked for does not fit into a URL.
+        // A read, in spite of its method: its query does not fit into a URL.
         let call = Call::post("6.0", Safety::Reads, ClusterHealthChunk::QUERY)
             .at("/$/GetClusterHealthChunk");
         let chunk: ClusterHealthChunk = self.shared.read(&call, self.deadline()).await?;

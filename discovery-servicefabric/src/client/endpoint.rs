@@ -1,4 +1,4 @@
-//! Where gateways are.
+//! The endpoints of gateways.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use super::builder::BuildError;
 /// Address of a gateway.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Endpoint {
-    /// Scheme, authority, and the path that a proxy in front may want; no slash at its end.
+    /// Scheme, authority, and the path that a proxy in front may require, without a slash at the end.
     base: String,
     secure: bool,
     loopback: bool,
@@ -53,17 +53,17 @@ impl Endpoint {
         })
     }
 
-    /// What the path of a call is appended to.
+    /// The URL that the path of a call is appended to.
     pub(super) fn base(&self) -> &str {
         &self.base
     }
 
-    /// Whether TLS is spoken.
+    /// Returns true if the endpoint uses TLS.
     pub(super) fn is_secure(&self) -> bool {
         self.secure
     }
 
-    /// Whether others on the way could read along.
+    /// Returns true if the traffic is unencrypted and leaves the machine.
     pub(super) fn is_exposed(&self) -> bool {
         !self.secure && !self.loopback
     }
@@ -79,7 +79,7 @@ impl fmt::Debug for Endpoint {
 pub(super) struct Endpoints {
     list: Vec<Endpoint>,
     current: AtomicUsize,
-    /// Whether one of them has ever answered.
+    /// True if one of the endpoints has ever answered.
     answered: AtomicBool,
 }
 
@@ -108,12 +108,12 @@ impl Endpoints {
         &self.list[place]
     }
 
-    /// Notes that one of them has answered.
+    /// Records that one of them has responded.
     pub(super) fn have_answered(&self) {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nobody knows yet which of several works.
+    /// Returns true if there are several endpoints and it is not known which of them works.
     pub(super) fn are_untried(&self) -> bool {
         self.list.len() > 1 && !self.answered.load(Ordering::Relaxed)
     }
@@ -131,7 +131,7 @@ impl Endpoints {
             .compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Calls begin with this one from now on: it answered what another one did not.
+    /// Makes later calls begin with this one, since it succeeded where another one failed.
     pub(super) fn stay(&self, place: usize) {
         self.current.store(place, Ordering::Relaxed);
     }

@@ -16,12 +16,13 @@ use super::token::BearerToken;
 use super::transport::kind_of_call;
 use crate::calls::{CallError, CallErrorKind};
 
-/// How long a gateway may take the first time that it is asked, while it is not known of any that it works and there are
-/// others. One that hangs must not hold up the start; one that is slow has its time when all have been asked.
+/// The time limit of a gateway's first attempt, while no gateway is known to work and there are others to
+/// try. A hanging gateway must not delay the start; a slow one gets its full time after all others were
+/// tried.
 const FIRST_TRY: Duration = Duration::from_secs(5);
 
 impl Shared {
-    /// Asks, and reads the answer.
+    /// Makes a call and reads the response.
     pub(super) async fn read<T: DeserializeOwned>(
         &self,
         call: &Call,
@@ -31,7 +32,8 @@ impl Shared {
         decode(call, &answer)
     }
 
-    /// Asks until there is an answer, or no hope or time for one. An error that more can be said about is explained.
+    /// Makes a call with retries, until it succeeds or cannot succeed in time. Adds an explanation to an
+    /// error where one is known.
     pub(super) async fn exchange(
         &self,
         call: &Call,
@@ -93,7 +95,8 @@ impl Shared {
                 Step::Again { elsewhere, .. } => elsewhere,
             };
             if elsewhere {
-                // Others need not find out themselves that it cannot be reached. An answer says nothing about theirs.
+                // Other calls need not detect the failure themselves. A response tells nothing about
+                // theirs.
                 if failure.error.status().is_none()
                     || failure.error.kind() == CallErrorKind::Unreachable
                 {
@@ -110,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// Asks one gateway once.
+    /// Makes one attempt at one gateway.
     async fn attempt(
         &self,
         call: &Call,
@@ -140,7 +143,7 @@ impl Shared {
                 if let Some(hint) = hint::of_transport(kind, endpoint.is_secure()) {
                     wrong = wrong.with_hint(hint);
                 }
-                // What the error itself says is in the message already.
+                // The text of the error itself is in the message already.
                 if let Some(source) = error.into_source() {
                     wrong = wrong.with_source(source);
                 }

@@ -1,11 +1,11 @@
-//! What is probably wrong, and what to do.
+//! Hints about the probable cause of an error and its correction.
 
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, StatusCode};
 
 use super::TransportErrorKind;
 
-/// What a failed exchange usually means.
+/// The usual cause of a failed exchange.
 pub(super) fn of_transport(kind: TransportErrorKind, secure: bool) -> Option<&'static str> {
     match kind {
         TransportErrorKind::Interrupted if !secure => Some(
@@ -24,7 +24,7 @@ pub(super) fn of_transport(kind: TransportErrorKind, secure: bool) -> Option<&'s
     }
 }
 
-/// What a status usually means.
+/// The usual cause of a status.
 pub(super) fn of_status(
     status: StatusCode,
     headers: &HeaderMap,
@@ -54,17 +54,17 @@ pub(super) fn of_status(
     }
 }
 
-/// What is known of an exchange besides its status.
+/// The facts about an exchange besides its status.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context {
     pub(super) secure: bool,
     pub(super) sent_token: bool,
     pub(super) writes: bool,
-    /// Whether the body is an error of a gateway.
+    /// True if the body is an error of a gateway.
     pub(super) own_words: bool,
 }
 
-/// Whether only Windows' ways to log in are offered.
+/// Returns true if only Windows authentication is offered.
 pub(super) fn asks_for_kerberos(headers: &HeaderMap) -> bool {
     let mut schemes = headers
         .get_all(WWW_AUTHENTICATE)

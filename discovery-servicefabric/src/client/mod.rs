@@ -1,4 +1,5 @@
-//! The REST client: [`Client`] answers [`ClusterCalls`](crate::ClusterCalls) from a gateway of a cluster.
+//! The REST client: [`Client`] implements [`ClusterCalls`](crate::ClusterCalls) with a gateway of a
+//! cluster.
 //!
 //! ```no_run
 //! use discovery_servicefabric::ClusterCalls;
@@ -19,35 +20,36 @@
 //! # }
 //! ```
 //!
-//! # What a call does
+//! # Handling of a call
 //!
-//! * **Endpoints.** Every node answers the same. The client stays with one gateway while it answers. It goes on with the next
-//!   when it cannot be reached, and also for what may be wrong with one node only: 500, 502, 503, 504, 401 and 403, and a
-//!   404 or anything else that is not in a gateway's words. One that answers then is the one it stays with. What a gateway
-//!   says of the question itself is believed, and a 429 is waited out where it was said.
-//! * **Retries.** Calls that only read are made again after transport errors and the statuses 408, 429, 502, 503 and 504,
-//!   with a back-off that doubles and jitter, and not before `Retry-After` at the gateway that said so; once after a 500.
-//!   [`attempts`](ClientOptions::attempts) says how often. A health report goes to another gateway if it has certainly not
-//!   been sent, and is otherwise made once.
-//! * **Time.** Every call has one [budget](ClientOptions::budget) for all of its pages and attempts. The gateway is told how
-//!   long its part may take (`timeout=`); the client waits a little longer, so that it is the gateway that says what was
-//!   too slow.
-//! * **Pages.** Lists are put together from all their pages, or the call fails: there are no partial lists. Pages, items
-//!   and bytes are [bounded](ClientOptions), and a token that comes again is an error.
-//! * **Errors.** A [`CallError`](crate::CallError) has a [kind](crate::CallErrorKind) that says what to do. What does not
-//!   exist is `Gone` only if the gateway says so itself: with an answer without content, or with one of its own codes. A
-//!   bare 404 is a wrong path or another program. Messages name the call, carry no credential, and of what the peer sent
-//!   only a short, printable beginning.
-//! * **Cancellation.** Every call may be dropped at any await point; the exchange is cut off. A report may then have been
-//!   made or not.
+//! * **Endpoints.** All nodes respond alike, so the client stays with one gateway while it responds. It
+//!   changes to the next one if the gateway cannot be reached, and for errors that may concern one node
+//!   only: 500, 502, 503, 504, 401 and 403, and a 404 or any other response without an error body of a
+//!   gateway. The first one to succeed is the one it stays with. An error of a gateway about the call
+//!   itself is final, and the wait after a 429 is observed at that gateway.
+//! * **Retries.** Read-only calls are retried after transport errors and the statuses 408, 429, 502, 503
+//!   and 504, with a doubling back-off and jitter, and not before `Retry-After` at the gateway that sent
+//!   it; once after a 500. [`attempts`](ClientOptions::attempts) limits their number. A health report goes
+//!   to another gateway if it has certainly not been sent, and is otherwise sent once.
+//! * **Time.** Every call has one [budget](ClientOptions::budget) for all of its pages and attempts. The
+//!   gateway receives its time limit (`timeout=`); the client waits a little longer, so that the gateway
+//!   can report the slow part.
+//! * **Pages.** Lists are joined from all their pages, or the call fails: there are no partial lists.
+//!   Pages, items and bytes are [limited](ClientOptions), and a repeated token is an error.
+//! * **Errors.** A [`CallError`](crate::CallError) has a [kind](crate::CallErrorKind) that decides about
+//!   the remedy. A missing entity is `Gone` only if the gateway itself reports it: with a response without
+//!   content, or with one of its own codes. A bare 404 comes from a wrong path or another program. Messages
+//!   name the call, contain no credential, and only a short, printable beginning of the response.
+//! * **Cancellation.** Every call may be dropped at any await point, which aborts the exchange. A report
+//!   may then have been made or not.
 //!
 //! # Credentials
 //!
-//! None, an X.509 certificate ([`ClientIdentity`]), or a bearer token ([`TokenSource`]). A token that the gateway refuses is
-//! asked for anew, once. Kerberos is not supported. Whom the client trusts is a [`ServerTrust`].
+//! Either none, an X.509 certificate ([`ClientIdentity`]), or a bearer token ([`TokenSource`]). A rejected
+//! token is requested again once. Kerberos is not supported. The trusted servers are a [`ServerTrust`].
 //!
-//! Those two types, like [`ReqwestTransport`], need the feature `reqwest`. Without it, a
-//! [`Transport`] is brought along.
+//! The certificate types, like [`ReqwestTransport`], need the feature `reqwest`. Without it, the program
+//! provides a [`Transport`].
 
 mod aad;
 mod answer;
@@ -88,9 +90,11 @@ pub use self::token::{
 };
 pub use discovery_http::{Transport, TransportError, TransportErrorKind};
 
-/// Asks the REST gateway of a cluster. Cheap to clone; clones share connections and what they have learnt.
+/// A client of a cluster's REST gateway. Cheap to clone; clones share connections and detected properties
+/// of the gateway.
 ///
-/// See the [module](self) for what a call does, and [`ClusterCalls`](crate::ClusterCalls) for the calls.
+/// See the [module](self) for the handling of a call, and [`ClusterCalls`](crate::ClusterCalls) for the
+/// calls.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -101,7 +105,7 @@ struct Shared {
     endpoints: Endpoints,
     options: ClientOptions,
     tokens: Option<Arc<dyn TokenSource>>,
-    /// Whether the gateway wants kinds of services as numbers. Learnt from its answers.
+    /// True if the gateway expects kinds of services as numbers. Detected from its responses.
     kinds_as_numbers: AtomicBool,
     aad: AadMemory,
 }

@@ -1,32 +1,35 @@
-//! How a client behaves.
+//! The options of a client.
 
 use std::time::Duration;
 
-/// How a [`Client`](super::Client) behaves. The defaults suit a cluster in the same region.
+/// The options of a [`Client`](super::Client). The defaults suit a cluster in the same region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientOptions {
-    /// How long one call may take with all its pages, attempts and waits. 60 s.
+    /// The time limit of one call, with all its pages, attempts and waits. Default: 60 s.
     pub budget: Duration,
-    /// How long the gateway is told to work on one request, in whole seconds. 30 s; at least 1 s. Less is asked for when
-    /// less is left of the budget.
+    /// The time limit that the gateway is given for one request, in whole seconds. Less is requested if
+    /// less is left of the budget. At least 1 s. Default: 30 s.
     pub server_timeout: Duration,
-    /// How much longer than the gateway the client waits, so that the gateway's own answer arrives. 5 s.
+    /// The time that the client waits longer than the gateway, so that the gateway's own response arrives.
+    /// Default: 5 s.
     pub grace: Duration,
-    /// How often a call that only reads is made. 3; at least 1. Answers that are errors count over all endpoints: there are
-    /// at most so many, or one of each endpoint if these are more. Endpoints that do not answer count each for itself: every
-    /// one is asked at most so often, so that a short outage of the network is waited out whichever is asked.
+    /// Maximum number of attempts of a read-only call. At least 1. Error responses count over all
+    /// endpoints: there are at most this many, or one of each endpoint if there are more endpoints.
+    /// Endpoints that do not respond count separately: each is tried at most this often, so that the client
+    /// outlasts a short network outage regardless of the endpoint. Default: 3.
     pub attempts: u32,
-    /// The longest wait after the first failed attempt; it doubles with each further one, up to 5 s. 250 ms. The actual
-    /// wait is random, between half of this and this.
+    /// The longest wait after the first failed attempt. It doubles with each further one, up to 5 s. The
+    /// actual wait is random, between half of this and this. Default: 250 ms.
     pub backoff: Duration,
-    /// The largest answer, in bytes. 8 MiB. A gateway limits its own to 4 MiB unless it is told otherwise.
+    /// Maximum size of a response, in bytes. A gateway limits its own responses to 4 MiB unless it is
+    /// configured otherwise. Default: 8 MiB.
     pub max_answer: usize,
-    /// The most pages of one list. 10,000.
+    /// Maximum number of pages of one list. Default: 10,000.
     pub max_pages: usize,
-    /// The most items of one list. 500,000.
+    /// Maximum number of items of one list. Default: 500,000.
     pub max_items: usize,
-    /// The most bytes of all pages of one list. 128 MiB.
+    /// Maximum size of all pages of one list, in bytes. Default: 128 MiB.
     pub max_list_bytes: usize,
 }
 
@@ -47,11 +50,11 @@ impl Default for ClientOptions {
     }
 }
 
-/// Longer than this nobody waits, and sums of times cannot overflow.
+/// Maximum of all waits, so that sums of times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 impl ClientOptions {
-    /// The same with times that can be counted with.
+    /// Returns the options with times limited so that they can be added.
     pub(super) fn bounded(mut self) -> Self {
         for time in [&mut self.budget, &mut self.grace, &mut self.backoff] {
             *time = (*time).min(LONGEST);

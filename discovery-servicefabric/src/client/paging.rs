@@ -15,8 +15,9 @@ use crate::model::Page;
 const LONGEST_TOKEN: usize = 4 * 1024;
 
 impl Shared {
-    /// All items of a list, none of which lacks what it is known by: something else than a gateway may have answered, and
-    /// what is left out of a list is taken for gone. `lacks` names the member that an item lacks.
+    /// Returns all items of a list, after checking that none lacks its identifying member: another server
+    /// than a gateway may have responded, and items missing from a list count as deleted. `lacks` names the
+    /// member that an item lacks.
     pub(super) async fn whole_list<T: DeserializeOwned>(
         &self,
         call: Call,
@@ -32,7 +33,7 @@ impl Shared {
         }
     }
 
-    /// All items of a list. One deadline for all pages; all of them, or an error.
+    /// Returns all items of a list, or an error. One deadline applies to all pages.
     pub(super) async fn list<T: DeserializeOwned>(&self, call: Call) -> Result<Vec<T>, CallError> {
         let deadline = Instant::now() + self.options.budget;
         let mut collected = Collected::default();
@@ -56,7 +57,7 @@ impl Shared {
     }
 }
 
-/// What has come so far.
+/// The pages collected so far.
 struct Collected<T> {
     items: Vec<T>,
     pages: usize,
@@ -76,7 +77,7 @@ impl<T> Default for Collected<T> {
 }
 
 impl<T> Collected<T> {
-    /// Adds a page, and says what to ask for the next one with, if there is one.
+    /// Adds a page. Returns the token for requesting the next one, if there is one.
     fn add(
         &mut self,
         options: &super::ClientOptions,

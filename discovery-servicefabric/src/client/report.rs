@@ -25,8 +25,9 @@ impl Shared {
         if !(matches!(entity, HealthEntity::Replica { .. }) && is_invalid_argument(&error)) {
             return Err(error);
         }
-        // Gateways differ in how they want the kind of a service, and say no more than that an argument is wrong. If the
-        // other form is wrong as well it is about something else, which the first answer told.
+        // Gateways differ in the format of a service's kind, and report only that an argument is wrong. If
+        // the other form is wrong too, the error is about something else, which the first response
+        // describes.
         let second = self
             .report_once(entity, health, immediate, !as_number, deadline)
             .await;

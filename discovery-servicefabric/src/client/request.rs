@@ -13,7 +13,8 @@ use super::token::BearerToken;
 use crate::calls::{CallError, CallErrorKind};
 use crate::id::NOT_IN_SEGMENT;
 
-/// What is written as it is in a query: `unreserved` of RFC 3986, and what names and tokens have a lot of.
+/// The characters that are encoded in a query: all but `unreserved` of RFC 3986 and those that are frequent
+/// in names and tokens.
 const NOT_IN_VALUE: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -22,7 +23,7 @@ const NOT_IN_VALUE: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b':')
     .remove(b'/');
 
-/// One question to a gateway, which can be asked of any endpoint and more than once.
+/// One call to a gateway, which can be made at any endpoint and more than once.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     method: Method,
@@ -32,18 +33,18 @@ pub(super) struct Call {
     body: Bytes,
     wrong: Option<&'static str>,
     pub(super) safety: Safety,
-    /// Whether the question is about one thing that may not exist, as opposed to the whole cluster.
+    /// True if the call is about one entity that may not exist, as opposed to the whole cluster.
     pub(super) of_entity: bool,
-    /// Whether it is asked without a token.
+    /// True if the call is made without a token.
     pub(super) anonymous: bool,
 }
 
-/// What happens when a call is made twice.
+/// The effect of making a call twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Safety {
-    /// Nothing.
+    /// No effect.
     Reads,
-    /// Something may happen twice.
+    /// A change that may be made twice.
     Writes,
 }
 
@@ -85,14 +86,14 @@ impl Call {
         self
     }
 
-    /// The question is about a list: that there is nothing, without a body, is no answer to it.
+    /// Marks the call as one for a list: an empty response without a body is not valid for it.
     pub(super) fn of_list(mut self) -> Self {
         self.of_entity = false;
         self
     }
 
-    /// Appends an id, which is encoded already: what it has of escapes stays. Whatever else may be in it, it stays one
-    /// segment.
+    /// Appends an id, which is already encoded: its escapes stay. Other characters are encoded, so that it
+    /// stays one segment.
     pub(super) fn id(mut self, id: &str) -> Self {
         self.of_entity = true;
         let mut encoded = String::with_capacity(id.len());
@@ -134,19 +135,19 @@ impl Call {
         self
     }
 
-    /// Asks without a token.
+    /// Makes the call without a token.
     pub(super) fn anonymous(mut self) -> Self {
         self.anonymous = true;
         self
     }
 
-    /// Says that the call cannot be made.
+    /// Marks the call as one that cannot be made.
     pub(super) fn impossible(mut self, reason: &'static str) -> Self {
         self.wrong = Some(reason);
         self
     }
 
-    /// For messages: `GET /Applications`.
+    /// The label of the call for messages: `GET /Applications`.
     pub(super) fn label(&self) -> String {
         const MOST: usize = 300;
         let path = self
@@ -156,7 +157,7 @@ impl Call {
         format!("{} {path}", self.method)
     }
 
-    /// Whether it reports instead of asking.
+    /// Returns true if the call reports instead of reading.
     pub(super) fn writes(&self) -> bool {
         self.safety == Safety::Writes
     }
@@ -166,7 +167,7 @@ impl Call {
         CallError::new(kind, self.label(), message)
     }
 
-    /// The request to one endpoint, which the gateway may work on for so long.
+    /// Returns the request to one endpoint, with `timeout` as the gateway's time limit.
     pub(super) fn request(
         &self,
         endpoint: &Endpoint,

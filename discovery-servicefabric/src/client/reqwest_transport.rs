@@ -1,4 +1,4 @@
-//! The transport that is built in.
+//! The built-in transport.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,17 +11,19 @@ use http::{Request, Response};
 use super::builder::BuildError;
 use super::tls::{ClientIdentity, ServerTrust, client_config};
 
-/// How [`ReqwestTransport`] speaks HTTP and TLS.
+/// The HTTP and TLS options of [`ReqwestTransport`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReqwestOptions {
-    /// Whom to trust. Default: certificates for the endpoint's host that the operating system trusts.
+    /// The servers to trust. Default: certificates for the endpoint's host that the operating system
+    /// trusts.
     pub trust: ServerTrust,
-    /// The certificate to show. Default: none.
+    /// The client certificate. Default: none.
     pub identity: Option<ClientIdentity>,
-    /// How long a connection may take to be made, with TLS. 5 s.
+    /// The time limit for opening a connection, including TLS. Default: 5 s.
     pub connect_timeout: Duration,
-    /// Whether `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` of the environment are obeyed. `false`.
+    /// True to use the proxies in the environment variables `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.
+    /// Default: false.
     pub environment_proxy: bool,
 }
 
@@ -66,16 +68,16 @@ impl ReqwestOptions {
     }
 }
 
-/// The built-in transport: HTTP/1.1 and HTTP/2 over reqwest and rustls, with aws-lc-rs as cryptography; no process-wide default
-/// is needed or set.
+/// The built-in transport: HTTP/1.1 and HTTP/2 over reqwest and rustls, with aws-lc-rs as cryptography. A
+/// process-wide default is neither needed nor set.
 ///
-/// Connections are kept for 30 s after their last request. Redirects are not followed: a gateway sends none, and a credential
-/// must not go elsewhere. Cheap to clone.
+/// Connections are kept for 30 s after their last request. Redirects are not followed: a gateway sends
+/// none, and a credential must not be sent elsewhere. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ReqwestTransport(discovery_http::ReqwestTransport);
 
 impl ReqwestTransport {
-    /// Sets HTTP and TLS up, and reads the certificates of the operating system if they are what is trusted.
+    /// Sets up HTTP and TLS. Reads the operating system's certificates if those are trusted.
     ///
     /// # Errors
     ///
@@ -84,7 +86,7 @@ impl ReqwestTransport {
         Self::for_endpoints(options, true)
     }
 
-    /// Sets HTTP up. If no endpoint uses TLS, the options for it are not examined.
+    /// Sets up HTTP. If no endpoint uses TLS, the options for it are not checked.
     pub(super) fn for_endpoints(options: ReqwestOptions, secure: bool) -> Result<Self, BuildError> {
         let failed = |error: Box<dyn Error + Send + Sync>| BuildError::Setup(error);
         let trust = if secure {

@@ -1,4 +1,4 @@
-//! What to do after a failed attempt.
+//! The step after a failed attempt.
 
 use std::time::Duration;
 
@@ -13,42 +13,42 @@ use crate::calls::{CallError, CallErrorKind};
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: CallError,
-    /// What the transport said, if there was no answer.
+    /// The kind of transport error, if there was no response.
     pub(super) transport: Option<TransportErrorKind>,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Ask the next gateway at once.
+    /// Retry at the next gateway at once.
     Elsewhere,
-    /// Ask again after this time; first go on to the next gateway, or not.
+    /// Retry after this time, at the next gateway if `elsewhere`.
     Again { wait: Duration, elsewhere: bool },
-    /// Nothing.
+    /// No retry.
     GiveUp,
 }
 
 /// The attempts of one request.
 ///
-/// Gateways that do not answer are gone through in rounds, with a wait between these: an outage of the network concerns
-/// all of them. Answers count by themselves, over all gateways, so that a cluster that has too much to do is not asked more
-/// often by those who know more of its gateways.
+/// Gateways that do not respond are tried in rounds, with a wait between the rounds, since a network outage
+/// concerns all of them. Responses are counted separately, over all gateways, so that an overloaded cluster
+/// does not get more requests from clients that know more of its gateways.
 #[derive(Debug)]
 pub(super) struct Attempts {
-    /// Rounds over the gateways that are left after this one.
+    /// Number of rounds over the gateways after this one.
     rounds_left: u32,
-    /// How many more answers may be errors.
+    /// Number of further error responses that are allowed.
     answers_left: usize,
-    /// Gateways that have not been asked in this round.
+    /// Number of gateways that have not been tried in this round.
     others: usize,
     gateways: usize,
     backoff: Backoff,
-    /// How often there was a wait.
+    /// Number of waits so far.
     waits: u32,
     failed_once: bool,
 }
 
-/// The longest wait between two attempts that nobody asked for.
+/// The longest wait between two attempts, unless the gateway requested a longer one.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 impl Attempts {
@@ -65,7 +65,7 @@ impl Attempts {
         }
     }
 
-    /// What to do after a failure. `random` is between 0 and 1.
+    /// Returns the step after a failure. `random` is between 0 and 1.
     pub(super) fn after(&mut self, failure: &Failure, safety: Safety, random: f64) -> Step {
         let verdict = Verdict::of(failure);
         let may_repeat = safety == Safety::Reads || verdict.never_sent;
@@ -86,7 +86,7 @@ impl Attempts {
         if verdict.elsewhere && self.others > 0 {
             self.others -= 1;
             return match verdict.may_pass {
-                // What another gateway asked for, that one did not.
+                // The wait that another gateway requested does not apply to this one.
                 true => Step::Again {
                     wait: self.wait(random),
                     elsewhere: true,
@@ -113,12 +113,13 @@ impl Attempts {
     }
 }
 
-/// What a failure allows.
+/// The retries that a failure allows.
 struct Verdict {
     never_sent: bool,
-    /// Whether another gateway may do better.
+    /// True if another gateway may succeed.
     elsewhere: bool,
-    /// Whether there was an answer, an error that may pass: then nobody is asked without a wait.
+    /// True if the response was an error that may pass. The next attempt, at any gateway, is then made only
+    /// after a wait.
     may_pass: bool,
     again: Again,
 }
@@ -129,7 +130,7 @@ enum Again {
     Often,
 }
 
-/// The gateway asks for fewer questions, and does not mean that they be put to its neighbour.
+/// The status by which the gateway requests fewer calls, which should not go to another gateway instead.
 const TOO_MANY_REQUESTS: u16 = 429;
 
 impl Verdict {
@@ -160,7 +161,8 @@ impl Verdict {
         }
     }
 
-    /// All gateways answer the same, unless something is wrong with one of them or with its node.
+    /// Returns the verdict on an error response. All gateways return the same, unless one of them or its
+    /// node has a fault.
     fn of_answer(error: &CallError) -> Self {
         let (elsewhere, may_pass, again) = match error.kind() {
             CallErrorKind::Unreachable => (true, false, Again::Often),

@@ -1,4 +1,4 @@
-//! When the gateway, or what stands before it, wants to be asked again.
+//! The time to wait that the gateway, or a proxy before it, requests before a retry.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use httpdate::parse_http_date;
 /// More than a day is not believed.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// The wait that `Retry-After` asks for (RFC 9110, section 10.2.3): seconds, or a time that is compared with the answer's
-/// own `Date`, so that no clock has to be right.
+/// Returns the wait in `Retry-After` (RFC 9110, section 10.2.3): seconds, or a time that is compared with
+/// the response's own `Date`, so that no clock has to be right.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name)?.to_str().ok().map(str::trim);
     let value = text(RETRY_AFTER)?;

@@ -49,34 +49,35 @@ impl ServiceFabric {
         self
     }
 
-    /// Sets the name in logs, metrics and problems, for a proxy of several clusters. Unset: `servicefabric`.
+    /// Sets the name in logs, metrics and problems, for a proxy of several clusters. Default:
+    /// `servicefabric`.
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Sets who finds the labels of services. Unset: [`ExtensionLabels`].
+    /// Sets the provider of services' labels. Default: [`ExtensionLabels`].
     pub fn labels(mut self, labels: impl LabelsProvider + 'static) -> Self {
         self.labels = Arc::new(labels);
         self
     }
 
-    /// Sets who turns services into configuration. Unset: [`YarpLabels`] with
+    /// Sets the parser that turns services into configuration. Default: [`YarpLabels`] with
     /// [`ServiceFabricOptions::labels`].
     pub fn parser(mut self, parser: impl ServiceParser + 'static) -> Self {
         self.parser = Some(Arc::new(parser));
         self
     }
 
-    /// Sets what the proxy does not honour, so that labels that ask for it get a warning and their services the health
-    /// state `Warning`: `proxy_runtime::unsupported`. It holds for labels that [`YarpLabels`] reads. Unset: the proxy
-    /// honours everything.
+    /// Sets the check for settings that the proxy does not support: `proxy_runtime::unsupported`. Labels
+    /// that use them get a warning, and their services the health state `Warning`. Applies to labels that
+    /// [`YarpLabels`] reads. Default: all settings are supported.
     pub fn unsupported(mut self, unsupported: fn(&Snapshot) -> Problems) -> Self {
         self.unsupported = Some(unsupported);
         self
     }
 
-    /// The discoverer. It makes no call before it is asked to.
+    /// Builds the discoverer, without making a call.
     pub fn discoverer(self) -> ServiceFabricDiscoverer {
         let Self {
             name,

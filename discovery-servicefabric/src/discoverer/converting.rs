@@ -1,4 +1,4 @@
-//! From what was read of a cluster to the answer of a discoverer.
+//! The conversion of a cluster's data to a discovery result.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use discovery_core::{DiscoverError, DiscoveredService, Discovery, Moment};
+use discovery_core::{DiscoverError, DiscoverErrorKind, DiscoveredService, Discovery, Moment};
 use proxy_model::{ClusterId, Problem, Severity};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -18,27 +18,27 @@ use crate::extension::{Enlisted, ServiceLabels};
 use crate::health::Subjects;
 use crate::labels::{ParsedService, ServiceParser};
 use crate::service::ServiceDescription;
-use crate::topology::{KnownService, Memory, failure};
+use crate::topology::{DENIED, KnownService, Memory, failure};
 
-/// What became of services, by name, so that one that did not change is not parsed again.
+/// The parse results of services, by name, so that an unchanged service is not parsed again.
 pub(super) type ParsedServices = HashMap<Arc<str>, Parsed>;
 
 #[derive(Clone, Debug)]
 pub(super) struct Parsed {
     description: Arc<ServiceDescription>,
     parsed: Arc<ParsedService>,
-    /// Whether it was refused for the name that its cluster has.
+    /// True if the service was rejected because its cluster has the name of another service.
     is_usurper: bool,
 }
 
-/// What is to be converted.
+/// The input of a conversion.
 pub(super) struct Conversion {
     pub(super) parser: Arc<dyn ServiceParser>,
     pub(super) memory: Arc<Memory>,
     pub(super) before: Arc<ParsedServices>,
 }
 
-/// What came of it.
+/// The result of a conversion.
 pub(super) struct Converted {
     pub(super) discovery: Discovery,
     pub(super) parsed: ParsedServices,
@@ -47,8 +47,8 @@ pub(super) struct Converted {
 }
 
 impl Conversion {
-    /// Converts on a thread where that holds nobody up. There is one at most: while a parser hangs there is no other, and
-    /// the round fails.
+    /// Converts on a blocking thread. Only one conversion runs at a time: while a parser hangs, the round
+    /// fails.
     ///
     /// # Cancel safety
     ///
@@ -75,7 +75,7 @@ impl Conversion {
         }
     }
 
-    /// `None`: nobody waits for it any more.
+    /// Converts all services. Returns `None` if it was cancelled.
     fn convert(&self, cancelled: &AtomicBool) -> Option<Converted> {
         let memory = &self.memory;
         let served = memory.services.values().filter(|known| known.was_served());
@@ -99,7 +99,7 @@ impl Conversion {
             let list = memory.lists.get(&known.application.name);
             match list.and_then(|list| list.failed.as_ref()) {
                 None => self.one(known, &mut making),
-                // It was there, and may be. It is named so that it keeps its place among the others.
+                // It existed and may still exist. It is listed, to keep its place among the others.
                 Some(failed) if known.was_served() => {
                     self.unread(known, failed.problem.clone(), &mut making);
                 }
@@ -124,10 +124,14 @@ impl Conversion {
                     .add(name, Verdict::NoLabels, vec![reason.to_owned()]);
             }
         }
-        if let Some((problem, oldest)) = stale_problem(memory) {
-            let since = Moment::ago(oldest.at.elapsed());
-            let discovery = making.discovery.with_problem(problem);
-            making.discovery = discovery.outdated(since, failure(oldest.kind), oldest.error);
+        let stale = stale_problem(memory);
+        let stale = stale.map(|(problem, oldest)| {
+            making.discovery.problems.push(problem);
+            (oldest.at, failure(oldest.kind), oldest.error)
+        });
+        if let Some((at, kind, error)) = older(stale, unread(memory)) {
+            let since = Moment::ago(at.elapsed());
+            making.discovery = making.discovery.outdated(since, kind, error);
         }
         Some(Converted {
             discovery: making.discovery,
@@ -145,7 +149,7 @@ impl Conversion {
         let Some(labels) = &known.labels else { return };
         match (labels.enlisted, &known.read) {
             (Enlisted::No, _) => {
-                // The parser may know which label was probably meant.
+                // The parser may know the label that was probably intended.
                 let parsed =
                     self.parsed(name, &Arc::new(known.described(labels, Vec::new())), making);
                 let mut reasons = vec![not_enlisted(labels)];
@@ -168,8 +172,8 @@ impl Conversion {
         }
     }
 
-    /// A service whose cluster has the name of another service. That is refused whoever came first: proxies that have
-    /// seen different pasts must not send the requests for one name to different services.
+    /// Rejects a service whose cluster has the name of another service, independent of which came first.
+    /// Proxies with different pasts must not send the requests for one name to different services.
     fn usurper(&self, known: &KnownService, cluster: &ClusterId, making: &mut Making) {
         let name = &known.name;
         let was_refused = self
@@ -190,7 +194,8 @@ impl Conversion {
         if was_refused {
             return making.refused(known, problem.into());
         }
-        // An error would let its last good form serve on, which may have the cluster. Once that is dropped it is one.
+        // An error would keep serving its last known good form, which may have the cluster. Once that is
+        // dropped, it is an error.
         problem.severity = Severity::Warning;
         let reasons = vec![problem.message.clone()];
         making.deciding.add(name, Verdict::Refused, reasons);
@@ -216,7 +221,7 @@ impl Conversion {
         making.push(known, DiscoveredService::failed(Arc::clone(name), problem));
     }
 
-    /// What the parser makes of a service, or made of it when it was the same.
+    /// Returns the parse result of a service, from the last round if the service is unchanged.
     fn parsed(
         &self,
         name: &Arc<str>,
@@ -241,7 +246,7 @@ impl Conversion {
         parsed
     }
 
-    /// This may be code of others. Its panic is the service's trouble alone.
+    /// Runs the parser, which may be foreign code. A panic affects only this service.
     fn parse(&self, description: &ServiceDescription) -> ParsedService {
         let parsed = catch_unwind(AssertUnwindSafe(|| self.parser.parse(description)));
         parsed.unwrap_or_else(|panic| {
@@ -254,7 +259,7 @@ impl Conversion {
     }
 }
 
-/// One warning for everything that old answers stand in for, and the oldest of them.
+/// Returns one warning about everything that old responses replace, and the oldest of them.
 fn stale_problem(memory: &Memory) -> Option<(Problem, StaleAnswer)> {
     let types = memory
         .types
@@ -284,7 +289,27 @@ fn stale_problem(memory: &Memory) -> Option<(Problem, StaleAnswer)> {
     Some((Problem::warning("", "stale_answer", message), oldest))
 }
 
-/// How long ago it was, so roughly that it does not change from round to round.
+/// An unreadable part of the cluster: the time since which it is unreadable, the kind of failure, and its message.
+type Unread = (Instant, DiscoverErrorKind, String);
+
+/// Returns the partition that is unreadable for the longest time.
+fn unread(memory: &Memory) -> Option<Unread> {
+    let services = memory.services.values();
+    let parts = services.flat_map(|known| known.unread_parts());
+    let oldest = parts.min_by_key(|failed| failed.since)?;
+    let kind = match oldest.problem.code == DENIED {
+        true => DiscoverErrorKind::Permanent,
+        false => DiscoverErrorKind::Transient,
+    };
+    Some((oldest.since, kind, oldest.problem.message.clone()))
+}
+
+fn older(first: Option<Unread>, second: Option<Unread>) -> Option<Unread> {
+    let both = first.into_iter().chain(second);
+    both.min_by_key(|(at, ..)| *at)
+}
+
+/// Returns the age as a text so rough that it does not change from round to round.
 pub(super) fn age(at: Instant) -> String {
     let minutes = at.elapsed().as_secs() / 60;
     match minutes {
@@ -313,7 +338,7 @@ fn message_of(panic: &(dyn Any + Send)) -> String {
     text.chars().take(500).collect()
 }
 
-/// Tells a thread that nobody waits for it, when it is dropped.
+/// A flag that cancels the conversion on its thread when dropped.
 #[derive(Default)]
 struct Cancelled(Arc<AtomicBool>);
 

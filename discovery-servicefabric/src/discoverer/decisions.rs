@@ -1,4 +1,4 @@
-//! Why something is served or not.
+//! The decisions to serve entities or not, and their reasons.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,47 +9,48 @@ use serde::Serialize;
 /// The most decisions that are kept.
 const MOST: usize = 20_000;
 
-/// The most reasons of one decision that are told.
+/// Maximum number of reasons of one decision.
 const MOST_REASONS: usize = 20;
 
-/// Why each application and service is served or not. Those that are not come first.
+/// The decision for each application and service, with its reasons. Those that are not served come first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct Decisions {
     /// Each with its reasons; 20,000 at most.
     pub decisions: Vec<Decision>,
-    /// How many more there are.
+    /// Number of decisions that were left out.
     pub left_out: usize,
 }
 
-/// What became of an application or a service.
+/// The decision for an application or a service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct Decision {
     /// Name of the application or service.
     pub name: Arc<str>,
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why, in the words that a person needs.
+    /// The reasons, in words for people.
     pub reasons: Vec<String>,
 }
 
-/// What became of an application or a service.
+/// The verdict on an application or a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// It could not be read. What was last known of it serves on.
+    /// Not readable. The last known state continues to serve.
     NotRead,
-    /// It asks to be served in a way that is not possible. What was last right serves on.
+    /// Rejected: opted in to be served, but in a way that is not possible. The last known good form
+    /// continues to serve.
     Refused,
-    /// It has labels and does not ask to be served.
+    /// Not opted in, although there are labels.
     NotEnlisted,
-    /// An application none of whose service types has labels.
+    /// An application without labels in any of its service types.
     NoLabels,
-    /// It is served.
+    /// Served.
     Served,
 }
 
@@ -88,8 +89,8 @@ pub(super) fn reasons_of(problems: &Problems) -> Vec<String> {
     reasons
 }
 
-/// What the runner refused in its last round, for reasons that this crate does not know: validators of the house, ids that
-/// another service has.
+/// The rejections by the runner in its last round, for reasons that this crate does not know: custom
+/// validators, ids that another service owns.
 #[derive(Debug, Default)]
 pub(super) struct Refusals(HashMap<Arc<str>, Problems>);
 
@@ -98,7 +99,7 @@ impl Refusals {
         Self(by_service)
     }
 
-    /// The decisions with these refusals.
+    /// Returns the decisions with these rejections applied.
     pub(super) fn applied_to(&self, decisions: &Decisions) -> Decisions {
         let mut decisions = decisions.clone();
         let mut refused = false;

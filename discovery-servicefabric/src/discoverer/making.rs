@@ -1,4 +1,4 @@
-//! The answer of a discoverer, put together service by service.
+//! The result of a discoverer, built service by service.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::labels::{ParsedService, ServiceParser, partition_prefix};
 use crate::service::ServiceDescription;
 use crate::topology::{KnownService, Memory, service_id};
 
-/// An answer in the making.
+/// A result that is being built.
 #[derive(Default)]
 pub(super) struct Making {
     pub(super) discovery: Discovery,
     pub(super) parsed: ParsedServices,
     pub(super) deciding: Deciding,
     pub(super) subjects: Subjects,
-    /// Of the services that ask to be served, or may do so.
+    /// Names of the services that opted in to be served, or may have.
     pub(super) names: HashSet<ClusterId>,
     /// Makes configuration of services.
     pub(super) parser: Option<Arc<dyn ServiceParser>>,
@@ -41,7 +41,7 @@ impl Making {
         usurped.cloned()
     }
 
-    /// Applications and services that the gateway would answer for with others.
+    /// Adds applications and services whose ids the gateway would confuse with others.
     pub(super) fn unnameable(&mut self, memory: &Memory) {
         for (name, error) in &memory.unnameable {
             let message = format!("the application `{name}` is not read: {error}");
@@ -61,7 +61,7 @@ impl Making {
                 let message = format!("the service is not read: {error}");
                 self.deciding
                     .add(name, Verdict::Refused, vec![message.clone()]);
-                // It must not keep a last good form, which would be that of another service.
+                // It must not keep a last known good form, which would be that of another service.
                 let service = DiscoveredService::not_enlisted(Arc::clone(name))
                     .in_group(Arc::clone(application))
                     .with_problem(Problem::warning("", "name_not_usable", message));
@@ -120,8 +120,8 @@ impl Making {
         self.push(known, self.with_rebuild(known, service));
     }
 
-    /// A service that does not ask to be served. All that is wrong is a warning: an error would quarantine a service that
-    /// wants nothing.
+    /// Adds a service that did not opt in to be served. Its problems are warnings: an error would
+    /// quarantine a service that needs nothing.
     pub(super) fn not_enlisted(
         &mut self,
         known: &KnownService,
@@ -139,7 +139,7 @@ impl Making {
         self.push(known, service);
     }
 
-    /// A service that cannot be said anything of but what is wrong with it.
+    /// Adds a service of which only problems are known.
     pub(super) fn refused(&mut self, known: &KnownService, problems: Problems) {
         self.deciding
             .add(&known.name, Verdict::Refused, reasons_of(&problems));
@@ -155,16 +155,17 @@ impl Making {
         if problems.has_errors() {
             service.problems = problems;
         }
+        service.problems.extend(known.unread());
         self.push(known, self.with_rebuild(known, service));
     }
 
-    /// The service, with the way to make its configuration of labels that were right before: replicas move while nobody
-    /// corrects a label.
+    /// Adds to the service the means to make its configuration from earlier valid labels. Replicas move
+    /// while a label waits for its correction.
     fn with_rebuild(&self, known: &KnownService, service: DiscoveredService) -> DiscoveredService {
         let (Some(read), Some(parser)) = (&known.read, &self.parser) else {
             return service;
         };
-        // What served of partitions of which nothing is known now serves on.
+        // What served of partitions that cannot be read serves on for a while.
         let unread = read.unread.keys().map(|id| partition_prefix(id));
         let service = unread.fold(service, DiscoveredService::with_unread);
         let parser = Arc::clone(parser);
@@ -186,7 +187,7 @@ impl Making {
         self.discovery.services.push(service.in_group(group));
     }
 
-    /// What reports about the service's health are made of.
+    /// Adds the data for health reports about the service.
     pub(super) fn subject(&mut self, known: &KnownService, parsed: Option<&Arc<ParsedService>>) {
         let subject = Subject {
             service_id: service_id(&known.info),

@@ -30,15 +30,16 @@ use crate::labels::ServiceParser;
 use crate::options::ServiceFabricOptions;
 use crate::topology::{Memory, Topology};
 
-/// How long one round may take. The first one of a large cluster behind a slow gateway takes minutes.
+/// The time limit of one round. The first round of a large cluster behind a slow gateway takes minutes.
 const ROUND_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// How long reports about one round may take.
+/// The time limit of the reports about one round.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Discovers the services of a Service Fabric cluster. [`ServiceFabric`] makes one.
 ///
-/// Clones share everything: one can be given to a runner and another asked for [`decisions`](Self::decisions).
+/// Clones share everything: one can be given to a runner, and another used to read the
+/// [`decisions`](Self::decisions).
 #[derive(Clone)]
 pub struct ServiceFabricDiscoverer {
     inner: Arc<Inner>,
@@ -52,7 +53,7 @@ struct Inner {
     state: Mutex<Arc<State>>,
     /// Held while labels are parsed, on a thread that cannot be stopped.
     parsing: Arc<Semaphore>,
-    /// When the next round is to begin, if not on the interval.
+    /// The start of the next round, if it is earlier than the interval.
     wake: watch::Sender<Option<Instant>>,
     reporter: Reporter,
     refusals: Mutex<Refusals>,
@@ -60,7 +61,7 @@ struct Inner {
     unreachable: Mutex<HashSet<Arc<str>>>,
 }
 
-/// What is remembered between rounds.
+/// The state kept between rounds.
 #[derive(Debug, Default)]
 struct State {
     memory: Arc<Memory>,
@@ -70,8 +71,8 @@ struct State {
 }
 
 impl ServiceFabricDiscoverer {
-    /// A runner for it, with options that are derived from its own: one may still add filters, validators and a file that
-    /// survives restarts.
+    /// A runner for it, with options that are derived from its own: one may still add filters, validators
+    /// and a file that survives restarts.
     pub fn runner(&self) -> Runner {
         Runner::new(self.clone())
             .options(self.runner_options())
@@ -80,8 +81,8 @@ impl ServiceFabricDiscoverer {
 
     /// The options of [`runner`](Self::runner), to change some of them.
     ///
-    /// Services are considered in the order of their applications and names: of two that claim the same cluster the first
-    /// has it, unless the other one already has.
+    /// Services are considered in the order of their applications and names: of two that claim the same
+    /// cluster the first has it, unless the other one already has.
     pub fn runner_options(&self) -> RunnerOptions {
         let mut options = RunnerOptions::default()
             .with_interval(self.inner.options.discovery_period)
@@ -90,12 +91,12 @@ impl ServiceFabricDiscoverer {
             .with_keep_order(true);
         options.persist.clone_from(&self.inner.options.persist);
         options.confirm_removal = self.inner.options.confirm_removal;
-        // A credential may be renewed at any time, so a refusal is not worth a longer wait than a success.
+        // A credential may be renewed at any time, so a rejection needs no longer wait than a success.
         options.backoff_max = options.backoff_max.min(self.inner.options.discovery_period);
         options
     }
 
-    /// Why each application and service is served or not, as of the last round.
+    /// Returns the decision for each application and service as of the last round, with its reasons.
     pub fn decisions(&self) -> Decisions {
         let decisions = Arc::clone(&self.state().decisions);
         let refusals = self.inner.refusals.lock();
@@ -167,7 +168,7 @@ impl Discoverer for ServiceFabricDiscoverer {
             tokio::select! {
                 biased;
                 () = due => {
-                    // Said once: the next round sets it again.
+                    // Set once: the next round sets it again.
                     self.inner.wake.send_if_modified(|current| {
                         let mine = *current == at;
                         if mine {
@@ -183,8 +184,9 @@ impl Discoverer for ServiceFabricDiscoverer {
         }
     }
 
-    /// The next round reads their partitions and replicas, and nothing else before it is due. The probe would not notice
-    /// instances that came back with their ids elsewhere, and roles of replicas change without it.
+    /// Makes the next round read their partitions and replicas, and nothing else before it is due. The
+    /// probe would not detect instances that came back elsewhere with their ids, nor changed roles of
+    /// replicas.
     fn unreachable(&self, services: &[UnreachableService]) -> bool {
         let names = services.iter().map(|service| Arc::clone(&service.name));
         self.inner.unreachable.lock().extend(names);

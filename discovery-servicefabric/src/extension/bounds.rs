@@ -1,10 +1,10 @@
-//! What XML is looked at, before it is parsed.
+//! Limits of XML, checked before it is parsed.
 //!
-//! The parser builds its tree in time that grows with the product of depth and namespaces, and with the square of the
-//! attributes of an element. Both are bounded here, in one pass without allocation. What is not well-formed passes: the
-//! parser says where.
+//! The parser builds its tree in time that grows with the product of depth and namespaces, and with the
+//! square of the attributes of an element. Both are limited here, in one pass without allocation. XML that
+//! is not well-formed passes: the parser reports the place.
 
-/// The longest text: what the original reads.
+/// Maximum length of the text, as in the original.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
 /// The deepest nesting. A manifest needs eight.
@@ -16,7 +16,7 @@ const MAX_ATTRIBUTES: usize = 64;
 /// The most elements, comments and pieces of text, for the parser.
 pub(super) const MAX_NODES: u32 = 100_000;
 
-/// Why XML is not parsed.
+/// The reason why XML is not parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum OutOfBounds {
     /// Longer than [`MAX_BYTES`].
@@ -68,7 +68,7 @@ pub(super) fn check(xml: &str) -> Result<(), OutOfBounds> {
     Ok(())
 }
 
-/// What follows the first `end`; nothing if there is none.
+/// Returns the text behind the first `end`, or an empty text if there is none.
 fn after<'a>(text: &'a str, end: &str) -> &'a str {
     text.find(end).map_or("", |at| &text[at + end.len()..])
 }

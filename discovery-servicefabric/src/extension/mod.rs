@@ -30,26 +30,26 @@ use crate::model::{Extension, ServiceType};
 /// Names of the extension, the one that counts most first.
 pub const EXTENSION_NAMES: [&str; 3] = ["YARP-preview", "YARP", "Yarp"];
 
-/// What the keys of labels begin with. Case does not count; what a key is kept as begins exactly so.
+/// The prefix of labels. Case is ignored; a label is stored with this spelling.
 pub(crate) const PREFIX: &str = "YARP.";
 
 /// Finds the labels of services.
 ///
-/// The one to use is [`ExtensionLabels`]. Another one may read them from elsewhere: from a file beside the proxy, from
-/// properties alone. Calls are made with the `calls` that are given, so that an answer can be an old one while the
-/// cluster fails.
+/// The default is [`ExtensionLabels`]. Another implementation may read them from a file beside the proxy,
+/// or from properties alone. Calls are made with the given `calls`, so that old responses can be used while
+/// the cluster fails.
 ///
 /// # Cancel safety
 ///
 /// Each future may be dropped at any await point. Nothing may be kept between calls.
 #[async_trait]
 pub trait LabelsProvider: Send + Sync {
-    /// Which of the types of services that an application type declares in one version have labels, and which. Services
-    /// of other types are not looked at.
+    /// Returns the labels of the service types that an application type declares in one version. Types
+    /// without labels are left out, and their services are skipped.
     ///
     /// # Errors
     ///
-    /// A call failed. What is wrong with what was read is said in [`DeclaredLabels::problems`].
+    /// A call failed. Problems of the content that was read are in [`DeclaredLabels::problems`].
     async fn declared(
         &self,
         calls: &dyn ClusterCalls,
@@ -73,13 +73,13 @@ pub trait LabelsProvider: Send + Sync {
 /// The types that have labels, by name.
 pub type DeclaredTypes = BTreeMap<String, Arc<DeclaredLabels>>;
 
-/// The labels of a type of services, as they are written.
+/// The labels of a type of services, as written.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DeclaredLabels {
-    /// The labels. `None`: they cannot be read, and nobody knows what they say.
+    /// The labels. `None` if they cannot be read, so that their content is unknown.
     pub labels: Option<Arc<Labels>>,
-    /// What is wrong with them, with pointers that begin at the service.
+    /// Problems of the labels, with pointers that begin at the service.
     pub problems: Problems,
 }
 
@@ -100,22 +100,22 @@ impl DeclaredLabels {
     }
 }
 
-/// What makes the labels of a service.
+/// The sources of a service's labels.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LabelledBy<'a> {
     /// The service's name.
     pub service: &'a str,
-    /// Its id in paths.
+    /// The service's id in paths.
     pub service_id: &'a str,
-    /// What its type declares.
+    /// The labels that its type declares.
     pub declared: &'a DeclaredLabels,
     /// The parameters of its application.
     pub parameters: &'a Parameters,
 }
 
 impl<'a> LabelledBy<'a> {
-    /// What makes the labels of a service.
+    /// Creates the sources of a service's labels.
     pub fn new(
         service: &'a str,
         service_id: &'a str,
@@ -137,32 +137,32 @@ impl<'a> LabelledBy<'a> {
 pub struct ServiceLabels {
     /// The labels, ready to be parsed.
     pub labels: Arc<Labels>,
-    /// Whether the service asks to be served.
+    /// The opt-in of the service.
     pub enlisted: Enlisted,
-    /// Whether they may change without a change of the manifest or the application, so that they must be asked for again
-    /// in each round.
+    /// True if the labels may change without a change of the manifest or the application, so that each
+    /// round must read them again.
     pub dynamic: bool,
-    /// What is wrong with them, with pointers that begin at the service: `/YARP.Routes.r1.Path`. An error keeps the
-    /// service from serving in this form.
+    /// Problems of the labels, with pointers that begin at the service: `/YARP.Routes.r1.Path`. An error
+    /// keeps the service from serving in this form.
     pub problems: Problems,
 }
 
-/// Whether a service asks to be served.
+/// The opt-in of a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Enlisted {
-    /// It does.
+    /// Opted in.
     Yes,
-    /// It does not.
+    /// Not opted in.
     #[default]
     No,
-    /// Its labels cannot be read.
+    /// Not known, because the labels cannot be read.
     Unknown,
 }
 
 /// Labels from the extension `YARP-preview`, `YARP` or `Yarp` of a service manifest.
 ///
-/// The gateway sends extensions with the types of services; one that does not is asked for the manifests. XML is
+/// The gateway sends extensions with the types of services; if it does not, the manifests are read. XML is
 /// limited: 1 MiB, no DTD, no deep nesting.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
@@ -243,7 +243,7 @@ impl LabelsProvider for ExtensionLabels {
     }
 }
 
-/// The labels in the extension that counts most. `None`: there is no such extension.
+/// Returns the labels in the extension with the highest precedence. `None` if there is no such extension.
 fn from_extensions(extensions: &[Extension]) -> Option<DeclaredLabels> {
     let present: Vec<_> = extensions.iter().map(|of| of.key.as_str()).collect();
     let (name, warning) = chosen(&present)?;
@@ -271,7 +271,8 @@ fn chosen<'a>(present: &[&'a str]) -> Option<(&'a str, Option<Problem>)> {
     Some((first, problem))
 }
 
-/// A key with the prefix as it is compared: `yarp.Enable` is `YARP.Enable`. Keys without the prefix are left alone.
+/// Returns a key with the prefix in the form in which it is compared: `yarp.Enable` becomes `YARP.Enable`.
+/// Keys without the prefix stay unchanged.
 fn canonical(key: &str) -> Cow<'_, str> {
     match key.split_at_checked(PREFIX.len()) {
         Some((prefix, _)) if prefix == PREFIX => Cow::Borrowed(key),

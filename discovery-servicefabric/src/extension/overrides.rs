@@ -46,7 +46,7 @@ pub(super) async fn overridden(
     for property in properties.iter().take(MAX_OVERRIDES) {
         let key = canonical(&property.name);
         if let Some(first) = overridden.insert(key.clone(), &property.name) {
-            // As for labels: which of them is meant, nobody can tell.
+            // As for labels, it is unknown which of them is intended.
             let message = format!(
                 "the properties `{first}` and `{}` are the same label",
                 property.name

@@ -12,12 +12,13 @@ use crate::model::Parameter;
 /// The parameters of an application, by name, ignoring case. Values are often secrets: `Debug` leaves them out.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Parameters {
-    /// By folded name: the name as it is written, and the value.
+    /// The spelling and value of each parameter, by folded name.
     by_name: BTreeMap<String, (String, String)>,
 }
 
 impl Parameters {
-    /// An application's own parameters over the defaults of its type. Of two with one name in one list the first counts.
+    /// An application's own parameters over the defaults of its type. Of two with one name in one list the
+    /// first counts.
     pub fn new(own: &[Parameter], defaults: &[Parameter]) -> Self {
         let mut by_name = BTreeMap::new();
         for parameter in own.iter().chain(defaults) {
@@ -34,8 +35,8 @@ impl Parameters {
         Some(value)
     }
 
-    /// The labels with each value that is nothing but a reference, `[Name]`, replaced by what the parameter says. A
-    /// reference to what does not exist becomes an empty text and a warning.
+    /// Returns the labels with each value that is only a reference, `[Name]`, replaced by the parameter's
+    /// value. A reference to a missing parameter becomes an empty text and a warning.
     pub(super) fn replaced(&self, labels: &Arc<Labels>, problems: &mut Problems) -> Arc<Labels> {
         if labels.values().all(|value| referenced(value).is_none()) {
             return Arc::clone(labels);

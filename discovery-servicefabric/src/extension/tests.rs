@@ -67,7 +67,7 @@ fn text_is_read_as_dot_net_reads_it() {
             "<Label Key='a'>{**catch-all}</Label>",
             vec![("a", "{**catch-all}")],
         ),
-        // The prefix is one thing whatever its case, the rest is not.
+        // The prefix is matched in any case, the rest exactly.
         (
             "<Label Key='yarp.Enable'>x</Label><Label Key='Yarp.enable'>y</Label>",
             vec![("YARP.Enable", "x"), ("YARP.enable", "y")],
@@ -510,14 +510,14 @@ async fn labels_that_cannot_be_read_leave_it_open_whether_the_service_asks() {
 }
 
 proptest::proptest! {
-    /// Whatever the XML is, it is read or refused.
+    /// Arbitrary XML is read or rejected.
     #[test]
     fn any_text_is_read_or_refused(value in "[<>/!\\[\\]CDATLabelsKey='\"&;x \\-?=:]{0,200}") {
         let declared = read(&value);
         proptest::prop_assert!(declared.labels.is_some() || declared.problems.has_errors());
     }
 
-    /// What is written is read.
+    /// Labels survive writing and reading.
     #[test]
     fn labels_come_back(labels in proptest::collection::btree_map("[a-zA-Z.]{1,10}", "[ -~]{0,20}", 0..10)) {
         let written = labels_xml(labels.iter().map(|(k, v)| (k.as_str(), v.as_str())));

@@ -36,7 +36,8 @@ pub(super) fn from_values<'a>(values: impl Iterator<Item = &'a str>) -> Declared
     reading.finish()
 }
 
-/// The labels of the service type `name` in a service manifest. `None`: the type has no such extension.
+/// Returns the labels of the service type `name` in a service manifest. `None` if the type has no such
+/// extension.
 pub(super) fn from_manifest(manifest: &str, name: &str) -> Option<DeclaredLabels> {
     let manifest = manifest.trim_start_matches('\u{feff}');
     let read = with_document(manifest, |root| {
@@ -76,7 +77,7 @@ fn with_document<T>(xml: &str, read: impl FnOnce(Node<'_, '_>) -> T) -> Result<T
     Ok(read(document.root_element()))
 }
 
-/// What follows an XML declaration, which may only stand at the beginning of a document.
+/// Returns the text behind an XML declaration, which may stand only at the beginning of a document.
 fn without_declaration(content: &str) -> &str {
     let content = content.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
     let declaration = content
@@ -192,7 +193,7 @@ impl Reading {
     }
 }
 
-/// All text in the element, without comments. As in .NET, what is only white space is nothing.
+/// Returns all text in the element, without comments. As in .NET, white space alone counts as empty.
 fn text_of(element: Node<'_, '_>) -> String {
     let text: String = element
         .descendants()

@@ -1,9 +1,10 @@
-//! Telling the cluster how its services fare.
+//! Reports to the cluster about the health of its services.
 //!
-//! Each service that asks to be served gets a report: source [`SOURCE`] unless
-//! [`ServiceFabricOptions::health_report_source`](crate::ServiceFabricOptions::health_report_source) says otherwise, property [`PROPERTY`], `Ok` while it is served as
-//! it asks, `Warning` while it is not or while what serves is old. Never `Error`: that would not undo the upgrade that
-//! caused it, and would block the one that mends it. Reports vanish by themselves when nobody renews them.
+//! Each service that opted in gets a report with the property [`PROPERTY`]. Its source is [`SOURCE`],
+//! unless [`ServiceFabricOptions::health_report_source`](crate::ServiceFabricOptions::health_report_source)
+//! is set. The state is `Ok` while the service is served as its labels ask, and `Warning` while it is not
+//! or while the data that serves is old. The state is never `Error`: that would not undo the upgrade that
+//! caused it, and would block the one that corrects it. Reports expire if they are not renewed.
 
 mod pace;
 mod reporter;
@@ -23,45 +24,46 @@ use crate::calls::HealthEntity;
 use crate::labels::ParsedService;
 use crate::model::HealthInformation;
 
-/// Who reports, unless options say otherwise.
+/// Default name of the reporter.
 pub const SOURCE: &str = "YARP";
 
-/// What is reported about.
+/// Name of the reported property.
 pub const PROPERTY: &str = "DynamicConfig";
 
-/// How often a gateway sends on the reports that are not immediate.
+/// The interval at which a gateway sends on reports that are not immediate.
 const GATEWAY_BATCH: Duration = Duration::from_secs(30);
 
 /// A report about the health of a service or a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HealthReport {
-    /// What it is about.
+    /// The entity that the report is about.
     pub entity: HealthEntity,
-    /// What it says. It is sent with a longer time to live where rounds or reports take long.
+    /// The content of the report. It is sent with a longer time to live if rounds or reports take long.
     pub information: HealthInformation,
-    /// Whether it is sent at once instead of with the gateway's next batch.
+    /// True if the report is sent at once instead of with the gateway's next batch.
     pub immediate: bool,
-    /// Names what it says without what changes by itself, such as ages: a report with the same is no news.
+    /// A hash of the content without parts that change by themselves, such as ages. A report with the same
+    /// hash has not changed.
     news: u64,
 }
 
-/// What reports about services are made of, by name.
+/// The data for reports about services, by name.
 pub(crate) type Subjects = HashMap<Arc<str>, Subject>;
 
-/// What is known of a service when its health is reported.
+/// The data about a service for its health report.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Subject {
     pub(crate) service_id: String,
-    /// It could not be read, which is nothing that its owner could mend.
+    /// True if the service could not be read, which its owner cannot correct.
     pub(crate) is_unread: bool,
-    /// It was made of old answers.
+    /// The old responses that the service's state is based on.
     pub(crate) stale: Option<StaleAnswer>,
     pub(crate) parsed: Option<Arc<ParsedService>>,
 }
 
-/// How long a report holds at least: three rounds, and at least until one more round and two batches of the gateway have passed,
-/// or it could vanish before the next one arrives.
+/// The minimum time to live of a report: three rounds, and at least one round and two batches of the
+/// gateway. Otherwise it could expire before the next one arrives.
 pub(crate) fn time_to_live(period: Duration) -> Duration {
     (period.saturating_mul(3)).max(period.saturating_add(GATEWAY_BATCH * 2))
 }

@@ -1,4 +1,4 @@
-//! How fast reports go out, and how long they have to hold therefore.
+//! The pace of reports, and the time to live that follows from it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,35 +7,35 @@ use tokio::time::Instant;
 
 use super::{GATEWAY_BATCH, time_to_live};
 
-/// A report holds no longer on account of what was measured.
+/// Maximum time to live of a report, independent of the measurements.
 const MOST_HELD: Duration = Duration::from_secs(24 * 3600);
 
-/// How many slow rounds a report outlives. A third of them may pass before it is renewed.
+/// Number of slow rounds that a report outlives. A third of them may pass before it is renewed.
 const ROUNDS_HELD: u32 = 6;
 
-/// A round that takes longer than so many periods is a slow one.
+/// The duration of a slow round, in periods.
 const SLOW: f64 = 1.5;
 
-/// How many of the last rounds count.
+/// Number of recent rounds that are measured.
 const REMEMBERED: usize = 8;
 
-/// A round that took longer was an outage, and is no measure of the next one.
+/// The longest duration of a round that is measured. A longer round was an outage.
 const LONGEST_ROUND: Duration = Duration::from_secs(10 * 60);
 
-/// What may be spent on reports after a round, at least and at most.
+/// The minimum time budget for reports after a round.
 const LEAST_BUDGET: Duration = Duration::from_secs(2);
 const MOST_BUDGET: Duration = Duration::from_secs(10);
 
-/// What was measured of the rounds and the reports.
+/// Measurements of rounds and reports.
 #[derive(Debug)]
 pub(super) struct Pace {
     period: Duration,
     at_once: u32,
-    /// When the last round of sending began.
+    /// The start of the last round of sending.
     began: Option<Instant>,
-    /// How long the last rounds were, from reports to reports.
+    /// The durations of the last rounds, from reports to reports.
     rounds: VecDeque<Duration>,
-    /// What a report takes, as a moving average.
+    /// The duration of a report, as a moving average.
     report: Option<Duration>,
 }
 
@@ -50,7 +50,7 @@ impl Pace {
         }
     }
 
-    /// Reports about a round begin to be sent now. Since when the last ones were.
+    /// Records the start of sending reports about a round. Returns the time since the last start.
     pub(super) fn begins(&mut self, now: Instant) -> Option<Duration> {
         let since = now.duration_since(self.began.replace(now)?);
         if self.rounds.len() == REMEMBERED {
@@ -60,7 +60,7 @@ impl Pace {
         Some(since)
     }
 
-    /// A report took so long to be taken.
+    /// Records the duration of a report.
     pub(super) fn took(&mut self, report: Duration) {
         self.report = Some(match self.report {
             Some(before) => before * 7 / 8 + report / 8,
@@ -68,20 +68,20 @@ impl Pace {
         });
     }
 
-    /// How long the next round will be at most, by what the last ones were.
+    /// The expected maximum duration of the next round, based on the last ones.
     pub(super) fn round(&self) -> Duration {
         let measured = self.rounds.iter().max().copied().unwrap_or_default();
         // The period varies.
         measured.max(self.period.mul_f64(1.2))
     }
 
-    /// What may be spent on reports after a round. The next round waits for them.
+    /// The time budget for reports after a round. The next round waits for them.
     pub(super) fn budget(&self) -> Duration {
         (self.period / 3).clamp(LEAST_BUDGET, MOST_BUDGET)
     }
 
-    /// How long each of so many reports has to hold: what YARP's rule gives, and longer where rounds or reports are so slow
-    /// that they would expire.
+    /// The time to live of each of `reports` reports: YARP's rule, or longer if rounds or reports are so
+    /// slow that they would expire.
     pub(super) fn time_to_live(&self, reports: usize) -> Duration {
         let least = time_to_live(self.period);
         // All of them may take more than one round to be sent.

@@ -1,4 +1,4 @@
-//! Sending reports: news at once, the rest as seldom as it may be.
+//! Sending of reports: changes at once, the rest as seldom as possible.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -18,22 +18,24 @@ use crate::calls::{CallError, CallErrorKind, ClusterCalls, HealthEntity};
 use crate::model::HealthState;
 use crate::options::ServiceFabricOptions;
 
-/// How long no report is sent after one was refused for want of permission.
+/// The pause after a report was rejected for lack of permission.
 const DENIED_PAUSE: Duration = Duration::from_secs(5 * 60);
 
-/// What to do about reports that are refused.
+/// A hint about rejected reports.
 const DENIED_HINT: &str = "reporting health takes the role of an administrator; `ReportServicesHealth` and `ReportReplicasHealth` switch it off";
 
-/// After so many reports on end that found no gateway to take them the rest is left for the next round.
+/// Number of consecutive reports without a gateway to accept them, after which the rest waits for the next
+/// round.
 const MOST_UNANSWERED: usize = 16;
 
-/// The longest pause of a report while no report at all is answered, so that all are made soon after the gateway is back.
+/// The longest pause of a report while no report is accepted at all, so that all are sent soon after the
+/// gateway is back.
 const AWAY_PAUSE: Duration = Duration::from_secs(30);
 
-/// How long reports that are under way may take when no further one is begun.
+/// The time limit of reports in flight after the last one was started.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Sends reports, and remembers what was said.
+/// Sends reports, and remembers their content.
 pub(crate) struct Reporter {
     calls: Arc<dyn ClusterCalls>,
     period: Duration,
@@ -43,24 +45,24 @@ pub(crate) struct Reporter {
 
 #[derive(Debug)]
 struct State {
-    /// Of the things that the last round was about, and of no others.
+    /// The entities of the last round, and of no other.
     told: HashMap<HealthEntity, Told>,
     pace: Pace,
-    /// How many reports on end found no gateway to take them.
+    /// Number of consecutive reports that no gateway accepted.
     unanswered: usize,
     denied_until: Option<Instant>,
-    /// Why the cluster last refused reports for want of permission, until it takes one.
+    /// The reason why the cluster last rejected reports for lack of permission, until it accepts one.
     denied: Option<String>,
 }
 
 /// One round of sending.
 struct Sending {
-    /// When no further report is begun.
+    /// The time after which no further report is started.
     until: Instant,
-    /// How many things are reported on, sent or not.
+    /// Number of entities that are reported on, sent or not.
     things: usize,
     stopped: AtomicBool,
-    /// How many were not answered since one was.
+    /// Number of reports without a response since the last response.
     unanswered: AtomicUsize,
     failed: AtomicUsize,
     left: AtomicUsize,
@@ -84,13 +86,13 @@ impl Reporter {
         }
     }
 
-    /// Sends those of the reports that are news or would expire, for a third of the discovery period but no longer than
-    /// 10 s, and no more than another 10 s for those that are under way then. What was left goes first the next time;
-    /// what the cluster refuses goes last, after pauses that become longer.
+    /// Sends the reports that have changed or would expire, for a third of the discovery period but at most
+    /// 10 s, and for at most another 10 s those in flight then. Unsent reports go first the next time;
+    /// rejected ones go last, after growing pauses.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any await point. What was sent by then is not sent again.
+    /// May be dropped at any await point. Reports that were sent by then are not sent again.
     pub(crate) async fn send(&self, reports: Vec<HealthReport>) {
         let things = reports.len();
         let Some(due) = self.due(reports) else { return };
@@ -124,7 +126,7 @@ impl Reporter {
     }
 
     /// The reports that must be sent now, in the order of their turns.
-    fn due(&self, reports: Vec<HealthReport>) -> Option<Vec<HealthReport>> {
+    fn due(&self, mut reports: Vec<HealthReport>) -> Option<Vec<HealthReport>> {
         let now = Instant::now();
         let mut state = self.state();
         let state = &mut *state;
@@ -132,10 +134,12 @@ impl Reporter {
         if state.denied_until.is_some_and(|until| now < until) {
             return None;
         }
-        let entities: HashSet<_> = reports.iter().map(|report| &report.entity).collect();
+        // Two about one thing would be under way at once, and which of them counts would be chance.
+        let mut entities = HashSet::with_capacity(reports.len());
+        reports.retain(|report| entities.insert(report.entity.clone()));
         state.told.retain(|entity, _| entities.contains(entity));
         let (round, holds) = (state.pace.round(), state.pace.time_to_live(reports.len()));
-        // So many in each round renew all of them in time, and no round has to renew all.
+        // This many in each round renew all of them in time, and no round has to renew all.
         let share = since.unwrap_or_default().as_secs_f64() / (holds / 3).as_secs_f64();
         let mut share = (reports.len() as f64 * share) as usize;
         let (mut due, mut early) = (Vec::new(), Vec::new());
@@ -173,7 +177,7 @@ impl Reporter {
     }
 
     async fn one(&self, report: HealthReport, sending: &Sending) {
-        // What it says is as old as its beginning.
+        // Its content is as old as its beginning.
         let begun = Instant::now();
         if sending.stopped.load(Ordering::Relaxed) || begun >= sending.until {
             sending.left.fetch_add(1, Ordering::Relaxed);
@@ -266,7 +270,7 @@ impl Reporter {
         );
     }
 
-    /// A warning while the cluster refuses reports for want of permission.
+    /// Returns a warning while the cluster rejects reports for lack of permission.
     pub(crate) fn refusal(&self) -> Option<Problem> {
         let error = self.state().denied.clone()?;
         let message = format!("the cluster refuses reports about the health of services: {error}");
@@ -279,8 +283,8 @@ impl Reporter {
     }
 }
 
-/// Whether the gateway is away or has too much to do, which the other reports will find, too. Any other error is about the
-/// one report.
+/// Returns true if the gateway is unreachable or overloaded, which affects the other reports too. All other
+/// errors concern one report.
 fn is_unanswered(error: &CallError) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! What a round gives rise to, as a pure function.
+//! The reports that a round causes, as a pure function.
 
 use std::fmt::Write as _;
 use std::sync::Once;
@@ -19,7 +19,7 @@ use crate::topology::PARTITION_NOT_READ;
 /// The most of a description that a cluster keeps.
 const MAX_DESCRIPTION: usize = 4096;
 
-/// The codes of warnings that say that something a label asks for is not done.
+/// The codes of warnings about labels without effect.
 const NOT_DONE: [&str; 5] = [
     "no_effect",
     PARTITION_NOT_READ,
@@ -28,14 +28,14 @@ const NOT_DONE: [&str; 5] = [
     "unsupported_label",
 ];
 
-/// What a report says.
+/// The content of a report.
 struct Finding {
     state: HealthState,
     text: String,
-    /// What makes it news, where that is not the text: prose about calls names addresses and times, which change from
-    /// round to round while nothing happens.
+    /// The text that decides whether the report has changed, if it differs from `text`. Messages about
+    /// calls contain addresses and times, which change from round to round while nothing happens.
     news: Option<String>,
-    /// The age of what serves, if it is old. No part of what makes it news.
+    /// The age of the data that serves, if it is old. It does not count as a change.
     age: Option<String>,
 }
 
@@ -77,7 +77,7 @@ fn of_service(
     Some(made(entity, finding, immediate, options))
 }
 
-/// What is to be said of a service. `None`: nothing.
+/// Returns the report about a service. `None` if there is nothing to report.
 fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding> {
     let is_unread = subject.is_some_and(|subject| subject.is_unread);
     let stale = subject.and_then(|subject| subject.stale.as_ref());
@@ -123,7 +123,7 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
                 age: None,
             })
         }
-        // Somebody else's trouble, and nothing of the service serves that could be called old.
+        // Another service's problem, and no data of this service serves that could be called old.
         ServiceOutcome::Quarantined {
             last_good_age: None,
             ..
@@ -147,7 +147,13 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
                 ),
                 _ => aged(rules),
             });
-            let news = is_unread.then(|| codes(&text, &service.problems));
+            let parts = service.problems.iter();
+            let mut parts = parts.filter(|p| p.code == PARTITION_NOT_READ).peekable();
+            let news = match (is_unread, parts.peek().is_some()) {
+                (true, _) => Some(codes(&text, &service.problems)),
+                (false, true) => Some(mistakes(&text, &service.problems)),
+                (false, false) => None,
+            };
             list(&mut text, &service.problems);
             Some(Finding {
                 state: HealthState::Warning,
@@ -173,7 +179,7 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
     }
 }
 
-/// Why the service has no destination although replicas are ready.
+/// Returns the reason why the service has no destination although replicas are ready.
 fn all_rejected(subject: &Subject) -> Option<String> {
     let replicas = &subject.parsed.as_ref()?.replicas;
     if replicas.is_empty() || replicas.iter().any(|replica| replica.result.is_ok()) {
@@ -197,7 +203,8 @@ fn all_rejected(subject: &Subject) -> Option<String> {
     Some(text)
 }
 
-/// `None`: the gateway wants to be told whether a replica keeps state, and that is not known.
+/// Returns the report about a replica. `None` if the kind of the service is unknown, which the gateway
+/// requires.
 fn of_replica(replica: &ReplicaOutcome, options: &ServiceFabricOptions) -> Option<HealthReport> {
     static SAID: Once = Once::new();
     if !matches!(replica.kind, ServiceKind::Stateless | ServiceKind::Stateful) {
@@ -265,7 +272,7 @@ fn made(
     }
 }
 
-/// What is wrong, without its prose.
+/// Returns the problems without their messages.
 fn codes(text: &str, problems: &Problems) -> String {
     let codes = problems
         .iter()
@@ -273,6 +280,20 @@ fn codes(text: &str, problems: &Problems) -> String {
     let mut codes: Vec<_> = codes.collect();
     codes.push(text.to_owned());
     codes.join("\n")
+}
+
+/// What is wrong with the labels, in words, and with the partitions without their prose.
+fn mistakes(text: &str, problems: &Problems) -> String {
+    let mut said = text.to_owned();
+    for problem in problems.iter() {
+        let _ = match &*problem.code {
+            PARTITION_NOT_READ | "destinations_not_read" | "destinations_too_old" => {
+                write!(said, "\n{}", problem.code)
+            }
+            _ => write!(said, "\n{problem}"),
+        };
+    }
+    said
 }
 
 fn list(text: &mut String, problems: &Problems) {
@@ -284,7 +305,7 @@ fn list(text: &mut String, problems: &Problems) {
     }
 }
 
-/// As much of the text as a cluster keeps, cut between characters.
+/// Returns the part of the text that a cluster keeps, cut between characters.
 fn cut(mut text: String) -> String {
     const MARK: &str = " …";
     if text.len() > MAX_DESCRIPTION {

@@ -1,4 +1,4 @@
-//! What is reported, when, and how often.
+//! Tests of the content, time and frequency of reports.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -84,7 +84,7 @@ async fn news_is_told_in_the_round_that_brings_it() {
     let _running = start(&cluster, options);
     seconds(1).await;
     assert_eq!(cluster.take_reports().len(), 2);
-    // Nothing changes, nothing is told.
+    // Nothing changes, nothing is reported.
     seconds(6).await;
     assert_eq!(cluster.take_reports(), []);
     cluster.edit(|contents| {
@@ -209,7 +209,7 @@ async fn what_is_made_of_old_answers_is_told_as_old() {
     let told = cluster.take_reports();
     let text = &told.last().expect("it is told").1.description;
     assert!(text.contains("since calls fail"), "{text}");
-    // Its age grows; that alone is no news.
+    // Its age grows; that alone is no change.
     seconds(300).await;
     let told = cluster.take_reports().len();
     assert!(told <= 12, "{told}");
@@ -446,6 +446,30 @@ async fn what_was_not_sent_in_time_goes_first_the_next_time() {
     assert!(waited, "those that waited are before news");
 }
 
+/// Another service may list the same replica; and a cluster that lies is no reason for reports to race.
+#[tokio::test(start_paused = true)]
+async fn no_two_reports_about_one_thing_are_under_way() {
+    let cluster = cluster(3);
+    let options = ServiceFabricOptions::default().with_discovery_period(Duration::from_secs(5));
+    let reporter = Reporter::new(Arc::new(cluster.clone()), &options);
+    let discoverer = ServiceFabric::new(cluster.clone()).discoverer();
+    let once = discoverer.runner().run_once().await;
+    let reports = discoverer.health_reports(&once.report.expect("an answer"));
+    let mut twice = reports.clone();
+    twice.extend(reports.iter().cloned().map(|mut report| {
+        report.news += 1;
+        report.information.health_state = HealthState::Warning;
+        report
+    }));
+    reporter.send(twice).await;
+    let told = cluster.take_reports();
+    assert_eq!(told.len(), 3);
+    let well = told
+        .iter()
+        .all(|(_, said, _)| said.health_state == HealthState::Ok);
+    assert!(well, "the first one counts");
+}
+
 #[tokio::test(start_paused = true)]
 async fn replicas_of_which_nobody_knows_whether_they_keep_state_are_not_reported() {
     let cluster = cluster(2);
@@ -523,7 +547,7 @@ async fn other_words_for_the_same_failure_are_no_news() {
     let one = news(subject(), &unread("http://a: no answer within 4.9s"));
     let other = news(subject(), &unread("http://b: no answer within 5.0s"));
     assert_eq!(one, other);
-    // What the service itself says wrongly is news.
+    // A mistake of the service itself counts as a change.
     let one = news(Subject::default(), &unread("`a` is no number"));
     let other = news(Subject::default(), &unread("`b` is no number"));
     assert_ne!(one, other);

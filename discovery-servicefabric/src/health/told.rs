@@ -1,4 +1,4 @@
-//! What was said of one thing, and when it must be said again.
+//! The last report about one entity, and the time of the next one.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use tokio::time::Instant;
 
 use super::{GATEWAY_BATCH, HealthReport};
 
-/// What a report takes to arrive, beside the gateway's batch.
+/// The time that a report takes to arrive, in addition to the gateway's batch interval.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// How long a report that was refused is not made again. It doubles with each further time.
+/// The pause before a rejected report is retried. It doubles with each further rejection.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The longest of these pauses.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(10 * 60);
 
-/// What was said of one thing, and what became of it.
+/// The last report about one entity, and its result.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     sent: Option<Sent>,
-    /// When it was tried last.
+    /// The time of the last attempt.
     tried: Option<Instant>,
-    /// Since when something about it waits to be said.
+    /// The time since which a change waits to be reported.
     waiting: Option<Instant>,
     failing: Option<Failing>,
 }
@@ -41,22 +41,22 @@ struct Failing {
     until: Instant,
 }
 
-/// Why something is said.
+/// The reason for a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// It is news.
+    /// The content changed.
     News,
-    /// It would expire.
+    /// The last report would expire.
     Expiring,
-    /// It need not be said yet, and may be.
+    /// The report is not due yet, but may be sent.
     Early,
 }
 
-/// The order in which things are said: what fails last, then what waits for the longest time, then bad news.
+/// The order of reports: failing ones last, then by waiting time, then bad news first.
 pub(super) type Turn = (bool, Instant, bool, Option<Instant>);
 
 impl Told {
-    /// Why it must be said. `None`: it need not be.
+    /// Returns the reason to report now. `None` if there is none.
     pub(super) fn reason(
         &self,
         report: &HealthReport,
@@ -103,7 +103,7 @@ impl Told {
         self.waiting = None;
     }
 
-    /// It is tried now. Until it has succeeded it counts as a failure, since it may be dropped.
+    /// Records an attempt. It counts as a failure until it has succeeded, since it may be dropped.
     pub(super) fn tries(&mut self, now: Instant, news: u64) {
         self.tried = Some(now);
         let times = self.failing.map_or(0, |failing| failing.times);
@@ -120,7 +120,7 @@ impl Told {
         self.waiting = None;
     }
 
-    /// It was not taken, and is left alone for a while.
+    /// Records a rejected report, which is then paused.
     pub(super) fn failed(&mut self, now: Instant, longest: Duration) {
         self.waiting = None;
         if let Some(failing) = &mut self.failing {

@@ -1,4 +1,4 @@
-//! Endpoints of a replica: what it says about where it listens, and which of that can be used.
+//! The endpoints of a replica: the addresses on which it listens, and the usable ones among them.
 
 use std::cmp::Ordering;
 
@@ -7,23 +7,24 @@ use serde_json::Value;
 use thiserror::Error;
 use url::Url;
 
-/// The longest address of a replica, in bytes. A property of the naming service is smaller, and addresses travel the same
-/// way.
+/// The longest address of a replica, in bytes. A property of the naming service is smaller, and addresses
+/// travel the same way.
 const MAX_ADDRESS: usize = 64 * 1024;
 
 /// The longest URL of one endpoint, in bytes.
 const MAX_URL: usize = 2048;
 
-/// How many listeners a replica may have.
+/// Maximum number of listeners of a replica.
 const MAX_LISTENERS: usize = 256;
 
-/// How many names an error knows. It is made anew for every listener that a replica does not have.
+/// Maximum number of known names in an error. They are collected again for every listener that a replica
+/// lacks.
 const MAX_KNOWN: usize = 16;
 
-/// How many names a message lists.
+/// Maximum number of names in a message.
 const MAX_LISTED: usize = 4;
 
-/// Which schemes endpoints may have.
+/// The allowed schemes of endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Schemes {
     /// `https`.
@@ -59,35 +60,35 @@ pub struct Endpoints {
 pub struct Endpoint<'a> {
     /// Name of its listener.
     pub listener: &'a str,
-    /// Where it is: normalised, without the default port of its scheme, with a path.
+    /// The URL: normalised, without the default port of its scheme, with a path.
     pub url: String,
 }
 
-/// Why a replica has no endpoint that can be used.
+/// The reason why a replica has no usable endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EndpointError {
-    /// It has no address.
+    /// No address: the replica has not opened.
     #[error("it has not published an address yet")]
     NotOpen,
-    /// Its address is too long.
+    /// An address that is too long.
     #[error("its address is longer than {MAX_ADDRESS} bytes")]
     TooLong,
-    /// Its address begins like a list of endpoints, and is none.
+    /// An address that begins like a list of endpoints, but cannot be read as one.
     #[error("its address is not a list of endpoints: {0}")]
     Unreadable(String),
-    /// It lists no endpoints.
+    /// An empty list of endpoints.
     #[error("it has published no endpoints")]
     Empty,
-    /// It lists too many.
+    /// Too many endpoints.
     #[error("it has more than {MAX_LISTENERS} endpoints")]
     TooMany,
-    /// There is no listener of the name that was asked for.
+    /// No listener of the requested name.
     #[error("it has no listener `{listener}`, only {}", listed(known))]
     UnknownListener {
-        /// The name that was asked for.
+        /// The requested name.
         listener: String,
-        /// Some of those that there are.
+        /// Some of the existing listeners.
         known: Vec<String>,
     },
     /// No endpoint that was considered can be used.
@@ -95,22 +96,23 @@ pub enum EndpointError {
     Unusable(Vec<(String, Rejection)>),
 }
 
-/// Why an endpoint cannot be used. Addresses are not repeated: they may hold passwords, and reasons are reported to others.
+/// The reason why an endpoint cannot be used. Addresses are not repeated: they may contain passwords, and
+/// reasons are reported to others.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// It is spoken to in the clear, which is not allowed.
+    /// An unencrypted endpoint, which is not allowed.
     #[error(
         "has the scheme `http`, which the option `DiscoverInsecureHttpDestinations` would allow"
     )]
     Insecure,
-    /// Its scheme is not one of HTTP.
+    /// A scheme other than `http` and `https`.
     #[error("has the scheme `{0}`, which is not spoken; no option allows it")]
     Scheme(String),
-    /// It is not a URL.
+    /// An address that is not a URL.
     #[error("is not an absolute URL")]
     NotUrl,
-    /// It is a URL that cannot be a destination.
+    /// A URL that cannot be a destination.
     #[error("is a URL {0}")]
     Unsuitable(&'static str),
 }
@@ -146,7 +148,8 @@ impl Endpoints {
         if endpoints.len() > MAX_LISTENERS {
             return Err(EndpointError::TooMany);
         }
-        // What is no text is kept as an address that no URL has, so that it is told why it is not used.
+        // A value that is not text is kept as an address that no URL has, so that the reason for its
+        // rejection is reported.
         let mut listeners: Vec<(String, String)> = endpoints
             .iter()
             .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
@@ -180,13 +183,13 @@ impl Endpoints {
         }
     }
 
-    /// Whether there is a listener of this name, whatever its endpoint is like.
+    /// Returns true if there is a listener of this name, usable or not.
     pub(super) fn has(&self, name: &str) -> bool {
         !self.called(name).is_empty()
     }
 
-    /// The endpoint of the listener that is named exactly so; without a name, the first one in ordinal order that can be
-    /// used.
+    /// The endpoint of the listener that is named exactly so; without a name, the first one in ordinal
+    /// order that can be used.
     ///
     /// # Errors
     ///
@@ -223,7 +226,7 @@ impl Endpoints {
 }
 
 impl EndpointError {
-    /// What would mend it, if that is known.
+    /// Returns the correction, if one is known.
     pub fn suggestion(&self) -> Option<String> {
         match self {
             Self::UnknownListener { listener, known } => {
@@ -292,7 +295,7 @@ fn usable(address: &str, schemes: Schemes) -> Result<String, Rejection> {
     Ok(url)
 }
 
-/// A name that somebody else chose, for a message.
+/// Returns an untrusted name in a form fit for a message.
 pub(super) fn shortened(name: &str) -> String {
     const MOST: usize = 64;
     let mut text = String::new();

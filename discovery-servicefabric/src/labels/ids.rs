@@ -3,7 +3,8 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use proxy_model::{ClusterId, DestinationId, RouteId};
 
-/// What .NET's `Uri.EscapeDataString` encodes: all but the unreserved characters of RFC 3986 section 2.3.
+/// The characters that .NET's `Uri.EscapeDataString` encodes: all but the unreserved characters of RFC 3986
+/// section 2.3.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -40,7 +41,7 @@ pub(super) fn destination_id(partition: &str, replica: i64) -> DestinationId {
     DestinationId::from(format!("{}{replica}", partition_prefix(partition)))
 }
 
-/// What the ids of a partition's destinations begin with.
+/// The prefix of the ids of a partition's destinations.
 pub(crate) fn partition_prefix(partition: &str) -> String {
     format!("{partition}/")
 }

@@ -26,8 +26,8 @@ use crate::service::ServiceDescription;
 
 /// Turns one service into configuration.
 ///
-/// A parser is a pure function of the service. It is given input that anybody may have written, and says everything that is
-/// wrong with it at once instead of failing.
+/// A parser is a pure function of the service. Its input is untrusted; all problems are reported at once,
+/// instead of failing.
 pub trait ServiceParser: Send + Sync {
     /// The configuration of a service.
     fn parse(&self, service: &ServiceDescription) -> ParsedService;
@@ -39,35 +39,36 @@ impl<P: ServiceParser + ?Sized> ServiceParser for Arc<P> {
     }
 }
 
-/// What a parser made of a service.
+/// The result of parsing a service.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ParsedService {
-    /// Its clusters and routes; `None`: it does not ask to be served. With an error among the problems it means nothing.
+    /// The service's clusters and routes. `None` if the service did not opt in to be served. With an error
+    /// among the problems it has no meaning.
     pub config: Option<Arc<ProxyConfig>>,
-    /// What is wrong with it, with pointers that begin at the service: `/YARP.Routes.r1.Path`. An error keeps the service
-    /// from serving in this form.
+    /// Problems, with pointers that begin at the service: `/YARP.Routes.r1.Path`. An error keeps the
+    /// service from serving in this form.
     pub problems: Problems,
-    /// What became of each replica that was considered: those that are ready and have a role that is wanted.
+    /// The outcome of each replica that was considered: those that are ready and have a selected role.
     pub replicas: Vec<ReplicaOutcome>,
 }
 
-/// What became of a replica.
+/// The outcome of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplicaOutcome {
     /// The partition that it belongs to.
     pub partition_id: String,
-    /// Its id.
+    /// The replica's id.
     pub replica_id: i64,
-    /// Whether the service keeps state.
+    /// The kind of the service: stateless or stateful.
     pub kind: ServiceKind,
-    /// The listeners that requests are sent to, or why there is no destination for the replica.
+    /// The listeners that requests are sent to, or the reason why there is no destination for the replica.
     pub result: Result<Vec<String>, String>,
 }
 
 impl ReplicaOutcome {
-    /// What became of a replica.
+    /// Creates the outcome of a replica.
     pub fn new(
         partition_id: impl Into<String>,
         replica_id: i64,

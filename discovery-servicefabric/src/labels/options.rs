@@ -1,48 +1,52 @@
-//! What a program decides for all services, where their labels do not say otherwise.
+//! The options of a program for all services whose labels do not override them.
 
 use proxy_model::Severity;
 use proxy_model::config::{PartitionHash, PartitionKey, RouteHeader};
 use serde::{Deserialize, Serialize};
 
-/// How services become configuration where their labels leave it open.
+/// The options for turning services into configuration, where their labels do not override them.
 ///
-/// The defaults are those of YARP: one cluster for each service, with every replica that is ready, over `https` only.
+/// The defaults are those of YARP: one cluster for each service, with every replica that is ready, over
+/// `https` only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LabelOptions {
-    /// Whether destinations may be spoken to in the clear: `DiscoverInsecureHttpDestinations`. Default false.
+    /// True to allow unencrypted destinations: `DiscoverInsecureHttpDestinations`. Default: false.
     pub insecure_http: bool,
-    /// Which replicas of a stateful service become destinations. Default [`ReplicaSelection::All`].
+    /// The replicas of a stateful service that become destinations. Default: [`ReplicaSelection::All`].
     pub replica_selection: ReplicaSelection,
-    /// What becomes of partitions. Default [`PartitionMode::Merge`].
+    /// The handling of partitions. Default: [`PartitionMode::Merge`].
     pub partition_mode: PartitionMode,
-    /// Where requests have their key under [`PartitionMode::Key`]. Default nowhere: labels have to say it.
+    /// The part of a request that holds its key under [`PartitionMode::Key`]. Default: none, so that labels
+    /// have to name it.
     pub partition_key: PartitionKey,
-    /// How a key becomes a number under [`PartitionMode::Key`]. Default not at all.
+    /// The conversion of a key to a number under [`PartitionMode::Key`]. Default: none.
     pub partition_hash: PartitionHash,
-    /// What becomes of replicas that have several endpoints. Default [`ListenerMode::One`].
+    /// The handling of replicas with several endpoints. Default: [`ListenerMode::One`].
     pub listener_mode: ListenerMode,
-    /// Whether reads of stateful services go to secondaries. Default [`RoleRouting::Off`].
+    /// The routing of reads of stateful services to secondaries. Default: [`RoleRouting::Off`].
     pub role_routing: RoleRouting,
-    /// What tells a read under [`RoleRouting::Header`]. Default nothing: labels have to say it.
+    /// The header that marks a read under [`RoleRouting::Header`]. Default: none, so that labels have to
+    /// name it.
     pub read_header: Option<RouteHeader>,
-    /// Whether a service without routes is served under its own name, `/<application>/<service>`. Default false.
+    /// True to serve a service without routes under its own name, `/<application>/<service>`. Default:
+    /// false.
     pub default_route: bool,
-    /// Whether the paths of routes begin with the service's name, which is taken off before requests are forwarded.
-    /// Default false.
+    /// True to begin the paths of routes with the service's name, which is removed before requests are
+    /// forwarded. Default: false.
     pub path_prefix: bool,
-    /// How bad a label is that means nothing. Default a warning; an error refuses the service.
+    /// Severity of an unknown label. An error rejects the service. Default: warning.
     pub unknown_labels: Severity,
-    /// How many clusters, routes, destinations and entries of routes one service may become; more are refused.
-    /// Default 50,000.
+    /// Maximum number of clusters, routes, destinations and entries of routes that one service may become.
+    /// A service with more is rejected. Default: 50,000.
     pub max_generated: usize,
 }
 
-/// Which replicas of a stateful service become destinations, if they are ready.
+/// The replicas of a stateful service that become destinations, if they are ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ReplicaSelection {
-    /// All of them, whatever their role.
+    /// All replicas, with any role.
     #[default]
     All,
     /// The primary.
@@ -51,40 +55,40 @@ pub enum ReplicaSelection {
     SecondaryOnly,
 }
 
-/// What becomes of the partitions of a service.
+/// The handling of a service's partitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum PartitionMode {
-    /// One cluster has the replicas of all of them.
+    /// One cluster has the replicas of all partitions.
     #[default]
     Merge,
-    /// Each is a cluster, which requests choose by the query parameter `PartitionID`.
+    /// Each partition is a cluster, which requests select by the query parameter `PartitionID`.
     PerPartition,
-    /// Each is a cluster, which is chosen by a key that requests carry.
+    /// Each partition is a cluster, which is selected by a key that requests carry.
     Key,
 }
 
-/// What becomes of replicas that have several endpoints.
+/// The handling of replicas with several endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ListenerMode {
     /// One endpoint is chosen.
     #[default]
     One,
-    /// Besides that, each listener has a cluster.
+    /// One endpoint is chosen, and each listener has a cluster too.
     PerListener,
 }
 
-/// Whether requests that only read go to secondaries.
+/// The routing of requests that only read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum RoleRouting {
-    /// They do not.
+    /// Reads are routed like other requests.
     #[default]
     Off,
-    /// GET, HEAD and OPTIONS do.
+    /// GET, HEAD and OPTIONS requests go to secondaries.
     Methods,
-    /// Those with a certain header do.
+    /// Requests with a certain header go to secondaries.
     Header,
 }
 
@@ -108,28 +112,29 @@ impl Default for LabelOptions {
 }
 
 impl LabelOptions {
-    /// Sets whether destinations may be spoken to in the clear.
+    /// Enables or disables unencrypted destinations.
     #[must_use]
     pub fn with_insecure_http(mut self, allowed: bool) -> Self {
         self.insecure_http = allowed;
         self
     }
 
-    /// Sets which replicas of a stateful service become destinations.
+    /// Sets the replicas of a stateful service that become destinations.
     #[must_use]
     pub fn with_replica_selection(mut self, selection: ReplicaSelection) -> Self {
         self.replica_selection = selection;
         self
     }
 
-    /// Sets what becomes of partitions.
+    /// Sets the handling of partitions.
     #[must_use]
     pub fn with_partition_mode(mut self, mode: PartitionMode) -> Self {
         self.partition_mode = mode;
         self
     }
 
-    /// Sets where requests have their key under [`PartitionMode::Key`], and how it becomes a number.
+    /// Sets the part of a request that holds its key under [`PartitionMode::Key`], and its conversion to a
+    /// number.
     #[must_use]
     pub fn with_partition_key(mut self, key: PartitionKey, hash: PartitionHash) -> Self {
         self.partition_key = key;
@@ -137,49 +142,50 @@ impl LabelOptions {
         self
     }
 
-    /// Sets what becomes of replicas that have several endpoints.
+    /// Sets the handling of replicas with several endpoints.
     #[must_use]
     pub fn with_listener_mode(mut self, mode: ListenerMode) -> Self {
         self.listener_mode = mode;
         self
     }
 
-    /// Sets whether reads go to secondaries.
+    /// Sets the routing of reads to secondaries.
     #[must_use]
     pub fn with_role_routing(mut self, routing: RoleRouting) -> Self {
         self.role_routing = routing;
         self
     }
 
-    /// Sets what tells a read under [`RoleRouting::Header`].
+    /// Sets the header that marks a read under [`RoleRouting::Header`].
     #[must_use]
     pub fn with_read_header(mut self, header: RouteHeader) -> Self {
         self.read_header = Some(header);
         self
     }
 
-    /// Sets whether a service without routes is served under its own name.
+    /// Enables or disables the default route of a service without routes, under its own name.
     #[must_use]
     pub fn with_default_route(mut self, enabled: bool) -> Self {
         self.default_route = enabled;
         self
     }
 
-    /// Sets whether the paths of routes begin with the service's name.
+    /// Enables or disables paths that begin with the service's name.
     #[must_use]
     pub fn with_path_prefix(mut self, enabled: bool) -> Self {
         self.path_prefix = enabled;
         self
     }
 
-    /// Sets how bad a label is that means nothing.
+    /// Sets the severity of an unknown label.
     #[must_use]
     pub fn with_unknown_labels(mut self, severity: Severity) -> Self {
         self.unknown_labels = severity;
         self
     }
 
-    /// Sets how many clusters, routes, destinations and entries of routes one service may become.
+    /// Sets the maximum number of clusters, routes, destinations and entries of routes that one service may
+    /// become.
     #[must_use]
     pub fn with_max_generated(mut self, most: usize) -> Self {
         self.max_generated = most;

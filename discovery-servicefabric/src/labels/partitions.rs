@@ -12,11 +12,11 @@ use super::read::Settings;
 use crate::model::PartitionKind;
 use crate::service::PartitionDescription;
 
-/// The query parameter that chooses a partition, as in the gateway of Service Fabric itself and in the successor of YARP's
-/// integration.
+/// The query parameter that chooses a partition, as in the gateway of Service Fabric itself and in the
+/// successor of YARP's integration.
 pub(super) const PARTITION_ID: &str = "PartitionID";
 
-/// Whether keys tell partitions apart, even if there is only one at the moment.
+/// Returns true if partitions are distinguished by keys, even if there is only one at the moment.
 pub(super) fn have_keys(partitions: &[PartitionDescription]) -> bool {
     let singleton = |partition: &PartitionDescription| {
         partition.information.service_partition_kind == PartitionKind::Singleton
@@ -43,7 +43,7 @@ pub(super) fn sorted(partitions: &[PartitionDescription]) -> Vec<usize> {
     order
 }
 
-/// What becomes of the partitions of one service.
+/// The handling of one service's partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Division {
     /// One cluster has all of them.
@@ -55,8 +55,9 @@ pub(super) enum Division {
 }
 
 impl Division {
-    /// A service that can never have a second partition is not divided. Any other is, even if it has one only at the
-    /// moment: what belongs to another partition is refused today, as it would be tomorrow, and ids stay what they are.
+    /// Returns the division of a service. A service that can never have a second partition is not divided.
+    /// Every other is, even if it has only one at the moment: requests for another partition are rejected
+    /// from the start, and ids stay stable.
     pub(super) fn of(settings: &Settings, partitions: &[PartitionDescription]) -> Self {
         match settings.partitions {
             PartitionMode::PerPartition if have_keys(partitions) => Self::ById,
@@ -66,7 +67,7 @@ impl Division {
     }
 }
 
-/// Refuses partitions that cannot be told apart.
+/// Rejects partitions that cannot be distinguished.
 pub(super) fn check_ids(
     partitions: &[PartitionDescription],
     order: &[usize],
@@ -81,7 +82,7 @@ pub(super) fn check_ids(
     }
 }
 
-/// Which keys a partition has.
+/// The keys of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
     Range(i64, i64),
@@ -104,12 +105,12 @@ impl Keys {
     }
 }
 
-/// The keys of each partition in `order`.
+/// Returns the keys of each partition in `order`.
 ///
 /// # Errors
 ///
-/// If the cluster does not say which keys a partition has, or says of two that they have the same one: then no request can
-/// be told where it belongs.
+/// The cluster does not report the keys of a partition, or reports the same one for two: then requests have
+/// no unique partition.
 pub(super) fn keys(
     partitions: &[PartitionDescription],
     order: &[usize],

@@ -6,10 +6,10 @@ use super::read::{Roles, Settings};
 use crate::model::{Replica, ReplicaRole, ReplicaStatus, ServiceKind};
 use crate::service::ServiceDescription;
 
-/// What replicas are for.
+/// The purpose of a group of replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pool {
-    /// Everything.
+    /// All requests.
     Selected(ReplicaSelection),
     /// Writes: the primary.
     Writes,
@@ -17,14 +17,14 @@ pub(super) enum Pool {
     Reads,
 }
 
-/// What a replica does in its partition, as far as it matters here.
+/// The role of a replica in its partition, as far as it is relevant here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It keeps no state, and so there are no roles.
+    /// An instance of a stateless service, which has no role.
     Stateless,
     Primary,
     ActiveSecondary,
-    /// It is being built, or an auxiliary, or nobody knows.
+    /// A replica in build, an auxiliary, or one with an unknown role.
     Other,
 }
 
@@ -36,9 +36,10 @@ pub(super) struct Candidate<'a> {
     pub(super) replica: &'a Replica,
     pub(super) role: Role,
     pub(super) kind: ServiceKind,
-    /// Where it listens.
+    /// The endpoints of the replica.
     pub(super) endpoints: Result<Endpoints, EndpointError>,
-    /// Where it is probed, if not where it is used; an error keeps it from being a destination at all.
+    /// The endpoint that is probed, if it differs from the one that is used. An error keeps the replica
+    /// from being a destination.
     pub(super) health: Result<Option<String>, EndpointError>,
 }
 
@@ -70,7 +71,7 @@ impl Roles {
     }
 }
 
-/// The replicas that are considered, by partition and id, whatever the order in which they were listed.
+/// Returns the replicas that are considered, sorted by partition and id.
 pub(super) fn candidates<'a>(
     service: &'a ServiceDescription,
     order: &[usize],
@@ -84,7 +85,7 @@ pub(super) fn candidates<'a>(
             .iter()
             .filter(|replica| replica.replica_status == ReplicaStatus::Ready)
             .collect();
-        // Ids are unique, but a gateway that answers from two nodes at once could repeat one.
+        // Ids are unique, but a gateway that responds from two nodes at once could repeat one.
         replicas.sort_by(|a, b| {
             let key = |replica: &&'a Replica| {
                 (

@@ -1,4 +1,4 @@
-//! The labels of YARP's Service Fabric integration, of its successor, and what they had no labels for.
+//! The labels of YARP's Service Fabric integration and of its successor, with extensions.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use super::options::LabelOptions;
 use super::{ParsedService, ServiceParser, layout, read};
 use crate::service::ServiceDescription;
 
-/// What all keys begin with, in any case.
+/// The prefix of all keys, in any case.
 pub(super) const PREFIX: &str = "YARP.";
 
-/// How many bytes the labels of one service may have, keys and values together, overrides included. The time that it takes
-/// to read them grows with it, and while one service is read, no other is.
+/// Maximum number of bytes of one service's labels, keys and values together, overrides included. The time
+/// to read them grows with it, and services are read one after another.
 const MAX_BYTES: usize = 256 << 10;
 
 /// The dialect of YARP: `YARP.Enable`, `YARP.Backend.*`, `YARP.Routes.<name>.*`.
 ///
-/// All labels are in the reference page `docs/servicefabric-labels.md`. One service becomes one cluster with its replicas
-/// as destinations, and its routes; labels and [`LabelOptions`] make it more: one cluster for each partition, listener or
-/// role.
+/// All labels are in the reference page `docs/servicefabric-labels.md`. One service becomes one cluster
+/// with its replicas as destinations, and its routes. Labels and [`LabelOptions`] can make it several
+/// clusters: one for each partition, listener or role.
 ///
-/// The prefix matches in any case; the rest of a key exactly. A label that means nothing is a warning with the name that was
-/// probably meant. Problems point at labels, all of a service at once; with an error, the configuration is empty, so that
-/// who drives the discovery keeps what was good before.
+/// The prefix matches in any case; the rest of a key exactly. An unknown label is a warning with the name
+/// that was probably intended. Problems point at labels, all of a service at once. With an error, the
+/// configuration is empty, so that the runner keeps the last known good one.
 ///
 /// ```
 /// use discovery_core::Labels;
@@ -60,7 +60,7 @@ pub struct YarpLabels {
     unsupported: Option<Unsupported>,
 }
 
-/// Says what of a configuration a proxy does not honour.
+/// A check for the settings of a configuration that a proxy does not support.
 pub(crate) type Unsupported = fn(&Snapshot) -> Problems;
 
 impl YarpLabels {
@@ -86,15 +86,15 @@ impl YarpLabels {
         }
     }
 
-    /// Sets what the proxy that serves the configuration does not honour, so that each label that asks for it gets a
-    /// warning. `proxy_runtime::unsupported` is such a function. Unset: the proxy honours everything.
+    /// Sets the check for settings that the proxy does not support. Each label that uses one gets a
+    /// warning. `proxy_runtime::unsupported` is such a function. Default: all settings are supported.
     #[must_use]
     pub fn with_unsupported(mut self, unsupported: fn(&Snapshot) -> Problems) -> Self {
         self.unsupported = Some(unsupported);
         self
     }
 
-    /// What is used where labels leave something open.
+    /// The options for settings that labels leave open.
     pub fn options(&self) -> &LabelOptions {
         &self.options
     }
@@ -151,7 +151,7 @@ fn has_prefix(key: &str) -> bool {
         .is_some_and(|prefix| prefix.eq_ignore_ascii_case(PREFIX))
 }
 
-/// Refuses labels that would take too long to read.
+/// Rejects labels that would take too long to read.
 fn check_size(service: &ServiceDescription) -> Result<(), Problem> {
     let own = service.labels.iter().filter(|(key, _)| has_prefix(key));
     let bytes: usize = own.map(|(key, value)| key.len() + value.len()).sum();
@@ -164,7 +164,7 @@ fn check_size(service: &ServiceDescription) -> Result<(), Problem> {
         .with_suggestion("properties of the service's name count, too, if they override labels"))
 }
 
-/// Whether the service asks to be served. If not, what its owner should perhaps know.
+/// Checks that the service opted in to be served. If not, returns a hint for its owner where there is one.
 fn enlisted(root: &LabelNode<'_>, service: &ServiceDescription) -> Result<(), Option<Problem>> {
     const MESSAGE: &str = "the service is not served, since `YARP.Enable` is not `true`";
     if let Some(value) = root.raw("Enable") {

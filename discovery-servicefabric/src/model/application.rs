@@ -12,10 +12,11 @@ use super::wire;
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct Application {
-    /// Its id in paths, already encoded. Empty from gateways that do not send it; see [`crate::id_of`].
+    /// The application's id in paths, already encoded. Empty from gateways that do not send it; see
+    /// [`crate::id_of`].
     #[serde(deserialize_with = "wire::nullable")]
     pub id: String,
-    /// Its name: `fabric:/Shop`.
+    /// The application's name: `fabric:/Shop`.
     #[serde(deserialize_with = "wire::nullable")]
     pub name: String,
     /// Name of its type.
@@ -39,10 +40,10 @@ pub struct Application {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct ApplicationType {
-    /// Its name.
+    /// The type's name.
     #[serde(deserialize_with = "wire::nullable")]
     pub name: String,
-    /// Its version.
+    /// The type's version.
     #[serde(deserialize_with = "wire::nullable")]
     pub version: String,
     /// `Available`, `Provisioning`, `Failed`, …
@@ -58,10 +59,10 @@ pub struct ApplicationType {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct Parameter {
-    /// Its name.
+    /// The parameter's name.
     #[serde(deserialize_with = "wire::nullable")]
     pub key: String,
-    /// Its value.
+    /// The parameter's value.
     #[serde(deserialize_with = "wire::nullable")]
     pub value: String,
 }

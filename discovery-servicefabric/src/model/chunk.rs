@@ -6,14 +6,14 @@ use super::health::HealthState;
 use super::wire;
 use crate::calls::ServiceReplicas;
 
-/// The health of a cluster with the entities that were asked for.
+/// The health of a cluster with the requested entities.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct ClusterHealthChunk {
     /// Health of the cluster.
     pub health_state: HealthState,
-    /// Its applications; absent in answers that say nothing of them.
+    /// The cluster's applications, if the response contains them.
     pub application_health_state_chunks: Option<Chunks<ApplicationHealthChunk>>,
 }
 
@@ -26,10 +26,10 @@ pub struct ClusterHealthChunk {
 )]
 #[non_exhaustive]
 pub struct Chunks<T> {
-    /// How many there are. There may be more than fit into an answer.
+    /// Total number of items. It may be larger than the number that fits into a response.
     #[serde(deserialize_with = "wire::optional_int64")]
     pub total_count: Option<i64>,
-    /// Those that fit.
+    /// The items that fit.
     #[serde(deserialize_with = "wire::list")]
     pub items: Vec<T>,
 }
@@ -44,7 +44,7 @@ impl<T> Default for Chunks<T> {
 }
 
 impl<T> Chunks<T> {
-    /// Whether nothing was left out.
+    /// Returns true if no item was left out.
     pub fn is_whole(&self) -> bool {
         self.total_count
             .is_none_or(|total| usize::try_from(total).is_ok_and(|total| total <= self.items.len()))
@@ -56,10 +56,10 @@ impl<T> Chunks<T> {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct ApplicationHealthChunk {
-    /// Its name.
+    /// The application's name.
     #[serde(deserialize_with = "wire::nullable")]
     pub application_name: String,
-    /// Its services.
+    /// The application's services.
     #[serde(deserialize_with = "wire::nullable")]
     pub service_health_state_chunks: Chunks<ServiceHealthChunk>,
 }
@@ -69,10 +69,10 @@ pub struct ApplicationHealthChunk {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct ServiceHealthChunk {
-    /// Its name.
+    /// The service's name.
     #[serde(deserialize_with = "wire::nullable")]
     pub service_name: String,
-    /// Its partitions.
+    /// The service's partitions.
     #[serde(deserialize_with = "wire::nullable")]
     pub partition_health_state_chunks: Chunks<PartitionHealthChunk>,
 }
@@ -82,10 +82,10 @@ pub struct ServiceHealthChunk {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct PartitionHealthChunk {
-    /// Its id.
+    /// The partition's id.
     #[serde(deserialize_with = "wire::nullable")]
     pub partition_id: String,
-    /// Its replicas.
+    /// The partition's replicas.
     #[serde(deserialize_with = "wire::nullable")]
     pub replica_health_state_chunks: Chunks<ReplicaHealthChunk>,
 }
@@ -95,21 +95,22 @@ pub struct PartitionHealthChunk {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct ReplicaHealthChunk {
-    /// Its id.
+    /// The id of the replica or instance.
     #[serde(deserialize_with = "wire::int64")]
     pub replica_or_instance_id: i64,
-    /// Its health.
+    /// The replica's health.
     pub health_state: HealthState,
 }
 
 impl ClusterHealthChunk {
-    /// The question that has every replica in its answer. Each level is listed only if it is asked for.
+    /// The query for every replica. Each level is listed only on request.
     pub const QUERY: &str = concat!(
         r#"{"ApplicationFilters":[{"HealthStateFilter":65535,"ServiceFilters":[{"HealthStateFilter":65535,"#,
         r#""PartitionFilters":[{"HealthStateFilter":65535,"ReplicaFilters":[{"HealthStateFilter":65535}]}]}]}]}"#
     );
 
-    /// Which replicas there are, sorted by service. `None`: the answer does not list all of them.
+    /// Returns the ids of all replicas, sorted by service. `None` if the response does not list all of
+    /// them.
     pub fn replica_ids(&self) -> Option<Vec<ServiceReplicas>> {
         let applications = self.application_health_state_chunks.as_ref()?;
         let mut services = Vec::new();

@@ -1,4 +1,4 @@
-//! Health, as it is read and as it is reported.
+//! Health states and reports.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use super::wire::words;
 
 words! {
-    /// How well something is.
+    /// The health of an entity.
     HealthState, Unknown {
         /// Not known.
         Invalid,
@@ -17,34 +17,34 @@ words! {
         Warning,
         /// Not well.
         Error,
-        /// Nobody has said.
+        /// Not reported.
         Unknown,
     }
 }
 
-/// What is reported about the health of something.
+/// The content of a health report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 #[non_exhaustive]
 pub struct HealthInformation {
-    /// Who reports.
+    /// The reporter.
     pub source_id: String,
-    /// What about.
+    /// The property that the report is about.
     pub property: String,
-    /// How well it is.
+    /// The health state.
     pub health_state: HealthState,
-    /// How long the report holds; for ever by default. The field's name on the wire promises milliseconds and means an
-    /// ISO 8601 duration.
+    /// The time to live of the report. The field's name on the wire says milliseconds, but its value is an
+    /// ISO 8601 duration. Default: unlimited.
     #[serde(
         rename = "TimeToLiveInMilliSeconds",
         serialize_with = "iso_duration",
         skip_serializing_if = "is_for_ever"
     )]
     pub time_to_live: Option<Duration>,
-    /// For people; at most 4 KiB are kept.
+    /// A description for people, of which at most 4 KiB are kept.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Whether the report vanishes when it does not hold any more. Otherwise it turns into an error.
+    /// True to remove the report when it expires. False to turn it into an error.
     pub remove_when_expired: bool,
 }
 

@@ -1,8 +1,8 @@
-//! What the REST gateway answers, in its own words.
+//! The responses of the REST gateway, under their original names.
 //!
-//! Unknown fields are ignored, missing ones have a default, and a word that is not known is kept as it is: clusters of
-//! other versions must be readable. 64-bit numbers are texts on the wire, and are read from texts and numbers. No list may
-//! have more than 100,000 items.
+//! Unknown fields are ignored, missing ones have a default, and an unknown word is kept: clusters of other
+//! versions must be readable. 64-bit numbers are texts on the wire, and are read from texts and numbers. A
+//! list may have at most 100,000 items.
 
 mod application;
 mod chunk;

@@ -9,15 +9,16 @@ use super::wire::{List, bounded};
 
 /// A page of a list.
 ///
-/// Gateways write an object with the items and a token for the next page. Some calls, and all calls of old versions of the
-/// API, answer with the bare list. An object without a list, or with `null` in its place, is an error: it is more likely
-/// the answer of something else than an empty list, and an empty list says that everything is gone.
+/// Gateways write an object with the items and a token for the next page. Some calls, and all calls of old
+/// versions of the API, return the bare list. An object without a list, or with `null` in its place, is an
+/// error: it more likely comes from another server than from an empty list, and an empty list means that
+/// everything was deleted.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Page<T> {
-    /// What is on it; at most 100,000 items, more are an error.
+    /// The items of the page; more than 100,000 are an error.
     pub items: Vec<T>,
-    /// What to ask the next page with. `None`: this is the last one.
+    /// The token for requesting the next page. `None` if this is the last page.
     pub continuation_token: Option<String>,
 }
 

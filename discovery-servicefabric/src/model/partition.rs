@@ -7,29 +7,29 @@ use super::service::ServiceKind;
 use super::wire::{self, words};
 
 words! {
-    /// What a partition is doing.
+    /// The status of a partition.
     PartitionStatus, Invalid {
         /// Not known.
         Invalid,
-        /// It works.
+        /// Working.
         Ready,
-        /// It has too few replicas.
+        /// Too few replicas.
         NotReady,
         /// Most of its replicas are down.
         InQuorumLoss,
-        /// Its replicas are changing roles.
+        /// Changing the roles of its replicas.
         Reconfiguring,
-        /// It is being deleted.
+        /// Being deleted.
         Deleting,
     }
 }
 
 words! {
-    /// How a service is divided.
+    /// The partitioning of a service.
     PartitionKind, Invalid {
         /// Not known.
         Invalid,
-        /// It is not.
+        /// Not partitioned.
         Singleton,
         /// By ranges of numbers.
         Int64Range,
@@ -43,25 +43,25 @@ words! {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct Partition {
-    /// Whether the service keeps state.
+    /// The kind of the service: stateless or stateful.
     pub service_kind: ServiceKind,
-    /// Which part of the service it is.
+    /// The identity of the partition.
     #[serde(deserialize_with = "wire::nullable")]
     pub partition_information: PartitionInformation,
-    /// What it is doing.
+    /// The status of the partition.
     pub partition_status: PartitionStatus,
     /// Health of all that belongs to it.
     pub health_state: HealthState,
 }
 
-/// Which part of a service a partition is.
+/// The identity of a partition within its service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct PartitionInformation {
-    /// How the service is divided.
+    /// The partitioning of the service.
     pub service_partition_kind: PartitionKind,
-    /// Its id, a GUID in lower case with dashes.
+    /// The partition's id, a GUID in lower case with dashes.
     #[serde(deserialize_with = "wire::nullable")]
     pub id: String,
     /// The lowest key of a range.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::wire::{self, words};
 
 words! {
-    /// What kind of value a property has.
+    /// The kind of a property's value.
     PropertyKind, Invalid {
         /// Not known.
         Invalid,
@@ -27,10 +27,10 @@ words! {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct Property {
-    /// Its name.
+    /// The property's name.
     #[serde(deserialize_with = "wire::nullable")]
     pub name: String,
-    /// Its value; absent if it was not asked for.
+    /// The property's value, if it was requested.
     pub value: Option<PropertyValue>,
 }
 
@@ -50,8 +50,8 @@ impl Property {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct PropertyValue {
-    /// What kind of value it is.
+    /// The kind of the value.
     pub kind: PropertyKind,
-    /// The value as it is on the wire.
+    /// The value in its wire format.
     pub data: serde_json::Value,
 }

@@ -8,35 +8,35 @@ use super::service::ServiceKind;
 use super::wire::{self, words};
 
 words! {
-    /// What a replica is doing.
+    /// The status of a replica.
     ReplicaStatus, Invalid {
         /// Not known.
         Invalid,
-        /// It is being filled with state.
+        /// Being filled with state.
         InBuild,
-        /// It has closed and may come back.
+        /// Closed, and may come back.
         Standby,
-        /// It works.
+        /// Working.
         Ready,
-        /// It is not running.
+        /// Not running.
         Down,
-        /// It is gone.
+        /// Deleted.
         Dropped,
     }
 }
 
 words! {
-    /// What a replica of a stateful service is for.
+    /// The role of a replica of a stateful service.
     ReplicaRole, Unknown {
         /// Not known.
         Unknown,
-        /// Nothing yet, or nothing any more.
+        /// No role yet, or no longer.
         None,
-        /// It takes the writes.
+        /// The replica that takes the writes.
         Primary,
-        /// It is being filled with state.
+        /// A replica that is being filled with state.
         IdleSecondary,
-        /// It has the state and follows the primary.
+        /// A replica that has the state and follows the primary.
         ActiveSecondary,
         /// An auxiliary that is being filled.
         IdleAuxiliary,
@@ -52,19 +52,21 @@ words! {
 #[serde(from = "ReplicaOrInstance")]
 #[non_exhaustive]
 pub struct Replica {
-    /// Whether the service keeps state.
+    /// The kind of the service: stateless or stateful.
     pub service_kind: ServiceKind,
-    /// Its id, unique in its partition only. Instances of stateless services write it as `InstanceId`.
+    /// The replica's id, unique in its partition only. Instances of stateless services write it as
+    /// `InstanceId`.
     pub replica_id: i64,
-    /// What it is for; of stateful services only.
+    /// The role, for stateful services only.
     pub replica_role: ReplicaRole,
-    /// What it is doing.
+    /// The status.
     pub replica_status: ReplicaStatus,
-    /// How well it is.
+    /// The health state.
     pub health_state: HealthState,
     /// The node that it is on.
     pub node_name: String,
-    /// Where it listens: usually a JSON text with endpoints by listener name, empty before it has opened.
+    /// The address: usually a JSON text with endpoints by listener name. Empty before the replica has
+    /// opened.
     pub address: String,
 }
 
@@ -105,7 +107,7 @@ impl From<ReplicaOrInstance> for Replica {
 }
 
 words! {
-    /// Whom a resolved endpoint belongs to.
+    /// The kind of replica that a resolved endpoint belongs to.
     ResolvedEndpointKind, Invalid {
         /// Not known.
         Invalid,
@@ -123,14 +125,14 @@ words! {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct ResolvedEndpoint {
-    /// Whom it belongs to.
+    /// The kind of replica that it belongs to.
     pub kind: ResolvedEndpointKind,
-    /// The same text as [`Replica::address`].
+    /// The address, in the same form as [`Replica::address`].
     #[serde(deserialize_with = "wire::nullable")]
     pub address: String,
 }
 
-/// What the naming service says about a partition.
+/// The result of resolving a partition with the naming service.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
@@ -138,13 +140,13 @@ pub struct ResolvedPartition {
     /// The service.
     #[serde(deserialize_with = "wire::nullable")]
     pub name: String,
-    /// Which part of the service it is.
+    /// The identity of the partition.
     #[serde(deserialize_with = "wire::nullable")]
     pub partition_information: PartitionInformation,
-    /// Where it can be reached.
+    /// The endpoints of the partition.
     #[serde(deserialize_with = "wire::list")]
     pub endpoints: Vec<ResolvedEndpoint>,
-    /// Which state of the naming service this is. Given back with the next question, it asks for a newer one.
+    /// The version of the result. Passed to the next call, it requests a newer one.
     #[serde(deserialize_with = "wire::nullable")]
     pub version: String,
 }

@@ -6,31 +6,31 @@ use super::health::HealthState;
 use super::wire::{self, words};
 
 words! {
-    /// Whether a service keeps state.
+    /// The kind of a service: stateless or stateful.
     ServiceKind, Invalid {
         /// The gateway does not know.
         Invalid,
-        /// It does not: it has instances.
+        /// A service without state, which has instances.
         Stateless,
-        /// It does: it has replicas with roles.
+        /// A service with state, which has replicas with roles.
         Stateful,
     }
 }
 
 words! {
-    /// What a service is doing.
+    /// The status of a service.
     ServiceStatus, Unknown {
         /// Not known.
         Unknown,
-        /// It works.
+        /// Working.
         Active,
-        /// It is being upgraded.
+        /// Being upgraded.
         Upgrading,
-        /// It is being deleted.
+        /// Being deleted.
         Deleting,
-        /// It is being created.
+        /// Being created.
         Creating,
-        /// It could not be created or deleted.
+        /// Failed to be created or deleted.
         Failed,
     }
 }
@@ -40,10 +40,11 @@ words! {
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct Service {
-    /// Its id in paths, already encoded. Empty from gateways that do not send it; see [`crate::id_of`].
+    /// The service's id in paths, already encoded. Empty from gateways that do not send it; see
+    /// [`crate::id_of`].
     #[serde(deserialize_with = "wire::nullable")]
     pub id: String,
-    /// Its name: `fabric:/Shop/Web`.
+    /// The service's name: `fabric:/Shop/Web`.
     #[serde(deserialize_with = "wire::nullable")]
     pub name: String,
     /// Name of its type.
@@ -52,9 +53,9 @@ pub struct Service {
     /// Version of the service manifest.
     #[serde(deserialize_with = "wire::nullable")]
     pub manifest_version: String,
-    /// Whether it keeps state.
+    /// The kind of the service: stateless or stateful.
     pub service_kind: ServiceKind,
-    /// What it is doing.
+    /// The status of the service.
     pub service_status: ServiceStatus,
     /// Health of all that belongs to it.
     pub health_state: HealthState,
@@ -81,11 +82,12 @@ pub struct ServiceType {
 #[serde(from = "Declaration")]
 #[non_exhaustive]
 pub struct ServiceTypeDescription {
-    /// Whether its services keep state.
+    /// True if its services are stateful.
     pub is_stateful: bool,
-    /// Its name.
+    /// The type's name.
     pub service_type_name: String,
-    /// What the manifest attaches to it for others. `None`: the gateway does not say, and the manifest has to be asked.
+    /// The extensions that the manifest attaches to it for other programs. `None` if the gateway leaves
+    /// them out, so that the manifest has to be read.
     pub extensions: Option<Vec<Extension>>,
 }
 
@@ -113,15 +115,15 @@ impl From<Declaration> for ServiceTypeDescription {
     }
 }
 
-/// Something that a manifest attaches to a type for others to read.
+/// A text that a manifest attaches to a type for other programs to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 #[non_exhaustive]
 pub struct Extension {
-    /// Its name: `YARP-preview`.
+    /// The extension's name: `YARP-preview`.
     #[serde(deserialize_with = "wire::nullable")]
     pub key: String,
-    /// Its content, an XML element as text.
+    /// The extension's content, an XML element as text.
     #[serde(deserialize_with = "wire::nullable")]
     pub value: String,
 }

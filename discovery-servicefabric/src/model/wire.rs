@@ -1,12 +1,12 @@
-//! How numbers, lists and words are written on the wire.
+//! The wire format of numbers, lists and words.
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, SeqAccess, Unexpected, Visitor};
 
-/// No list of an answer is longer. A gateway keeps a page under 4 MiB, so an honest one stays far below; this bounds what
-/// a few bytes for each item of a hostile one can make of the memory.
+/// Maximum length of a list in a response. A gateway keeps a page under 4 MiB, so its lists are far
+/// shorter; the limit bounds the memory that a hostile list with few bytes for each item can take.
 pub(super) const LONGEST_LIST: usize = 100_000;
 
-/// Anything that the gateway may write as `null` instead of leaving it out.
+/// Reads a value that the gateway may write as `null` instead of leaving it out.
 pub(super) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -121,8 +121,8 @@ impl Visitor<'_> for Int64 {
     }
 }
 
-/// An enumeration whose words may grow: unknown ones are kept. Old gateways write the number of a word, which counts from
-/// 0 in the order of the words here, with 65535 for `Unknown` where it is the last.
+/// An enumeration whose words may grow: unknown ones are kept. Old gateways write the number of a word,
+/// which counts from 0 in the order of the words here, with 65535 for `Unknown` where it is the last.
 macro_rules! words {
     (
         $(#[$meta:meta])*

@@ -1,4 +1,4 @@
-//! How a cluster is reached.
+//! The connection to a cluster.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,48 +7,53 @@ use crate::client::{
     BuildError, Client, ClientIdentity, ClientOptions, ServerTrust, TlsError, TokenFile,
 };
 
-/// Where a gateway is unless something else is said: on this machine, as in a cluster for development.
+/// Default URL of the gateway: on this machine, as in a development cluster.
 const DEFAULT_GATEWAY: &str = "http://localhost:19080";
 
-/// How a cluster is reached: its gateways, and who trusts whom by what. Secrets are named by their files.
+/// The connection to a cluster: its gateways, and the trust and credentials of both sides. Secrets are
+/// named by their files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionOptions {
-    /// URLs of gateways of the cluster; the next one is asked when one cannot be reached. `http://localhost:19080`.
+    /// URLs of gateways of the cluster. If one cannot be reached, the next one is tried. Default:
+    /// `http://localhost:19080`.
     pub gateways: Vec<String>,
-    /// How long one call may take with all its pages and attempts. 60 s.
+    /// The time limit of one call, with all its pages and attempts. Default: 60 s.
     pub call_timeout: Duration,
-    /// PEM file with the certificate that the client shows, and with its key unless that has a file of its own. None.
+    /// PEM file with the client certificate, and with its key unless that has a separate file. Default:
+    /// none.
     pub client_certificate_file: Option<PathBuf>,
-    /// PEM file with the key of that certificate. Unset: it is in the file of the certificate.
+    /// PEM file with the key of the client certificate. `None` if it is in the file of the certificate.
+    /// Default: `None`.
     pub client_key_file: Option<PathBuf>,
-    /// File with a bearer token; it is read again when it changes. None.
+    /// File with a bearer token, which is read again when it changes. Default: none.
     pub token_file: Option<PathBuf>,
-    /// Which servers are taken for the cluster.
+    /// The servers that are accepted as gateways of the cluster. Default: [`ServerCheck::System`].
     pub server: ServerCheck,
 }
 
-/// Which servers are taken for the cluster.
+/// The servers that are accepted as gateways of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerCheck {
-    /// Those that the operating system trusts, for the host of the URL.
+    /// Servers that the operating system trusts, for the host of the URL.
     #[default]
     System,
-    /// Those that an authority in this PEM file vouches for, for the host of the URL.
+    /// Servers that an authority in this PEM file trusts, for the host of the URL.
     Authorities(PathBuf),
-    /// Those with a certificate of one of these SHA-1 thumbprints, whatever their name.
+    /// Servers with a certificate of one of these SHA-1 thumbprints, under any name.
     Thumbprints(Vec<String>),
-    /// Those whose certificate is for one of these names, as the clusters' own configuration has it.
+    /// Servers whose certificate is for one of these names, as in the clusters' own configuration.
     Names {
         /// Common names or alternative names.
         names: Vec<String>,
-        /// PEM file with the authorities that may vouch for them. Unset: those that the operating system trusts.
+        /// PEM file with the authorities that may issue their certificates. `None` for those that the
+        /// operating system trusts.
         authorities: Option<PathBuf>,
-        /// Thumbprints of those who must have issued the certificate. Empty: anybody who is trusted.
+        /// Thumbprints of the allowed issuers of the certificate. Empty to accept every trusted issuer.
         issuers: Vec<String>,
     },
-    /// Anybody, which is for trying things out only.
+    /// Any server, for trials only.
     Anybody,
 }
 
@@ -65,20 +70,20 @@ impl Default for ConnectionOptions {
     }
 }
 
-/// Why there is no client.
+/// The reason why no client can be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// A certificate, a key or a list of authorities cannot be used.
+    /// An unusable certificate, key or list of authorities.
     #[error("what secures the connection to the cluster cannot be used")]
     Security(#[from] TlsError),
-    /// The gateways' URLs cannot be used, or not with what secures them.
+    /// Unusable gateway URLs, alone or in combination with the security options.
     #[error("the gateways cannot be asked")]
     Client(#[from] BuildError),
 }
 
 impl ConnectionOptions {
-    /// These gateways, in the clear or trusted as the operating system does.
+    /// Creates options for these gateways, unencrypted or trusted as the operating system does.
     pub fn to<T: Into<String>>(gateways: impl IntoIterator<Item = T>) -> Self {
         Self {
             gateways: gateways.into_iter().map(Into::into).collect(),
@@ -86,11 +91,11 @@ impl ConnectionOptions {
         }
     }
 
-    /// A client. Files are read now, and nothing is asked yet.
+    /// Creates a client. Files are read now, but no call is made yet.
     ///
     /// # Errors
     ///
-    /// A file cannot be read or used, or a URL is none.
+    /// A file cannot be read or used, or a URL is invalid.
     pub fn connect(&self) -> Result<Client, ConnectError> {
         let mut gateways = self.gateways.iter();
         let first = gateways.next().map_or(DEFAULT_GATEWAY, String::as_str);

@@ -1,4 +1,4 @@
-//! How discovery behaves, from code or from the section `ServiceFabricDiscovery` of a configuration.
+//! The options of discovery, from code or from the section `ServiceFabricDiscovery` of a configuration.
 
 #[cfg(feature = "reqwest")]
 mod connection;
@@ -18,60 +18,64 @@ use crate::cache;
 use crate::health;
 use crate::labels::LabelOptions;
 
-/// How discovery behaves. The defaults are those of YARP's Service Fabric integration where it has the option.
+/// The options of discovery. The defaults are those of YARP's Service Fabric integration where it has the
+/// option.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServiceFabricOptions {
-    /// From the end of a round to the start of the next. 30 s. It varies by a tenth, so that many proxies do not ask in
-    /// step.
+    /// The time from the end of a round to the start of the next. It varies by a tenth, so that many
+    /// proxies do not poll in step. Default: 30 s.
     pub discovery_period: Duration,
-    /// Whether a proxy is ready before the cluster has answered for the first time. `false`.
+    /// True if a proxy is ready before the first response of the cluster. Default: false.
     pub allow_start_before_discovery: bool,
-    /// How services become configuration where their labels leave it open. Among others whether endpoints that are not
-    /// encrypted are destinations too, which they are not by default.
+    /// The options for turning services into configuration where their labels leave it open. They decide
+    /// among others whether unencrypted endpoints are destinations, which is off by default.
     pub labels: LabelOptions,
-    /// Whether the health of services is reported to the cluster. `true`. The credential needs the role of an
-    /// administrator to do so.
+    /// True to report the health of services to the cluster. The credential needs the role of an
+    /// administrator to do so. Default: true.
     pub report_services_health: bool,
-    /// Whether the health of each replica is reported as well. `false`.
+    /// True to report the health of each replica too. Default: false.
     pub report_replicas_health: bool,
-    /// Whether reports that a service is well are sent at once, as bad news always are, instead of with the gateway's next
-    /// batch. `false`.
+    /// True to send reports of healthy services at once, like reports of problems, instead of with the
+    /// gateway's next batch. Default: false.
     pub always_send_immediate_health_reports: bool,
-    /// Who reports. `YARP`. Two proxies that report on the same services under the same name overwrite each other's
-    /// reports; where they serve them differently each needs a name of its own. An empty one, and one that begins with
-    /// `System.`, which the cluster keeps for itself, count as unset.
+    /// The name of the reporter. Two proxies that report on the same services under the same name overwrite
+    /// each other's reports; if they serve them differently, each needs its own name. An empty name, and
+    /// one that begins with `System.`, which is reserved for the cluster, count as unset. Default: `YARP`.
     pub health_report_source: String,
-    /// Where the endpoints of replicas come from.
+    /// The source of the replicas' endpoints. Default: [`EndpointSource::Replicas`].
     pub endpoint_source: EndpointSource,
-    /// How many calls are under way at the same time. 8; at least 1.
+    /// Maximum number of calls in flight. At least 1. Default: 8.
     pub max_concurrent_calls: usize,
-    /// How soon a service that is changing is read again. 5 s; no longer than the discovery period.
+    /// The time after which a changing service is read again. At most the discovery period. Default: 5 s.
     pub fast_period: Duration,
-    /// How old what is known of a service may become before it is read again even if nothing seems to have changed.
-    /// 5 min.
+    /// The maximum age of a service's data. After it, the service is read again even if it seems unchanged.
+    /// Default: 5 min.
     pub full_refresh_period: Duration,
-    /// Whether one call for the ids of all replicas replaces reading each stateless service that has not changed. `true`.
+    /// True to make one call for the ids of all replicas, instead of reading each unchanged stateless
+    /// service. Default: true.
     pub change_probe: bool,
-    /// How long an answer may stand in for a call that fails. 30 min. Zero: not at all.
+    /// The time for which an old response may replace that of a failed call. Zero to disable this. Default:
+    /// 30 min.
     pub cache_duration: Duration,
-    /// File that keeps the last good configuration, so that a proxy that starts while the cluster is away still serves.
-    /// Unset: none.
+    /// The file that keeps the last known good configuration, so that a proxy that starts while the cluster
+    /// is unavailable still serves. `None` to keep none. Default: `None`.
     pub persist: Option<PathBuf>,
-    /// Whether a sudden disappearance of services must be confirmed. Unset: an answer is believed at once.
+    /// The confirmation of a sudden disappearance of services. `None` to apply every result at once.
+    /// Default: `None`.
     pub confirm_removal: Option<ConfirmRemoval>,
 }
 
-/// Where the endpoints of replicas come from.
+/// The source of the replicas' endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EndpointSource {
-    /// The list of a partition's replicas. It still lists an instance that is about to close and takes no new requests
-    /// (`InstanceCloseDelayDurationSeconds`).
+    /// The list of a partition's replicas. It still contains an instance that is about to close and takes
+    /// no new requests (`InstanceCloseDelayDurationSeconds`).
     #[default]
     Replicas,
-    /// That list without replicas that the naming service does not name any more: one more call per partition and round,
-    /// and no new requests for instances that are about to close.
+    /// The list of a partition's replicas, without replicas that the naming service no longer resolves. It
+    /// costs one more call per partition and round; instances that are about to close get no new requests.
     ReplicasAndResolve,
 }
 
@@ -154,17 +158,17 @@ impl ServiceFabricOptions {
     }
 }
 
-/// Longer than this nobody waits, and sums of times cannot overflow.
+/// Maximum of all waits, so that sums of times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Under this a period would be a busy loop.
+/// Minimum of all periods. A shorter one would be a busy loop.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// More calls at once help nobody.
+/// Maximum number of calls in flight. More do not speed up discovery.
 const MOST_CALLS: usize = 1000;
 
 impl ServiceFabricOptions {
-    /// The same with values that make sense.
+    /// Returns the options limited to useful values.
     pub(crate) fn bounded(mut self) -> Self {
         self.discovery_period = self.discovery_period.clamp(SHORTEST, LONGEST);
         self.fast_period = self.fast_period.clamp(SHORTEST, self.discovery_period);
@@ -178,7 +182,7 @@ impl ServiceFabricOptions {
     }
 }
 
-/// Whether the cluster takes reports from somebody with this name.
+/// Returns true if the cluster accepts reports from a reporter with this name.
 fn is_source(name: &str) -> bool {
     let reserved = name
         .get(..7)

@@ -1,4 +1,4 @@
-//! What a cluster in memory answers.
+//! The responses of an in-memory cluster.
 
 use std::collections::BTreeMap;
 

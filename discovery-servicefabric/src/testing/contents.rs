@@ -1,4 +1,4 @@
-//! What is in a cluster.
+//! The content of a cluster.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,8 +11,9 @@ use crate::model::{
     ServiceType,
 };
 
-/// What is in a [`FakeCluster`](super::FakeCluster). Lists are by what a call asks for: services by the id of their
-/// application, partitions by that of their service, replicas by that of their partition.
+/// The content of a [`FakeCluster`](super::FakeCluster). Lists are keyed by the argument of their call:
+/// services by the id of their application, partitions by that of their service, replicas by that of their
+/// partition.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Contents {
@@ -30,7 +31,7 @@ pub struct Contents {
     pub partitions: BTreeMap<String, Vec<Partition>>,
     /// Replicas.
     pub replicas: BTreeMap<String, Vec<Replica>>,
-    /// Replicas that are about to close: the naming service does not name them any more.
+    /// Replicas that are about to close, which the naming service no longer resolves.
     pub draining: Vec<i64>,
     /// Properties, by the id of their name.
     pub properties: BTreeMap<String, Vec<Property>>,
@@ -68,7 +69,7 @@ impl Contents {
         self.service_type_with(application_type, version, name, Some(vec![extension]))
     }
 
-    /// Adds a type of services with these extensions. `None`: the gateway does not send any.
+    /// Adds a type of services with these extensions. `None` if the gateway sends none.
     pub fn service_type_with(
         &mut self,
         application_type: &str,
@@ -226,7 +227,7 @@ impl Contents {
         self
     }
 
-    /// What the naming service says, by partition.
+    /// Returns the results of the naming service, by partition.
     pub(super) fn named(&self) -> BTreeMap<String, ResolvedPartition> {
         let all = self.replicas.iter().map(|(partition, replicas)| {
             let named = replicas.iter().filter(|replica| {

@@ -15,7 +15,8 @@ pub(crate) use self::contents::{labels_xml, listener, replica};
 use crate::calls::{CallError, CallErrorKind, HealthEntity};
 use crate::model::{HealthInformation, ResolvedPartition};
 
-/// A cluster whose contents and failures a test decides, and which counts what it is asked. Clones share everything.
+/// A cluster whose contents and failures a test controls, and which counts its calls. Clones share
+/// everything.
 ///
 /// ```
 /// use discovery_servicefabric::testing::FakeCluster;
@@ -54,11 +55,11 @@ struct State {
     delay: Duration,
     /// Calls that take longer than others, and how long.
     slow: Vec<(String, Duration)>,
-    /// What the naming service said once, by partition, if the gateway answers from memory.
+    /// Earlier results of the naming service, by partition, if the gateway answers from its cache.
     old_names: BTreeMap<String, ResolvedPartition>,
-    /// Whether the list of all replicas is empty.
+    /// True if the list of all replicas is empty.
     blind: bool,
-    /// Seed of the order of lists; `None`: as they are.
+    /// Seed of the order of lists. `None` for their own order.
     shuffle: Option<u64>,
     reports: Vec<(HealthEntity, HealthInformation, bool)>,
 }
@@ -87,7 +88,7 @@ impl FakeCluster {
         self.fail_times(call, kind, usize::MAX);
     }
 
-    /// Makes the next so many of these calls fail.
+    /// Makes the next `times` of these calls fail.
     pub fn fail_times(&self, call: &str, kind: CallErrorKind, times: usize) {
         self.state().faults.push(Fault {
             call: call.to_owned(),
@@ -97,7 +98,7 @@ impl FakeCluster {
         });
     }
 
-    /// Makes these calls fail and ask for patience.
+    /// Makes these calls fail and request a wait.
     pub fn fail_patiently(&self, call: &str, kind: CallErrorKind, wait: Duration) {
         self.fail(call, kind);
         if let Some(fault) = self.state().faults.last_mut() {
@@ -112,13 +113,13 @@ impl FakeCluster {
         state.slow.clear();
     }
 
-    /// Makes calls that begin so, as `replicas p1`, take so long until [`heal`](Self::heal).
+    /// Delays calls that begin with `call`, such as `replicas p1`, by `delay` until [`heal`](Self::heal).
     pub fn slow(&self, call: &str, delay: Duration) {
         self.state().slow.push((call.to_owned(), delay));
     }
 
-    /// Lets the gateway answer with what the naming service says now about each partition, until it is asked for something
-    /// newer than that.
+    /// Makes the gateway respond with the current results of the naming service for each partition, until a
+    /// newer result is requested.
     pub fn remember_names(&self) {
         let mut state = self.state();
         let State {
@@ -132,7 +133,7 @@ impl FakeCluster {
         }
     }
 
-    /// Makes every call take so long.
+    /// Delays every call by `delay`.
     pub fn delay(&self, delay: Duration) {
         self.state().delay = delay;
     }
@@ -142,12 +143,12 @@ impl FakeCluster {
         self.state().shuffle = Some(seed);
     }
 
-    /// Lets the list of all replicas be empty, as for a user who may not see them.
+    /// Makes the list of all replicas empty, as for a user without permission.
     pub fn blind(&self) {
         self.state().blind = true;
     }
 
-    /// How many calls were made that begin so since [`forget_calls`](Self::forget_calls).
+    /// Number of calls that begin with `call` since [`forget_calls`](Self::forget_calls).
     pub fn calls(&self, call: &str) -> usize {
         let state = self.state();
         state.calls.iter().filter(|made| is(made, call)).count()
@@ -158,12 +159,12 @@ impl FakeCluster {
         self.state().calls.clone()
     }
 
-    /// Counts calls anew.
+    /// Resets the count of calls.
     pub fn forget_calls(&self) {
         self.state().calls.clear();
     }
 
-    /// The reports that were taken since this was asked last.
+    /// Takes the reports since the last call.
     pub fn take_reports(&self) -> Vec<(HealthEntity, HealthInformation, bool)> {
         std::mem::take(&mut self.state().reports)
     }
@@ -172,7 +173,7 @@ impl FakeCluster {
         self.state.lock()
     }
 
-    /// Notes a call, waits and fails as it was told to.
+    /// Records a call, and waits and fails as configured.
     async fn called(&self, call: &str, arguments: &[&str]) -> Result<(), CallError> {
         let mut made = call.to_owned();
         for argument in arguments {
@@ -202,7 +203,7 @@ impl FakeCluster {
         })
     }
 
-    /// The list in the order that the test wants.
+    /// Returns the list in the configured order.
     fn ordered<T>(&self, mut list: Vec<T>) -> Vec<T> {
         if let Some(seed) = self.state().shuffle {
             fastrand::Rng::with_seed(seed).shuffle(&mut list);
@@ -211,7 +212,7 @@ impl FakeCluster {
     }
 }
 
-/// Whether the call is `replicas p1` or begins with that word by word.
+/// Returns true if the call is equal to `call`, such as `replicas p1`, or begins with its words.
 fn is(made: &str, call: &str) -> bool {
     made.strip_prefix(call)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))

@@ -21,7 +21,7 @@ use crate::model::{Application, Parameter};
 const SYSTEM: &str = "fabric:/System";
 
 /// The code of what could not be read because the gateway forbids it.
-pub(super) const DENIED: &str = "denied";
+pub(crate) const DENIED: &str = "denied";
 
 /// The code of what could not be read in time.
 pub(super) const TIMED_OUT: &str = "timed_out";
@@ -134,7 +134,7 @@ impl Topology {
                     defaults: Arc::clone(&before.defaults),
                 }
             }
-            // A version that is provisioned stays as it is: what was read of it is still right.
+            // A provisioned version is immutable: the earlier data is still correct.
             Err(error) if before.declared.is_some() => KnownType {
                 stale: Some(round.stale(before.read_at, &error)),
                 refresh_at: None,
@@ -202,7 +202,7 @@ impl Topology {
         memory.lists = lists;
     }
 
-    /// The services of one application. `None`: it does not exist any more.
+    /// Returns the services of one application. `None` if it no longer exists.
     async fn list_of(
         &self,
         application: &Arc<KnownApplication>,
@@ -250,7 +250,7 @@ impl At for Problem {
     }
 }
 
-/// What was listed before, and why it could not be listed now.
+/// Returns the earlier list, with the reason why the list could not be read now.
 fn failed_list(before: Option<&Arc<KnownList>>, problem: Problem) -> KnownList {
     let failed = before.and_then(|before| before.failed.as_ref());
     KnownList {
@@ -262,7 +262,7 @@ fn failed_list(before: Option<&Arc<KnownList>>, problem: Problem) -> KnownList {
     }
 }
 
-/// Takes out what cannot be asked for by its name: the gateway would answer for another one.
+/// Removes entities that cannot be requested by their name: the gateway would return another one.
 fn without_unnameable<T>(all: &mut Vec<T>, name: impl Fn(&T) -> &str) -> Vec<Unnameable> {
     let mut refused = Vec::new();
     all.retain(|one| match check_name(name(one)) {
@@ -290,7 +290,7 @@ fn with_defaults(before: Option<&Arc<KnownType>>, defaults: &[Parameter]) -> Kno
     }
 }
 
-/// The same type, of which nothing is said yet in this round.
+/// Returns the same type, without results of this round.
 fn copy(before: &KnownType) -> KnownType {
     KnownType {
         defaults: Arc::clone(&before.defaults),
@@ -354,7 +354,7 @@ fn unknown_type(key: &TypeKey, error: Option<&CallError>) -> Problem {
     }
 }
 
-/// Something that could not be read.
+/// Returns the problem of something that could not be read.
 pub(super) fn unreadable(pointer: &str, what: &str, error: &CallError) -> Problem {
     let message = format!("{what} could not be read: {}", error.chain());
     let code = match error.kind() {

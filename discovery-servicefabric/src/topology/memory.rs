@@ -1,4 +1,4 @@
-//! What is known of a cluster from one round to the next.
+//! The state of a cluster that is kept from one round to the next.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,26 +15,27 @@ use crate::id::NameError;
 use crate::model::{Parameter, Service};
 use crate::service::{PartitionDescription, ServiceDescription};
 
-/// What is known of a cluster. A round makes a new one of the old one, so that a round that is dropped half-way leaves
-/// nothing half-done.
+/// The known state of a cluster. A round makes a new one from the old one, so that a round that is dropped
+/// half-way leaves no partial state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
-    /// When the last round began that listed everything. `None`: there was none.
+    /// The start of the last round that listed everything. `None` if there was none.
     pub(crate) listed_at: Option<Instant>,
-    /// Whether the last round was such a one.
+    /// True if the last round listed everything.
     pub(crate) was_whole: bool,
-    /// By name.
+    /// The applications, by name.
     pub(crate) applications: BTreeMap<Arc<str>, Arc<KnownApplication>>,
-    /// Applications that cannot be asked for, and why.
+    /// Applications that cannot be requested, and the reasons.
     pub(crate) unnameable: Vec<Unnameable>,
-    /// Whether the list of applications was the cluster's own answer when everything was last listed, not an old one.
+    /// True if the list of applications in the last complete round was a current response of the cluster,
+    /// not an old one.
     pub(crate) is_live: bool,
-    /// The old answers that the lists of applications and their types are made of.
+    /// The old responses that the lists of applications and their types are based on.
     pub(crate) stale: Option<StaleAnswer>,
     pub(crate) types: BTreeMap<TypeKey, Arc<KnownType>>,
-    /// By name of the application.
+    /// The lists of services, by name of the application.
     pub(crate) lists: BTreeMap<Arc<str>, Arc<KnownList>>,
-    /// By name.
+    /// The services, by name.
     pub(crate) services: BTreeMap<Arc<str>, Arc<KnownService>>,
     pub(crate) probe: ProbeState,
 }
@@ -42,7 +43,7 @@ pub(crate) struct Memory {
 /// Name and version of an application type.
 pub(crate) type TypeKey = (Arc<str>, Arc<str>);
 
-/// Something that cannot be asked for by its name.
+/// An entity that cannot be requested by its name.
 pub(crate) type Unnameable = (Arc<str>, NameError);
 
 #[derive(Debug)]
@@ -56,24 +57,24 @@ pub(crate) struct KnownApplication {
 #[derive(Debug, Default)]
 pub(crate) struct KnownType {
     pub(crate) defaults: Arc<[Parameter]>,
-    /// `None`: they were never read.
+    /// The labels. `None` if they were never read.
     pub(crate) declared: Option<Arc<DeclaredTypes>>,
-    /// When they were last read.
+    /// The time at which they were last read.
     pub(crate) read_at: Option<Instant>,
-    /// When they are read again. `None`: when everything is listed again.
+    /// The time of the next refresh. `None` if that is the next complete round.
     pub(crate) refresh_at: Option<Instant>,
-    /// Why they could not be read, in this round.
+    /// The reason why they could not be read in this round.
     pub(crate) failed: Option<Problem>,
     pub(crate) stale: Option<StaleAnswer>,
 }
 
-/// The services of an application, as far as their types have labels.
+/// The services of an application whose types have labels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownList {
     pub(crate) services: Vec<Arc<Service>>,
-    /// Those that cannot be asked for, and why.
+    /// Services that cannot be requested, and the reasons.
     pub(crate) unnameable: Vec<Unnameable>,
-    /// Why they could not be listed, and how often in a row.
+    /// The reason why they could not be listed, and the number of consecutive failures.
     pub(crate) failed: Option<Failed>,
     pub(crate) stale: Option<StaleAnswer>,
 }
@@ -82,14 +83,17 @@ pub(crate) struct KnownList {
 pub(crate) struct Failed {
     pub(crate) problem: Problem,
     pub(crate) in_a_row: u32,
-    /// How often in a row it was too slow.
+    /// Number of consecutive time-outs.
     pub(crate) slow_in_a_row: u32,
-    /// It was too slow, which the others must not pay for in every round: it is left alone until then.
+    /// The time until which the entity is skipped. It was too slow, which would delay the other entities in
+    /// every round.
     pub(crate) retry_at: Option<Instant>,
+    /// The time of its last known state, or of the first failure.
+    pub(crate) since: Instant,
 }
 
 impl Failed {
-    /// One failure more than `before`.
+    /// Returns a failure that follows `before`.
     pub(crate) fn after(before: Option<&Self>, problem: Problem) -> Self {
         let in_a_row = before.map_or(0, |failed| failed.in_a_row);
         Self {
@@ -97,6 +101,7 @@ impl Failed {
             in_a_row: in_a_row.saturating_add(1),
             slow_in_a_row: 0,
             retry_at: None,
+            since: before.map_or_else(Instant::now, |failed| failed.since),
         }
     }
 }
@@ -107,65 +112,68 @@ pub(crate) struct KnownService {
     pub(crate) application: Arc<KnownApplication>,
     pub(crate) declared: Arc<DeclaredLabels>,
     pub(crate) info: Arc<Service>,
-    /// `None`: they were never read.
+    /// The labels. `None` if they were never read.
     pub(crate) labels: Option<Arc<ServiceLabels>>,
-    /// What was last read; `None`: nothing yet, or it does not ask to be served.
+    /// The last read state. `None` if nothing was read yet, or if the service has not opted in.
     pub(crate) read: Option<Arc<Read>>,
-    /// Why it could not be read, in this round.
+    /// The reason why it could not be read in this round.
     pub(crate) failed: Option<Failed>,
-    /// The old answers that its labels are made of.
+    /// The old responses that its labels are based on.
     pub(crate) stale_labels: Option<StaleAnswer>,
 }
 
-/// What was read of a service.
+/// The read state of a service.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     pub(crate) description: Arc<ServiceDescription>,
-    /// When it is read again, whatever happens.
+    /// The time after which it is read again in any case.
     pub(crate) refresh_at: Instant,
-    /// Which replicas there were shortly before.
+    /// The replicas that existed shortly before.
     pub(crate) baseline: Option<Baseline>,
-    /// What the naming service said, by partition.
+    /// The results of the naming service, by partition.
     pub(crate) resolved: BTreeMap<String, Resolved>,
-    /// Why it is likely to change soon; `None`: it is not.
+    /// The reason why it is likely to change soon. `None` if it is not.
     pub(crate) unsettled: Option<Unsettled>,
-    /// The old answers that this is made of.
+    /// The old responses that the state is based on.
     pub(crate) stale: Option<StaleAnswer>,
-    /// Partitions of which nothing is known, by id, and why.
+    /// Partitions that could not be read, by id, and the reasons.
     pub(crate) unread: BTreeMap<String, Failed>,
 }
 
 impl Read {
-    /// Whether the replicas of a partition were read.
-    pub(crate) fn knows(&self, partition_id: &str) -> bool {
-        let partitions = &self.description.partitions;
-        !self.unread.contains_key(partition_id)
-            && partitions
-                .iter()
-                .any(|of| of.information.id == partition_id)
+    /// Returns the time of the old response that replaced a failed call, if there was one. A partition that
+    /// becomes unreadable now was last read then.
+    pub(crate) fn last_read(&self) -> Option<Instant> {
+        self.stale.as_ref().map(|stale| stale.at)
     }
 }
 
-/// Why a service is likely to change soon.
+/// The reason why a service is likely to change soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unsettled {
     pub(crate) why: &'static str,
-    /// How often it has been read since without a change.
+    /// Number of reads since then without a change.
     pub(crate) unchanged: u32,
 }
 
 impl KnownService {
-    /// The oldest of the old answers that it is made of.
+    /// The oldest of the old responses that it is based on.
     pub(crate) fn stale(&self) -> Option<&StaleAnswer> {
         let read = self.read.as_ref().and_then(|read| read.stale.as_ref());
         let both = self.stale_labels.iter().chain(read);
         both.min_by_key(|stale| stale.at)
     }
 
-    /// A warning for each partition that could not be read, which the rest of the service does not wait for.
+    /// The partitions that could not be read.
+    pub(crate) fn unread_parts(&self) -> impl Iterator<Item = &Failed> {
+        let read = self.read.iter();
+        read.flat_map(|read| read.unread.values())
+    }
+
+    /// Returns a warning for each partition that could not be read. The rest of the service does not wait
+    /// for it.
     pub(crate) fn unread(&self) -> impl Iterator<Item = Problem> {
-        let unread = self.read.iter().flat_map(|read| read.unread.values());
-        unread.map(|failed| {
+        self.unread_parts().map(|failed| {
             let message = format!(
                 "{}; the other partitions are served",
                 failed.problem.message
@@ -174,13 +182,13 @@ impl KnownService {
         })
     }
 
-    /// Whether it asked to be served when it was last read, as far as that is known.
+    /// Returns true if the service had opted in when it was last read, as far as known.
     pub(crate) fn was_served(&self) -> bool {
         let labels = self.labels.as_ref();
         labels.is_none_or(|labels| labels.enlisted != Enlisted::No)
     }
 
-    /// What is known of it, with these labels and these partitions.
+    /// Returns the description of the service, with these labels and these partitions.
     pub(crate) fn described(
         &self,
         labels: &ServiceLabels,

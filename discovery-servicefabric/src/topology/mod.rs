@@ -4,9 +4,9 @@
 //! applications ─▶ their types ─▶ service types with labels ─▶ services ─▶ labels ─▶ partitions ─▶ replicas
 //! ```
 //!
-//! A round makes a new [`Memory`] of the old one. What does not change is read once and then again every now and then;
-//! what is likely to change soon is read again after a short while; the rest is read in every round, or not at all
-//! while a cheap look at the whole cluster says that nothing changed.
+//! A round makes a new [`Memory`] from the old one. Stable data is read once and then again from time to
+//! time; data that is likely to change soon is read again after a short while. The rest is read in every
+//! round, or not at all while a cheap check of the whole cluster shows no change.
 
 mod listing;
 mod memory;
@@ -26,7 +26,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use self::listing::DENIED;
+pub(crate) use self::listing::DENIED;
 use self::memory::{KnownApplication, TypeKey};
 pub(crate) use self::memory::{KnownService, Memory};
 pub(crate) use self::parts::PARTITION_NOT_READ;
@@ -41,12 +41,12 @@ use crate::options::ServiceFabricOptions;
 /// The calls of a round.
 pub(crate) type Calls = CachedCalls<Arc<dyn ClusterCalls>>;
 
-/// The most services that are looked at.
+/// Maximum number of services that are read.
 const MAX_SERVICES: usize = 100_000;
 
-/// How long a call about one service or one application may take. A round is published as a whole, so whoever is slower
-/// would make all others wait; it serves on as it was, and is asked again later. The wait for a place among the calls that
-/// are under way does not count.
+/// The time limit of a call about one service or one application. A round is published as a whole, so a
+/// slower entity would delay all others. It continues to serve in its known state and is retried later. The
+/// wait for a free slot among the calls in flight does not count.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Reads clusters.
@@ -58,7 +58,7 @@ pub(crate) struct Topology {
     permits: Semaphore,
 }
 
-/// A service that a round looks at.
+/// A service that a round reads.
 struct Listed {
     application: Arc<KnownApplication>,
     declared: Arc<DeclaredLabels>,
@@ -79,18 +79,18 @@ impl Topology {
         }
     }
 
-    /// What is known after another round. Of `unreachable` services partitions and replicas are read, whatever is known
-    /// of them.
+    /// Reads the cluster once more and returns its new state. Partitions and replicas of `unreachable`
+    /// services are read in any case.
     ///
     /// # Errors
     ///
-    /// Nothing could be read: the cluster answered no call, the applications could not be listed, or everything below them
-    /// failed and there was no round before or the list is an old one. A list of applications that was read just now is an
-    /// answer by itself: what it lacks is gone, however the rest fares.
+    /// Nothing could be read: all calls failed, the applications could not be listed, or everything below
+    /// them failed and there was no round before or the list is an old one. A current list of applications
+    /// is a result by itself: applications missing from it are removed, even if everything else fails.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any await point; nothing is remembered then but answers of the cluster.
+    /// May be dropped at any await point; only responses of the cluster stay cached then.
     pub(crate) async fn read(
         &self,
         before: &Memory,
@@ -130,19 +130,20 @@ impl Topology {
             && tally.answered == answered
             && let Some((kind, failure)) = tally.failure
         {
-            // Old answers stand in for single calls. When there is nothing else, the source is not there.
+            // Old responses replace those of single calls. If there are only old ones, the source is
+            // unavailable.
             let message = format!("the cluster answers nothing: {failure}");
             return Err(failed(kind, message));
         }
         if is_whole {
-            // What was not asked for in two full refreshes is not there any more.
+            // Entries that were not requested in two full refreshes no longer exist.
             let refresh = self.options.full_refresh_period;
             self.calls.evict((refresh * 2).max(period * 4));
         }
         Ok(memory)
     }
 
-    /// When the round after `memory` is to begin, if not on the interval.
+    /// The start of the round after `memory`, if it is earlier than the interval.
     pub(crate) fn wake(&self, memory: &Memory) -> Option<Instant> {
         settling::wake(memory, &self.options, Instant::now())
     }
@@ -154,14 +155,23 @@ impl Topology {
         call.await
     }
 
-    /// Makes a call about a single service or application when there is a place for it, and gives it up after a while.
+    /// Makes a call about a single service or application when there is a free slot, with a time limit.
     async fn limited<T>(
         &self,
         call: impl Future<Output = Result<T, CallError>> + Send,
     ) -> Result<T, CallError> {
+        self.within(PATIENCE, call).await
+    }
+
+    /// The same with another patience.
+    async fn within<T>(
+        &self,
+        patience: Duration,
+        call: impl Future<Output = Result<T, CallError>> + Send,
+    ) -> Result<T, CallError> {
         let call = async {
-            timeout(PATIENCE, call).await.unwrap_or_else(|_| {
-                let seconds = PATIENCE.as_secs();
+            timeout(patience, call).await.unwrap_or_else(|_| {
+                let seconds = patience.as_secs();
                 let message = format!("no answer within {seconds} s, and the others do not wait");
                 let kind = CallErrorKind::TimedOut;
                 Err(CallError::new(kind, "reading the cluster", message))
@@ -170,7 +180,7 @@ impl Topology {
         self.gated(call).await
     }
 
-    /// The same as [`all`](Self::all), up to the first error.
+    /// Like [`all`](Self::all), but stops at the first error.
     async fn try_all<I, F, T, E>(
         &self,
         items: Vec<I>,
@@ -277,15 +287,16 @@ async fn listed(memory: &Memory) -> Result<Vec<Listed>, DiscoverError> {
     Ok(all)
 }
 
-/// Lets the runtime do something else now and then: with tens of thousands of services even looking at each takes a while.
+/// Yields to the runtime from time to time: with tens of thousands of services even a loop over them takes
+/// a while.
 async fn let_others_run(done: usize) {
     if done % 256 == 255 {
         tokio::task::yield_now().await;
     }
 }
 
-/// The error to end the round with when nothing below the applications could be read. An answer without anything in it
-/// would say that there is nothing.
+/// Returns the error that ends the round if nothing below the applications could be read. An empty result
+/// would mean that nothing exists.
 fn nothing_read(memory: &Memory) -> Option<DiscoverError> {
     let types = memory.types.values().filter_map(|known| {
         known
@@ -314,7 +325,7 @@ fn nothing_read(memory: &Memory) -> Option<DiscoverError> {
     })
 }
 
-/// The error to end the round with when a call failed without which there is no answer.
+/// Returns the error that ends the round after a failed call that is indispensable.
 fn refused(error: CallError) -> DiscoverError {
     let message = "the applications of the cluster cannot be listed";
     let refused = failed(error.kind(), message.to_owned());
@@ -333,7 +344,7 @@ fn failed(kind: CallErrorKind, message: String) -> DiscoverError {
     }
 }
 
-/// The kind of failure that a call's error is to those who ask the discoverer.
+/// Returns the discoverer's kind of failure for a call's kind of error.
 pub(crate) fn failure(kind: CallErrorKind) -> DiscoverErrorKind {
     match kind {
         CallErrorKind::Denied | CallErrorKind::Rejected => DiscoverErrorKind::Permanent,

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use proxy_model::Problem;
+use tokio::time::Instant;
 
-use super::Topology;
 use super::listing::{TIMED_OUT, unreadable};
 use super::memory::{Failed, KnownService, Read};
 use super::resolving::Resolved;
 use super::settling::Round;
+use super::{PATIENCE, Topology};
 use crate::cache::{Observed, StaleAnswer};
 use crate::calls::{CallError, CallErrorKind, ClusterCalls};
 use crate::model::{Partition, PartitionInformation, PartitionStatus, Replica, ServiceStatus};
@@ -23,6 +25,12 @@ pub(crate) const PARTITION_NOT_READ: &str = "partition_not_read";
 /// The most partitions of a service.
 const MAX_PARTITIONS: usize = 10_000;
 
+/// How long a partition may take when another one of its service was too slow.
+const IMPATIENCE: Duration = Duration::from_secs(1);
+
+/// How long partitions are still begun to be read when one was too slow.
+const LAST_ORDERS: Duration = Duration::from_secs(10);
+
 /// The most replicas of a partition.
 const MAX_REPLICAS: usize = 10_000;
 
@@ -34,9 +42,9 @@ pub(super) struct Parts {
     pub(super) partitions: Vec<PartitionDescription>,
     pub(super) statuses: Vec<PartitionStatus>,
     pub(super) resolved: BTreeMap<String, Resolved>,
-    /// The old answers among them; an answer that the naming service did not give is one.
+    /// The oldest of the old responses among them, also if the naming service did not respond.
     pub(super) stale: Option<StaleAnswer>,
-    /// Partitions of which nothing is known, by id, and why.
+    /// Partitions that could not be read, by id, and why.
     pub(super) unread: BTreeMap<String, Failed>,
 }
 
@@ -50,24 +58,35 @@ impl Topology {
         service: &KnownService,
         service_id: &str,
     ) -> Result<Parts, Problem> {
-        for _ in 0..2 {
-            if let Some(parts) = self.try_parts(round, observed, service, service_id).await? {
-                return Ok(parts);
-            }
+        let slow = OnceLock::new();
+        let mut reading = Reading {
+            round,
+            observed,
+            service,
+            service_id,
+            slow: &slow,
+            is_last: false,
+        };
+        if let Some(parts) = self.try_parts(reading).await? {
+            return Ok(parts);
         }
-        let message = "a partition of the service is listed and does not exist";
-        Err(Problem::error("", "not_read", message))
+        reading.is_last = true;
+        let parts = self.try_parts(reading).await?;
+        parts.ok_or_else(|| {
+            let message = "a partition of the service is listed and does not exist";
+            Problem::error("", "not_read", message)
+        })
     }
 
     /// `None`: a partition has vanished.
-    async fn try_parts(
-        &self,
-        round: &Round<'_>,
-        observed: &Watched<'_>,
-        service: &KnownService,
-        service_id: &str,
-    ) -> Result<Option<Parts>, Problem> {
-        let mut listed = match self.limited(observed.partitions(service_id)).await {
+    async fn try_parts(&self, reading: Reading<'_>) -> Result<Option<Parts>, Problem> {
+        let Reading {
+            observed,
+            service,
+            service_id,
+            ..
+        } = reading;
+        let listed = match self.limited(observed.partitions(service_id)).await {
             Ok(partitions) => partitions,
             Err(error) if error.is_gone() => Vec::new(),
             Err(error) => return Err(unreadable("", "the partitions of the service", &error)),
@@ -79,24 +98,14 @@ impl Topology {
                 "the service is listed as active, and the cluster lists no partition of it";
             return Err(Problem::error("", "no_partitions", message));
         }
-        at_most(listed.len(), MAX_PARTITIONS, "partitions")?;
+        let mut listed = at_most(listed, MAX_PARTITIONS, "partitions of a service")?;
         listed.sort_by(|a, b| place_of(a).cmp(&place_of(b)));
         listed.dedup_by(|a, b| a.partition_information.id == b.partition_information.id);
         let mut read = Vec::with_capacity(listed.len());
-        let slow = AtomicBool::new(false);
-        let reading = Reading {
-            round,
-            observed,
-            service,
-            service_id,
-            slow: &slow,
-        };
         let all = self.try_all(listed, |partition| self.read_replicas(reading, partition));
         for part in all.await? {
-            match part {
-                Some(part) => read.push(part),
-                None => return Ok(None),
-            }
+            let Some(part) = part else { return Ok(None) };
+            read.push(part);
         }
         read.sort_by(|a, b| place_of(&a.partition).cmp(&place_of(&b.partition)));
         if let Some(problem) = nothing_read(&read) {
@@ -123,7 +132,7 @@ impl Topology {
         Ok(Some(parts))
     }
 
-    /// `None`: the partition has vanished.
+    /// Reads the replicas. Returns `None` if the partition has disappeared meanwhile.
     async fn read_replicas(
         &self,
         reading: Reading<'_>,
@@ -135,6 +144,7 @@ impl Topology {
             service,
             service_id,
             slow,
+            is_last,
         } = reading;
         let id = partition.partition_information.id.as_str();
         let read = service.read.as_deref();
@@ -142,31 +152,43 @@ impl Topology {
         if let Some(failed) = before.filter(|failed| round.leaves_alone(failed)) {
             return Ok(Some(Part::unread(failed.clone(), partition)));
         }
-        let is_known = read.is_some_and(|read| read.knows(id));
-        if !is_known && slow.load(Ordering::Relaxed) {
-            let failed = before.cloned().unwrap_or_else(|| {
-                let message = format!("the partition {id} was not read: others took too long");
-                Failed::after(None, Problem::error("", "not_read", message))
-            });
+        // What served last of a partition serves on for a while: nobody waits for it, and the others are as they are now.
+        let unread = |problem: Problem| {
+            let mut failed = round.failed(before, problem);
+            if before.is_none() {
+                failed.since = read.and_then(Read::last_read).unwrap_or(failed.since);
+            }
+            failed
+        };
+        let patience = match slow.get() {
+            None => PATIENCE,
+            Some(since) if since.elapsed() < LAST_ORDERS => IMPATIENCE,
+            Some(_) => Duration::ZERO,
+        };
+        if patience.is_zero() {
+            let message = format!("the partition {id} was not read: others took too long");
+            let failed = before.cloned();
+            let failed = failed.unwrap_or_else(|| unread(Problem::error("", "not_read", message)));
             return Ok(Some(Part::unread(failed, partition)));
         }
-        let mut replicas = match self.limited(observed.replicas(id)).await {
+        let what = format!("the replicas of the partition {id}");
+        let replicas = match self.within(patience, observed.replicas(id)).await {
+            Ok(replicas) => at_most(replicas, MAX_REPLICAS, "replicas").map_err(|mut problem| {
+                problem.message = format!("{what} are not used: {}", problem.message);
+                problem
+            }),
+            Err(error) if error.is_gone() && !is_last => return Ok(None),
+            Err(error) => Err(unreadable("", &what, &error)),
+        };
+        let mut replicas = match replicas {
             Ok(replicas) => replicas,
-            Err(error) if error.is_gone() => return Ok(None),
-            Err(error) => {
-                let what = format!("the replicas of the partition {id}");
-                let problem = unreadable("", &what, &error);
-                // The service has addresses of this partition, and keeps them.
-                if is_known {
-                    return Err(problem);
-                }
+            Err(problem) => {
                 if problem.code == TIMED_OUT {
-                    slow.store(true, Ordering::Relaxed);
+                    slow.get_or_init(Instant::now);
                 }
-                return Ok(Some(Part::unread(round.failed(before, problem), partition)));
+                return Ok(Some(Part::unread(unread(problem), partition)));
             }
         };
-        at_most(replicas.len(), MAX_REPLICAS, "replicas in a partition")?;
         replicas.sort_by_key(|replica| replica.replica_id);
         replicas.dedup_by_key(|replica| replica.replica_id);
         // It is kept, for each of tens of thousands of partitions.
@@ -188,12 +210,12 @@ impl Topology {
     async fn leave_out_drained(&self, service_id: &str, part: &mut Part, before: Option<&Read>) {
         let information = &part.partition.partition_information;
         let before = before.and_then(|read| read.resolved.get(&information.id));
-        let now = tokio::time::Instant::now();
+        let now = Instant::now();
         let asked = self.resolved(service_id, information, &part.replicas, before);
         match asked.await {
             Ok(mut resolved) => {
                 if resolved.names_none(&part.replicas) {
-                    // Nothing is better than an instance that is about to close but a partition that nobody serves.
+                    // An instance that is about to close is better than a partition without any.
                     let message = format!(
                         "it names none of the replicas of the partition {} that are ready",
                         information.id
@@ -216,8 +238,9 @@ impl Topology {
         }
     }
 
-    /// What the naming service says. The gateway may answer from a cache, so an answer that would take away a replica is
-    /// challenged once: asked for with its version, the next one is newer or the same for certain.
+    /// Resolves a partition with the naming service. The gateway may answer from a cache, so a result that
+    /// would remove a replica is checked once: a second call with its version returns a newer one, or
+    /// certainly the same.
     async fn resolved(
         &self,
         service_id: &str,
@@ -238,8 +261,8 @@ impl Topology {
         Ok(Resolved::new(self.limited(call).await?))
     }
 
-    /// Whether the naming service gives the same addresses as when the service was read. If it gives no answer nothing
-    /// is known to have changed.
+    /// Returns true if the naming service gives the same addresses as when the service was read. A failed
+    /// call counts as unchanged.
     pub(super) async fn is_resolved_as_before(
         &self,
         service: &KnownService,
@@ -263,18 +286,22 @@ impl Topology {
     }
 }
 
-/// What the partitions of one service are read with.
+/// The context for reading the partitions of one service.
 #[derive(Clone, Copy)]
 struct Reading<'a> {
     round: &'a Round<'a>,
     observed: &'a Watched<'a>,
     service: &'a KnownService,
     service_id: &'a str,
-    /// Whether a partition was too slow: the others of which nothing is known are then left for the next round.
-    slow: &'a AtomicBool,
+    /// When a partition was too slow. Whoever is slow from then on is waited for less, and those whose turn does not come soon
+    /// are left for the next round.
+    slow: &'a OnceLock<Instant>,
+    /// Whether the partitions were listed again since one of them was said not to exist. Another one that is not there
+    /// is then one that could not be read.
+    is_last: bool,
 }
 
-/// Why not even one of the partitions could be read, if that is so.
+/// Returns the reason why none of the partitions could be read, if that is so.
 fn nothing_read(read: &[Part]) -> Option<Problem> {
     let failed = read.iter().map(|part| part.unread.as_ref());
     let failed: Vec<_> = failed.collect::<Option<_>>()?;
@@ -293,7 +320,7 @@ struct Part {
 }
 
 impl Part {
-    /// A partition of which nothing is known.
+    /// A partition that could not be read.
     fn unread(failed: Failed, partition: Partition) -> Self {
         Self {
             partition,
@@ -315,10 +342,12 @@ fn place_of(partition: &Partition) -> (Option<i64>, Option<&str>, &str) {
     )
 }
 
-fn at_most(count: usize, most: usize, what: &str) -> Result<(), Problem> {
+/// The list, unless it is too long.
+fn at_most<T>(list: Vec<T>, most: usize, what: &str) -> Result<Vec<T>, Problem> {
+    let count = list.len();
     if count <= most {
-        return Ok(());
+        return Ok(list);
     }
-    let message = format!("the service has {count} {what}, more than {most}");
+    let message = format!("there are {count} {what}, more than {most}");
     Err(Problem::error("", "too_large", message))
 }

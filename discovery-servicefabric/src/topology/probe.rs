@@ -1,9 +1,10 @@
-//! A cheap way to notice that nothing changed.
+//! A cheap check that nothing has changed.
 //!
-//! An instance of a stateless service has another id after every failover, on whichever node it comes back, and an
-//! instance does not change where it listens while it lives. So a stateless service that has the same instances as when
-//! it was read, all of them ready, has the same endpoints. One call names all instances of the cluster. Replicas of
-//! stateful services keep their ids when they come back and change roles, so this says nothing about them.
+//! An instance of a stateless service gets another id after every failover, on any node, and an instance
+//! does not change its address while it lives. So a stateless service that has the same instances as when
+//! it was read, all of them ready, has the same endpoints. One call lists all instances of the cluster.
+//! Replicas of stateful services keep their ids when they come back and change roles, so the check does not
+//! apply to them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,18 +17,18 @@ use crate::service::PartitionDescription;
 
 /// The replicas of one service, when it was read.
 ///
-/// Two answers to the probe are compared with each other, not with the list of replicas: the two lists come from
-/// different parts of the cluster, which may count a replica differently that is gone.
+/// Two results of the probe are compared with each other, not with the list of replicas: the two lists come
+/// from different parts of the cluster, which may count a removed replica differently.
 pub(crate) type Baseline = Arc<[(String, Vec<i64>)]>;
 
-/// Whether the cluster is asked.
+/// The availability of the probe.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProbeState {
-    /// It refused to answer; it is asked again then.
+    /// The time until which the probe is skipped, because the cluster rejected it.
     pub(crate) refused_until: Option<Instant>,
 }
 
-/// An answer to the probe.
+/// A result of the probe.
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
     by_service: HashMap<String, Baseline>,
@@ -46,7 +47,7 @@ impl Probe {
         self.by_service.get(service).cloned()
     }
 
-    /// Whether the service has the same replicas as when it was read.
+    /// Returns true if the service has the same replicas as when it was read.
     pub(crate) fn is_same(
         &self,
         service: &str,
@@ -60,8 +61,8 @@ impl Probe {
     }
 }
 
-/// Whether the answer names every replica that was ready: one that sees nothing, for want of permission, would be the
-/// same for ever.
+/// Returns true if the response lists every replica that was ready. A response that is empty for lack of
+/// permission would never change.
 fn sees(now: &Baseline, partitions: &[PartitionDescription]) -> bool {
     partitions.iter().all(|partition| {
         let id = partition.information.id.as_str();
@@ -75,7 +76,8 @@ fn sees(now: &Baseline, partitions: &[PartitionDescription]) -> bool {
     })
 }
 
-/// Whether the cluster is not to be asked for a while: it will refuse again, or it makes every round wait.
+/// Returns true if the probe should be skipped for a while: the cluster would reject it again, or it would
+/// delay every round.
 pub(crate) fn is_lasting(error: &CallError) -> bool {
     !matches!(
         error.kind(),

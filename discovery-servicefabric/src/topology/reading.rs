@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use proxy_model::Problem;
+use tokio::time::Instant;
 
 use super::listing::unreadable;
 use super::memory::{KnownService, Memory, Read};
@@ -165,7 +166,7 @@ impl Topology {
     }
 }
 
-/// The service as it was, if nothing is to be asked about it.
+/// Returns the service unchanged, if it needs no read.
 fn kept(
     round: &Round<'_>,
     before: &Arc<KnownService>,
@@ -245,7 +246,7 @@ fn finished(
         unsettled = why.map(|why| settling::counted(why, read, false));
     }
     let baseline = probe.and_then(|probe| probe.baseline(&service.name));
-    // Between whole rounds nobody looks; what was seen before this reading still counts.
+    // Between complete rounds there is no probe; the earlier result still counts.
     let kept = read.and_then(|read| read.baseline.clone());
     let description = service.described(labels, parts.partitions);
     Read {
@@ -253,7 +254,8 @@ fn finished(
             Some(read) if *read.description == description => Arc::clone(&read.description),
             _ => Arc::new(description),
         },
-        refresh_at: round.refresh_at(&service.name),
+        refresh_at: (parts.unread.values().filter_map(|failed| failed.retry_at))
+            .fold(round.refresh_at(&service.name), Instant::min),
         baseline: if round.is_whole { baseline } else { kept },
         resolved: parts.resolved,
         unsettled,

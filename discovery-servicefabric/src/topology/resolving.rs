@@ -1,13 +1,13 @@
-//! Replicas that the naming service does not name any more.
+//! Replicas that the naming service no longer resolves.
 
 use std::collections::BTreeSet;
 
 use crate::model::{Replica, ReplicaStatus, ResolvedPartition};
 
-/// What the naming service said about a partition.
+/// The result of resolving a partition with the naming service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resolved {
-    /// Given back with the next question, it asks for a newer answer than this.
+    /// The version of the result. Passed to the next call, it requests a newer one.
     pub(crate) version: String,
     pub(crate) addresses: BTreeSet<String>,
     /// Replicas that were listed and not named.
@@ -24,7 +24,7 @@ impl Resolved {
         }
     }
 
-    /// Whether there are replicas that work, and none of them is named.
+    /// Returns true if there are working replicas, but none of them is in the result.
     pub(crate) fn names_none(&self, replicas: &[Replica]) -> bool {
         let mut open = replicas
             .iter()
@@ -33,7 +33,7 @@ impl Resolved {
         open.peek().is_some() && open.all(|replica| !self.addresses.contains(&replica.address))
     }
 
-    /// Whether a replica that works is not named that was not left out `before`.
+    /// Returns true if the result lacks a working replica that was not already missing `before`.
     pub(crate) fn drops_more(&self, replicas: &[Replica], before: Option<&Self>) -> bool {
         let mut unnamed = replicas
             .iter()
@@ -57,8 +57,8 @@ impl Resolved {
         });
     }
 
-    /// The same when the naming service gives no answer: what was about to close still is, and of the others nothing is
-    /// known.
+    /// Removes the same replicas when the naming service does not respond: those that were about to close
+    /// still are, and nothing is known of the others.
     pub(crate) fn keep_undrained(&self, replicas: &mut Vec<Replica>) {
         replicas.retain(|replica| {
             let key = (replica.replica_id, replica.address.clone());

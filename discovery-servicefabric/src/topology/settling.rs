@@ -1,4 +1,4 @@
-//! When what is read again.
+//! The time at which each part is read again.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,36 +16,36 @@ use crate::model::{PartitionStatus, ReplicaStatus, Service, ServiceKind, Service
 use crate::options::ServiceFabricOptions;
 use crate::service::PartitionDescription;
 
-/// How often something that stays as it is, or goes on failing, is read again in a hurry: a replica may be out of order
-/// for half an hour.
+/// Number of fast refreshes of an entity that stays unchanged or keeps failing. A replica may be faulty for
+/// half an hour.
 const MOST_HURRIES: u32 = 6;
 
-/// What a round is to do with a service that it knows.
+/// The work of a round for a known service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// Nothing: it is as it was.
+    /// No work: the service is unchanged.
     Keep,
-    /// Ask the naming service whether its endpoints are as they were.
+    /// Resolve the service and compare its endpoints with the known ones.
     Resolve,
     /// Read its partitions and replicas.
     Read,
 }
 
-/// What decides about a round.
+/// The facts that decide about the work of a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round<'a> {
     pub(super) now: Instant,
-    /// Whether everything is listed, or only what is likely to change soon is looked at.
+    /// True if everything is listed, false if only entities that are likely to change soon are read.
     pub(super) is_whole: bool,
-    /// When everything was listed before. `None`: never, so that nothing can be called new.
+    /// The start of the previous complete round. `None` if there was none, so that nothing counts as new.
     pub(super) before: Option<Instant>,
-    /// Services that requests do not get through to. What is known of their replicas is not believed.
+    /// Services that requests cannot reach. The known state of their replicas is not trusted.
     pub(super) unreachable: &'a HashSet<Arc<str>>,
     pub(super) options: &'a ServiceFabricOptions,
 }
 
 impl Round<'_> {
-    /// What to do with a service of which something was read before.
+    /// Returns the work for a service that was read before.
     pub(super) fn plan(
         &self,
         known: &KnownService,
@@ -85,13 +85,14 @@ impl Round<'_> {
         }
     }
 
-    /// What was known `at` some time, or when everything was listed before, and stands in for an answer.
+    /// Returns the description of an old response, known `at` some time or since the last complete round,
+    /// that replaces a failed call.
     pub(super) fn stale(&self, at: Option<Instant>, error: &CallError) -> StaleAnswer {
         StaleAnswer::new(at.or(self.before).unwrap_or(self.now), error)
     }
 
-    /// When something is read again that was too slow so many times in a row: in the next round, and then after ever
-    /// longer.
+    /// Returns the time of the next attempt after this many consecutive time-outs: the next round at first,
+    /// and then after growing waits.
     fn retry_at(&self, slow_in_a_row: u32) -> Instant {
         let factor = 1_u32 << slow_in_a_row.saturating_sub(1).min(16);
         let wait = self.options.discovery_period.saturating_mul(factor);
@@ -99,14 +100,14 @@ impl Round<'_> {
         Instant::now() + wait.min(most.max(self.options.discovery_period))
     }
 
-    /// Whether something that was too slow is not read in this round.
+    /// Returns true if an entity that was too slow is skipped in this round.
     pub(super) fn leaves_alone(&self, failed: &Failed) -> bool {
         failed
             .retry_at
             .is_some_and(|at| !self.is_whole || self.now < at)
     }
 
-    /// One failure more than `before`. What was too slow is left alone for a while.
+    /// Returns a failure that follows `before`. An entity that was too slow is skipped for a while.
     pub(super) fn failed(&self, before: Option<&Failed>, problem: Problem) -> Failed {
         let mut failed = Failed::after(before, problem);
         if failed.problem.code == TIMED_OUT {
@@ -117,8 +118,8 @@ impl Round<'_> {
         failed
     }
 
-    /// When something that is read now is read again whatever happens: at different times for different names, so that
-    /// not all of it falls into one round.
+    /// Returns the time after which an entity read now is read again in any case. It differs by name, to
+    /// spread the reads over rounds.
     pub(super) fn refresh_at(&self, name: &str) -> Instant {
         let share = f64::from(spread(name)) / f64::from(u32::MAX);
         self.now + self.options.full_refresh_period.mul_f64(0.5 + 0.5 * share)
@@ -126,13 +127,13 @@ impl Round<'_> {
 }
 
 impl Unsettled {
-    /// Whether the next reading of it is worth a hurry.
+    /// Returns true if the next read should be a fast refresh.
     pub(super) fn hurries(self) -> bool {
         self.unchanged < MOST_HURRIES
     }
 }
 
-/// Why a service is likely to change soon.
+/// Returns the reason why a service is likely to change soon.
 pub(super) fn unsettled(
     info: &Service,
     partitions: &[PartitionDescription],
@@ -165,7 +166,7 @@ pub(super) fn unsettled(
     Some(counted(why, before, is_new || changed))
 }
 
-/// A service that was read as well as possible, and is to be read again soon.
+/// Returns the pending state of a service that was read as well as possible and is to be read again soon.
 pub(super) fn counted(why: &'static str, before: Option<&Read>, is_fresh: bool) -> Unsettled {
     let before = before.and_then(|before| before.unsettled);
     let unchanged = match before {
@@ -175,7 +176,7 @@ pub(super) fn counted(why: &'static str, before: Option<&Read>, is_fresh: bool) 
     Unsettled { why, unchanged }
 }
 
-/// When the next round is to begin, if not on the interval.
+/// The start of the next round, if it is earlier than the interval.
 pub(super) fn wake(
     memory: &Memory,
     options: &ServiceFabricOptions,
@@ -193,7 +194,7 @@ pub(super) fn wake(
 }
 
 impl Memory {
-    /// Whether something is likely to change soon.
+    /// Returns true if an entity is likely to change soon.
     fn hurries(&self) -> bool {
         let failing = self.lists.values().filter_map(|list| list.failed.as_ref());
         let mut failing = failing.map(|failed| failed.in_a_row);
@@ -203,7 +204,7 @@ impl Memory {
 }
 
 impl KnownService {
-    /// Whether it is likely to change soon.
+    /// Returns true if the service is likely to change soon.
     pub(super) fn hurries(&self) -> bool {
         match (&self.failed, &self.read) {
             (Some(failed), _) => failed.retry_at.is_none() && failed.in_a_row <= MOST_HURRIES,
@@ -213,7 +214,7 @@ impl KnownService {
     }
 }
 
-/// Whether the cluster says the same about a service, its health aside.
+/// Returns true if the cluster describes a service as before, ignoring its health.
 pub(super) fn is_same(before: &Service, now: &Service) -> bool {
     let facts = |service: &Service| {
         (
@@ -226,7 +227,7 @@ pub(super) fn is_same(before: &Service, now: &Service) -> bool {
     facts(before) == facts(now)
 }
 
-/// Whether there are the same replicas in the same places, their health aside.
+/// Returns true if the replicas and their addresses are unchanged, ignoring their health.
 fn is_alike(before: &[PartitionDescription], now: &[PartitionDescription]) -> bool {
     before.len() == now.len()
         && before.iter().zip(now).all(|(before, now)| {
@@ -241,7 +242,7 @@ fn is_alike(before: &[PartitionDescription], now: &[PartitionDescription]) -> bo
         })
 }
 
-/// A number that is different for different names and the same for one name in every process.
+/// Returns a number that differs by name and is equal for one name in every process.
 fn spread(name: &str) -> u32 {
     let hash = fnv1a(&[name]);
     // The last bytes of a name only reach the low bits, so these are spread over all.

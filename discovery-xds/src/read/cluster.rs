@@ -26,15 +26,15 @@ use super::tls::{self, Tls};
 use super::{Reading, route};
 use xds_types::carried;
 
-/// What a cluster says.
+/// The content of a cluster.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ReadCluster {
     /// The cluster without destinations.
     pub config: ClusterConfig,
-    /// What its endpoints are called; `None`: they are in it.
+    /// The name of its endpoints. `None` if they are inline.
     pub endpoints_from: Option<String>,
-    /// The endpoints that are in it.
+    /// The inline endpoints.
     pub inline: ReadEndpoints,
     pub(super) tls: Tls,
 }
@@ -142,10 +142,10 @@ fn structure(cluster: &Cluster, found: &mut ReadCluster, reading: &mut Reading) 
     }
 }
 
-/// How long a gateway waits for a connection.
+/// A gateway's time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How requests are shared between localities, and when health is not believed.
+/// Reads the distribution of requests over localities, and the panic threshold.
 fn shares(common: &CommonLbConfig, reading: &mut Reading) {
     let is_weighted = matches!(
         common.locality_config_specifier,

@@ -15,12 +15,12 @@ use super::{NOT_HONOURED, ReadCluster, ReadEndpoints, ReadRoutes};
 pub struct Composed {
     /// The configuration.
     pub config: ProxyConfig,
-    /// What does not fit together.
+    /// Problems of resources that do not fit together.
     pub problems: Problems,
 }
 
-/// Puts together what was read: `clusters` and `endpoints` by name. Of two routes with one id in different configurations
-/// the first stays.
+/// Puts together what was read: `clusters` and `endpoints` by name. Of two routes with one id in different
+/// configurations the first stays.
 #[must_use]
 pub fn compose<'r>(
     routes: impl IntoIterator<Item = &'r ReadRoutes>,

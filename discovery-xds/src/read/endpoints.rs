@@ -23,13 +23,13 @@ pub struct ReadEndpoints {
 }
 
 impl ReadEndpoints {
-    /// How many there are.
+    /// Number of endpoints.
     #[must_use]
     pub fn len(&self) -> usize {
         self.endpoints.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no endpoints.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.endpoints.is_empty()
@@ -38,9 +38,9 @@ impl ReadEndpoints {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ReadEndpoint {
-    /// Without a scheme in the address, unless it is whole.
+    /// The destination. Its address has no scheme, unless `is_whole` is true.
     pub(super) destination: DestinationConfig,
-    /// Whether it is the model's own form, so that nothing of the cluster has to be added.
+    /// True if it is in the model's own form, so that nothing of the cluster has to be added.
     pub(super) is_whole: bool,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn endpoints(
     found
 }
 
-/// What endpoints say of their health.
+/// Counts of the endpoints' health states.
 #[derive(Debug, Default)]
 struct Statuses {
     all: usize,
@@ -130,7 +130,7 @@ impl Statuses {
     }
 }
 
-/// The model's own form, if the endpoint carries one, and is where that says.
+/// Returns the model's own form, if the endpoint carries one, and is at the place in it.
 fn sealed(
     place: &LocalityLbEndpoints,
     endpoint: &LbEndpoint,

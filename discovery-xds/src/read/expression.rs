@@ -1,23 +1,23 @@
-//! Regular expressions over whole values, as far as the model can say what they match.
+//! Regular expressions over whole values, as far as the model has an equivalent.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 /// The longest expression that is read.
 const LONGEST: usize = 2048;
-/// The most texts that an expression may stand for.
+/// Maximum number of texts that an expression may match.
 const MOST: usize = 100;
 /// The most copies of a part that are written out.
 const MOST_COPIES: u32 = 64;
-/// How many parts are looked at: parts that are nothing may be repeated in each other.
+/// Maximum number of parts that are read. It limits empty parts that repeat each other.
 const MOST_STEPS: usize = 10_000;
-/// How deep parts may be in each other.
+/// Maximum depth of nested parts.
 const DEEPEST: u32 = 50;
 
-/// What an expression matches.
+/// The texts that an expression matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Language {
-    /// Everything but nothing: `.+`.
+    /// All texts but the empty one: `.+`.
     AnyText,
     /// A few texts, in order.
     Texts {
@@ -26,8 +26,8 @@ pub(super) enum Language {
     },
 }
 
-/// What `regex` matches, which as Envoy has it is always the whole value. `None`: more than can be listed, or it is no
-/// expression.
+/// Returns the texts that `regex` matches, always as a whole value, as in Envoy. `None` if there are more
+/// than can be listed, or if it is not a valid expression.
 pub(super) fn language(regex: &str) -> Option<Language> {
     if regex.len() > LONGEST {
         return None;
@@ -55,7 +55,7 @@ pub(super) fn language(regex: &str) -> Option<Language> {
     (!texts.is_empty()).then_some(Language::Texts { texts, ignore_case })
 }
 
-/// Whether case may be ignored in a part only.
+/// Returns true if case may be ignored in only a part of the expression.
 fn has_flags(regex: &str) -> bool {
     regex
         .match_indices("(?")
@@ -67,7 +67,7 @@ fn has_flags(regex: &str) -> bool {
 #[derive(Debug, Clone, Default)]
 struct Begun {
     text: String,
-    /// Whether nothing can come any more.
+    /// True if no further part can follow.
     is_ended: bool,
 }
 
@@ -239,7 +239,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is listed is matched, and of other short texts nothing is.
+        /// Property: listed texts match, and other short texts do not.
         #[test]
         fn the_list_is_what_the_expression_matches(
             regex in "(\\(\\?i\\))?([abB1]|\\[ab\\]|\\(a\\|b\\?\\)|a\\{0,2\\}|\\||\\^|\\$){0,6}",

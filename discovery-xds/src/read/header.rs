@@ -9,7 +9,7 @@ use super::Reading;
 use super::expression::{Language, language};
 use super::matching::string;
 
-/// What Envoy's condition comes to, but for its opposite.
+/// Envoy's condition, except for its inversion.
 struct Condition {
     mode: Mode,
     values: Option<Vec<String>>,
@@ -45,7 +45,7 @@ impl Condition {
     }
 }
 
-/// The condition, or `None` where it is refused.
+/// Returns the condition, or `None` if it is rejected.
 pub(super) fn header(header: &HeaderMatcher, reading: &mut Reading) -> Option<RouteHeader> {
     let specifier = header.header_match_specifier.as_ref();
     let Some(condition) = condition(specifier) else {
@@ -59,7 +59,7 @@ pub(super) fn header(header: &HeaderMatcher, reading: &mut Reading) -> Option<Ro
     if !can_be_compared(header, &condition, reading) {
         return None;
     }
-    // Where a header is missing, only its presence and what says so are the opposite.
+    // For a missing header, only its presence and explicit settings are inverted.
     let holds_without = header.treat_missing_header_as_empty
         || matches!(
             specifier,
@@ -123,7 +123,8 @@ fn condition(specifier: Option<&HeaderMatchSpecifier>) -> Option<Condition> {
     })
 }
 
-/// Whether the model finds the values: it takes headers for lists, whose elements have no separators and no quotes.
+/// Returns true if the model can compare the values. It reads headers as lists, whose elements contain no
+/// separators and no quotes.
 fn can_be_compared(header: &HeaderMatcher, condition: &Condition, reading: &mut Reading) -> bool {
     let values = condition.values.as_deref().unwrap_or_default();
     if values.iter().any(String::is_empty) {

@@ -13,7 +13,7 @@ pub(super) enum Side {
     Response,
 }
 
-/// What a route, a virtual host or a route configuration changes.
+/// The header changes of a route, a virtual host or a route configuration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Changes<'e> {
     pub(super) add: &'e [HeaderValueOption],

@@ -7,12 +7,12 @@ use proxy_model::matching::HostPattern;
 
 use super::Reading;
 
-/// Where in `Order` the routes of a virtual host are. Envoy looks into one virtual host only, the one with the most specific
-/// domain, and tries its routes one after the other; the model looks at `Order` first.
+/// The position of a virtual host's routes in `Order`. Envoy searches only one virtual host, the one with
+/// the most specific domain, and tries its routes one after the other; the model compares `Order` first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Specificity {
     Exact,
-    /// A wildcard with a suffix of so many bytes, counted down from the longest name.
+    /// A wildcard with a suffix of this many bytes, counted down from the longest name.
     Suffix(usize),
     /// A wildcard with a prefix, of which none is taken.
     Prefix,
@@ -21,7 +21,7 @@ pub(super) enum Specificity {
 
 const LONGEST_NAME: usize = 255;
 
-/// Where the routes for any host begin.
+/// The first `Order` of the routes for any host.
 const AFTER_ALL: i32 = 1_000_000_000;
 
 /// Routes of one virtual host for which there is room.
@@ -34,7 +34,7 @@ pub(super) const LAST: usize = 99_999;
 const STEP: i32 = 100_000;
 
 impl Specificity {
-    /// `Order` of the route at a position. `None`: there is no room for so many.
+    /// Returns the `Order` of the route at a position. `None` if there is no space for it.
     pub(super) fn order(self, position: usize) -> Option<i32> {
         let position = i32::try_from(position).ok().filter(|at| *at < STEP)?;
         let rank = match self {
@@ -43,7 +43,7 @@ impl Specificity {
             Self::Prefix => return Some(AFTER_ALL - STEP + position),
             Self::Any => return Some(AFTER_ALL + position),
         };
-        // The last rank ends where routes are that say nothing of their order, as those of this family may.
+        // The last rank ends where routes without an order begin, as those of this project may be.
         let last = i32::try_from(LONGEST_NAME).ok()? + 2;
         Some((rank - last) * STEP + position)
     }
@@ -54,11 +54,12 @@ impl Specificity {
 pub(super) struct Domains {
     /// The patterns by how specific they are; `None` for all hosts.
     pub(super) groups: BTreeMap<Specificity, Option<Vec<String>>>,
-    /// The requests for domains that are refused.
+    /// Conditions for the requests of rejected domains.
     pub(super) refused: Vec<(Specificity, RouteHeader)>,
 }
 
-/// Reads the domains of a virtual host, but for those that are refused. `claimed` has those of virtual hosts before it.
+/// Reads the domains of a virtual host, except those that are rejected. `claimed` has the domains of
+/// virtual hosts before it.
 pub(super) fn domains(
     domains: &[String],
     claimed: &mut BTreeSet<String>,
@@ -67,7 +68,7 @@ pub(super) fn domains(
     let mut found = Domains::default();
     let mut known = BTreeMap::new();
     for domain in domains {
-        // `name:*` is how any port is said.
+        // `name:*` stands for any port.
         let name = domain.strip_suffix(":*").unwrap_or(domain);
         match HostPattern::parse_ascii(name) {
             Ok(pattern) => {
@@ -124,7 +125,7 @@ pub(super) fn domains(
     found
 }
 
-/// Whether a name was written in its ASCII form.
+/// Returns true if a name was written in its ASCII form.
 fn is_ascii(domains: &[String], pattern: &str) -> bool {
     let name = |domain: &String| {
         domain
@@ -135,7 +136,8 @@ fn is_ascii(domains: &[String], pattern: &str) -> bool {
     domains.iter().any(|domain| name(domain) == pattern)
 }
 
-/// The requests that Envoy would take for a domain, or a few more, as a condition. `None`: no request that a proxy takes is one.
+/// Returns a condition for the requests that Envoy would take for a domain, or for a few more. `None` if no
+/// request that a proxy accepts is one.
 fn guard(domain: &str) -> Option<(Specificity, RouteHeader)> {
     let (rank, mode, value) = match (domain.strip_prefix('*'), domain.strip_suffix('*')) {
         (Some(suffix), _) => (

@@ -22,17 +22,17 @@ const DOWNSTREAM_TLS: &str =
 const ROUTER: &str = "envoy.filters.http.router";
 const RAW_BUFFER: &str = "envoy.transport_sockets.raw_buffer";
 
-/// What a listener leads to. Where it listens, and its certificates, are the proxy's own.
+/// The routes that a listener leads to. Its address and its certificates are the proxy's own matter.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ReadListener {
-    /// Where its routes are; none for a listener without HTTP.
+    /// The sources of its routes; empty for a listener without HTTP.
     pub routes: Vec<RouteSource>,
-    /// Where routes are that it restricts in a way that cannot be honoured: nobody may send to them.
+    /// The sources of routes that it restricts in an unsupported way: they must reject all requests.
     pub closed: Vec<RouteSource>,
 }
 
-/// Where routes are.
+/// A source of routes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RouteSource {
     /// In the route configuration of this name.
@@ -41,10 +41,11 @@ pub enum RouteSource {
     Inline(Box<RouteConfiguration>),
 }
 
-/// Reads a listener, with what has no effect, and what closes some of its routes, which are errors.
+/// Reads a listener. Parts without effect are warnings, and parts that close some of its routes are errors.
 ///
 /// # Errors
-/// Everything in it that cannot be honoured, if nothing of it says who may send.
+///
+/// Returns all unsupported parts, if none of them restricts senders.
 pub fn read_listener(listener: &Listener) -> Result<(ReadListener, Problems), Problems> {
     let mut reading = Reading::of("listener", &listener.name);
     let mut found = ReadListener::default();
@@ -74,7 +75,7 @@ pub fn read_listener(listener: &Listener) -> Result<(ReadListener, Problems), Pr
         for config in chain.filters.iter().filter_map(typed) {
             match config.type_url == MANAGER {
                 true => take(config, is_closed || closes, &mut reading),
-                // What an HTTP chain has besides was judged before.
+                // The other parts of an HTTP chain were checked before.
                 false => reading.ignore_if(!is_http_chain(chain), &config.type_url),
             }
         }
@@ -101,7 +102,8 @@ fn is_http_chain(chain: &FilterChain) -> bool {
     configs.any(|config| config.type_url == MANAGER)
 }
 
-/// Whether all of a listener is closed. A chain for some clients keeps them from the others, so that closes all of them.
+/// Returns true if the whole listener is closed. A chain for some clients excludes them from the other
+/// chains, so that it closes all of them.
 fn closes_all(listener: &Listener, reading: &mut Reading) -> bool {
     let mut is_closed = fields_close(Place::Listener, &access::listener(listener), reading);
     for filter in &listener.listener_filters {
@@ -117,7 +119,7 @@ fn closes_all(listener: &Listener, reading: &mut Reading) -> bool {
     is_closed
 }
 
-/// Whether a chain closes its own routes, if it has any.
+/// Returns true if a chain closes its own routes, if it has any.
 fn chain_closes(chain: &FilterChain, reading: &mut Reading) -> bool {
     if !is_http_chain(chain) {
         return false;
@@ -195,7 +197,7 @@ fn http_filter(filter: &HttpFilter) -> Extension<'_> {
     }
 }
 
-/// Where the routes of a connection manager are, and whether nobody may send to them.
+/// Returns the source of a connection manager's routes, and true if they are closed.
 fn manager(config: &Any, reading: &mut Reading) -> (Option<RouteSource>, bool) {
     if config.type_url != MANAGER {
         reading.ignore_if(true, &config.type_url);

@@ -1,4 +1,4 @@
-//! What a route matches.
+//! The match criteria of a route.
 
 use proxy_model::config::{QueryMatchMode, RouteMatch, RouteQueryParameter};
 use xds_types::pb::envoy::config::route::v3::header_matcher::HeaderMatchSpecifier;
@@ -12,10 +12,11 @@ use xds_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
 
 use super::{Reading, header};
 
-/// The longest expression that is read: templates are no longer.
+/// Maximum length of an expression, since templates are not longer.
 const LONGEST_EXPRESSION: usize = 2048;
 
-/// The conditions of a route but for hosts. Those that are refused are left out, so that what is left matches no less.
+/// Reads the criteria of a route except hosts. Rejected ones are left out, so that the rest matches at
+/// least as many requests.
 pub(super) fn route_match(wanted: &EnvoyMatch, reading: &mut Reading) -> RouteMatch {
     reading.refuse_if(wanted.runtime_fraction.is_some(), "runtime_fraction");
     reading.refuse_if(!wanted.cookies.is_empty(), "cookies");

@@ -1,10 +1,11 @@
-//! Envoy's resources as the family's own model.
+//! Envoy's resources, converted to this project's own model.
 //!
-//! Each resource is read on its own and is refused as a whole if something in it cannot be honoured that decides where
-//! requests go, who may send them or what is sent; of a route configuration only the route or virtual host is, and its
-//! requests are answered with 503, so that they get to no other route. A listener that says who may send in a way that cannot be
-//! honoured closes the routes that it leads to in the same way. What only happens a little differently is a warning.
-//! Resources that `xds-control-plane` wrote may [carry](xds_types::carried) the model's own form, and then lose nothing.
+//! Each resource is read on its own. It is rejected as a whole if an unsupported part of it decides where
+//! requests go, who may send them or what is sent. In a route configuration only the route or virtual host
+//! is rejected, and its requests are answered with 503, so that they get to no other route. A listener that
+//! restricts senders in an unsupported way closes the routes that it leads to in the same way. A small
+//! difference in behaviour is a warning. Resources that `xds-control-plane` wrote may
+//! [carry](xds_types::carried) the model's own form, and then nothing is lost.
 
 #![expect(
     deprecated,
@@ -38,17 +39,17 @@ pub use self::listener::{ReadListener, RouteSource, read_listener};
 pub use self::routes::{ReadRoutes, read_routes, read_routes_after};
 use xds_types::carried::Carried;
 
-/// A code of problems: a resource says something that a proxy of this family cannot do.
+/// A code of problems: a resource has a part that a proxy of this project does not support.
 pub const NOT_HONOURED: &str = "not_honoured";
-/// A code of problems: a proxy of this family does it differently than Envoy.
+/// A code of problems: a proxy of this project differs from Envoy here.
 pub const DIFFERS: &str = "differs_in_envoy";
 
-/// The longest message, in characters: others wrote what is in it.
+/// Maximum length of a message, in characters, since it contains untrusted text.
 const LONGEST_MESSAGE: usize = 500;
-/// The longest name in a pointer.
+/// Maximum length of a name in a pointer.
 const LONGEST_NAME: usize = 200;
 
-/// Where problems of one resource go.
+/// The collected problems of one resource.
 #[derive(Debug, Default)]
 struct Reading {
     pointer: String,
@@ -56,7 +57,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Of the resource `name` of one type: `cluster`, `route_configuration`.
+    /// Creates an empty collection for the resource `name` of one type: `cluster`, `route_configuration`.
     fn of(kind: &str, name: &str) -> Self {
         Self {
             pointer: pointer_to(&format!("/{kind}"), &shortened(name, LONGEST_NAME)),
@@ -64,7 +65,7 @@ impl Reading {
         }
     }
 
-    /// Something that cannot be honoured: the resource, or the route, is refused.
+    /// Reports an unsupported part: the resource, or the route, is rejected.
     fn refuse(&mut self, field: &str, message: impl Into<String>) {
         let pointer = self.place(field);
         let message = shortened(&message.into(), LONGEST_MESSAGE);
@@ -72,19 +73,19 @@ impl Reading {
             .push(Problem::error(pointer, NOT_HONOURED, message));
     }
 
-    /// How much was refused so far.
+    /// Number of rejections so far.
     fn refusals(&self) -> usize {
         self.problems.error_count()
     }
 
-    /// The resource is refused if it has `field`.
+    /// Rejects the resource if it has `field`.
     fn refuse_if(&mut self, has: bool, field: &str) {
         if has {
             self.refuse(field, format!("`{field}` cannot be honoured"));
         }
     }
 
-    /// Something that is done differently.
+    /// Reports a difference from Envoy.
     fn differs(&mut self, field: &str, message: impl Into<String>) {
         let pointer = self.place(field);
         let message = shortened(&message.into(), LONGEST_MESSAGE);
@@ -92,14 +93,14 @@ impl Reading {
             .push(Problem::warning(pointer, DIFFERS, message));
     }
 
-    /// `field` is not looked at, if it is there.
+    /// Reports that `field` is ignored, if it is set.
     fn ignore_if(&mut self, has: bool, field: &str) {
         if has {
             self.differs(field, format!("`{field}` has no effect"));
         }
     }
 
-    /// The model's own form, if the resource carries it and `read` can read it.
+    /// Returns the model's own form, if the resource carries it and `read` can read it.
     fn carried<T>(&mut self, carried: &Carried, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
         let found = match carried {
             Carried::None => return None,
@@ -128,7 +129,7 @@ impl Reading {
         value
     }
 
-    /// What was read with its warnings, or everything that is wrong.
+    /// Returns the value with its warnings, or all problems.
     fn finish<T>(self, value: Option<T>) -> Result<(T, Problems), Problems> {
         match value {
             Some(value) if !self.problems.has_errors() => Ok((value, self.problems)),

@@ -1,4 +1,4 @@
-//! What one route does.
+//! The action of one route.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use xds_types::pb::google::protobuf;
 use super::headers::{self, Changes, Side};
 use super::{Reading, access, matching};
 
-/// How long Envoy lets a route take that says nothing of it.
+/// Envoy's time limit for a route without one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 fn transform(key: &str, value: &str) -> TransformConfig {
     TransformConfig::from_iter([(key.to_owned(), value.to_owned())])
 }
 
-/// A route but for hosts and order, and how many of its conditions are refused.
+/// Reads a route except hosts and order, and returns it with the number of rejected conditions.
 pub(super) fn route(route: &Route, reading: &mut Reading) -> (RouteConfig, usize) {
     access::per_filter(&route.typed_per_filter_config, reading);
     reading.refuse_if(!route.route_specifiers.is_empty(), "route_specifiers");
@@ -47,7 +47,7 @@ pub(super) fn route(route: &Route, reading: &mut Reading) -> (RouteConfig, usize
         Some(Action::Route(action)) => reading.below("route", |reading| {
             forward(action, wanted.path_specifier.as_ref(), &mut config, reading);
         }),
-        // A route without a cluster answers so.
+        // A route without a cluster answers like this.
         Some(Action::DirectResponse(answer)) if answer.status == 503 && answer.body.is_none() => {}
         _ => reading.refuse("action", "only forwarding can be honoured"),
     }
@@ -122,7 +122,7 @@ fn forward(
         );
     }
     let transforms = config.transforms.get_or_insert_default();
-    // Envoy appends the client's address and says the scheme, and nothing more.
+    // Envoy appends the client's address and sets the scheme, and nothing more.
     transforms.push(TransformConfig::from_iter(
         [("X-Forwarded", "Off"), ("For", "Append"), ("Proto", "Set")]
             .map(|(key, value)| (key.to_owned(), value.to_owned())),
@@ -210,7 +210,7 @@ fn removed(prefix: &str) -> Option<TransformConfig> {
     (!prefix.is_empty()).then(|| transform("PathRemovePrefix", prefix))
 }
 
-/// What Envoy means by it; nothing for what is no length of time.
+/// Returns the duration, or zero for a negative one.
 pub(super) fn duration(duration: &protobuf::Duration) -> Duration {
     let seconds = u64::try_from(duration.seconds).unwrap_or_default();
     let nanos = u32::try_from(duration.nanos).unwrap_or_default();

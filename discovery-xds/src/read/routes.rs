@@ -12,11 +12,12 @@ use super::headers::{self, Side};
 use super::virtual_host::{VirtualHosts, changes_of_all};
 use super::{Reading, access};
 
-/// What a route configuration says.
+/// The content of a route configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ReadRoutes {
-    /// The routes, by ids that are unique in the configuration. Those that cannot be honoured have no cluster, and so answer
+    /// The routes, by ids that are unique in the configuration. Unsupported routes have no cluster, and
+    /// therefore answer 503.
     /// 503.
     pub routes: IndexMap<RouteId, RouteConfig>,
     /// The place of those that carry one: of two that are equal in precedence the first serves.
@@ -28,21 +29,24 @@ pub struct ReadRoutes {
 /// The routes of a virtual host, with their names.
 pub(super) type HostRoutes = Arc<[(String, RouteConfig)]>;
 
-/// Reads a route configuration, with what is done differently and what cannot be honoured: an error names a route or a virtual
-/// host whose requests are answered with 503, so that they get to no other one. Of a route that matches in a way that cannot be
-/// honoured, those are all requests that its other conditions match.
+/// Reads a route configuration. Differences from Envoy are warnings. An error names an unsupported route or
+/// virtual host, whose requests are answered with 503, so that they get to no other one. For a route with
+/// an unsupported condition, these are all requests that its other conditions match.
 ///
 /// # Errors
-/// What cannot be honoured in all of the configuration.
+///
+/// Returns the problems that make the whole configuration unusable.
 pub fn read_routes(routes: &RouteConfiguration) -> Result<(ReadRoutes, Problems), Problems> {
     read_routes_after(routes, None)
 }
 
-/// As [`read_routes`], after `before` was read. A virtual host of which nothing but the condition of a route cannot be honoured
-/// keeps the routes that it had: a condition that is not known says nothing of the requests that were served so far.
+/// Like [`read_routes`], after `before` was read. A virtual host in which only the condition of a route is
+/// unsupported keeps its previous routes: an unknown condition reveals nothing about the requests that were
+/// served so far.
 ///
 /// # Errors
-/// As [`read_routes`].
+///
+/// Those of [`read_routes`].
 pub fn read_routes_after(
     routes: &RouteConfiguration,
     before: Option<&ReadRoutes>,
@@ -89,7 +93,7 @@ pub fn read_routes_after(
 }
 
 impl ReadRoutes {
-    /// The same for nobody: all requests that the routes match are answered with 503.
+    /// Returns the routes in closed form: all requests that they match are answered with 503.
     #[must_use]
     pub fn closed(&self) -> Self {
         let nobody = |route: &RouteConfig| RouteConfig {
@@ -106,7 +110,7 @@ impl ReadRoutes {
         }
     }
 
-    /// Makes routes that the model does not take answer 503 for all requests to their hosts.
+    /// Makes routes that the model rejects answer 503 for all requests to their hosts.
     fn compile(&mut self, problems: &mut Problems) {
         let (compiled, wrong) = self.compiled();
         if !wrong.has_errors() {
@@ -134,7 +138,7 @@ impl ReadRoutes {
         self.routes.retain(|id, _| taken.contains(id));
     }
 
-    /// Without what has to be known to a proxy by name, which only that can judge.
+    /// Compiles the routes without the names that only a proxy can check.
     fn compiled(&self) -> (Snapshot, Problems) {
         let routes = self.routes.iter().map(|(id, route)| {
             let route = RouteConfig {

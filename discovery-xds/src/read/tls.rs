@@ -13,14 +13,14 @@ use xds_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
 use super::Reading;
 
 const RAW: &str = "type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer";
-/// Where systems keep the certificates that they trust.
+/// The directory in which systems keep their trusted certificates.
 const SYSTEM: &str = "/etc/ssl/certs/";
 
-/// How destinations are spoken to.
+/// The TLS settings of destinations.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Tls {
     pub(super) is_on: bool,
-    /// What the server is called.
+    /// The name of the server.
     pub(super) server_name: String,
 }
 

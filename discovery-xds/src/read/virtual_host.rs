@@ -28,7 +28,7 @@ pub(super) struct VirtualHosts<'e> {
     claimed: BTreeSet<String>,
     before: Arc<HashMap<String, HostRoutes>>,
     good: HashMap<String, HostRoutes>,
-    /// How many conditions of routes were refused.
+    /// Number of rejected conditions of routes.
     conditions: usize,
 }
 
@@ -103,7 +103,7 @@ impl<'e> VirtualHosts<'e> {
         }
     }
 
-    /// Answers 503 to requests for a domain that is refused, so that they get to no other virtual host.
+    /// Answers 503 to requests for a rejected domain, so that they get to no other virtual host.
     fn insert_guard(&mut self, host: &VirtualHost, rank: hosts::Specificity, header: RouteHeader) {
         let mut id = format!("{}/domains", self.prefix(host, None));
         while self.found.routes.contains_key(&RouteId::from(&*id)) {
@@ -119,7 +119,8 @@ impl<'e> VirtualHosts<'e> {
         self.insert(id, &None, rank.order(hosts::LAST), nowhere);
     }
 
-    /// The routes of a virtual host, or those that it had if a condition of theirs is all that cannot be honoured.
+    /// Returns the routes of a virtual host, or its earlier ones if only conditions of routes are
+    /// unsupported.
     fn last_good(&mut self, host: &VirtualHost, reading: &mut Reading) -> HostRoutes {
         let (refusals, conditions) = (reading.refusals(), self.conditions);
         let read: HostRoutes = self.routes(host, reading).into();
@@ -135,7 +136,7 @@ impl<'e> VirtualHosts<'e> {
         chosen
     }
 
-    /// The routes of a virtual host with their names, none twice. Those that are refused answer 503.
+    /// Returns the routes of a virtual host with their unique names. Rejected ones answer 503.
     fn routes(&mut self, host: &VirtualHost, reading: &mut Reading) -> Vec<(String, RouteConfig)> {
         if host.routes.len() > hosts::MOST_ROUTES {
             reading.refuse("routes", "there are too many routes in one virtual host");
@@ -192,7 +193,7 @@ impl<'e> VirtualHosts<'e> {
         }
     }
 
-    /// What the ids of the routes for `patterns` begin with.
+    /// Returns the prefix of the ids of the routes for `patterns`.
     fn prefix(&mut self, host: &VirtualHost, patterns: Option<&[String]>) -> String {
         let of_group = match patterns.and_then(|patterns| patterns.first()) {
             Some(pattern) => format!("{} {pattern}", host.name),
@@ -270,7 +271,7 @@ fn check(host: &VirtualHost, reading: &mut Reading) {
     reading.ignore_if(host.retry_policy.is_some(), "retry_policy");
 }
 
-/// What the virtual host changes in requests and responses, after the route has.
+/// Returns the virtual host's changes of requests and responses, which follow those of the route.
 fn changes_of_host(host: &VirtualHost) -> (Changes<'_>, Changes<'_>) {
     let request = Changes {
         add: &host.request_headers_to_add,
@@ -283,7 +284,7 @@ fn changes_of_host(host: &VirtualHost) -> (Changes<'_>, Changes<'_>) {
     (request, response)
 }
 
-/// What the configuration changes, after the virtual host has.
+/// Returns the configuration's changes, which follow those of the virtual host.
 pub(super) fn changes_of_all(all: &RouteConfiguration) -> (Changes<'_>, Changes<'_>) {
     let request = Changes {
         add: &all.request_headers_to_add,

@@ -1,4 +1,4 @@
-//! Listeners that say who may send.
+//! Tests of listeners that restrict senders.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn guarded((kind, name, resource): Resource) -> Resource {
     (kind, name, any(kind, &guarded))
 }
 
-/// Whether all routes answer 503, and the operator is told so.
+/// Returns true if all routes answer 503. Checks that this is reported to the operator.
 fn is_closed(state: &ProviderState) -> bool {
     let is_closed = state.config.as_ref().is_some_and(|config| {
         let mut routes = config.routes.values();
@@ -70,7 +70,7 @@ async fn refusal(stream: &mut Full) -> String {
     }
 }
 
-/// `main` is asked for by default, which must not open what the listener guards.
+/// `main` is requested by default, which must not open the routes that the listener restricts.
 #[tokio::test(start_paused = true)]
 async fn a_guarded_listener_closes_its_routes_from_the_start() {
     let (discoverer, mut script) = pair(options());
@@ -92,7 +92,7 @@ async fn a_guarded_listener_closes_its_routes_from_the_start() {
     serving(&mut states, ONE).await;
 }
 
-/// The last good state was for everybody.
+/// The last known good state had no restriction.
 #[tokio::test(start_paused = true)]
 async fn a_guard_that_is_new_closes_what_was_open() {
     let (discoverer, mut script) = pair(options());
@@ -109,7 +109,8 @@ async fn a_guard_that_is_new_closes_what_was_open() {
     assert!(is_closed(&states.borrow()));
 }
 
-/// Nothing says that this proxy stands where the other listener does.
+/// A second listener does not open a closed route configuration, since the proxy may not stand in its
+/// place.
 #[tokio::test(start_paused = true)]
 async fn another_listener_does_not_open_what_one_guards() {
     let (discoverer, mut script) = pair(options());
@@ -124,12 +125,12 @@ async fn another_listener_does_not_open_what_one_guards() {
     )
     .await;
     state(&mut states, is_closed).await;
-    // A listener that is gone guards nothing.
+    // A removed listener restricts nothing.
     stream.answer(full(Lds, "5", "5", &[open])).await;
     serving(&mut states, ONE).await;
 }
 
-/// The operator's own word: listeners are not asked for.
+/// By the operator's choice, listeners are not requested.
 #[tokio::test(start_paused = true)]
 async fn without_listeners_routes_are_served_to_everybody() {
     let (discoverer, mut script) = pair(options().with_listeners(false));
@@ -160,7 +161,7 @@ async fn routes_inside_a_guarded_listener_are_closed() {
     serving(&mut states, ONE).await;
 }
 
-/// What was kept on disk is closed as well.
+/// The configuration restored from disk is closed too.
 #[tokio::test(start_paused = true)]
 async fn a_restart_opens_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -171,7 +172,7 @@ async fn a_restart_opens_nothing() {
     let stream = script.full().await;
     say(&stream, "1", &[guarded(listener("http", "main"))]).await;
     state(&mut states, is_closed).await;
-    // That it was written wakes nobody.
+    // The write causes no notification.
     let is_saved = || {
         (states.borrow().status.persistence.as_ref()).is_some_and(|kept| kept.last_saved.is_some())
     };

@@ -1,4 +1,4 @@
-//! What changed.
+//! Tests of the delta variant.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -111,7 +111,7 @@ async fn what_cannot_be_honoured_is_refused_by_name_and_its_last_form_serves() {
         "{}",
         refusal.message
     );
-    // The other one of the same answer is taken.
+    // The other one of the same response is accepted.
     let served = state(&mut states, |state| {
         state
             .config
@@ -171,7 +171,7 @@ async fn after_a_reconnect_only_what_differs_is_asked_for() {
         again.request().await.initial_resource_versions,
         known("v1", "main")
     );
-    // Nothing differs, so nothing is said; the stream alone shows that all is well.
+    // Nothing differs, so nothing is sent; only the stream shows that all is well.
     let live = state(&mut states, |state| state.status.state.as_str() == "live").await;
     assert_eq!(live.config, lost.config);
 }

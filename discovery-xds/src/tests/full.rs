@@ -48,7 +48,7 @@ async fn versions_and_nonces_are_those_of_what_was_accepted() {
     assert_eq!(stream.request().await.resource_names, ["c"]);
     serving(&mut states, ONE).await;
 
-    // What is refused leaves the version that is used.
+    // A rejected response keeps the version in use.
     let mut bad = full(Rds, "d", "8", &[]);
     let mut routes = xds_types::pb::envoy::config::route::v3::RouteConfiguration {
         name: "main".into(),
@@ -68,7 +68,7 @@ async fn versions_and_nonces_are_those_of_what_was_accepted() {
     let kept = state(&mut states, |state| !state.problems.is_empty()).await;
     assert_eq!(kept.config.as_ref().unwrap().routes.len(), 1);
 
-    // What is not among all clusters does not exist any more.
+    // A cluster that is not among all clusters no longer exists.
     stream.answer(full(Cds, "e", "9", &[])).await;
     let empty = state(&mut states, |state| {
         state
@@ -138,7 +138,7 @@ async fn names_that_are_there_twice_and_what_is_no_resource_are_refused() {
     drop(provider);
 }
 
-/// News that belong together are waited for, but not for ever.
+/// Related changes are waited for, but not for ever.
 #[tokio::test(start_paused = true)]
 async fn a_control_plane_that_never_pauses_is_obeyed_all_the_same() {
     let patience = Duration::from_secs(3);

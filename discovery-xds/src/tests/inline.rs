@@ -32,7 +32,7 @@ fn routes() -> RouteConfiguration {
     routes
 }
 
-/// A route in front of all others, with a condition that no proxy of this family knows.
+/// Adds a route in front of all others, with a condition that no proxy of this project supports.
 fn with_condition(mut routes: RouteConfiguration) -> RouteConfiguration {
     let host = &mut routes.virtual_hosts[0];
     let mut unknown = Route {
@@ -63,7 +63,7 @@ fn all_lead_to_c(state: &ProviderState) -> bool {
     })
 }
 
-/// The next refusal.
+/// Returns the next NACK's message.
 async fn refusal(stream: &mut Full) -> String {
     loop {
         if let Some(error) = stream.request().await.error_detail {
@@ -72,7 +72,8 @@ async fn refusal(stream: &mut Full) -> String {
     }
 }
 
-/// A condition that is not known says nothing of the requests that were served so far, wherever the routes are.
+/// An unknown condition reveals nothing about the requests that were served so far, independent of the
+/// place of the routes.
 #[tokio::test(start_paused = true)]
 async fn a_virtual_host_stays_as_it_was_for_a_condition_that_is_not_known() {
     let options = XdsOptions::default().with_mode(Mode::StateOfTheWorld);
@@ -87,7 +88,7 @@ async fn a_virtual_host_stays_as_it_was_for_a_condition_that_is_not_known() {
     }
     listen(&stream, "3", RouteSpecifier::RouteConfig(routes())).await;
     state(&mut states, all_lead_to_c).await;
-    // `main` is asked for by default; where listeners have routes themselves it is not waited for.
+    // `main` is requested by default; if listeners have inline routes it is not waited for.
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(2), "{took:?}");
 

@@ -1,4 +1,4 @@
-//! Control planes that are away, or do not answer.
+//! Tests of control planes that are unavailable, or do not respond.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ async fn a_restart_without_a_control_plane_serves_what_was_kept() {
         stream.answer(delta(kind, nonce, "1", &one)).await;
     }
     serving(&mut states, ONE).await;
-    // That it was written wakes nobody.
+    // The write causes no notification.
     let is_saved = || {
         (states.borrow().status.persistence.as_ref()).is_some_and(|kept| kept.last_saved.is_some())
     };

@@ -1,4 +1,4 @@
-//! What is asked for and does not come, or comes broken.
+//! Tests of resources that are requested and do not come, or are malformed.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn full_options() -> XdsOptions {
     XdsOptions::default().with_mode(Mode::StateOfTheWorld)
 }
 
-/// `main` is asked for by default, and other control planes have no such thing.
+/// `main` is requested by default, and does not exist in other control planes.
 #[tokio::test(start_paused = true)]
 async fn a_name_that_nobody_has_delays_nothing() {
     let (discoverer, mut script) = pair(full_options());
@@ -96,7 +96,7 @@ async fn endpoints_that_never_come_delay_one_change() {
                     stream.answer(delta(kind, nonce, "1", &said)).await;
                 }
                 state(&mut states, |state| address(state, "10.0.0.1")).await;
-                // A control plane that says nothing when nothing has changed is there all the same.
+                // A control plane that is silent when nothing has changed is available nevertheless.
                 drop(stream);
                 let stream = script.delta().await;
                 sleep(Duration::from_secs(60)).await;
@@ -112,7 +112,7 @@ async fn endpoints_that_never_come_delay_one_change() {
     }
 }
 
-/// A proxy without routes answers 404 to everybody, which is worse than not to be ready.
+/// A proxy without routes answers 404 to every request, which is worse than not being ready.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_served_before_there_are_routes() {
     for listens in [false, true] {
@@ -132,7 +132,7 @@ async fn nothing_is_served_before_there_are_routes() {
         let came = Instant::now();
         stream.answer(full(Rds, "4", "1", &one)).await;
         serving(&mut states, ONE).await;
-        // The runner asks again with its own patience.
+        // The runner retries with its own back-off.
         assert!(
             came.elapsed() < Duration::from_secs(11),
             "{:?}",
@@ -141,7 +141,7 @@ async fn nothing_is_served_before_there_are_routes() {
     }
 }
 
-/// That there are no routes can be said, too.
+/// A control plane can report that there are no routes.
 #[tokio::test(start_paused = true)]
 async fn routes_that_are_said_not_to_exist_are_not_waited_for() {
     let (discoverer, mut script) = pair(XdsOptions::default().with_listeners(false));
@@ -193,12 +193,12 @@ async fn what_cannot_be_decoded_removes_nothing() {
         let served = states.borrow().config.clone().unwrap();
         assert_eq!(served.clusters.len(), 2);
     }
-    // The next good answer has the say again.
+    // The next good response counts again.
     stream.answer(full(Cds, "4", "3", &resources(ONE))).await;
     serving(&mut states, ONE).await;
 }
 
-/// A control plane that has said something wrong is not one that has said nothing.
+/// A control plane that has sent something invalid differs from one that has sent nothing.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_told_while_there_is_nothing_to_serve() {
     let (discoverer, mut script) = pair(full_options().with_listeners(false));
@@ -223,7 +223,7 @@ async fn a_refusal_is_told_while_there_is_nothing_to_serve() {
     let pointers: Vec<_> = failing.problems.iter().map(|p| p.pointer.clone()).collect();
     assert_eq!(pointers, ["/route_configuration/main/vhost_header"]);
     assert!(failing.config.is_none());
-    // Mended, it serves, and nothing is wrong any more.
+    // Once corrected, it serves without problems.
     for (kind, nonce) in [(Rds, "3"), (Eds, "4")] {
         stream.answer(full(kind, nonce, "2", &one)).await;
     }

@@ -18,8 +18,8 @@ use proxy_model::config::ProxyConfig;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How long a state is waited for. With a clock that stands still nobody would see that it does not come: timers that come again
-/// and again move it on for ever.
+/// The time limit for a state. With paused time, a missing state would go unnoticed: periodic timers
+/// advance the clock for ever.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A route to a cluster with one destination.

@@ -1,4 +1,4 @@
-//! A control plane whose answers a test writes by hand.
+//! A control plane whose responses a test writes by hand.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl<Q, A> Conversation<Q, A> {
             .expect("the stream has ended")
     }
 
-    /// That there is no further request now.
+    /// Returns true if no further request comes now.
     pub(super) async fn is_quiet(&mut self) -> bool {
         tokio::time::timeout(Duration::from_secs(2), self.requests.message())
             .await
@@ -125,7 +125,7 @@ impl AggregatedDiscoveryService for Service {
     }
 }
 
-/// A discoverer and the control plane in memory that it asks.
+/// Returns a discoverer and its in-memory control plane.
 pub(super) fn pair(options: XdsOptions) -> (XdsDiscoverer, Script) {
     let (service, script) = Service::new();
     let (connections, receiver) = mpsc::channel::<DuplexStream>(8);
@@ -185,7 +185,7 @@ pub(super) fn listener_with(name: &str, routes: RouteSpecifier) -> (ResourceType
     (kind, name.into(), any(kind, &listener))
 }
 
-/// An answer of what changed, with these of `resources`.
+/// Returns a response with changes: these of `resources`.
 pub(super) fn delta(
     kind: ResourceType,
     nonce: &str,
@@ -208,7 +208,7 @@ pub(super) fn delta(
     }
 }
 
-/// An answer of everything of a type.
+/// Returns a response with all resources of a type.
 pub(super) fn full(
     kind: ResourceType,
     nonce: &str,

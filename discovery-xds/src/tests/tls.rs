@@ -15,7 +15,7 @@ use super::{ONE, serving, state, states};
 use crate::{ClientError, TlsOptions, XdsDiscoverer, XdsOptions};
 use xds_types::ResourceType::{Cluster as Cds, Endpoint as Eds, Route as Rds};
 
-/// A control plane that wants to see a certificate of `authority`.
+/// Starts a control plane that requires a certificate of `authority`.
 async fn control_plane(authority: &CertificateAuthority) -> (String, Script) {
     let identity = authority.issue(&["xds.test"]);
     let config = identity.server_config_requiring(authority, Alpn::Http2);

@@ -1,4 +1,5 @@
-//! The resources of a configuration, as this family's own control plane would send them: with the original in their metadata.
+//! Tests with the resources of a configuration, as this project's own control plane would send them: with
+//! the original in their metadata.
 
 use std::net::SocketAddr;
 
@@ -26,8 +27,8 @@ use xds_types::pb::google::protobuf::Any;
 
 use super::script::any;
 
-/// The resources of a configuration by type and name: clusters with `http` destinations at IP addresses, and routes that take
-/// every path.
+/// The resources of a configuration by type and name: clusters with `http` destinations at IP addresses,
+/// and routes that take every path.
 pub(super) fn resources(json: &str) -> Vec<(ResourceType, String, Any)> {
     resources_with_routes("main", json)
 }

@@ -1,4 +1,5 @@
-//! The pages of the documentation that have code in them, as doctests. The tours are the examples of this package.
+//! The pages of the documentation with code, as doctests. The tours are the examples of this
+//! package.
 #![cfg(doctest)]
 
 /// The README's code, as a doctest.

@@ -1,4 +1,4 @@
-//! A document: read, checked, compiled.
+//! Configuration documents: read, checked, compiled.
 
 use proxy_model::config::ProxyConfig;
 use proxy_model::json::parse_document;
@@ -6,14 +6,14 @@ use proxy_model::{CompileOptions, Revision, Snapshot};
 
 use crate::input::{check_problems, text};
 
-/// Where the section is said to be.
+/// Location of the section in its document.
 const SECTION: &str = "/ReverseProxy";
 
-/// A section `ReverseProxy`.
+/// Fuzzes the reading of a section `ReverseProxy`.
 ///
-/// * Every problem is at a place in the section.
+/// * Every problem has a location in the section.
 /// * The strict reading fails exactly if the lenient one has errors.
-/// * What the lenient one keeps is valid, whole, and is read again as the same from what is written of it.
+/// * The result of the lenient reading is valid and complete. Written and read again, it is equal.
 pub fn config(data: &[u8]) {
     let text = text(data);
     let Ok(document) = parse_document(&text) else {
@@ -42,7 +42,7 @@ pub fn config(data: &[u8]) {
     check_round_trip(isolated.config());
 }
 
-/// Asserts that what is written of a configuration is read as the same.
+/// Asserts that a written configuration is read as the same value.
 pub(crate) fn check_round_trip(config: &ProxyConfig) {
     let written = serde_json::to_string(config).expect("keys are text");
     let again = ProxyConfig::from_json(&written)

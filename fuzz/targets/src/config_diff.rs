@@ -1,4 +1,4 @@
-//! Two configurations, and what is between them.
+//! Differences between two configurations.
 
 use proxy_model::config::ProxyConfig;
 use proxy_model::json::{parse_document, read_config};
@@ -6,11 +6,11 @@ use proxy_model::{Problems, Revision, apply, diff};
 
 use crate::input::text;
 
-/// Two sections, with a line `----` between them.
+/// Fuzzes the difference of two sections, separated by a line `----`.
 ///
-/// * Applying the difference to the first makes the second, in its order.
-/// * There is no difference between a configuration and itself.
-/// * Each change is told in one line.
+/// * The difference, applied to the first section, results in the second, in its order.
+/// * A configuration has no difference to itself.
+/// * Each change is described in one line.
 pub fn config_diff(data: &[u8]) {
     let text = text(data);
     let (old, new) = text.split_once("\n----\n").unwrap_or((&text, ""));
@@ -27,14 +27,14 @@ pub fn config_diff(data: &[u8]) {
     }
 }
 
-/// What can be read of a section.
+/// Reads the valid parts of a section.
 fn read(text: &str) -> ProxyConfig {
     parse_document(text)
         .map(|document| read_config(&document, "", &mut Problems::new()))
         .unwrap_or_default()
 }
 
-/// Ids as they are spelled, in their order.
+/// The ids in their spelling and order.
 fn spelled(config: &ProxyConfig) -> Vec<String> {
     let clusters = config.clusters.iter().flat_map(|(id, cluster)| {
         let destinations = cluster.destinations.keys().map(ToString::to_string);

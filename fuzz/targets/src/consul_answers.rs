@@ -1,4 +1,4 @@
-//! What an agent of Consul answers.
+//! Answers of a Consul agent.
 
 use std::sync::Arc;
 
@@ -11,10 +11,11 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 
 use crate::input::{MAX_BYTES, check_message, paused};
 
-/// The token of the client, which answers may repeat.
+/// The token of the client. Answers may repeat it.
 const TOKEN: &str = "b1gs33cr3t-that-nobody-may-read";
 
-/// A line with the status, lines with headers, an empty line, and the body: the answer to every call.
+/// Fuzzes the client with one answer for every call: a status line, header lines, an empty line,
+/// and the body.
 ///
 /// ```text
 /// 200
@@ -23,8 +24,8 @@ const TOKEN: &str = "b1gs33cr3t-that-nobody-may-read";
 /// [{"Node":{"Node":"n1"},"Service":{"ID":"web-1","Service":"web","Port":80}}]
 /// ```
 ///
-/// An error is short and one line, without what commands a terminal, and without the token; and the same answer has the
-/// same meaning again.
+/// An error is short, on one line, without terminal control characters and without the token. The
+/// same answer has the same result again.
 pub fn consul_answers(data: &[u8]) {
     let answer = Arc::new(read(&data[..data.len().min(MAX_BYTES)]));
     let token = Token::new(TOKEN).expect("it is one");
@@ -42,7 +43,7 @@ pub fn consul_answers(data: &[u8]) {
     });
 }
 
-/// What comes of each call: an error begins with `! `.
+/// The result of each call. An error begins with `! `.
 async fn all(client: &ConsulClient) -> Vec<String> {
     let query = Query::new();
     macro_rules! said {
@@ -65,7 +66,7 @@ async fn all(client: &ConsulClient) -> Vec<String> {
     ]
 }
 
-/// An agent with one answer for everything.
+/// An agent with the same answer for every call.
 struct Agent(Arc<Response<Bytes>>);
 
 #[async_trait]

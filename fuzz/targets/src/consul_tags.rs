@@ -1,4 +1,4 @@
-//! Tags of instances in Consul, ours and Traefik's.
+//! Tags of Consul instances, in our syntax and in Traefik's.
 
 use discovery_consul::ConsulDiscoverer;
 use discovery_consul::client::ServiceDefinition;
@@ -9,20 +9,20 @@ use proxy_model::{CompileOptions, Snapshot};
 
 use crate::input::{check_wording, paused, text};
 
-/// The most instances.
+/// Maximum number of instances.
 const MAX_INSTANCES: usize = 16;
 
-/// A line for each tag; an empty line begins another instance of the same service.
+/// Fuzzes the tags of a service: one tag per line. An empty line begins another instance.
 ///
 /// ```text
 /// traefik.enable=true
 /// traefik.http.routers.web.rule=Host(`a.example`) && PathPrefix(`/x`)
 /// ```
 ///
-/// * What is served compiles, and comes from nobody but the service.
-/// * Problems are one line each.
-/// * The order of the instances' names, not of their registration, decides.
-/// * A second service beside it is served whatever the tags say.
+/// * The resulting configuration compiles and concerns only this service.
+/// * Each problem is one line.
+/// * Instances count in the order of their names, not of their registration.
+/// * A second service is served whatever the tags are.
 pub fn consul_tags(data: &[u8]) {
     let text = text(data);
     let instances: Vec<Vec<&str>> = text

@@ -7,14 +7,15 @@ use servicefabric_emulator::topology::Topology;
 
 use crate::input::text;
 
-/// The line between the two manifests.
+/// Line between the two manifests.
 const SEPARATOR: &str = "\n----\n";
 
-/// An application manifest, and the manifest of every service package that it imports.
+/// Fuzzes an application manifest with one service manifest, which stands for every package that it
+/// imports.
 ///
-/// * Reading it twice gives the same, and an error names a file of the package.
-/// * What is read is provisioned, and its manifest is what was written; or its name is refused.
-/// * An application of it is created with all default services, or not at all.
+/// * Two readings give the same result. An error names a file of the package.
+/// * A valid package is provisioned with its manifest as written, or its name is rejected.
+/// * An application of this type is created with all default services, or not at all.
 pub fn emulator_package(data: &[u8]) {
     let text = text(data);
     let (application, service) = text.split_once(SEPARATOR).unwrap_or((&text, ""));

@@ -1,4 +1,4 @@
-//! Requests to the emulator's gateway.
+//! Requests to the gateway of the emulator.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -12,28 +12,28 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::input::text;
 
-/// The cluster, as it is for every input.
+/// The cluster of every input.
 static TOPOLOGY: LazyLock<Topology> = LazyLock::new(|| {
     Topology::from_toml(include_str!("emulator.toml")).expect("the file describes a cluster")
 });
 
-/// Long enough for everything to be placed and opened.
+/// Time in which all replicas are placed and opened.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// The most requests of an input.
+/// Maximum number of requests per input.
 const MAX_REQUESTS: usize = 8;
 
-/// How far a request may move the clock, and how many parts it may divide a service into: more takes longer, and no more
-/// happens.
+/// The most that a request may move the clock, and the most partitions of a service. More takes
+/// longer and reaches no other code.
 const MOST: (Span, f64) = (Span::from_secs(600), 50.0);
 
-/// The statuses that the gateway is documented to answer with, apart from those of faults that were injected. 500 is for
-/// what has no code of its own.
+/// The documented statuses of the gateway, without those of injected faults. 500 is for errors
+/// without a code.
 const STATUSES: [u16; 13] = [
     200, 201, 202, 204, 400, 404, 408, 409, 413, 431, 501, 503, 504,
 ];
 
-/// Lists that are there whatever happened before.
+/// Lists that always exist.
 const LISTS: [&str; 4] = [
     "GET /Nodes?api-version=6.0",
     "GET /ApplicationTypes?api-version=6.0",
@@ -41,9 +41,9 @@ const LISTS: [&str; 4] = [
     "GET /$/GetClusterHealthChunk?api-version=6.0",
 ];
 
-/// Requests, one after the other, with a line of `---` between them: a line with the method and what it is about, and the
-/// body. `{P0}` is the id of the first partition there is, `{R0}` that of its first replica, which is on the node `{N0}`;
-/// `{P1}` is that of the next partition.
+/// Fuzzes a sequence of requests, separated by lines `---`. Each has a line with method and path,
+/// then the body. `{P0}` stands for the id of the first existing partition, `{R0}` for that of its
+/// first replica, which is on the node `{N0}`; `{P1}` stands for the next partition.
 ///
 /// ```text
 /// PUT /Names/Shop~Web/$/GetProperty?api-version=6.0
@@ -52,11 +52,11 @@ const LISTS: [&str; 4] = [
 /// GET /Partitions/{P0}/$/GetReplicas?api-version=6.0
 /// ```
 ///
-/// * Every answer is HTTP with a status that is documented, and a body that is JSON if there is one.
-/// * An error says so in the words of a gateway: a code and a message. Only what is none of its paths is not found without
-///   a word.
-/// * A question that is asked twice has the same answer.
-/// * Whatever was asked, time goes on, and the lists are there.
+/// * Every answer is valid HTTP with a documented status. A body is JSON.
+/// * An error has a code and a message, as in a real gateway. Only unknown paths are not found
+///   without a body.
+/// * A repeated query has the same answer.
+/// * After any request, time still advances and the lists still exist.
 pub fn emulator_request(data: &[u8]) {
     let text = text(data);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -104,7 +104,7 @@ async fn ask(emulator: &Emulator, request: &str) {
     }
 }
 
-/// The request with ids in their places.
+/// Replaces the placeholders of ids.
 fn filled(emulator: &Emulator, request: &str) -> String {
     let mut filled = request.to_owned();
     if !["{P", "{R", "{N"]
@@ -143,7 +143,7 @@ fn filled(emulator: &Emulator, request: &str) -> String {
     filled
 }
 
-/// Whether a body asks for much time or many parts.
+/// Returns true if a body asks for a long time or many partitions.
 fn takes_long(body: &str) -> bool {
     let (longest, most) = MOST;
     let Ok(Value::Object(body)) = serde_json::from_str(body) else {
@@ -163,14 +163,14 @@ fn takes_long(body: &str) -> bool {
 #[derive(Debug, PartialEq)]
 struct Answer {
     status: u16,
-    /// Whether it is the gateway that answers, and not what understands HTTP before it.
+    /// True if the gateway itself answered, not the HTTP layer before it.
     is_own: bool,
-    /// Whether the connection ended before the answer did.
+    /// True if the connection ended before the answer.
     is_cut: bool,
     body: Vec<u8>,
 }
 
-/// Sends a request and reads its answer; nothing if the connection is closed without one.
+/// Sends a request and reads its answer. Returns `None` if the connection closes without one.
 async fn exchange(emulator: &Emulator, line: &str, body: &str) -> Option<Answer> {
     let (mut client, server) = tokio::io::duplex(1 << 20);
     let talk = async move {
@@ -219,7 +219,7 @@ impl Answer {
     }
 }
 
-/// Whether the path asks for a name: that there is none is said by the status alone.
+/// Returns true for a path under `/Names`, whose missing entries are reported by the status alone.
 fn is_about_a_name(line: &str) -> bool {
     let path = line.split(' ').nth(1).unwrap_or_default();
     path.split(['/', '?']).nth(1) == Some("Names")
@@ -247,7 +247,7 @@ fn check(line: &str, answer: &Answer) {
         return;
     }
     if *status == 409 && json["Kind"] == "Failed" {
-        // What became of a batch of operations has a form of its own.
+        // The result of a batch of operations has its own format.
         let said = json["ErrorMessage"].as_str();
         assert!(said.is_some_and(|said| !said.is_empty()), "{line}: {json}");
         return;

@@ -1,18 +1,18 @@
-//! Scripts for the hosting life cycle.
+//! Scripts of the hosting life cycle.
 
 use servicefabric_emulator::hosting::Moment;
 use servicefabric_emulator::timeline::{Script, Timeline};
 
 use crate::input::text;
 
-/// The longest script that is run. What happens again and again happens often enough until then.
+/// Maximum duration of a script. Repeated events occur often enough within it.
 const LONGEST: Moment = Moment::from_secs(2 * 3_600);
 
-/// A script, in JSON if it begins with a brace, else in TOML.
+/// Fuzzes a script: JSON if it begins with a brace, otherwise TOML.
 ///
-/// * Reading it twice gives the same. Each problem is at a line of the text, and says what is wrong.
-/// * Running it twice gives the same, as text and as JSON.
-/// * What happens is in the order of its time, and nothing happens after the end.
+/// * Two readings give the same result. Each problem has a line of the text and a description.
+/// * Two runs give the same events, as text and as JSON.
+/// * Events are in the order of time. None is after the end.
 pub fn emulator_timeline(data: &[u8]) {
     let text = text(data);
     let script = match Script::read(&text) {

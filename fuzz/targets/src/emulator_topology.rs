@@ -1,4 +1,4 @@
-//! Descriptions of clusters for the emulator.
+//! Descriptions of emulator clusters.
 
 use servicefabric_emulator::cluster::Cluster;
 use servicefabric_emulator::hosting::Moment;
@@ -8,23 +8,23 @@ use servicefabric_emulator::topology::{
 
 use crate::input::text;
 
-/// How long a cluster lives here.
+/// Simulated lifetime of a cluster.
 const END: Moment = Moment::from_secs(5);
 
-/// The most nodes of a cluster that is built, and the most of what is on them.
+/// Maximum number of nodes of a cluster that is built, and of the replicas on them.
 const MOST: (usize, u64) = (12, 120);
 
-/// So often time is moved to the next thing that happens; then the rest is passed at once.
+/// Maximum number of steps to the next event. The remaining time passes in one step.
 const MAX_STEPS: usize = 2_000;
 
-/// A topology: JSON if it begins with a brace, else TOML.
+/// Fuzzes a topology: JSON if it begins with a brace, otherwise TOML.
 ///
-/// * Reading it twice gives the same, and what is read is written and read as the same.
-/// * What cannot be used is told: each problem with a sentence, and not more than a hundred.
-/// * What the check lets pass becomes a cluster, unless that refuses it with a reason. The same topology becomes the same
-///   cluster, down to every id.
-/// * Nothing happens but when the cluster says that something is due: time that passes at once and time that passes from
-///   one such moment to the next lead to the same.
+/// * Two readings give the same result, which is written and read again as the same.
+/// * Errors are reported: at most 100 problems, each with a sentence.
+/// * A topology that passes the check becomes a cluster, or the cluster reports why not. The same
+///   topology becomes the same cluster, including every id.
+/// * Events occur only at the reported due times: one long step and steps from event to event give
+///   the same result.
 pub fn emulator_topology(data: &[u8]) {
     let text = text(data);
     let is_json = text.trim_start().starts_with('{');
@@ -33,7 +33,7 @@ pub fn emulator_topology(data: &[u8]) {
         false => Topology::from_toml(&text),
     };
     let topology = read();
-    // Not by comparison, since a number may be none.
+    // No comparison of the values: NaN is not equal to itself.
     assert_eq!(format!("{topology:?}"), format!("{:?}", read()));
     let topology = match topology {
         Ok(topology) => topology,
@@ -60,7 +60,7 @@ fn check_error(error: &TopologyError) {
     }
 }
 
-/// JSON has no numbers that are none or infinite, and labels may have dates, which only TOML has.
+/// Checks the round trip. JSON has no NaN or infinite numbers, and labels may contain TOML dates.
 fn check_round_trip(topology: &Topology) {
     let Ok(written) = serde_json::to_string(topology) else {
         return;
@@ -74,7 +74,7 @@ fn check_round_trip(topology: &Topology) {
     assert_eq!(once_more, written);
 }
 
-/// Whether a cluster of it is built in no time.
+/// Returns true if a cluster of this topology is quick to build.
 fn is_small(topology: &Topology) -> bool {
     let (nodes, replicas) = MOST;
     let of_service = |service: &ServiceDescription| {

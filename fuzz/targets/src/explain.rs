@@ -1,4 +1,4 @@
-//! A request that a person writes, and what would happen to it.
+//! Requests as text, and the explanation of their handling.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ use proxy_runtime::server::{Limits, ListenerRules};
 
 use crate::input::{Head, text};
 
-/// A configuration with one of everything.
+/// A configuration with one of each feature.
 static SNAPSHOT: LazyLock<Snapshot> = LazyLock::new(|| {
     let config = ProxyConfig::from_json(include_str!("explain.json"));
     let config = config.unwrap_or_else(|problems| panic!("{problems}"));
@@ -23,12 +23,13 @@ static SNAPSHOT: LazyLock<Snapshot> = LazyLock::new(|| {
     compiled.unwrap_or_else(|problems| panic!("{problems}")).0
 });
 
-/// A method, a URL, and headers, each on a line.
+/// Fuzzes a method, a URL and headers, one per line.
 ///
-/// * What is refused is refused in one line without control characters, and what the server rejects has a status and a reason.
-/// * The outcome is what the route table says of the same request in another form.
-/// * Every route is the one that takes the request, or is said not to.
-/// * What would be forwarded is a valid request without anything that concerns the client's connection only.
+/// * Invalid text is rejected with one line without control characters. A request that the server
+///   rejects has a status and a reason.
+/// * The outcome is that of the route table for the same request in another form.
+/// * Every route either matches the request or has a reason why not.
+/// * The forwarded request is valid, without fields of the client's connection.
 pub fn explain(data: &[u8]) {
     let text = text(data);
     let mut lines = text.lines();
@@ -73,7 +74,7 @@ pub fn explain(data: &[u8]) {
     assert!(json["outcome"].is_string());
 }
 
-/// The same request, as the route table may see it.
+/// The same request in the form of the route table.
 fn head(parts: &Parts, is_https: bool) -> Head<'_> {
     let authority = parts.headers.get(HOST).map(http::HeaderValue::as_bytes);
     Head {
@@ -143,7 +144,7 @@ fn check_forwarded(forwarded: &ForwardedRequest, parts: &Parts) {
     for named in parts.headers.get_all(CONNECTION) {
         for named in named.as_bytes().split(|byte| *byte == b',') {
             let named = String::from_utf8_lossy(named.trim_ascii());
-            // Only what an intermediary may add is sure to have been the client's.
+            // Only fields that an intermediary may not add are certain to be the client's.
             assert!(
                 !named.starts_with("x-hop") || count(&named) == 0,
                 "{forwarded:?}"

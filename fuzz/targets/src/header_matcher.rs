@@ -5,12 +5,13 @@ use proxy_model::matching::HeaderMatcher;
 
 use crate::input::{Head, MAX_BYTES};
 
-/// The name of a header; what to compare with, separated by `|`; and then the header's lines, as bytes.
+/// Fuzzes header conditions: a header name, the values to compare with, separated by `|`, and then
+/// the lines of the header as bytes.
 ///
-/// * `NotContains` is not `Contains`, and `NotExists` is not `Exists`.
-/// * What is equal begins with itself, and what begins with it contains it.
-/// * What matches with regard to case matches without, and what contains anything exists.
-/// * Another line takes no match away, nor does another value.
+/// * `NotContains` is the opposite of `Contains`, and `NotExists` of `Exists`.
+/// * An exact match is also a prefix match, and a prefix match also a substring match.
+/// * A case-sensitive match is also a match without case. A substring match implies existence.
+/// * Another header line removes no match; neither does another value.
 /// * The name ignores case.
 pub fn header_matcher(data: &[u8]) {
     let mut lines = data[..data.len().min(MAX_BYTES)].split(|byte| *byte == b'\n');

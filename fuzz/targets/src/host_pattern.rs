@@ -1,4 +1,4 @@
-//! Patterns for hosts, and hosts of requests.
+//! Host patterns, and hosts of requests.
 
 use proxy_model::compiled::RouteIndex;
 use proxy_model::matching::{
@@ -7,12 +7,12 @@ use proxy_model::matching::{
 
 use crate::input::{Head, text};
 
-/// A pattern, and then authorities of requests, one a line.
+/// Fuzzes a pattern, followed by authorities of requests, one per line.
 ///
 /// * A pattern without a wildcard matches itself in any case.
-/// * A wildcard matches only what ends with its suffix, and a port only that port.
-/// * Whether a pattern matches is the same for the route table as for the pattern itself.
-/// * The name of a host is a host of that name.
+/// * A wildcard matches only hosts with its suffix. A port matches only itself.
+/// * The route table and the pattern itself agree on every match.
+/// * The name of a host is a host with that name.
 pub fn host_pattern(data: &[u8]) {
     let text = text(data);
     let mut lines = text.lines();

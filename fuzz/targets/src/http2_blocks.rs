@@ -1,4 +1,4 @@
-//! Header blocks of HTTP/2, which are read before `h2` has them.
+//! HTTP/2 header blocks, which are checked before `h2` reads them.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::timeout;
 
 use crate::input::{MAX_BYTES, bytes_of_lines, paused};
 
-/// The most blocks of a connection: `h2` has limits of its own for those that it has to reset.
+/// Maximum number of blocks per connection. `h2` has its own limit for blocks it has to reset.
 const BLOCKS: usize = 16;
 
-/// The largest payload of a frame.
+/// Maximum size of a frame payload in bytes.
 const FRAME: usize = 16_384;
 
 const HEADERS: u8 = 1;
@@ -24,24 +24,25 @@ const END_HEADERS: u8 = 4;
 
 const COMPRESSION_ERROR: u32 = 9;
 
-/// Numbers of fields that every connection knows.
+/// Number of entries in the static table of HPACK.
 const STATIC: usize = 61;
 
-/// A whole request: GET, http, `/` and an authority.
+/// A complete request: GET, http, `/` and an authority.
 const GOOD: &[u8] = b"\x82\x86\x84\x01\x01h";
 
-/// A line for each header block of one connection, with bytes as Rust writes them. One that begins with `+` has the trailer fields of
-/// the request above it, any other one begins a request.
+/// Fuzzes the header blocks of one connection: one per line, with escaped bytes as in Rust. A line
+/// that begins with `+` holds trailer fields of the request above it; any other line begins a
+/// request.
 ///
-/// * Into whatever frames a block is cut, it means the same.
-/// * `h2` reads all that is passed on, and knows as many numbers of fields as are known here.
-/// * The connection ends for what is no HPACK alone, and else the next request is served.
+/// * A block has the same meaning in frames of any size.
+/// * `h2` reads all bytes that are passed on. Both agree on the size of the dynamic table.
+/// * Only invalid HPACK ends the connection. Otherwise the next request is served.
 pub fn http2_blocks(data: &[u8]) {
     let data = &data[..data.len().min(MAX_BYTES)];
     let lines: Vec<_> = data.split(|byte| *byte == b'\n').take(BLOCKS).collect();
     let (whole, trial) = pass(&lines, FRAME);
     for piece in [1, 5, 300] {
-        // More than a few CONTINUATION frames are no honest block.
+        // A block in many CONTINUATION frames is rejected as an attack.
         if lines.iter().any(|line| line.len() > 3 * piece) {
             continue;
         }
@@ -68,12 +69,12 @@ pub fn http2_blocks(data: &[u8]) {
     assert_eq!(trial.pass(&frames), Err(COMPRESSION_ERROR));
 }
 
-/// The stream of the request that a line begins, whether or not all lines above do.
+/// The stream of the request that a line begins, even if a line above does not begin one.
 fn stream_of(line: usize) -> u32 {
     2 * line as u32 + 1
 }
 
-/// What is passed on of all lines, in frames of so many bytes.
+/// Passes all lines through the check, in frames of at most `piece` bytes.
 fn pass(lines: &[&[u8]], piece: usize) -> (Result<Vec<u8>, u32>, FrameTrial) {
     let mut trial = FrameTrial::new();
     let mut all = Vec::new();
@@ -105,7 +106,7 @@ fn passed(trial: &mut FrameTrial, stream: u32, block: &[u8]) -> Vec<u8> {
     trial.pass(&frames).expect("it is known")
 }
 
-/// A field by its number (RFC 7541 section 6.1).
+/// A field by its index (RFC 7541 section 6.1).
 fn numbered(number: usize) -> Vec<u8> {
     match number.checked_sub(127) {
         None => vec![0x80 | number as u8],
@@ -144,7 +145,7 @@ fn put(kind: u8, flags: u8, stream: u32, payload: &[u8], frames: &mut Vec<u8>) {
     frames.extend_from_slice(payload);
 }
 
-/// Whether `h2` serves this stream of a client that sends these frames.
+/// Returns true if `h2` serves `stream` of a client that sends these frames.
 async fn is_served(frames: &[u8], stream: u32) -> Result<bool, h2::Error> {
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     put(SETTINGS, 0, 0, &[], &mut bytes);
@@ -158,7 +159,7 @@ async fn is_served(frames: &[u8], stream: u32) -> Result<bool, h2::Error> {
         if respond.stream_id().as_u32() == stream {
             return Ok(true);
         }
-        // To drop one is to reset it.
+        // Kept, since dropping one resets its stream.
         begun.push((request, respond));
     }
     Ok(false)

@@ -1,10 +1,10 @@
-//! What the targets share: inputs cut into lines, and requests made of them.
+//! Shared helpers of the targets: inputs split into lines, and requests made from them.
 
 use std::borrow::Cow;
 
 use proxy_model::{Problem, Problems, RequestHead};
 
-/// The longest input that is looked at, so that a run is bounded whatever the fuzzer comes up with.
+/// Maximum size of an input in bytes, which bounds every run.
 pub(crate) const MAX_BYTES: usize = 64 * 1024;
 
 /// The input as text.
@@ -12,7 +12,7 @@ pub(crate) fn text(data: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(&data[..data.len().min(MAX_BYTES)])
 }
 
-/// A request's head, as a raw HTTP/1.1 head would be seen.
+/// A request head, like one from a raw HTTP/1.1 head.
 #[derive(Debug, Default)]
 pub(crate) struct Head<'a> {
     pub(crate) method: &'a str,
@@ -54,7 +54,7 @@ impl RequestHead for Head<'_> {
     }
 }
 
-/// Asserts of every problem that it says what is wrong, on one line, at a place inside of `section`.
+/// Asserts that every problem has a one-line message and a location inside `section`.
 pub(crate) fn check_problems(problems: &Problems, section: &str) {
     for problem in problems {
         let inside = problem.pointer.strip_prefix(section);
@@ -66,8 +66,8 @@ pub(crate) fn check_problems(problems: &Problems, section: &str) {
     }
 }
 
-/// Asserts that a problem says something, and that what somebody else wrote can neither forge lines of a log nor command a
-/// terminal.
+/// Asserts that a problem has a message, and that foreign text in it can neither forge log lines
+/// nor control a terminal.
 pub(crate) fn check_wording(problem: &Problem) {
     assert!(
         !problem.code.is_empty() && !problem.message.is_empty(),
@@ -81,7 +81,7 @@ pub(crate) fn check_wording(problem: &Problem) {
     );
 }
 
-/// Asserts of an error that it says something, shortly, on one line, and that it cannot command a terminal.
+/// Asserts that an error is a short message on one line without terminal control characters.
 pub(crate) fn check_message(text: &str) {
     let ends_or_turns = |c| matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     assert!(
@@ -94,7 +94,8 @@ pub(crate) fn check_message(text: &str) {
     );
 }
 
-/// Bytes as Rust writes them: `\x1f`, `\\`, and else every byte as it is. Ends of lines are only for those who read.
+/// Decodes bytes in Rust's notation: `\x1f`, `\\`, and any other byte as itself. Line ends only
+/// serve readability and are dropped.
 pub(crate) fn bytes_of_lines(text: &[u8]) -> Vec<u8> {
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
     let mut bytes = Vec::new();
@@ -121,7 +122,8 @@ pub(crate) fn bytes_of_lines(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A runtime of one thread whose time passes at once when nobody has anything to do, so that what waits takes no time.
+/// A single-threaded runtime with paused time, which jumps ahead when all tasks wait, so that
+/// waiting takes no time.
 pub(crate) fn paused() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -1,4 +1,4 @@
-//! Labels of a service.
+//! Service labels.
 
 use std::collections::HashSet;
 
@@ -9,12 +9,12 @@ use proxy_model::{CompileOptions, DestinationId, Snapshot, pointer_to};
 use crate::config::check_round_trip;
 use crate::input::{check_wording, text};
 
-/// Labels, one `key=value` a line.
+/// Fuzzes labels, one `key=value` per line.
 ///
-/// * Every problem is at one of the labels, or at all of them.
-/// * The service's destinations are there, and no other.
-/// * Without a problem, the order of the labels makes no difference.
-/// * What can serve can be kept on disk: it is read again as the same from what is written of it.
+/// * Every problem has the location of a label, or of all labels.
+/// * The service's destinations exist, and no others.
+/// * Without problems, the order of the labels makes no difference.
+/// * A usable result can be kept on disk: written and read again, it is equal.
 pub fn labels(data: &[u8]) {
     let text = text(data);
     let labels: Labels = text

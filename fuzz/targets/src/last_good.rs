@@ -1,4 +1,4 @@
-//! The file that keeps the last good configuration.
+//! The file with the last good configuration.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,17 +15,18 @@ use tokio::sync::Notify;
 
 use crate::input::MAX_BYTES;
 
-/// What the file begins with.
+/// First line of the file.
 const MAGIC: &str = "discovery-last-good 1";
 
-/// Name of the source that the file is for.
+/// Name of the source of the file.
 const SOURCE: &str = "source";
 
-/// What is done with a file, on a line, and then the file: `raw`, its bytes; or its content, from which a right file is
-/// made that is left `whole`, `cut N` to so many bytes, or has bit `N` flipped (`flip N`).
+/// Fuzzes a last-known-good file. The first line is the operation: `raw` takes the rest as the
+/// file. Otherwise the rest is the content of a valid file, which is kept (`whole`), cut to N bytes
+/// (`cut N`), or has bit N flipped (`flip N`).
 ///
-/// * A file whose length and checksum are not right is refused.
-/// * What serves of a file is valid, and came from the file.
+/// * A file with a wrong length or checksum is rejected.
+/// * The served configuration is valid and comes from the file.
 pub fn last_good(data: &[u8]) {
     let data = &data[..data.len().min(MAX_BYTES)];
     let end = data
@@ -72,7 +73,7 @@ pub fn last_good(data: &[u8]) {
     }
 }
 
-/// What serves before the source has answered.
+/// The served state before the first answer of the source.
 fn restored(path: &Path) -> Arc<ProviderState> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -85,7 +86,7 @@ fn restored(path: &Path) -> Arc<ProviderState> {
         let provider = Runner::new(Silent(Arc::clone(&asked)))
             .options(options)
             .start();
-        // It is asked once the file has been read.
+        // The source is polled after the file has been read.
         asked.notified().await;
         provider.state()
     })
@@ -106,14 +107,14 @@ impl Discoverer for Silent {
     }
 }
 
-/// A file with this content.
+/// Builds a valid file with this content.
 fn right_file(content: &[u8]) -> Vec<u8> {
     let mut file = format!("{MAGIC} {} {}\n", content.len(), checksum(content)).into_bytes();
     file.extend_from_slice(content);
     file
 }
 
-/// The content of a file that is as it was written.
+/// The content of a file with a correct length and checksum.
 fn verified(file: &[u8]) -> Option<&[u8]> {
     let end = file.iter().position(|byte| *byte == b'\n')?;
     let content = &file[end + 1..];

@@ -1,11 +1,11 @@
-//! What is fuzzed: one function for each kind of input that comes from outside.
+//! Fuzz targets: one function for each kind of external input.
 //!
-//! A function takes any bytes and panics when something does not hold that must hold for every input. libFuzzer calls them
-//! through the programs in `fuzz/programs/`; `tests/corpus.rs` calls them with the committed seeds and with mutations of
-//! those, on any toolchain.
+//! A function takes any bytes and panics if a property of every input does not hold. libFuzzer
+//! calls them through the programs in `fuzz/programs/`. `tests/corpus.rs` calls them with the
+//! committed seeds and with mutations of those, on any toolchain.
 //!
-//! Inputs are texts of lines, so that seeds can be read and written by people. What is not UTF-8 is read as if it were,
-//! with `U+FFFD` in place of what is wrong, but for values of headers, which are bytes.
+//! Inputs are lines of text, so that people can read and write the seeds. Invalid UTF-8 is replaced
+//! by `U+FFFD`, except in header values, which are bytes.
 
 #![forbid(unsafe_code)]
 
@@ -67,10 +67,10 @@ pub use self::servicefabric_labels::servicefabric_labels;
 pub use self::time_span::time_span;
 pub use self::xds_resources::xds_resources;
 
-/// A function that takes any bytes, and panics when something does not hold.
+/// A function that takes any bytes and panics if a property does not hold.
 pub type Target = fn(&[u8]);
 
-/// All of them by name. Their seeds are in `seeds/` under the same name.
+/// All targets by name. Their seeds are in `seeds/` under the same name.
 pub const TARGETS: [(&str, Target); 29] = [
     ("config", config),
     ("config_diff", config_diff),

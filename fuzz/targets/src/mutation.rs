@@ -1,15 +1,15 @@
-//! Inputs that are made of others: what a fuzzer does, without one.
+//! Mutations of inputs: the work of a fuzzer, without one.
 
-/// Makes inputs of seeds: the same ones in every run.
+/// Generates inputs from seeds, the same ones in every run.
 #[derive(Clone, Debug)]
 pub struct Mutator<'a> {
     seeds: &'a [Vec<u8>],
-    /// Pieces of all seeds, to put in elsewhere.
+    /// Pieces of all seeds, for insertion elsewhere.
     words: Vec<&'a [u8]>,
     state: u64,
 }
 
-/// Bytes that often mean something, to somebody.
+/// Bytes with a special meaning in many formats.
 const SPECIAL: &[&[u8]] = &[
     b"",
     b"/",
@@ -60,11 +60,11 @@ const SPECIAL: &[&[u8]] = &[
 ];
 
 impl<'a> Mutator<'a> {
-    /// A mutator of these seeds, of which there is at least one.
+    /// Creates a mutator of these seeds.
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// Panics if there are no seeds.
     pub fn new(seeds: &'a [Vec<u8>]) -> Self {
         assert!(!seeds.is_empty(), "there is nothing to mutate");
         let words = seeds
@@ -77,7 +77,7 @@ impl<'a> Mutator<'a> {
         }
     }
 
-    /// The next input.
+    /// Returns the next input.
     pub fn next_input(&mut self) -> Vec<u8> {
         let mut input = self.seeds[self.below(self.seeds.len())].clone();
         for _ in 0..=self.below(4) {
@@ -87,7 +87,8 @@ impl<'a> Mutator<'a> {
     }
 
     fn mutate(&mut self, input: &mut Vec<u8>) {
-        // Half of the time what is between the words stays, so that many inputs still have the form that they must have.
+        // Half of the mutations keep the text between words, so that many inputs still have a valid
+        // form.
         if self.below(2) == 0 {
             return self.swap_word(input);
         }
@@ -124,7 +125,7 @@ impl<'a> Mutator<'a> {
         }
     }
 
-    /// Puts something else in the place of a word.
+    /// Replaces a word.
     fn swap_word(&mut self, input: &mut Vec<u8>) {
         let from = self.below(input.len() + 1);
         let Some(start) = input[from..].iter().position(|byte| is_word(*byte)) else {
@@ -134,7 +135,7 @@ impl<'a> Mutator<'a> {
         let length = input[start..].iter().position(|byte| !is_word(*byte));
         let end = length.map_or(input.len(), |length| start + length);
         let mut other = self.word();
-        // Mostly another word.
+        // Mostly by another word.
         for _ in 0..3 {
             if !other.iter().all(|byte| is_word(*byte)) {
                 other = self.word();
@@ -148,7 +149,7 @@ impl<'a> Mutator<'a> {
         self.words[at]
     }
 
-    /// A range, mostly a short one.
+    /// Picks a range, mostly a short one.
     fn range(&mut self, length: usize) -> (usize, usize) {
         let start = self.below(length + 1);
         let most = (length - start).min(1 << self.below(8));

@@ -1,16 +1,18 @@
-//! Conditions on the query.
+//! Query conditions.
 
 use proxy_model::config::{QueryMatchMode as Mode, RouteQueryParameter};
 use proxy_model::matching::QueryMatcher;
 
 use crate::input::{Head, text};
 
-/// The name of a parameter; what to compare with, separated by `|`; and then the query.
+/// Fuzzes query conditions: a parameter name, the values to compare with, separated by `|`, and
+/// then the query.
 ///
-/// * `NotContains` is not `Contains`.
-/// * What is equal begins with itself, and what begins with it contains it, and what contains anything exists.
-/// * What matches with regard to case matches without.
-/// * Another parameter takes no match away, nor does another value.
+/// * `NotContains` is the opposite of `Contains`.
+/// * An exact match is also a prefix match, a prefix match also a substring match, and a substring
+///   match implies existence.
+/// * A case-sensitive match is also a match without case.
+/// * Another parameter removes no match; neither does another value.
 /// * A `+` is an encoded space.
 pub fn query_matcher(data: &[u8]) {
     let text = text(data);

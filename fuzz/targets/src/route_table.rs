@@ -1,4 +1,4 @@
-//! Many routes, and which of them takes a request.
+//! Many routes, and the choice of the matching one.
 
 use proxy_model::compiled::RouteIndex;
 use proxy_model::matching::{
@@ -8,13 +8,14 @@ use proxy_model::matching::{
 
 use crate::input::{Head, text};
 
-/// A look at every route for every request: their product is bounded.
+/// Maximum number of routes. Each is compared with each request, so their product is bounded.
 const MAX_ROUTES: usize = 64;
 const MAX_REQUESTS: usize = 64;
 
-/// Routes, `order|template|host,host|METHOD,METHOD`, then an empty line, then requests, `METHOD authority path`.
+/// Fuzzes routes, `order|template|host,host|METHOD,METHOD`, followed by an empty line and requests,
+/// `METHOD authority path`.
 ///
-/// The table finds what looking at every route, in the order of precedence, finds.
+/// The table returns the same as a comparison with every route in the order of precedence.
 pub fn route_table(data: &[u8]) {
     let text = text(data);
     let mut lines = text.lines();
@@ -64,7 +65,7 @@ fn request(line: &str) -> Option<Head<'_>> {
     })
 }
 
-/// What the table should find, found the long way.
+/// The expected result, found by a linear search.
 fn one_by_one(routes: &[(i32, RouteMatcher)], head: &Head<'_>) -> Lookup {
     let host = RequestHost::parse(head.authority, head.is_https);
     let mut best = None;

@@ -1,4 +1,4 @@
-//! Route templates, and paths.
+//! Route templates and paths.
 
 use proxy_model::compiled::RouteIndex;
 use proxy_model::matching::{
@@ -7,14 +7,15 @@ use proxy_model::matching::{
 
 use crate::input::{Head, text};
 
-/// A template, and then paths, one a line.
+/// Fuzzes a template, followed by paths, one per line.
 ///
-/// * An error is at a character of the template.
-/// * A template as it was written is the same template.
-/// * A path matches the template exactly if it matches in a route table, and exactly if values can be captured.
-/// * Values have the names that the template has, in its order.
-/// * Without constraints, a `/` at the end makes no difference.
-/// * A path that is made of values is a path, and has those values again.
+/// * An error has the position of a character of the template.
+/// * A written template is read as the same template.
+/// * A path matches the template exactly if it matches in a route table, and exactly if values can
+///   be captured.
+/// * Values have the names of the template, in its order.
+/// * Without constraints, a trailing `/` makes no difference.
+/// * A path made from values is valid and has the same values again.
 pub fn route_template(data: &[u8]) {
     let text = text(data);
     let mut lines = text.lines();
@@ -86,7 +87,8 @@ fn check_values(template: &PathTemplate, path: &str, values: &RouteValues) {
             .unwrap_or_else(|error| panic!("{template} {path:?}: {made:?}: {error}"));
         assert_eq!(uri.path(), made);
     }
-    // `{*name}` encodes the slashes of its value, an empty segment cannot be made, and an encoded NUL stays encoded.
+    // `{*name}` encodes the slashes of its value, an empty segment cannot be made, and an encoded
+    // NUL stays encoded.
     if template.as_str().contains('*') || path.contains("//") || path.contains('\0') {
         return;
     }
@@ -98,7 +100,7 @@ fn check_values(template: &PathTemplate, path: &str, values: &RouteValues) {
     );
 }
 
-/// A default stands for a value in any case.
+/// The values in lower case: a default value applies in any case.
 fn without_case(values: &RouteValues) -> Vec<(String, String)> {
     values
         .iter()

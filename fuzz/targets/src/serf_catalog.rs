@@ -1,4 +1,4 @@
-//! Members of a Serf cluster, with what they say of themselves.
+//! Members of a Serf cluster with their tags.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,14 +13,15 @@ use proxy_model::{CompileOptions, Severity, Snapshot};
 use crate::config::check_round_trip;
 use crate::input::{MAX_BYTES, check_wording};
 
-/// Members that are looked at.
+/// Maximum number of members.
 const MAX_MEMBERS: usize = 64;
 
-/// Copies that a cluster may have besides its instances, and versions and regions of a service.
+/// Maximum number of copies in a cluster in addition to its instances, and of versions and regions
+/// of a service.
 const MAX_COPIES: usize = 1_000;
 const MAX_VARIANTS: usize = 64 + 64 + 64 * 64;
 
-/// Members, a line for each thing that is known:
+/// Fuzzes members, one fact per line:
 ///
 /// ```text
 /// option versions
@@ -28,11 +29,11 @@ const MAX_VARIANTS: usize = 64 + 64 + 64 * 64;
 /// service=orders                       (a tag of the member above; any bytes but an end of line)
 /// ```
 ///
-/// * The same members become the same, in whatever order they come.
-/// * What they become compiles, is read again as the same from what is written of it, and is bounded. No id is there twice,
+/// * The same members give the same result in any order.
+/// * The result compiles, is bounded, and is equal when written and read again. No id occurs twice,
 ///   and each route has a cluster.
-/// * Nothing that a member says is an error, and everything that is told of it is a line.
-/// * Each member is a destination, or it is told why not.
+/// * No input of a member is an error. Every problem of a member is one line.
+/// * Each member is a destination, or its problem says why not.
 pub fn serf_catalog(data: &[u8]) {
     let input = Input::read(&data[..data.len().min(MAX_BYTES)]);
     let catalog = ServiceCatalog::build(&input.members, &input.catalog);
@@ -143,7 +144,7 @@ impl Input {
     }
 }
 
-/// `alive 10.0.0.1 name`; an address that is none is no address.
+/// Parses `alive 10.0.0.1 name`. An invalid address is left out.
 fn member(text: &str) -> Member {
     let mut words = text.splitn(3, ' ');
     let status = MemberStatus::parse(words.next().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What an agent of Serf sends.
+//! Frames of a Serf agent.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -9,30 +9,31 @@ use tokio::time::{Instant, timeout};
 
 use crate::input::{MAX_BYTES, bytes_of_lines, check_message, paused};
 
-/// The longest message that the client takes.
+/// Maximum size of a message in bytes.
 const MAX_FRAME: usize = 4_096;
 
-/// The most events that wait.
+/// Maximum number of queued events.
 const MAX_EVENTS: usize = 8;
 
-/// How long all requests may take: for each of them the agent has at most 15 seconds.
+/// Maximum duration of all requests: the agent has at most 15 s for each of them.
 const LONGEST: Duration = Duration::from_secs(6 * 15);
 
 /// The answer to the handshake.
 const WELCOME: &[u8] = b"\x82\xa5Error\xa0\xa3Seq\x01";
 
-/// Bytes, in the way of Rust: `\xa0` is a byte, and so is every character but a backslash. Line ends are none of them.
+/// Fuzzes the bytes of an agent in Rust's notation: `\xa0` is a byte, and so is every character
+/// except a backslash. Line ends are ignored.
 ///
-/// An agent sends them when it has heard the requests 2 to 7, which are `stream`, `members`, `members-filtered`, `stats`, `join` and
-/// `event`.
+/// The agent sends them after it has read the requests 2 to 7: `stream`, `members`,
+/// `members-filtered`, `stats`, `join` and `event`.
 ///
-/// * Every request comes to an end in time, also if the agent stays.
-/// * In whatever pieces the bytes come, they mean the same.
-/// * Errors are short and printable, and no more events are kept than may be.
+/// * Every request ends in time, even if the agent stays connected.
+/// * The bytes have the same meaning in pieces of any size.
+/// * Errors are short and printable. The queue of events keeps to its limit.
 pub fn serf_frames(data: &[u8]) {
     let bytes = bytes_of_lines(&data[..data.len().min(MAX_BYTES)]);
     let whole = paused().block_on(outcome(&bytes, bytes.len(), false));
-    // The pieces are of a length that the input does not know.
+    // Sizes of the pieces, independent of the input.
     for piece in [1, 7, 64] {
         let pieces = paused().block_on(outcome(&bytes, piece, false));
         assert_eq!(pieces, whole, "in pieces of {piece}");
@@ -40,7 +41,7 @@ pub fn serf_frames(data: &[u8]) {
     paused().block_on(outcome(&bytes, bytes.len(), true));
 }
 
-/// What became of every request, of the stream, and of the connection.
+/// The results of every request, of the stream, and of the connection.
 async fn outcome(bytes: &[u8], piece: usize, stays: bool) -> Vec<String> {
     let (mut agent, io) = tokio::io::duplex(1 << 20);
     let say = async {
@@ -48,7 +49,7 @@ async fn outcome(bytes: &[u8], piece: usize, stays: bool) -> Vec<String> {
         agent.write_all(WELCOME).await.expect("the client is there");
         hear(&mut agent, 6).await;
         for piece in bytes.chunks(piece.max(1)) {
-            // The client goes when it has heard enough.
+            // The client may disconnect before the end of the bytes.
             if agent.write_all(piece).await.is_err() {
                 break;
             }
@@ -65,12 +66,12 @@ async fn outcome(bytes: &[u8], piece: usize, stays: bool) -> Vec<String> {
     })
     .await
     .expect("every request comes to an end in time");
-    // Nobody waits for an agent that has gone.
+    // No request waits for an agent that has disconnected.
     assert!(stays || begin.elapsed() < Duration::from_secs(1));
     outcome
 }
 
-/// Reads so many requests. Each header has one number.
+/// Reads `requests` requests. Each header has one number.
 async fn hear(agent: &mut tokio::io::DuplexStream, requests: usize) {
     let mut heard = Vec::new();
     let number = b"\xa3Seq";
@@ -120,7 +121,7 @@ async fn ask(io: tokio::io::DuplexStream, options: &ConnectOptions, stays: bool)
             }
             outcome.push(format!("{event:?}"));
         }
-        // One more says how many are missing.
+        // One more item reports the number of lost events.
         assert!(outcome.len() - before <= MAX_EVENTS + 1);
     }
     let end = client.end().expect("the connection has ended");

@@ -1,4 +1,4 @@
-//! What is in the answers of an agent of Serf.
+//! Messages in the answers of a Serf agent.
 
 use discovery_serf::Member;
 use discovery_serf::client::{
@@ -8,24 +8,24 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::input::{MAX_BYTES, bytes_of_lines, check_message, paused};
 
-/// The longest message that the client takes; no input is as long.
+/// Maximum size of a message in bytes. No input is as long.
 const MAX_FRAME: usize = 2 * MAX_BYTES;
 
 /// The header of an answer without its number.
 const HEADER: &[u8] = b"\x82\xa5Error\xa0\xa3Seq";
 
-/// The body of an answer: bytes in the way of Rust, as in `serf_frames`.
+/// Fuzzes the body of an answer: bytes in Rust's notation, as in `serf_frames`.
 ///
-/// * As an answer to `members` it is a list of members or nonsense, and nonsense ends the connection. The list is not longer than
-///   the body has room for.
-/// * A field that nobody knows makes no difference.
-/// * The same members in an event are the same.
-/// * As an answer to `stats` it has its sections in order, or is nonsense.
+/// * As an answer to `members` it is a list of members or invalid. Invalid bytes end the
+///   connection. The list is no longer than the body has room for.
+/// * An unknown field makes no difference.
+/// * The same members in an event have the same value.
+/// * As an answer to `stats` it has its sections in order, or is invalid.
 pub fn serf_messages(data: &[u8]) {
     let body = bytes_of_lines(&data[..data.len().min(MAX_BYTES)]);
     let listed = paused().block_on(members(&body));
     if let Some(listed) = &listed {
-        // The shortest one is `{Name: ""}`.
+        // The shortest member is `{Name: ""}`.
         assert!(listed.len() * 7 <= body.len());
     }
     if let Some(more) = with_field(&body, b"\xa3Any\x93\xc0\x01\x81\xa1k\xc3") {
@@ -42,28 +42,28 @@ pub fn serf_messages(data: &[u8]) {
     }
 }
 
-/// The body, if it is a short map, with another field at its beginning.
+/// The body with another field at its beginning, if it is a short map.
 fn with_field(body: &[u8], field: &[u8]) -> Option<Vec<u8>> {
     let (marker, rest) = body.split_first()?;
     let is_short = (0x80..0x8f).contains(marker);
     is_short.then(|| [&[marker + 1], field, rest].concat())
 }
 
-/// The members of an answer; `None` for nonsense.
+/// The members of an answer. `None` for an invalid one.
 async fn members(body: &[u8]) -> Option<Vec<Member>> {
     let (client, agent) = connected().await;
     let (members, _agent) = tokio::join!(client.members(), answer(agent, body));
     or_nonsense(&client, members)
 }
 
-/// The stats of an answer; `None` for nonsense.
+/// The stats of an answer. `None` for an invalid one.
 async fn stats(body: &[u8]) -> Option<Stats> {
     let (client, agent) = connected().await;
     let (stats, _agent) = tokio::join!(client.stats(), answer(agent, body));
     or_nonsense(&client, stats)
 }
 
-/// The members of an event, if it is one that has members.
+/// The members of an event. `None` for an event without members.
 async fn told(body: &[u8]) -> Option<Vec<Member>> {
     let (client, agent) = connected().await;
     let record = [HEADER, b"\x02", body].concat();
@@ -81,7 +81,7 @@ async fn told(body: &[u8]) -> Option<Vec<Member>> {
     }
 }
 
-/// A client that is connected, and the other end.
+/// Creates a connected client, and the other end.
 async fn connected() -> (SerfClient, tokio::io::DuplexStream) {
     let (mut agent, io) = tokio::io::duplex(1 << 20);
     let options = ConnectOptions::new("fuzz").with_max_frame(MAX_FRAME);
@@ -98,13 +98,13 @@ async fn connected() -> (SerfClient, tokio::io::DuplexStream) {
     (client.expect("it is welcome"), agent)
 }
 
-/// Answers the request after the handshake: a header, and these bytes.
+/// Answers the request after the handshake with a header and these bytes.
 async fn answer(mut agent: tokio::io::DuplexStream, body: &[u8]) -> tokio::io::DuplexStream {
     let mut request = [0; 1_024];
     let read = agent.read(&mut request).await;
     assert!(read.is_ok_and(|read| read > 0), "there is a request");
     let answer = [HEADER, b"\x02", body].concat();
-    // The client goes when it has heard enough.
+    // The client may disconnect before the end of the bytes.
     let _ = agent.write_all(&answer).await;
     agent
 }
@@ -117,7 +117,7 @@ fn or_nonsense<T>(client: &SerfClient, result: Result<T, ClientError>) -> Option
     check_message(&error.to_string());
     match error.kind() {
         ClientErrorKind::Protocol => {}
-        // The answer has no end.
+        // The answer is incomplete.
         ClientErrorKind::TimedOut => assert!(client.is_closed()),
         kind => panic!("{kind:?}"),
     }

@@ -1,4 +1,4 @@
-//! What a gateway answers.
+//! Answers of a Service Fabric gateway.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,24 +19,24 @@ use tokio::time::Instant;
 
 use crate::input::{MAX_BYTES, paused};
 
-/// The credential of the client, which answers may repeat.
+/// The credential of the client. Answers may repeat it.
 const TOKEN: &str = "eyJ-a-secret-that-nobody-may-read";
 
-/// How long a call may take with everything.
+/// Maximum duration of a call with all its retries.
 const BUDGET: Duration = Duration::from_secs(60);
 
-/// The most pages of a list.
+/// Maximum number of pages of a list.
 const MAX_PAGES: usize = 20;
 
-/// The most items of a list.
+/// Maximum number of items of a list.
 const MAX_ITEMS: usize = 1_000;
 
-/// The longest message, in characters: the texts that it repeats are cut.
+/// Maximum length of a message in characters: repeated texts are cut.
 const MAX_MESSAGE: usize = 2_000;
 
-/// Answers, one after the other, with a line of `---` between them: a line with the status and a header, and the body. In
-/// place of a status there can be a failure: `connect`, `interrupted`, `hang`, `certificate`. When there are no more
-/// answers, nobody can be reached.
+/// Fuzzes a sequence of answers, separated by lines `---`. Each has a line with the status and a
+/// header, then the body. A failure can stand in place of a status: `connect`, `interrupted`,
+/// `hang`, `certificate`. After the last answer the gateway is unreachable.
 ///
 /// ```text
 /// 200
@@ -46,11 +46,13 @@ const MAX_MESSAGE: usize = 2_000;
 /// {"Error":{"Code":"FABRIC_E_NOT_READY","Message":"…"}}
 /// ```
 ///
-/// For each call, with such answers:
+/// The properties of each call with such answers:
 ///
-/// * There is a result within the time of a call, after few requests, and lists have no more items than they may.
-/// * An error is short and one line, without what commands a terminal, and without the credential.
-/// * Something is gone only if the gateway says so in its own words.
+/// * It returns within its time limit, after few requests. Lists keep to the maximum number of
+///   items.
+/// * An error is short, on one line, without terminal control characters and without the
+///   credential.
+/// * An item counts as gone only if the gateway reports that with its own error code.
 pub fn servicefabric_answers(data: &[u8]) {
     let answers = read(&data[..data.len().min(MAX_BYTES)]);
     for call in CALLS {
@@ -73,7 +75,7 @@ const CALLS: [&str; 12] = [
     "version",
 ];
 
-/// What comes of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug)]
 enum Act {
     Answer(StatusCode, Option<(HeaderName, HeaderValue)>, Bytes),
@@ -124,7 +126,7 @@ fn act(block: &[u8]) -> Act {
     Act::Answer(status.unwrap_or(StatusCode::OK), header, body)
 }
 
-/// A gateway that does one thing after the other.
+/// A gateway that performs one action after the other.
 struct Gateway {
     acts: Mutex<VecDeque<Act>>,
     requests: Arc<Mutex<usize>>,
@@ -182,7 +184,8 @@ async fn check(call: &str, answers: &[Act]) {
         took <= BUDGET + Duration::from_secs(1),
         "{call} took {took:?}"
     );
-    // Three attempts for each page and once more with another token, in two forms, with the question why.
+    // Three attempts for each page and one with another token, in two forms, plus the query for the
+    // reason.
     let requests = *requests.lock();
     assert!(requests <= answers.len() + 10, "{requests} requests");
     match result {
@@ -191,7 +194,7 @@ async fn check(call: &str, answers: &[Act]) {
     }
 }
 
-/// How many items the answer has.
+/// Makes a call. Returns the number of items in the answer.
 async fn ask(client: &Client, call: &str) -> Result<usize, CallError> {
     let mut range = PartitionInformation::default();
     range.service_partition_kind = PartitionKind::Int64Range;

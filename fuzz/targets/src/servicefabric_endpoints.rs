@@ -1,4 +1,4 @@
-//! What a replica says about where it listens.
+//! Published addresses of replicas.
 
 use std::error::Error;
 
@@ -7,15 +7,16 @@ use http::Uri;
 
 use crate::input::text;
 
-/// The longest thing that is said of an address.
+/// Maximum length of a message about an address.
 const MAX_MESSAGE: usize = 2_000;
 
-/// The address of a replica: endpoints in JSON, or a URL.
+/// Fuzzes the address of a replica: endpoints in JSON, or a URL.
 ///
-/// * An endpoint that is chosen is a URL of an allowed scheme, with a host, to which a path can be appended. It is chosen
-///   again from what was chosen, as it is.
-/// * One is chosen exactly if one can be used: the one that was asked for, or the first of those that can.
-/// * What is said of an address is short, one line, and does not repeat it.
+/// * A chosen endpoint is a URL with an allowed scheme and a host, to which a path can be appended.
+///   Chosen again from its own text, it stays the same.
+/// * An endpoint is chosen exactly if a usable one exists: the requested one, or the first usable
+///   one.
+/// * A message about an address is short, on one line, and does not repeat it.
 pub fn servicefabric_endpoints(data: &[u8]) {
     let address = text(data);
     let endpoints = match Endpoints::parse(&address) {
@@ -49,7 +50,7 @@ pub fn servicefabric_endpoints(data: &[u8]) {
                 }
             }
         }
-        // Names are compared exactly, so that this is nobody's but for an address that has it.
+        // Names are compared exactly, so only an address with this name matches.
         match endpoints.choose(Some("nobody"), schemes) {
             Ok(chosen) => assert_eq!(chosen.listener, "nobody"),
             Err(error) => check_error(&error),

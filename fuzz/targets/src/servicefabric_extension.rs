@@ -13,22 +13,22 @@ use discovery_servicefabric::testing::FakeCluster;
 
 use crate::input::{check_wording, paused, text};
 
-/// The most labels of a type, and the most that properties of a name may add.
+/// Maximum number of labels of a type, and of labels added by properties of a name.
 const MAX_LABELS: usize = 5_000;
-/// The longest key of a label that is declared.
+/// Maximum length of the key of a declared label.
 const MAX_KEY: usize = 1_024;
-/// The longest value.
+/// Maximum length of a value.
 const MAX_VALUE: usize = 64 << 10;
 
-/// What everything is called here.
+/// Names in the tested cluster.
 const TYPE: &str = "WebType";
 const APPLICATION_TYPE: (&str, &str) = ("ShopType", "1.0");
 const SERVICE: (&str, &str) = ("fabric:/Shop/Web", "Shop~Web");
 
-/// A document type definition. None is allowed.
+/// A document type definition. It is never allowed.
 const DEFINITION: &str = "<!DOCTYPE Labels [<!ENTITY e \"x\">]>";
 
-/// Lines that say what is around the XML, an empty line, and the XML:
+/// Fuzzes an extension: lines with the context of the XML, an empty line, and the XML.
 ///
 /// ```text
 /// manifest                  (the XML is a service manifest; else it is the content of an extension)
@@ -39,10 +39,12 @@ const DEFINITION: &str = "<!DOCTYPE Labels [<!ENTITY e \"x\">]>";
 /// <Labels …
 /// ```
 ///
-/// * Labels are not many, have keys and values of bounded length, and no key twice, in whatever case its prefix is.
-/// * A definition of entities is refused wherever the XML is right without it.
-/// * What the gateway sends as the content of an extension means what it means in the manifest.
-/// * A service is enlisted exactly if its labels say so; parameters and properties are what the rules make of them.
+/// * The number of labels and the lengths of keys and values are bounded. No key occurs twice, even
+///   with another case of its prefix.
+/// * A definition of entities is rejected, even if the XML is valid without it.
+/// * The content of an extension has the same meaning from the gateway as in the manifest.
+/// * A service is enlisted exactly if its labels say so. Parameters and properties follow their
+///   rules.
 pub fn servicefabric_extension(data: &[u8]) {
     let text = text(data);
     let case = Case::read(&text);
@@ -109,7 +111,7 @@ async fn check(case: &Case<'_>) {
     check_service(case, declared, &first);
 }
 
-/// What is declared keeps to its bounds.
+/// Asserts the limits of declared labels.
 fn check_declared(declared: &DeclaredLabels) {
     assert!(declared.labels.is_some() || declared.problems.has_errors());
     declared.problems.iter().for_each(check_wording);
@@ -124,7 +126,7 @@ fn check_declared(declared: &DeclaredLabels) {
     check_prefixes(labels);
 }
 
-/// Two keys that differ only in the case of the prefix would be one label twice.
+/// Asserts that no two keys differ only in the case of the prefix: they would be one label twice.
 fn check_prefixes(labels: &Labels) {
     for key in labels.keys() {
         let prefix = key.get(..5).unwrap_or_default();
@@ -133,9 +135,9 @@ fn check_prefixes(labels: &Labels) {
     }
 }
 
-/// The same extension in a manifest.
+/// Asserts the same result for the extension inside a manifest.
 async fn check_in_manifest(case: &Case<'_>, declared: &DeclaredLabels) {
-    // A declaration and a mark are only ever at the beginning of a document.
+    // An XML declaration and a byte order mark are valid only at the beginning of a document.
     if case.xml.contains("<?xml") || case.xml.contains('\u{feff}') {
         return;
     }
@@ -158,7 +160,7 @@ async fn check_in_manifest(case: &Case<'_>, declared: &DeclaredLabels) {
     assert_eq!(**found, *declared);
 }
 
-/// What became of parameters and properties.
+/// Asserts the effect of parameters and properties.
 fn check_service(case: &Case<'_>, declared: &DeclaredLabels, found: &ServiceLabels) {
     found.problems.iter().for_each(check_wording);
     let Some(before) = &declared.labels else {
@@ -211,7 +213,7 @@ async fn from_manifest(manifest: &str) -> DeclaredTypes {
     declared(&cluster, None).await
 }
 
-/// What the type declares when the gateway sends these extensions, or none at all.
+/// Returns the declarations of the type when the gateway sends these extensions, or none.
 async fn declared(cluster: &FakeCluster, sent: Option<Vec<(&str, String)>>) -> DeclaredTypes {
     let (name, version) = APPLICATION_TYPE;
     cluster.edit(|contents| {

@@ -1,4 +1,5 @@
-//! Labels of a Service Fabric service, with its partitions and what its replicas publish.
+//! Labels of a Service Fabric service, with its partitions and the published addresses of its
+//! replicas.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -16,13 +17,14 @@ use proxy_model::{CompileOptions, Severity, Snapshot, pointer_to};
 use crate::config::check_round_trip;
 use crate::input::{check_wording, text};
 
-/// How many clusters, routes and destinations a service may become here.
+/// Maximum number of clusters, routes and destinations of a service.
 const MAX_GENERATED: usize = 200;
 
-/// What a parser may say of one service: a hundred problems of its labels, that there were more, and that it is too large.
+/// Maximum number of problems of a service: 100 problems of labels, a note that there were more,
+/// and one for its size.
 const MAX_PROBLEMS: usize = 102;
 
-/// A service, a line for each thing that is known of it:
+/// Fuzzes a service, one fact per line:
 ///
 /// ```text
 /// kind Stateful
@@ -32,9 +34,11 @@ const MAX_PROBLEMS: usize = 102;
 /// YARP.Enable=true                     (a label)
 /// ```
 ///
-/// * The same service becomes the same, in whatever order its partitions and replicas come.
-/// * Every problem is at a label, or at all of them; there are not many. A service that is refused becomes nothing.
-/// * What is not refused compiles, is not larger than it may be, and has no address of a scheme that is not allowed.
+/// * The same service gives the same result in any order of its partitions and replicas.
+/// * Every problem has the location of a label, or of all labels. Their number is bounded. A
+///   rejected service results in nothing.
+/// * An accepted service compiles, keeps to the size limit, and has no address with a scheme that
+///   is not allowed.
 pub fn servicefabric_labels(data: &[u8]) {
     let text = text(data);
     let (service, options) = read(&text);
@@ -59,7 +63,7 @@ pub fn servicefabric_labels(data: &[u8]) {
     let size = config.clusters.len() + config.routes.len() + destinations.sum::<usize>();
     assert!(size <= MAX_GENERATED, "{size} of {MAX_GENERATED}");
     if let Err(problems) = Snapshot::compile(Arc::clone(config), &CompileOptions::default()) {
-        // Which policies there are is known only to whoever runs the proxy.
+        // Only the operator of the proxy knows which policies exist.
         for problem in problems.errors() {
             let of_policy =
                 problem.code.starts_with("unknown_") && problem.code.ends_with("_policy");
@@ -69,7 +73,7 @@ pub fn servicefabric_labels(data: &[u8]) {
     check_round_trip(config);
 }
 
-/// What is told of a service.
+/// Asserts the form of the reported problems.
 fn check_said(service: &ServiceDescription, parsed: &ParsedService) {
     assert!(parsed.problems.len() <= MAX_PROBLEMS);
     let pointers: HashSet<String> = service

@@ -1,4 +1,4 @@
-//! Lengths of time.
+//! Time spans.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use proxy_model::TimeSpan;
 
 use crate::input::text;
 
-/// A length of time.
+/// Fuzzes a time span.
 ///
-/// * What is written of one is read as the same.
-/// * The plainest forms mean what they say.
-/// * What is refused is refused with a suggestion.
+/// * A written time span is read as the same.
+/// * The simplest forms have their plain meaning.
+/// * A rejection includes a suggestion.
 pub fn time_span(data: &[u8]) {
     let text = text(data);
     let parsed = text.parse::<TimeSpan>();
@@ -25,7 +25,7 @@ pub fn time_span(data: &[u8]) {
         let span = parsed.unwrap_or_else(|error| panic!("{text:?}: {error}"));
         assert_eq!(span.duration(), Duration::from_secs(expected), "{text:?}");
     }
-    // A number alone is days to .NET and seconds to people.
+    // A bare number is days in .NET and seconds to most people.
     assert!(
         text.is_empty()
             || !text.bytes().all(|b| b.is_ascii_digit())
@@ -33,7 +33,7 @@ pub fn time_span(data: &[u8]) {
     );
 }
 
-/// What the text means if it is `hh:mm:ss`, or a number of at most nine digits and one unit.
+/// The seconds of `hh:mm:ss`, or of a number with at most nine digits and one unit.
 fn seconds(text: &str) -> Option<u64> {
     let number = |text: &str, limit: u64| {
         let plain = (1..=9).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());

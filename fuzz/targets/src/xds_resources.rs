@@ -14,12 +14,12 @@ use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
 
 use crate::input::check_wording;
 
-/// The first byte says what the others are: `c` a cluster, `e` endpoints, `l` a listener, `r` a route configuration, and
-/// anything else a section `ReverseProxy`.
+/// Fuzzes an xDS resource. The first byte selects its type: `c` a cluster, `e` endpoints, `l` a
+/// listener, `r` a route configuration. Any other byte means a section `ReverseProxy`.
 ///
-/// * What is refused is told in problems of one line each.
-/// * What is read is a configuration that compiles, or that says why it does not.
-/// * A configuration that compiles is written, and what was written for it is read again as what it was.
+/// * A rejection consists of problems of one line each.
+/// * An accepted resource is a configuration that compiles, or its problems say why not.
+/// * A configuration that compiles can be written. Read again, it is equal.
 pub fn xds_resources(data: &[u8]) {
     let Some((kind, body)) = data.split_first() else {
         return;

@@ -1,6 +1,7 @@
-//! Every target holds for its seeds, and for a few thousand inputs that are made of them.
+//! Checks every target with its seeds and with a few thousand mutations of them.
 //!
-//! The inputs are the same in every run. `FUZZ_INPUTS=1000000` tries more of them, which pays off with `--release`.
+//! The inputs are the same in every run. `FUZZ_INPUTS=1000000` tries more of them, best with
+//! `--release`.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use fuzz_targets::mutation::Mutator;
 use fuzz_targets::{TARGETS, Target};
 
-/// Inputs for each target.
+/// Number of inputs per target.
 const INPUTS: usize = 5_000;
 
 fn seeds_directory() -> PathBuf {
@@ -29,7 +30,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     files.iter().map(|file| fs::read(file).unwrap()).collect()
 }
 
-/// Says with which input the target failed, so that it can become a seed.
+/// Runs a target. Prints the failing input, so that it can become a seed.
 fn run(name: &str, target: Target, input: &[u8]) {
     if catch_unwind(AssertUnwindSafe(|| target(input))).is_err() {
         panic!(
@@ -88,15 +89,15 @@ macro_rules! tests {
 tests! {
     config: INPUTS,
     config_diff: INPUTS,
-    // Each is the answer to every call, twice.
+    // Each input is the answer to every call, twice.
     consul_answers: INPUTS / 5,
-    // Each is a Consul in memory, twice, with a runtime.
+    // Each input is a Consul in memory, twice, with a runtime.
     consul_tags: INPUTS / 10,
-    // Each builds a cluster.
+    // Each input builds a cluster.
     emulator_package: INPUTS / 5,
-    // Each starts an emulator.
+    // Each input starts an emulator.
     emulator_request: INPUTS / 10,
-    // Each runs twice what it describes.
+    // Each input is run twice.
     emulator_timeline: INPUTS / 5,
     emulator_topology: INPUTS / 5,
     explain: INPUTS,
@@ -105,24 +106,24 @@ tests! {
     http1_chunked: 2_000,
     http1_request: 2_000,
     http1_response: 2_000,
-    // Each is served by `h2`.
+    // Each input is served by `h2`.
     http2_blocks: INPUTS / 5,
     labels: INPUTS,
-    // Each writes a file and starts a runtime.
+    // Each input writes a file and starts a runtime.
     last_good: INPUTS / 10,
     query_matcher: INPUTS,
     route_table: INPUTS,
     route_template: INPUTS,
-    // Each is made twice, written and read again.
+    // Each input is converted twice, written and read again.
     serf_catalog: INPUTS / 5,
-    // Each is said five times, to a client each.
+    // Each input is sent five times, each time to another client.
     serf_frames: INPUTS / 5,
     serf_messages: INPUTS / 5,
-    // Each is the answer to every call, with a runtime for each.
+    // Each input is the answer to every call, each with a runtime.
     servicefabric_answers: INPUTS / 5,
     servicefabric_endpoints: INPUTS,
     servicefabric_extension: INPUTS,
-    // Each is laid out three times.
+    // Each input is laid out three times.
     servicefabric_labels: INPUTS / 5,
     time_span: INPUTS,
     xds_resources: INPUTS,

@@ -8,7 +8,7 @@ use super::*;
 /// A guard against hanging.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A disk that takes so many bytes and is full then.
+/// A disk that takes this number of bytes and is full then.
 #[derive(Clone, Default)]
 struct Disk(Arc<Mutex<(Vec<u8>, usize)>>);
 
@@ -43,7 +43,7 @@ impl Write for Disk {
     }
 }
 
-/// An output that reports when it is asked to write, and writes when it is let.
+/// An output that reports each write, and waits for permission.
 struct Gate {
     entered: Sender<()>,
     open: Receiver<()>,
@@ -52,7 +52,7 @@ struct Gate {
 
 impl Write for Gate {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Nobody listens any more when the test is over.
+        // The receiver is gone when the test is over.
         let _ = self.entered.send(());
         // Disconnected: open for good.
         let _ = self.open.recv();

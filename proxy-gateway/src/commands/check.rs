@@ -1,4 +1,4 @@
-//! `check`: everything that is wrong with a configuration.
+//! `check`: all problems of a configuration.
 
 use program_kit::Failure;
 use proxy_model::Problems;

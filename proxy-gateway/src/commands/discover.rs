@@ -1,4 +1,4 @@
-//! `discover`: what the configured providers say, once.
+//! `discover`: the results of the configured providers, polled once.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::check::{compile_options, examine};
 use crate::cli::{Discover, Format};
 use crate::sources::{Answer, NotServed};
 
-/// What the providers say.
+/// The results of the providers.
 #[derive(Serialize)]
 struct Found {
     providers: Vec<ProviderFound>,
@@ -26,12 +26,12 @@ struct ProviderFound {
     #[serde(rename = "ReverseProxy")]
     config: Option<ProxyConfig>,
     diagnostics: Problems,
-    /// What the source would be told about the health of its services. A file takes no reports.
+    /// The health reports that the source would get about its services. A file takes none.
     health_reports: Vec<serde_json::Value>,
-    /// What the source has and is not served, with the reasons.
+    /// The parts of the source that are not served, with the reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_served: Vec<NotServed>,
-    /// Why there is no answer; `None`: there is one.
+    /// The error. `None` if the provider has responded.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -93,7 +93,7 @@ fn of_source(answer: Answer) -> ProviderFound {
     }
 }
 
-/// What a route matches, in one line.
+/// Returns the match of a route in one line.
 fn takes(matches: &RouteMatch) -> String {
     let mut parts = Vec::new();
     parts.extend(matches.methods.as_ref().map(|methods| methods.join(" ")));
@@ -115,7 +115,7 @@ fn takes(matches: &RouteMatch) -> String {
     parts.join("  ")
 }
 
-/// Where a route's requests go, in words.
+/// Describes the destination of a route's requests.
 fn leads_to(route: &RouteConfig) -> String {
     if let Some(shares) = &route.weighted_clusters {
         let shares = shares
@@ -137,7 +137,7 @@ fn leads_to(route: &RouteConfig) -> String {
     cluster.map_or("nowhere", |id| id.as_str()).to_owned()
 }
 
-/// Lines for a person. A name of a registry neither begins a line nor moves the cursor.
+/// Lines for a person. Names from a registry neither begin a line nor move the cursor.
 #[derive(Default)]
 struct Lines(String);
 

@@ -1,4 +1,4 @@
-//! `explain`: what would happen to a request.
+//! `explain`: the result for a request.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::check::examine;
 use crate::cli::{Explain, Format};
 use crate::settings::Server;
 
-/// How many routes that do not match are named for a person.
+/// The maximum number of listed routes that do not match, in text output.
 const CONSIDERED: usize = 20;
 
 pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
@@ -30,7 +30,7 @@ pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
     } = examined.settings.server;
     let mut settings = ProxySettings::default();
     settings.zone = zone;
-    // It is the proxy's to hold, since routes can say otherwise.
+    // It is set for the proxy, since routes can override it.
     settings.max_request_body = limits.body_bytes.take();
     let asked = request_from_text(&options.method, &options.url, headers, &limits, rules);
     let explanation = asked

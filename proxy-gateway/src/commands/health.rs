@@ -1,4 +1,5 @@
-//! `health`: asks a running instance for its readiness, for health checks in images that have no other program.
+//! `health`: polls the readiness of a running instance, for health checks in images that have no other
+//! program.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -9,10 +10,10 @@ use http::Uri;
 use super::{Failure, print};
 use crate::cli::Health;
 
-/// Bytes that the start of a status line has at most: `HTTP/1.1 200`.
+/// The length of the start of a status line: `HTTP/1.1 200`.
 const STATUS_LINE: usize = "HTTP/1.1 200".len();
 
-/// Succeeds if the admin API says that the instance is ready.
+/// Succeeds if the admin API reports that the instance is ready.
 pub(crate) fn health(options: &Health) -> Result<(), Failure> {
     let timeout = Duration::from_secs(options.timeout.into());
     let failure = |reason: &str| Failure::new(format!("{}: {reason}", options.url));
@@ -23,7 +24,7 @@ pub(crate) fn health(options: &Health) -> Result<(), Failure> {
     }
 }
 
-/// The status of a GET request over plain HTTP.
+/// Returns the status of a GET request over plain HTTP.
 fn status(url: &Uri, timeout: Duration) -> io::Result<u16> {
     let invalid = |what: &'static str| io::Error::new(io::ErrorKind::InvalidInput, what);
     if url.scheme_str() != Some("http") {
@@ -41,7 +42,7 @@ fn status(url: &Uri, timeout: Duration) -> io::Result<u16> {
     read_status(&mut stream, deadline)
 }
 
-/// The first address that accepts.
+/// Connects to the first address that accepts.
 fn connect(host: impl ToSocketAddrs, deadline: Instant) -> io::Result<TcpStream> {
     let mut failed = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in host.to_socket_addrs()? {
@@ -57,7 +58,7 @@ fn read_status(stream: &mut TcpStream, deadline: Instant) -> io::Result<u16> {
     let mut line = [0; STATUS_LINE];
     let mut filled = 0;
     while filled < line.len() {
-        // Each read gets what is left, so that single bytes cannot stretch the time.
+        // Each read gets the remaining time, so that single bytes cannot extend the timeout.
         stream.set_read_timeout(Some(left(deadline)?))?;
         match stream.read(&mut line[filled..]) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),

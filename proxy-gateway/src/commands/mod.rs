@@ -1,4 +1,4 @@
-//! What the program can be told to do.
+//! The commands of the program.
 
 mod check;
 mod discover;
@@ -22,7 +22,7 @@ pub(crate) use self::run::run;
 pub(crate) use self::schema::schema;
 use crate::document;
 
-/// Reads configuration files; what is wrong with them is the failure.
+/// Reads configuration files. Their problems are the failure.
 fn load(files: &[PathBuf]) -> Result<Node, Failure> {
     document::load(files).map_err(|problems| unusable(&problems))
 }
@@ -45,7 +45,7 @@ fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&text)
 }
 
-/// A number with what it counts.
+/// Formats a number and its unit.
 fn some(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -18,7 +18,7 @@ use crate::service_manager::{self, Message};
 use crate::settings::Settings;
 use crate::{document, logging, open_files};
 
-/// How often the program's own settings are compared with those of the files.
+/// The interval at which the running program's own settings are compared with the files.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
@@ -52,7 +52,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     let started = Gateway::start(&examined.settings, &mut inherited, has_sources, sources);
     let mut gateway = started.await?;
     gateway.reopen_logs_on(signals.reopen());
-    // Of addresses that are listened on no more.
+    // The remaining sockets belong to addresses that are no longer configured.
     drop(inherited);
     let ended = tokio::select! {
         ended = serve(&mut gateway, files, &examined.settings, predecessor) => Some(ended),
@@ -64,14 +64,14 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         Some(Ok(())) => (true, None),
         Some(Err(NotTaken { error, is_served })) => (is_served, Some(error)),
     };
-    // Also when it could not take over: what it has accepted by then it answers.
+    // Also after a failed takeover: connections that were accepted by then are served.
     drain(gateway, has_successor, &mut signals).await;
     failure.map_or(Ok(()), Err)
 }
 
-/// Serves from when it is this instance's turn until a successor serves.
+/// Serves from this instance's turn until a successor serves.
 ///
-/// Cancel-safe.
+/// Cancel safe.
 async fn serve(
     gateway: &mut Gateway,
     files: &Files,
@@ -79,7 +79,7 @@ async fn serve(
     predecessor: Option<Predecessor>,
 ) -> Result<(), NotTaken> {
     let is_served = match &predecessor {
-        // It serves everything meanwhile, unless it ends.
+        // The predecessor serves everything meanwhile, unless it ends.
         Some(predecessor) => {
             let confirmed = gateway.until_confirmed(predecessor).await;
             confirmed.map_err(|error| NotTaken {
@@ -89,7 +89,7 @@ async fn serve(
         }
         None => false,
     };
-    // What is in files is there at once.
+    // Configuration in files is available at once.
     let is_early = !is_served && !settings.sources.is_empty() && !gateway.is_ready();
     if !is_early {
         gateway.ready().await;
@@ -121,14 +121,14 @@ async fn serve(
     }
 }
 
-/// Why this instance does not serve.
+/// The reason why this instance does not serve.
 struct NotTaken {
     error: Failure,
-    /// Another one has the sockets.
+    /// True if another instance has the sockets.
     is_served: bool,
 }
 
-/// The instance whose place this one takes, if there is one, and the sockets that it has.
+/// Returns the instance to replace, if there is one, and its sockets.
 async fn find_predecessor(
     settings: &Settings,
 ) -> Result<(Option<Predecessor>, ListeningSockets), Failure> {
@@ -144,16 +144,16 @@ async fn find_predecessor(
     })
 }
 
-/// Serves, has the predecessor drain, and waits for successors of its own.
+/// Serves, lets the predecessor drain, and waits for its own successors.
 async fn take_over(
     gateway: &mut Gateway,
     settings: &Settings,
     predecessor: Option<Predecessor>,
 ) -> Result<Option<Offer>, NotTaken> {
-    // If there is one, it goes on whatever goes wrong here.
+    // A predecessor keeps serving, whatever fails here.
     let mut is_served = predecessor.is_some();
     let taken = async {
-        // Whatever may be wrong with the place has to show before anything is accepted.
+        // Problems with the socket's path must show before any connection is accepted.
         let mut offer = match (&settings.server.handover, gateway.take_offered()) {
             (Some(path), Some(sockets)) => {
                 Some(Offer::open(path, sockets).map_err(|error| not_taken(&error))?)
@@ -182,7 +182,7 @@ fn not_taken(error: &HandoverError) -> Failure {
     Failure::new(error.to_string())
 }
 
-/// Warns when the files say something about the program itself that takes effect only with the next start.
+/// Warns about changes in the files that take effect only with the next start.
 async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
     let mut noticed = running.clone();
     loop {
@@ -191,7 +191,7 @@ async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
         let read = move || {
             document::load(&paths).map(|document| Settings::read(&document, &mut Problems::new()))
         };
-        // What cannot be read is the file provider's to report.
+        // The file provider reports files that cannot be read.
         let Ok(Ok(now)) = tokio::task::spawn_blocking(read).await else {
             continue;
         };
@@ -208,7 +208,7 @@ async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
     }
 }
 
-/// Whether a problem is in the section that is followed while the program runs, which logs it then.
+/// Returns true if a problem is in the section that the running proxy follows, and logs itself.
 fn is_of_proxy(pointer: &str) -> bool {
     let section = pointer.split('/').nth(1).unwrap_or_default();
     same_id(section, SECTION)
@@ -242,13 +242,13 @@ fn announce(state: &MergedState) {
     ));
 }
 
-/// Begins to listen to signals.
+/// Begins to receive signals.
 fn listen() -> Result<Signals, Failure> {
     let signals = Signals::listen().and_then(Signals::with_others_handled);
     signals.map_err(|error| Failure::new(format!("signals cannot be received: {error}")))
 }
 
-/// Ends a gateway as gently as its settings allow.
+/// Drains a gateway within the limits of its settings.
 async fn drain(gateway: Gateway, has_successor: bool, signals: &mut Signals) {
     if has_successor {
         say("a successor serves; requests in flight may end here");

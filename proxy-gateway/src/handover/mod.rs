@@ -1,7 +1,8 @@
-//! A second instance of the program takes the place of the one that runs: it gets the listening sockets, so that no client
-//! is refused at any moment, and the first drains once the second serves.
+//! Replacement of a running instance: a second one gets the listening sockets, so that no connection is ever
+//! rejected, and the first drains once the second serves.
 //!
-//! They meet at a Unix socket, `Server.Handover`. Who starts asks there first; nobody there means that it is the first.
+//! They meet at a Unix socket, `Server.Handover`. A starting instance connects there first; if no instance
+//! listens, it is the first.
 
 mod offer;
 mod predecessor;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use self::offer::Offer;
 pub(crate) use self::predecessor::Predecessor;
 
-/// Why sockets do not change hands.
+/// The error of passing sockets between instances.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HandoverError {
     #[error("the instance that runs cannot be asked at {path}: {source}")]

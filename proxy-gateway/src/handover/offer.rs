@@ -10,34 +10,34 @@ use tokio::task::JoinSet;
 
 use super::{HandoverError, wire};
 
-/// Whose log this is.
+/// The target of log messages.
 const TARGET: &str = "proxy::server";
 
-/// Successors that may be starting at the same time. One is usual; of two, the quicker one wins.
+/// The maximum number of successors that start at the same time. One is usual; of two, the quicker one wins.
 const MAX_CANDIDATES: usize = 4;
 
-/// How long a candidate may take to take what it is given. To get ready it may take as long as it needs.
+/// The time limit for a candidate to receive the sockets. It may take as long as it needs to become ready.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Waits for a successor, for as long as this instance serves.
+/// An offer of the sockets to successors, for as long as this instance serves.
 ///
-/// It holds the sockets as well: while it is there, the kernel queues clients at them.
+/// It holds the sockets as well: while it exists, the kernel queues clients at them.
 #[derive(Debug)]
 pub(crate) struct Offer {
     listener: UnixListener,
     path: PathBuf,
-    /// Where it is until it is published.
+    /// The temporary path of the socket until it is published.
     aside: Option<PathBuf>,
     sockets: Arc<ListeningSockets>,
 }
 
 impl Offer {
-    /// Makes sure that successors can be waited for at `path`, where a predecessor may still be.
+    /// Prepares to wait for successors at `path`, where a predecessor may still be.
     pub(crate) fn open(path: &Path, sockets: ListeningSockets) -> Result<Self, HandoverError> {
         let mut aside = path.as_os_str().to_owned();
         aside.push(format!(".{}", std::process::id()));
         let aside = PathBuf::from(aside);
-        // In a container the next process may have the same number as one that was killed there.
+        // In a container the next process may have the same id as one that was killed there.
         match fs::remove_file(&aside) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(HandoverError::open(path, error));
@@ -53,7 +53,7 @@ impl Offer {
         })
     }
 
-    /// Begins to wait, whoever did so before.
+    /// Begins to wait for successors, in place of any earlier instance.
     pub(crate) fn publish(&mut self) -> Result<(), HandoverError> {
         if let Some(aside) = self.aside.take() {
             fs::rename(aside, &self.path)
@@ -62,9 +62,10 @@ impl Offer {
         Ok(())
     }
 
-    /// Returns when a successor serves; what is left to do is to drain. A successor that gives up changes nothing.
+    /// Waits until a successor serves. Only draining is left to do then. A successor that gives up changes
+    /// nothing.
     ///
-    /// Cancel-safe: candidates notice, and go on by themselves.
+    /// Cancel safe: candidates notice, and continue by themselves.
     pub(crate) async fn taken(&mut self) {
         let mut streams: Vec<Arc<UnixStream>> = Vec::new();
         let mut candidates = JoinSet::new();
@@ -114,18 +115,18 @@ impl Offer {
             } else {
                 wire::TAKEN
             };
-            // Who has ended meanwhile need not know.
+            // A candidate that has ended meanwhile need not know.
             let _ = wire::say(&stream, said).await;
         }
     }
 }
 
-/// The number of the process at the other end.
+/// Returns the id of the process at the other end.
 fn process(stream: &UnixStream) -> Option<i32> {
     stream.peer_cred().ok()?.pid()
 }
 
-/// Gives the sockets, and waits until the successor says that it serves.
+/// Passes the sockets on, and waits until the successor serves.
 async fn prepare(
     stream: Arc<UnixStream>,
     sockets: Arc<ListeningSockets>,
@@ -153,7 +154,7 @@ async fn prepare(
 impl Drop for Offer {
     fn drop(&mut self) {
         if let Some(aside) = &self.aside {
-            // If it cannot be removed, it is a file that nobody looks for.
+            // A file that cannot be removed is harmless, since nothing looks for it.
             let _ = fs::remove_file(aside);
         }
     }

@@ -8,16 +8,18 @@ use tokio::net::UnixStream;
 
 use super::{HandoverError, wire};
 
-/// Whose log this is.
+/// The target of log messages.
 const TARGET: &str = "proxy::server";
 
-/// It answers from its main loop, which is never busy for long.
+/// The time limit for a response of the predecessor. It responds from its main loop, which is never busy for
+/// long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// More than anybody has listeners and workers.
+/// Beyond any realistic number of listeners and workers.
 const MAX_SOCKETS: usize = 65_536;
 
-/// The instance whose place this one takes. Dropped before [`replace`](Self::replace), it goes on as if nothing had been.
+/// The instance to replace. If this is dropped before [`replace`](Self::replace), that instance continues as
+/// before.
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     path: PathBuf,
@@ -25,13 +27,13 @@ pub(crate) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Asks whether there is one, and for its sockets.
+    /// Connects to the running instance, if there is one, and receives its sockets.
     pub(crate) async fn find(
         path: &Path,
     ) -> Result<Option<(Self, ListeningSockets)>, HandoverError> {
         let stream = match UnixStream::connect(path).await {
             Ok(stream) => stream,
-            // Nobody, or somebody who has ended and left the file behind.
+            // No instance, or one that has ended and left the file behind.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -57,13 +59,15 @@ impl Predecessor {
         Ok(Some((Self { path, stream }, sockets)))
     }
 
-    /// Returns when it has ended.
-    ///
-    /// Cancel-safe.
+    /// Waits for the end of the predecessor.
     ///
     /// # Errors
     ///
-    /// Another one has taken its place.
+    /// Another instance has replaced it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
     pub(crate) async fn gone(&self) -> Result<(), HandoverError> {
         match wire::hear(&self.stream).await {
             Err(_) => Ok(()),
@@ -77,10 +81,10 @@ impl Predecessor {
         HandoverError::Outrun { path }
     }
 
-    /// Says that this instance serves, and returns when the other takes no more connections.
+    /// Reports that this instance serves, and returns when the other one has stopped accepting connections.
     pub(crate) async fn replace(self) -> Result<(), HandoverError> {
         let asked = within(async {
-            // If nobody listens any more, what was said before is still there to be heard.
+            // After the other end has closed, its last message can still be received.
             let said = wire::say(&self.stream, wire::SERVING).await;
             let heard = wire::hear(&self.stream).await;
             heard.or_else(|error| said.and(Err(error)))
@@ -90,7 +94,7 @@ impl Predecessor {
             Ok((wire::TAKEN, _)) => Err(self.outrun()),
             Ok((other, _)) => Err(HandoverError::answer(&self.path, wire::unexpected(other))),
             Err(error) => {
-                // It has ended meanwhile, which is what it was to do; its sockets live on here.
+                // The predecessor has ended meanwhile, as intended. Its sockets live on here.
                 tracing::warn!(
                     target: TARGET,
                     %error,

@@ -78,7 +78,7 @@ async fn a_successor_that_gives_up_changes_nothing() {
     let (mut offer, _) = place.offer();
     let waiting = tokio::spawn(async move { offer.taken().await });
     drop(place.candidate().await);
-    // One that talks nonsense.
+    // A successor that sends nonsense.
     let stream = UnixStream::connect(place.path()).await.unwrap();
     wire::say(&stream, b'?').await.unwrap();
     let (predecessor, sockets) = place.candidate().await;
@@ -113,7 +113,7 @@ async fn a_predecessor_that_ends_meanwhile_leaves_its_sockets() {
     assert_eq!(sockets.len(), 1);
 }
 
-/// Of a process that was killed, and had the same number as this one.
+/// The socket of a killed process that had the same process id as this one.
 #[tokio::test]
 async fn what_is_left_of_another_process_is_in_nobodys_way() {
     let place = Place::new();
@@ -140,7 +140,7 @@ async fn a_predecessor_is_gone_when_it_has_ended_and_not_before() {
     predecessor.replace().await.unwrap();
 }
 
-/// There is nothing to serve in its place.
+/// The candidate must not serve: another one has already replaced the predecessor.
 #[tokio::test]
 async fn a_predecessor_that_another_one_has_replaced_is_not_gone() {
     let place = Place::new();
@@ -157,7 +157,7 @@ async fn a_predecessor_that_another_one_has_replaced_is_not_gone() {
 #[tokio::test]
 async fn what_is_wrong_with_the_place_is_said() {
     let place = Place::new();
-    // Somebody else's socket.
+    // The socket of another program.
     let other = tokio::net::UnixListener::bind(place.path()).unwrap();
     let answering = tokio::spawn(async move {
         let (stream, _) = other.accept().await.unwrap();

@@ -1,4 +1,4 @@
-//! What two instances say to each other: single bytes, some with a socket attached (`SCM_RIGHTS`, unix(7)).
+//! The protocol between two instances: single bytes, some with a socket attached (`SCM_RIGHTS`, unix(7)).
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -11,25 +11,25 @@ use rustix::net::{
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-/// What the one that runs begins with: the version of what follows.
+/// The greeting of the running instance: the version of the protocol.
 pub(super) const HELLO: u8 = b'1';
 /// A socket is attached.
 pub(super) const SOCKET: u8 = b's';
-/// That was the last one.
+/// The end of the sockets.
 pub(super) const END: u8 = b'.';
 /// The successor serves.
 pub(super) const SERVING: u8 = b'!';
-/// The one that ran has stopped taking connections.
+/// The predecessor has stopped accepting connections.
 pub(super) const YOURS: u8 = b'y';
-/// Another was quicker.
+/// Another successor was quicker.
 pub(super) const TAKEN: u8 = b'n';
 
-/// Says one thing.
+/// Sends one message.
 pub(super) async fn say(stream: &UnixStream, byte: u8) -> io::Result<()> {
     send(stream, byte, None::<&OwnedFd>).await
 }
 
-/// Hands over a socket.
+/// Passes a socket on.
 pub(super) async fn give(stream: &UnixStream, socket: &impl AsFd) -> io::Result<()> {
     send(stream, SOCKET, Some(socket)).await
 }
@@ -56,9 +56,10 @@ async fn send(stream: &UnixStream, byte: u8, attached: Option<&impl AsFd>) -> io
     stream.async_io(Interest::WRITABLE, attempt).await
 }
 
-/// The next byte, with what is attached to it. It takes one byte at a time, so that nothing is attached to the wrong one.
+/// Receives the next byte, with its attached socket. It reads one byte at a time, so that no socket is
+/// attributed to the wrong one.
 ///
-/// Cancel-safe: nothing is lost.
+/// Cancel safe: no byte is lost.
 pub(super) async fn hear(stream: &UnixStream) -> io::Result<(u8, Option<OwnedFd>)> {
     let attempt = || {
         let mut byte = [0];
@@ -78,7 +79,7 @@ pub(super) async fn hear(stream: &UnixStream) -> io::Result<(u8, Option<OwnedFd>
     stream.async_io(Interest::READABLE, attempt).await
 }
 
-/// Whether who is at the other end may have the sockets: whoever runs as the same user, or as root.
+/// Returns true if the other end may have the sockets: if it runs as the same user, or as root.
 pub(super) fn is_one_of_us(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid();
     stream.peer_cred().is_ok_and(|other| {
@@ -87,7 +88,7 @@ pub(super) fn is_one_of_us(stream: &UnixStream) -> bool {
     })
 }
 
-/// An error about something that was not expected.
+/// Returns the error of an unexpected byte.
 pub(super) fn unexpected(byte: u8) -> io::Error {
     let message = format!("it says {:?}", char::from(byte));
     io::Error::new(io::ErrorKind::InvalidData, message)

@@ -1,7 +1,7 @@
-//! `Server.Limits`: what clients are allowed.
+//! `Server.Limits`: the limits of clients.
 //!
-//! The ranges leave out what nobody could be served with, such as no streams at all, and what a limit cannot be. They are
-//! those of the schema.
+//! The ranges exclude values with which no client could be served, such as no streams at all, and values that
+//! a limit cannot have. They equal those of the schema.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -12,29 +12,30 @@ use proxy_runtime::server::{DataRate, Http2Limits, Limits};
 
 use super::whole;
 
-/// The time that never comes, in the words of .NET (`Timeout.InfiniteTimeSpan`).
+/// The word for an infinite time in .NET (`Timeout.InfiniteTimeSpan`).
 const INFINITE: &str = "Infinite";
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A client needs so long to answer, and one that could take for ever would keep its place among the connections.
+/// A client needs this time to respond, and without a maximum it could keep its connection forever.
 const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(100)..=DAY;
 
-/// No window of HTTP/2 is larger (RFC 9113 section 6.9.1); `h2` panics.
+/// The largest window of HTTP/2 (RFC 9113 section 6.9.1). `h2` panics beyond it.
 const LARGEST_WINDOW: u32 = (1 << 31) - 1;
 
-/// The window of a connection begins with this, whatever is set (RFC 9113 section 6.9.2): a smaller one would not hold.
+/// The initial window of a connection, whatever is configured (RFC 9113 section 6.9.2): a smaller one would
+/// have no effect.
 const LEAST_CONNECTION_WINDOW: u32 = 65_535;
 
-/// A client fills what it is given, and `h2` takes many frames of less than 256 bytes for a flood.
+/// A client fills its window, and `h2` treats many frames of less than 256 bytes as a flood.
 const LEAST_STREAM_WINDOW: u32 = 1024;
 
-/// With less, one transfer could be too much for a worker.
+/// The minimum memory. With less, a single transfer could exhaust a worker.
 const LEAST_MEMORY: i64 = 16 << 20;
 
-/// As the server takes them; but `body_bytes` is what routes have that do not say.
+/// Reads the limits of the server. `body_bytes` is the default of routes.
 pub(super) fn read(limits: &mut ObjectReader<'_, '_>) -> Limits {
     let mut read = Limits::default();
     set(
@@ -85,7 +86,7 @@ pub(super) fn read(limits: &mut ObjectReader<'_, '_>) -> Limits {
     read
 }
 
-/// `None`: clients may be as slow as they like.
+/// Reads the minimum data rate. `None`: clients may be arbitrarily slow.
 fn data_rate(rate: &mut ObjectReader<'_, '_>) -> Option<DataRate> {
     let is_on = rate.boolean("Enabled").unwrap_or(true);
     let mut read = DataRate::default();
@@ -93,12 +94,13 @@ fn data_rate(rate: &mut ObjectReader<'_, '_>) -> Option<DataRate> {
         &mut read.bytes_per_second,
         rate.integer("BytesPerSecond", 1..=u32::MAX),
     );
-    // None at all would be over before anything came, again and again.
+    // A window of zero would be over before the first byte, every time.
     set(&mut read.window, time(rate, "Window", SECOND..=DAY));
     is_on.then_some(read)
 }
 
-/// No count may be 0: of streams and SETTINGS every client has one, and of the others it could be taken for "any".
+/// No count may be 0: every client has a stream and a SETTINGS frame, and for the others 0 could be read as
+/// "any".
 fn http2(limits: &mut ObjectReader<'_, '_>) -> Http2Limits {
     const COUNT: RangeInclusive<u32> = 1..=u32::MAX;
     let mut read = Http2Limits::default();
@@ -142,7 +144,7 @@ fn http2(limits: &mut ObjectReader<'_, '_>) -> Http2Limits {
     read
 }
 
-/// Sets what was said; a limit of which nothing was stays at its default.
+/// Sets a limit if it is configured. Otherwise it keeps its default.
 fn set<T>(limit: &mut T, said: Option<T>) {
     if let Some(said) = said {
         *limit = said;
@@ -153,7 +155,7 @@ fn number(number: i64) -> Option<u64> {
     number.try_into().ok()
 }
 
-/// A length of time in a range. One without an end has [`INFINITE`], too.
+/// Reads a length of time in a range. One without a maximum accepts [`INFINITE`], too.
 fn time(
     limits: &mut ObjectReader<'_, '_>,
     key: &'static str,

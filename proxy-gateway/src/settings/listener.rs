@@ -1,4 +1,4 @@
-//! Section `Listeners`: where the proxy listens, and with which certificates.
+//! Section `Listeners`: the addresses of the proxy, and their certificates.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use proxy_runtime::server::ListenerRules;
 
 use super::Settings;
 
-/// One address that the proxy listens on.
+/// An address on which the proxy listens.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Listener {
     pub(crate) name: String,
@@ -29,13 +29,13 @@ impl Default for Listener {
     }
 }
 
-/// Makes a listener speak TLS.
+/// The TLS settings of a listener.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tls {
     pub(crate) certificates: Vec<Certificate>,
 }
 
-/// A certificate chain and its key. It is shown for the names that are in it.
+/// A certificate chain and its key, for the names in the certificate.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Certificate {
     pub(crate) certificate_file: PathBuf,
@@ -72,7 +72,7 @@ pub(super) fn read(
     })?
 }
 
-/// `Address` of the object: an IP address and a port.
+/// Reads the key `Address` of an object: an IP address and a port.
 pub(super) fn read_address(object: &mut ObjectReader<'_, '_>) -> Option<SocketAddr> {
     let text = object.text("Address")?;
     let parsed = match text.strip_prefix("localhost:") {
@@ -127,7 +127,7 @@ fn read_path(object: &mut ObjectReader<'_, '_>, key: &'static str) -> Option<Pat
     read.map(PathBuf::from)
 }
 
-/// Two listeners on one address: the second could not be opened.
+/// Reports listeners with the same address, since the second could not be bound.
 pub(super) fn report_shared_addresses(settings: &Settings, problems: &mut Problems) {
     let listeners = &settings.listeners;
     for (i, listener) in listeners.iter().enumerate() {

@@ -27,20 +27,21 @@ pub(crate) use self::resolver::Resolver;
 pub(crate) use self::sections::judge_environment;
 pub(crate) use self::telemetry::{LogFormat, Telemetry};
 
-/// How long requests in flight may take when the program is told to stop.
+/// The default time that requests in flight have when the program stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A Unix socket's address has 108 bytes (unix(7)), of which the process id takes some while the program starts.
+/// The maximum length of a socket's path. A Unix socket's address has 108 bytes (unix(7)), of which the
+/// process id takes some while the program starts.
 const MAX_SOCKET_PATH: usize = 96;
 
-/// Where the admin page listens unless the configuration says otherwise.
+/// The default address of the admin page.
 const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901);
 
-/// Everything that concerns the program.
+/// The settings of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) listeners: Vec<Listener>,
-    /// `None`: switched off.
+    /// The address of the admin page. `None`: switched off.
     pub(crate) admin: Option<SocketAddr>,
     pub(crate) telemetry: Telemetry,
     pub(crate) server: Server,
@@ -50,20 +51,20 @@ pub(crate) struct Settings {
 /// Section `Server`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Server {
-    /// Threads that serve; `None`: one per core.
+    /// The number of serving threads. `None`: one per core.
     pub(crate) workers: Option<usize>,
-    /// How long requests are still taken after `/readyz` says that it is over.
+    /// The time for which requests are still accepted after `/readyz` reports that the program stops.
     pub(crate) readiness_delay: Duration,
     pub(crate) drain_timeout: Duration,
-    /// Where this proxy is: destinations of the same zone are preferred.
+    /// The zone of this proxy. Destinations of the same zone are preferred.
     pub(crate) zone: Option<String>,
-    /// Whether requests that come back to this proxy are ended.
+    /// True if requests that return to this proxy are rejected.
     pub(crate) loop_guard: bool,
-    /// Where a second instance gets the listening sockets of this one.
+    /// The path of the Unix socket at which a second instance gets the listening sockets of this one.
     pub(crate) handover: Option<PathBuf>,
-    /// Who is asked for the names of destinations.
+    /// The resolver of the names of destinations.
     pub(crate) resolver: Resolver,
-    /// `body_bytes` is for routes that do not say.
+    /// The limits. `body_bytes` is the default of routes.
     pub(crate) limits: Limits,
 }
 
@@ -83,7 +84,7 @@ impl Default for Server {
 }
 
 impl Settings {
-    /// The listeners, as `explain` has to know them.
+    /// Returns the listeners in the form for `explain`.
     pub(crate) fn explained_listeners(&self) -> Listeners {
         let listeners = self.listeners.iter();
         listeners
@@ -91,7 +92,7 @@ impl Settings {
             .collect()
     }
 
-    /// Reads the program's sections of `document`; everything that is wrong is added to `problems`.
+    /// Reads the program's sections of `document`. All problems are added to `problems`.
     pub(crate) fn read(document: &Node, problems: &mut Problems) -> Self {
         sections::judge(document, problems);
         let mut settings = ObjectReader::read(document, "", problems, |root| {

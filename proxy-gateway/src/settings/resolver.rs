@@ -1,4 +1,4 @@
-//! `Server.Resolver`: who is asked for the names of destinations.
+//! `Server.Resolver`: the resolver of the names of destinations.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,10 +6,10 @@ use proxy_model::Problem;
 use proxy_model::json::{Node, ObjectReader};
 use proxy_runtime::upstream::DnsOptions;
 
-/// The port of servers of DNS.
+/// The default port of DNS servers.
 const PORT: u16 = 53;
 
-/// More would only make a look-up that fails take longer.
+/// The maximum number of servers. More would only slow down failing look-ups.
 const MOST_SERVERS: usize = 8;
 
 /// The file that lists a machine's sources of names, on Linux (nsswitch.conf(5)).
@@ -19,18 +19,18 @@ const SOURCES: &str = "/etc/nsswitch.conf";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Resolver {
     kind: Kind,
-    /// Empty: those of the machine.
+    /// The servers. Empty: those of the machine.
     servers: Vec<SocketAddr>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
-    /// DNS, unless the machine has names from elsewhere.
+    /// DNS, unless the machine has other sources of names.
     #[default]
     Auto,
-    /// The operating system.
+    /// The resolver of the operating system.
     System,
-    /// The table of hosts and the servers of DNS.
+    /// The table of hosts and DNS servers.
     Dns,
 }
 
@@ -85,12 +85,12 @@ fn server(text: &str) -> Option<SocketAddr> {
 }
 
 impl Resolver {
-    /// The options for asking the servers of DNS. `None`: the operating system is asked.
+    /// Returns the options for DNS. `None`: the resolver of the operating system is used.
     pub(crate) fn dns(&self) -> Option<DnsOptions> {
         let asks_dns = match self.kind {
             Kind::System => false,
             Kind::Dns => true,
-            // Whoever names servers wants them asked.
+            // Configured servers are meant to be used.
             Kind::Auto => !self.servers.is_empty() || suits_this_machine(),
         };
         asks_dns.then(|| {
@@ -101,21 +101,22 @@ impl Resolver {
     }
 }
 
-/// Returns true if the operating system would ask nobody else. Elsewhere than on Linux that cannot be known.
+/// Returns true if the operating system would use no other source. Only known on Linux.
 fn suits_this_machine() -> bool {
-    // Without the file the C library asks the same two (musl has no other ones).
+    // Without the file the C library uses the same two sources (musl has no others).
     let sources = || std::fs::read_to_string(SOURCES);
     cfg!(target_os = "linux") && sources().map_or(true, |text| has_no_other_source(&text))
 }
 
-/// Returns true if names of hosts come from the table of hosts and DNS alone, in the text of an `nsswitch.conf`.
+/// Returns true if names of hosts come from the table of hosts and DNS alone, according to the text of an
+/// `nsswitch.conf`.
 fn has_no_other_source(text: &str) -> bool {
     let lines = text.lines().filter_map(|line| line.split('#').next());
     let mut databases = lines.filter_map(|line| line.split_once(':'));
     let Some((_, sources)) = databases.find(|(database, _)| database.trim() == "hosts") else {
         return true;
     };
-    // What is to be done after a source stands in brackets: anything but going on is a rule of its own.
+    // Brackets after a source contain an action. Any action makes the file a special case.
     sources.split_whitespace().eq(["files", "dns"])
 }
 

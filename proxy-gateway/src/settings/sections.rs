@@ -1,4 +1,4 @@
-//! Which sections a document may have.
+//! The sections that a document may have.
 
 use proxy_model::json::Node;
 use proxy_model::{Problem, Problems, pointer_to, same_id};
@@ -6,7 +6,7 @@ use proxy_model::{Problem, Problems, pointer_to, same_id};
 use crate::check::SECTION;
 use crate::sources;
 
-/// Sections that are read here or by the providers.
+/// The sections that this program or the providers read.
 const OURS: [&str; 9] = [
     SECTION,
     "Listeners",
@@ -19,7 +19,7 @@ const OURS: [&str; 9] = [
     sources::XDS,
 ];
 
-/// Sections of ASP.NET applications that mean something for a proxy, and what to do about them.
+/// The sections of ASP.NET applications that matter for a proxy, and the remedy.
 const FOREIGN: [(&str, &str); 3] = [
     ("Kestrel", "say where to listen in `Listeners`"),
     ("Urls", "say where to listen in `Listeners`"),
@@ -29,10 +29,10 @@ const FOREIGN: [(&str, &str); 3] = [
     ),
 ];
 
-/// Reports sections that nobody reads.
+/// Reports sections that nothing reads.
 ///
-/// An `appsettings.json` also configures the application around the proxy, so a section that is not ours is no mistake,
-/// unless it is nearly one of ours.
+/// An `appsettings.json` also configures the application around the proxy, so a section that is not ours is
+/// no mistake, unless it is nearly one of ours.
 pub(super) fn judge(document: &Node, problems: &mut Problems) {
     let Node::Object(root) = document else {
         return;
@@ -82,9 +82,9 @@ pub(super) fn judge(document: &Node, problems: &mut Problems) {
     }
 }
 
-/// Reports variables of the environment by which a .NET program would be configured.
+/// Reports environment variables that would configure a .NET program.
 pub(crate) fn judge_environment(names: impl Iterator<Item = String>, problems: &mut Problems) {
-    /// So many are named.
+    /// The maximum number of environment variables named in a message.
     const FEW: usize = 3;
     let is_meant = |name: &String| {
         let first = name
@@ -119,11 +119,12 @@ pub(crate) fn judge_environment(names: impl Iterator<Item = String>, problems: &
     );
 }
 
-/// Whether `written` begins as `meant` and goes on, as names of other sections do: `ReverseProxy2`, `ReverseProxies`, `Servers`.
+/// Returns true if `written` extends `meant` as names of other sections do: `ReverseProxy2`,
+/// `ReverseProxies`, `Servers`.
 fn is_longer(written: &str, meant: &str) -> bool {
     let (written, lower) = (written.to_lowercase(), meant.to_lowercase());
     match meant {
-        // Long enough to be nobody else's.
+        // Long enough to clash with no other name.
         SECTION => written.len() > lower.len() && written.starts_with(&lower[..lower.len() - 1]),
         _ => written
             .strip_prefix(&lower)
@@ -131,7 +132,7 @@ fn is_longer(written: &str, meant: &str) -> bool {
     }
 }
 
-/// Whether `written` is `meant` but for one letter too many, too few, wrong or swapped.
+/// Returns true if `written` differs from `meant` by one letter: extra, missing, wrong or swapped.
 fn is_slip_of(written: &str, meant: &str) -> bool {
     let a: Vec<char> = written.to_lowercase().chars().collect();
     let b: Vec<char> = meant.to_lowercase().chars().collect();

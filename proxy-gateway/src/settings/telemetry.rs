@@ -1,20 +1,20 @@
-//! Section `Telemetry`: what the program says about itself.
+//! Section `Telemetry`: logs and other telemetry.
 
 use std::path::PathBuf;
 
 use proxy_model::json::ObjectReader;
 
-/// What the program says about itself.
+/// The settings of logs and other telemetry.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Telemetry {
-    /// Directives of tracing's filter; `None`: `info`, or the environment variable `RUST_LOG`.
+    /// The directives of tracing's filter. `None`: the environment variable `RUST_LOG`, or `info`.
     pub(crate) log_filter: Option<String>,
     pub(crate) log_format: LogFormat,
-    /// `None`: no access log.
+    /// The access log. `None`: none.
     pub(crate) access_log: Option<AccessLog>,
 }
 
-/// How lines are written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     #[default]
@@ -22,11 +22,11 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// One line per request.
+/// The access log: one line per request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AccessLog {
     pub(crate) format: LogFormat,
-    /// `None`: standard output.
+    /// The file. `None`: standard output.
     pub(crate) file: Option<PathBuf>,
 }
 

@@ -10,7 +10,7 @@ use proxy_model::{CompileOptions, Problem, pointer_to};
 
 use super::{Answer, NotServed};
 
-/// The section that switches it on.
+/// The name of the section.
 pub(crate) const SECTION: &str = "ConsulDiscovery";
 
 /// A cluster to discover.
@@ -53,7 +53,8 @@ impl ConsulSource {
             .map_err(|error| Failure::new(format!("{SECTION}: {}", with_causes(&error))))
     }
 
-    /// Services that did not ask for it: most of a catalog, and what somebody looks for whose service is missing.
+    /// Returns the services that are not enabled: most of a catalog, and the first thing to check for a
+    /// missing service.
     fn not_served(&self, once: &Once) -> Vec<NotServed> {
         let services = once.report.iter().flat_map(|report| &report.services);
         services

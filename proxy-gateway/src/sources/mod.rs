@@ -1,4 +1,4 @@
-//! The sources of services that sections of the configuration switch on, beside the files themselves.
+//! The sources of services that sections of the configuration enable, beside the files themselves.
 
 mod consul;
 mod serf;
@@ -23,7 +23,7 @@ pub(crate) use self::serf::SECTION as SERF;
 pub(crate) use self::service_fabric::SECTION as SERVICE_FABRIC;
 pub(crate) use self::xds::SECTION as XDS;
 
-/// The sources that are switched on.
+/// The enabled sources.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sources {
     service_fabric: Option<ServiceFabricSource>,
@@ -32,17 +32,17 @@ pub(crate) struct Sources {
     xds: Option<XdsSource>,
 }
 
-/// What a source answered when it was asked once.
+/// The response of a source to a single poll.
 pub(crate) struct Answer {
     pub(crate) source: String,
     pub(crate) once: Once,
-    /// What the source would be told about the health of its services.
+    /// The health reports that the source would get about its services.
     pub(crate) health_reports: Vec<Value>,
-    /// What is not served, and why.
+    /// The parts that are not served, with the reasons.
     pub(crate) not_served: Vec<NotServed>,
 }
 
-/// Something that a source has and that is not served.
+/// A part of a source that is not served.
 #[derive(Serialize)]
 pub(crate) struct NotServed {
     pub(crate) name: String,
@@ -50,7 +50,7 @@ pub(crate) struct NotServed {
 }
 
 impl Sources {
-    /// Reads the sections of a document; everything that is wrong is added to its problems.
+    /// Reads the sections of a document. All problems are added to its problems.
     pub(crate) fn read(document: &mut ObjectReader<'_, '_>) -> Self {
         Self {
             service_fabric: document.object(SERVICE_FABRIC, ServiceFabricSource::read),
@@ -60,12 +60,12 @@ impl Sources {
         }
     }
 
-    /// Whether the files are the only source.
+    /// Returns true if the files are the only source.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Adds the sources to a merge, and begins to ask them.
+    /// Adds the sources to a merge, and starts polling them.
     ///
     /// # Errors
     ///
@@ -90,11 +90,12 @@ impl Sources {
         Ok(merge)
     }
 
-    /// Asks each source once, without telling it anything.
+    /// Polls each source once, without reporting anything to it.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start). A source that does not answer is no error: its answer says so.
+    /// Those of [`start`](Self::start). A source that does not respond is no error here: its answer has the
+    /// error.
     pub(crate) async fn ask(&self, options: &CompileOptions) -> Result<Vec<Answer>, Failure> {
         let mut answers = Vec::new();
         if let Some(source) = &self.service_fabric {
@@ -112,7 +113,7 @@ impl Sources {
         Ok(answers)
     }
 
-    /// Whatever keeps a source from being asked from this machine: files that cannot be used.
+    /// Returns the problems that keep sources from being polled on this machine: files that cannot be used.
     pub(crate) fn unusable(&self) -> Vec<proxy_model::Problem> {
         let service_fabric = self.service_fabric.as_ref();
         let service_fabric = service_fabric.and_then(ServiceFabricSource::unusable);

@@ -13,7 +13,7 @@ use proxy_model::{CompileOptions, Problem, Snapshot, pointer_to};
 use super::{Answer, NotServed};
 use crate::check::compile_options;
 
-/// The section that switches it on.
+/// The name of the section.
 pub(crate) const SECTION: &str = "SerfDiscovery";
 
 /// A cluster to discover.
@@ -59,7 +59,7 @@ impl SerfSource {
     }
 }
 
-/// Reports a load balancing policy that this program does not have: each service would be refused for it.
+/// Reports an unknown load balancing policy: every service would be rejected for it.
 fn judge_policy(section: &mut ObjectReader<'_, '_>, policy: &str) {
     let cluster = ClusterConfig {
         load_balancing_policy: Some(policy.to_owned()),
@@ -77,7 +77,7 @@ fn judge_policy(section: &mut ObjectReader<'_, '_>, policy: &str) {
     }
 }
 
-/// Members that are no destination.
+/// Returns the members that are no destinations.
 fn not_served(discoverer: &SerfDiscoverer) -> Vec<NotServed> {
     let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for left_out in discoverer.left_out() {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, NotServed};
 
-/// The section that switches it on.
+/// The name of the section.
 pub(crate) const SECTION: &str = "ServiceFabricDiscovery";
 
 /// A cluster to discover.
@@ -70,7 +70,7 @@ impl ServiceFabricSource {
     }
 }
 
-/// A report in the words of the cluster's REST API, with what it is about.
+/// Returns a report in the form of the cluster's REST API, with its entity.
 fn described(report: &HealthReport) -> Value {
     json!({
         "entity": report.entity.to_string(),

@@ -8,10 +8,10 @@ use proxy_model::{CompileOptions, Problem, pointer_to};
 
 use super::Answer;
 
-/// The section that switches it on.
+/// The name of the section.
 pub(crate) const SECTION: &str = "XdsDiscovery";
 
-/// Control planes to obey.
+/// The control planes to follow.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct XdsSource(Section);
 

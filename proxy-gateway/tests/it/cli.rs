@@ -1,4 +1,4 @@
-//! What the program prints and how it ends: `check`, `explain`, `discover`, `schema`, wrong usage.
+//! The output and exit codes of the program: `check`, `explain`, `discover`, `schema`, wrong usage.
 
 use crate::common::{ConfigFile, output};
 use serde_json::{Value, json};
@@ -299,7 +299,7 @@ async fn explain_for_people_says_the_same() {
     assert!(text.starts_with(sentence), "{text}");
 }
 
-/// Where it makes a difference, the listener is named.
+/// The listener is named if it makes a difference.
 #[tokio::test]
 async fn explain_asks_by_the_rules_of_a_listener() {
     let of = |listeners: &str| {
@@ -421,7 +421,7 @@ async fn discover_prints_what_the_providers_say_in_the_shape_of_the_configuratio
     );
     assert!(provider["diagnostics"].is_array() && provider["health_reports"].is_array());
 
-    // What is printed is configuration again.
+    // The output is valid configuration.
     let again = ConfigFile::new(&json!({ "ReverseProxy": provider["ReverseProxy"] }).to_string());
     output(&["check", "--config", &again.argument()])
         .await

@@ -86,7 +86,7 @@ async fn run_follows_checks_and_outlives_the_agent() {
     register(&agent, "web", "w2", second.addr().port(), &tags).await;
     let critical = agent.call("PUT", "/v1/agent/check/fail/w1", "").await;
     assert_eq!(critical.status, 200, "{critical:?}");
-    // Not by requests: while both serve, a few of them may all go to one.
+    // Not by requests: while both serve, a few of them may all reach one.
     let (old, new) = (first.addr().to_string(), second.addr().to_string());
     eventually("only the second serves", async || {
         let serving = get(admin, "/api/v1/config").await;
@@ -95,7 +95,7 @@ async fn run_follows_checks_and_outlives_the_agent() {
     .await;
     assert_eq!(get(proxy, "/").await, "second");
 
-    // An agent that is gone changes nothing.
+    // A stopped agent changes nothing.
     agent.kill().await;
     eventually("the source is failing", async || {
         get(admin, "/api/v1/providers").await.contains("failing")

@@ -10,7 +10,7 @@ use testkit::origin::{NamedOrigin, Origin};
 use testkit::peers::{self, PeerProcess};
 use testkit::time::eventually;
 
-/// What both instances are told.
+/// The configuration and the addresses of both instances.
 struct Place {
     file: ConfigFile,
     proxy: SocketAddr,
@@ -48,7 +48,7 @@ impl Place {
         .await
     }
 
-    /// What the admin page says of the configuration.
+    /// Returns the admin page of the configuration.
     async fn admin(&self) -> String {
         let mut client = Connection::http1(self.admin).await.expect("it listens");
         let answer = client.get("/api/v1/config").await.expect("it answers");
@@ -64,7 +64,7 @@ fn route_to(origin: &NamedOrigin) -> String {
     )
 }
 
-/// A connection for each request.
+/// Creates a load with a connection for each request.
 fn closing(place: &Place) -> Load {
     Load::new(place.proxy).request(|connection, _| {
         let request = connection.request("GET", "/").header("connection", "close");
@@ -72,7 +72,7 @@ fn closing(place: &Place) -> Load {
     })
 }
 
-/// Ends them when each has had so many answers. None may have failed.
+/// Ends the loads when each has had `answers` responses. None may have failed.
 async fn end(loads: impl IntoIterator<Item = RunningLoad>, answers: u64) {
     for load in loads {
         load.wait_for_finished(answers).await;
@@ -96,7 +96,7 @@ async fn it_takes_the_place_under_load_and_no_request_fails() {
             load.wait_for_finished(round * 100).await;
         }
         let successor = place.start().await;
-        // It ends by itself, without the delay that is there for load balancers.
+        // The predecessor ends by itself, without the delay for load balancers.
         let (status, said) = running.wait_with_output().await;
         assert!(status.success(), "{said}");
         assert!(
@@ -109,7 +109,7 @@ async fn it_takes_the_place_under_load_and_no_request_fails() {
     end(loads, 500).await;
 }
 
-/// The slower of two has served by then, and finishes what it has begun.
+/// The slower of two candidates serves by then, and finishes its requests.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_that_start_at_once_neither_fails_a_request() {
     let origin = Origin::named("a");
@@ -123,7 +123,7 @@ async fn of_two_that_start_at_once_neither_fails_a_request() {
         }
         let arguments = ["run", "--config", &place.file.argument()];
         let mut both = [spawn(&arguments), spawn(&arguments)];
-        // One is outrun, or is taken over from by the other.
+        // One is outrun by the other, or replaced by it.
         let is_over = |process: &PeerProcess| {
             let said = process.output();
             said.contains("this one is not needed") || said.contains("a successor serves")
@@ -149,7 +149,7 @@ async fn one_that_never_gets_ready_changes_nothing() {
     let origin = Origin::named("a");
     let place = Place::new(&origin);
     let running = place.start().await;
-    // Its control plane is nobody, so that it has nothing to serve.
+    // Its control plane does not exist, so it has nothing to serve.
     let nobody = format!(
         r#""XdsDiscovery": {{ "Servers": ["http://127.0.0.1:{}"] }}"#,
         peers::free_port()
@@ -178,7 +178,7 @@ async fn one_that_never_gets_ready_changes_nothing() {
     assert!(running.wait().await.success());
     assert_eq!(get().await, "a");
 
-    // And one that nobody succeeds gives its port back, with the delay cut short by a second signal.
+    // Without a successor it releases its port, with the delay cut short by a second signal.
     successor.interrupt();
     successor.wait_for_output("stopping").await;
     successor.interrupt();
@@ -186,7 +186,7 @@ async fn one_that_never_gets_ready_changes_nothing() {
     assert!(std::net::TcpListener::bind(place.proxy).is_ok());
 }
 
-/// Nobody else would serve.
+/// The successor serves its known configuration, since no other instance would serve.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_not_ready_serves_what_it_knows_when_the_first_one_dies() {
     let origin = Origin::named("a");
@@ -219,14 +219,14 @@ async fn one_that_is_not_ready_serves_what_it_knows_when_the_first_one_dies() {
     let mut page = Connection::http1(place.admin).await.expect("it listens");
     assert_eq!(page.get("/readyz").await.expect("it answers").status, 503);
 
-    // One that gets ready takes the place all the same.
+    // A candidate that becomes ready takes over all the same.
     let successor = place.start().await;
     assert!(waiting.wait().await.success());
     assert_eq!(get("/unknown").await.text(), "a");
     assert!(!successor.output().contains("not needed"));
 }
 
-/// Only so many may wait to be ready, and it is said who they are.
+/// The number of waiting successors is limited, and the message names them.
 #[tokio::test(flavor = "multi_thread")]
 async fn those_that_hang_are_named_to_whom_they_lock_out() {
     let origin = Origin::named("a");

@@ -1,4 +1,4 @@
-//! `Server.Limits`: that the program holds its clients to them.
+//! `Server.Limits`: the program enforces them.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use testkit::peers::PeerProcess;
 use testkit::raw::RawClient;
 use testkit::time::guarded;
 
-/// What `run` says last at its start.
+/// The last line that `run` prints at its start.
 const READY: &str = "a second Ctrl-C stops at once";
 
-/// Half of the shortest default that a test would wait for instead.
+/// Half of the shortest default timeout.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A running gateway in front of a destination that sends back what it is sent.
+/// A running gateway in front of a destination that echoes requests.
 struct Gateway {
     process: PeerProcess,
     _origin: Origin,
@@ -36,7 +36,7 @@ impl Gateway {
     async fn listening(listener: Value, limits: Value) -> Self {
         let origin = Origin::start(|request| async {
             let real_ip = request.headers().get("x-real-ip").cloned();
-            // The rest of what a client is too slow to send never comes.
+            // The rest of a too slow request never arrives.
             let sent = request.into_body().collect().await;
             let mut response = Response::new(body::full(sent.unwrap_or_default().to_bytes()));
             if let Some(real_ip) = real_ip {
@@ -190,7 +190,7 @@ const MAX_CONCURRENT_STREAMS: u16 = 3;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const ENHANCE_YOUR_CALM: u32 = 11;
 
-/// A frame of the connection, as it is sent.
+/// Returns a frame of the connection.
 fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     let length = u8::try_from(payload.len()).expect("a short one");
     let mut frame = vec![0, 0, length, kind, 0, 0, 0, 0, 0];
@@ -240,18 +240,18 @@ async fn clients_of_http_2_are_told_their_limits_and_held_to_them() {
         .collect();
     assert!(told.contains(&(MAX_CONCURRENT_STREAMS, 7)), "{told:?}");
     assert!(told.contains(&(INITIAL_WINDOW_SIZE, 70_000)), "{told:?}");
-    // It begins with 65,535.
+    // The window begins with 65,535.
     let update = payload(&mut client, WINDOW_UPDATE).await;
     assert_eq!(u32_at(&update, 0), 200_000 - 65_535);
 
-    // With less time between them than a second, since the default would allow them all.
+    // With less than a second between them, since the default would allow them all.
     let pings = frame(PING, &[0; 8]).repeat(50);
     client.write_all(pings).await.unwrap();
     let reason = payload(&mut client, GOAWAY).await;
     assert_eq!(u32_at(&reason, 4), ENHANCE_YOUR_CALM);
 }
 
-/// What is as small or as large as it may be still serves.
+/// The minimum and maximum values still serve requests.
 #[tokio::test]
 async fn the_ends_of_the_ranges_serve() {
     const ANY: u32 = u32::MAX;
@@ -285,7 +285,7 @@ async fn the_ends_of_the_ranges_serve() {
         let mut client = Connection::http1(gateway.address()).await.unwrap();
         let answer = client.get("/").await.unwrap();
         assert_eq!(answer.status, 200, "HTTP/1.1 with {limits}");
-        // More than once what any window has at the least.
+        // More than the minimum of any window.
         let sent = "some".repeat(100_000);
         let mut client = Connection::http2(gateway.address()).await.unwrap();
         let request = client.request("POST", "/").body(body::full(sent.clone()));

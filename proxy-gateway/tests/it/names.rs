@@ -1,4 +1,4 @@
-//! `Server.Resolver`: names of destinations by the servers of DNS.
+//! `Server.Resolver`: names of destinations from DNS servers.
 
 use std::net::SocketAddr;
 
@@ -19,7 +19,7 @@ async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     (response.status.as_u16(), response.text())
 }
 
-/// A server that closes each connection, so that each request wants the name.
+/// Starts a server that closes each connection, so that each request resolves the name.
 fn closing(address: SocketAddr, name: &'static str) -> Origin {
     Origin::builder().bind(address).start(move |_| async move {
         let response = Response::builder().header("connection", "close");
@@ -27,8 +27,8 @@ fn closing(address: SocketAddr, name: &'static str) -> Origin {
     })
 }
 
-/// The program asks the servers that are named, keeps what they say for its time to live, follows it, and goes on with the last
-/// addresses when nobody answers.
+/// The program queries the configured servers, keeps their answers for the time to live, follows changes, and
+/// continues with the last addresses if no server responds.
 #[tokio::test]
 async fn destinations_are_where_the_name_server_says() {
     let server = NameServer::start().await;

@@ -1,4 +1,4 @@
-//! `run`: requests, reload, drain, and what goes wrong at the start.
+//! `run`: requests, reload, drain, and errors at the start.
 
 use crate::common::{ConfigFile, address_after, output, start};
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use testkit::peers::{self, PeerProcess};
 use testkit::raw::{RawClient, RawOrigin};
 use testkit::time::eventually;
 
-/// What `run` says last at its start.
+/// The last line that `run` prints at its start.
 const READY: &str = "a second Ctrl-C stops at once";
 
 fn config(destination: SocketAddr, more: &str) -> String {
@@ -289,7 +289,7 @@ async fn tls_listeners_follow_their_certificate_files() {
     let answer = by(&ca).await.unwrap().get("/").await.unwrap();
     assert_eq!(answer.text(), "blue");
 
-    // Another authority issues the next certificate, so that it can be told from the first.
+    // Another authority issues the next certificate, so that the two can be distinguished.
     let other = CertificateAuthority::new("two");
     let renewed = other.issue(&["a.example"]);
     std::fs::write(pem.certificate(), renewed.certificate_pem()).unwrap();

@@ -10,7 +10,7 @@ use testkit::client::Connection;
 use testkit::origin::Origin;
 use testkit::time::eventually;
 
-/// An agent that listens on a port of its own.
+/// Starts an agent on its own port.
 async fn agent() -> (AgentInMemory, SocketAddr) {
     let agent = AgentInMemory::new("gw");
     let address = agent.listen().await.expect("there is a port");
@@ -122,7 +122,7 @@ async fn run_follows_the_members_and_outlives_the_agent() {
     };
     assert!(get(None).await.contains("stable"));
 
-    // A canary joins: by event, since the interval is an hour.
+    // A canary joins: noticed by event, since the interval is an hour.
     agent.join(member("w2", canary.addr().port(), &of("canary")));
     eventually("the canary can be chosen", async || {
         get(Some("canary")).await.contains("canary")
@@ -132,7 +132,7 @@ async fn run_follows_the_members_and_outlives_the_agent() {
     let all = get(None).await + &get(None).await;
     assert!(all.contains("canary") && all.contains("stable"), "{all}");
 
-    // A bad tag is seen by the operator.
+    // A bad tag is visible to the operator.
     agent.join(member("w3", 80, &[web[0], ("scheme", "gopher")]));
     eventually("the problem is told", async || {
         let problems = told("/api/v1/problems").await;
@@ -140,7 +140,7 @@ async fn run_follows_the_members_and_outlives_the_agent() {
     })
     .await;
 
-    // An agent that is gone changes nothing.
+    // A stopped agent changes nothing.
     agent.stop();
     eventually("the source is failing", async || {
         told("/api/v1/providers").await.contains("failing")
@@ -165,7 +165,7 @@ async fn requests_are_shared_as_the_weights_say() {
     for _ in 0..220 {
         assert_eq!(client.get("/").await.expect("it answers").status, 200);
     }
-    // Each worker takes its turns from the same cluster, so the shares are exact.
+    // Each worker balances over the same cluster, so the shares are exact.
     assert_eq!((stable.served(), canary.served()), (200, 20));
     process.interrupt();
     assert!(process.wait().await.success());

@@ -1,4 +1,5 @@
-//! The program as a service: health checks, sockets and messages of a service manager, configuration of Kubernetes.
+//! The program as a service: health checks, sockets and messages of a service manager, configuration of
+//! Kubernetes.
 
 #![cfg(unix)]
 
@@ -50,7 +51,8 @@ async fn get(address: SocketAddr, path: &str) -> String {
     client.get(path).await.expect("it answers").text()
 }
 
-/// The program, started with a listening socket as systemd does it: as file descriptor 3, announced to its own process id.
+/// The program, started with a listening socket as systemd does it: as file descriptor 3, announced to its
+/// own process id.
 fn activated(socket: TcpListener, file: &ConfigFile) -> PeerProcess {
     let script = r#"exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@""#;
     let mut shell = Command::new("sh");

@@ -45,7 +45,7 @@ const CLUSTER: &str = r#"
     services.Sticky = { type = "StickyType" }
 "#;
 
-/// A cluster whose services have small HTTP servers in them.
+/// Starts a cluster whose services are small HTTP servers.
 async fn cluster() -> Emulator {
     cluster_at("127.0.0.1:0").await
 }
@@ -86,7 +86,7 @@ fn config(gateway: &str) -> ConfigFile {
     ))
 }
 
-/// How well the cluster believes a service to be, by what the proxy told it.
+/// Returns the health of a service in the cluster, from the reports of the proxy.
 fn reported(emulator: &Emulator, service: &str) -> Option<HealthState> {
     let entity = EntityKey::Service(FabricName::parse(service).expect("it is a name"));
     let health = emulator
@@ -203,7 +203,7 @@ async fn run_serves_what_is_discovered_and_tells_the_cluster() {
     })
     .await;
 
-    // A cluster that is gone changes nothing.
+    // A failing cluster changes nothing.
     let down = Fault::new("*", FaultAction::fail(503, "FABRIC_E_SERVICE_OFFLINE"));
     emulator
         .faults()
@@ -229,7 +229,8 @@ async fn run_serves_what_is_discovered_and_tells_the_cluster() {
     emulator.shutdown().await;
 }
 
-/// Nothing that a control plane does reaches a request: hanging, nonsense, an answer that breaks off, a closed connection, refusals.
+/// A faulty control plane affects no request: neither a hang, nor nonsense, a truncated response, a closed
+/// connection or a rejection.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_hangs_lies_or_dies_fails_no_request() {
     let emulator = cluster().await;
@@ -296,8 +297,8 @@ async fn a_cluster_that_hangs_lies_or_dies_fails_no_request() {
     emulator.shutdown().await;
 }
 
-/// With the default periods, by which it would be noticed after 30 s, or after minutes where ids are the same. The proxy looks
-/// within two seconds; the test leaves time for a machine that is busy.
+/// The restart is noticed through failing requests. The default periods would need 30 s, or minutes if ids
+/// are the same. The proxy polls within two seconds; the test allows more for a busy machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_is_started_again_is_found_by_the_requests_that_fail() {
     let emulator = cluster().await;
@@ -343,11 +344,11 @@ async fn a_gateway_that_nobody_is_behind_is_named() {
     assert!(found.stdout.contains("127.0.0.1:1"), "{}", found.stdout);
 }
 
-/// The routes of a file are known from the start, and of everything else nobody knows yet whether it is served.
+/// The routes of a file are known from the start. All other routes are unknown until the cluster responds.
 #[tokio::test(flavor = "multi_thread")]
 async fn before_the_cluster_answers_known_routes_are_served_and_all_else_is_503() {
     let known = Origin::named("known");
-    // Nobody listens there any more.
+    // No server listens there any more.
     let place = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
     let place = place.expect("a port is free");
     let file = ConfigFile::new(&format!(

@@ -1,4 +1,4 @@
-//! Logs that nobody reads, that cannot be written, and that are rotated: the program serves and ends all the same.
+//! Logs that are not read, cannot be written, or are rotated: the program serves and ends all the same.
 
 use std::io::{PipeReader, PipeWriter, Write};
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use testkit::peers::{self, PeerProcess};
 use testkit::raw::{RawClient, RawOrigin};
 use testkit::time::{eventually, guarded};
 
-/// What `run` says last at its start.
+/// The last line that `run` prints at its start.
 const READY: &str = "a second Ctrl-C stops at once";
 
-/// Requests that leave more in a log than any buffer on the way would hold.
+/// The number of requests whose log exceeds every buffer on the way.
 const ENOUGH: usize = 100;
 
 fn long_path() -> String {
@@ -40,7 +40,7 @@ fn config(destination: &str, port: u16, more: &Value) -> Value {
     config
 }
 
-/// Asks until the program answers.
+/// Connects as soon as the program listens.
 async fn client(port: u16) -> Connection {
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     eventually("the program listens", async || {
@@ -50,7 +50,7 @@ async fn client(port: u16) -> Connection {
     Connection::http1(address).await.expect("it listens")
 }
 
-/// A pipe that is full, since nobody reads it.
+/// Returns a pipe that is full, since it is not read.
 fn full_pipe() -> (PipeReader, PipeWriter) {
     let (unread, writer) = std::io::pipe().expect("there are descriptors");
     let mut filler = writer.try_clone().expect("there are descriptors");
@@ -59,7 +59,7 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
     (unread, writer)
 }
 
-/// Starts the program with a standard error that nobody reads.
+/// Starts the program with a standard error that is not read.
 fn start_unread(file: &ConfigFile) -> (PeerProcess, PipeReader) {
     let (unread, stderr) = full_pipe();
     let mut command = command(&["run", "--config", &file.argument()]);
@@ -165,7 +165,7 @@ async fn an_instance_that_was_replaced_ends_although_nobody_reads_its_logs() {
     drop(second);
 }
 
-/// The bytes of PING frames that acknowledge what was never asked (RFC 9113 section 6.7).
+/// Returns PING acknowledgements for pings that were never sent (RFC 9113 section 6.7).
 fn acknowledgements(count: usize) -> Vec<u8> {
     let mut frame = vec![0, 0, 8, 6, 1, 0, 0, 0, 0];
     frame.extend([0; 8]);
@@ -182,7 +182,7 @@ async fn acknowledgements_of_no_ping_end_the_connection_and_are_not_logged() {
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
     let begin = [preface, &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat();
     flood.write_all(begin).await.unwrap();
-    // It may be reset while there is more to send.
+    // The connection may be reset while there is more to send.
     let _ = flood.write_all(acknowledgements(20_000)).await;
     guarded("the connection to end", flood.read_to_end())
         .await
@@ -211,7 +211,7 @@ async fn a_full_disk_is_one_line() {
     assert_eq!(lines, 1, "{output}");
 }
 
-/// A line of a log that a name of a destination contains.
+/// A log line in the name of a destination.
 const FORGED: &str = "2026-01-01T00:00:00Z ERROR proxy::server: forged";
 
 fn hostile() -> Value {

@@ -1,4 +1,4 @@
-//! The program and a real Envoy, both beside a control plane that serves a configuration of the family.
+//! The program and a real Envoy, both beside a control plane of this workspace.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -50,7 +50,7 @@ impl Drop for Served {
     }
 }
 
-/// A control plane that serves what a provider has.
+/// A control plane that serves the configuration of a provider.
 struct ControlPlane {
     address: SocketAddr,
     provider: StaticProvider,
@@ -86,7 +86,7 @@ impl ControlPlane {
     }
 }
 
-/// The program with a configuration. Gives where it listens, and where its admin page does.
+/// Starts the program with a configuration. Returns its address, and that of its admin page.
 async fn gateway(section: &str) -> (PeerProcess, SocketAddr, SocketAddr) {
     let file = ConfigFile::new(&format!(
         r#"{{ "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }}, "Admin": {{ "Address": "127.0.0.1:0" }}, {section} }}"#
@@ -108,7 +108,7 @@ fn from_xds(servers: &[SocketAddr], mode: &str) -> String {
     )
 }
 
-/// A real Envoy whose listener has the routes of the control plane.
+/// Starts a real Envoy whose listener has the routes of the control plane.
 fn envoy(server: SocketAddr) -> Option<(PeerProcess, SocketAddr)> {
     let program = peers::find("envoy")?;
     let free = || SocketAddr::from(([127, 0, 0, 1], peers::free_port()));
@@ -185,7 +185,7 @@ fn routes(first: SocketAddr, second: SocketAddr) -> String {
     )
 }
 
-/// What a destination sees, as far as it is the same however the proxy is called.
+/// The request that a destination sees, as far as it does not depend on how the proxy is reached.
 #[derive(Debug, PartialEq)]
 struct Seen {
     status: u16,
@@ -373,7 +373,7 @@ async fn requests_go_where_a_registry_says() {
             assert_eq!(answer, (200, expected.to_owned()), "{header}: {value}");
         }
     }
-    // A fifth of everybody else. Of 500, 100 are expected, with a standard deviation of 9.
+    // A fifth of all other requests. Of 500, 100 are expected, with a standard deviation of 9.
     for header in [
         ("", ""),
         ("x-branch-name", "fix12"),
@@ -398,7 +398,7 @@ async fn a_change_arrives_and_a_lost_control_plane_changes_nothing() {
                 "Clusters": {{ "c": {{ "Destinations": {{ "d": {{ "Address": "http://{address}/" }} }} }} }} }}"#
         )
     };
-    // That they say otherwise shows which of them is asked.
+    // Their different routes show which of them is used.
     let one = ControlPlane::start(&to(first.addr())).await;
     let two = ControlPlane::start(&to(second.addr())).await;
     let (mut process, proxy, admin) =
@@ -434,7 +434,7 @@ async fn a_change_arrives_and_a_lost_control_plane_changes_nothing() {
     assert!(process.wait().await.success());
 }
 
-/// What was kept may be older than what the one that runs has heard since.
+/// A kept configuration may be older than the one of the running instance.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_successor_that_hears_from_nobody_takes_over_only_when_it_has_to() {
@@ -460,7 +460,7 @@ async fn a_successor_that_hears_from_nobody_takes_over_only_when_it_has_to() {
     let mut running = start(&arguments, "a second Ctrl-C").await;
     eventually("what it serves is kept", async || kept.exists()).await;
 
-    // The new version has a mistake in its file: nobody is there.
+    // The new version has a mistake in its file: its control plane does not exist.
     let nobody = config(SocketAddr::from(([127, 0, 0, 1], peers::free_port())));
     let arguments = ["run", "--config", &nobody.argument()];
     let mut broken = start(&arguments, "serving what was kept on disk").await;
@@ -470,7 +470,7 @@ async fn a_successor_that_hears_from_nobody_takes_over_only_when_it_has_to() {
     let answers = async || Connection::http1(proxy).await.ok()?.get("/").await.ok();
     assert!(answers().await.is_some());
 
-    // Without the one that runs, what was kept is better than nothing.
+    // Without the running instance, the kept configuration is better than none.
     running.kill().await;
     broken.wait_for_output("a second Ctrl-C").await;
     assert!(answers().await.is_some());

@@ -129,7 +129,8 @@ fn scheme(text: &str) -> Result<Scheme, Fault> {
     Err(fault)
 }
 
-/// What follows a scheme that lacks some of its slashes, unless that is nothing, or a port: `http` can be a host.
+/// Returns the text behind a scheme that lacks some of its slashes. `None` if the rest is empty or a port,
+/// since `http` can be a host.
 fn without_slashes<'t>(text: &'t str, scheme: &str) -> Option<&'t str> {
     let start = text.get(..scheme.len())?;
     let rest = text.get(scheme.len()..)?.trim_start_matches('/');

@@ -8,18 +8,19 @@ use crate::matching::HostPattern;
 use crate::problem::{Problem, Problems, pointer_to};
 use crate::suggest::shortened;
 
-/// How many routes, or hosts, one problem names.
+/// Maximum number of routes, or of hosts, that one problem names.
 const NAMED: usize = 3;
 
 /// Hosts of routes that otherwise match the same with the same `Order`, and the position of the first route that has
 /// each. `None` is every host.
 type Taken = HashMap<Option<String>, usize>;
 
-/// Warns, once for each route, of those that came before it and take its requests, all of them or those to some of its
-/// hosts.
+/// Warns once for each route that never gets requests, or never gets those to some of its hosts, because
+/// earlier routes take them.
 ///
-/// That is so where `Order`, path, methods and conditions are the same, but for the names of parameters and the order of
-/// lists, and a host is. A pattern for hosts and a host that it matches are no conflict: the more specific one wins.
+/// A route conflicts with an earlier one if `Order`, path, methods, conditions and a host are equal.
+/// Parameter names and the order of lists are ignored. A host pattern and a host that it matches do not
+/// conflict: the more specific one wins.
 pub(super) fn warn(routes: &[Route], problems: &mut Problems) {
     let mut seen: HashMap<(i32, String), Taken> = HashMap::with_capacity(routes.len());
     for (position, route) in routes.iter().enumerate() {
@@ -68,7 +69,7 @@ pub(super) fn warn(routes: &[Route], problems: &mut Problems) {
     }
 }
 
-/// The route's patterns for hosts as they are compared, each once and in order.
+/// The route's host patterns in comparable form, each once and in order.
 fn hosts(route: &Route) -> BTreeSet<Option<String>> {
     let patterns = route.matcher().hosts();
     if patterns.is_empty() {

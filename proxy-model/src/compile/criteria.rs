@@ -1,4 +1,4 @@
-//! What a route matches.
+//! Compilation of a route's match criteria.
 
 use super::{Scope, filled};
 use crate::config::{RouteConfig, RouteMatch};
@@ -52,7 +52,7 @@ pub(super) fn compile(config: &RouteConfig, scope: &mut Scope<'_>) -> Option<Rou
     }))
 }
 
-/// A route that would match everything by omission is more likely a mistake than meant.
+/// Rejects a route without host and path, which would match all requests and is probably a mistake.
 fn check_not_empty(criteria: &RouteMatch, scope: &mut Scope<'_>) {
     let has_host = criteria.hosts.iter().flatten().any(|host| !host.is_empty());
     let has_empty_host = criteria.hosts.iter().flatten().any(String::is_empty);

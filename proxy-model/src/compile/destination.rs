@@ -86,7 +86,7 @@ fn named(mut address: DestinationAddress, name: Option<&str>) -> DestinationAddr
     address
 }
 
-/// Warns of a cluster whose weights, which all say that a destination gets nothing, are not followed.
+/// Warns of a cluster whose weights are all 0. They would exclude every destination, so they are ignored.
 pub(super) fn check_weights(destinations: &[Destination], scope: &mut Scope<'_>) {
     if !destinations.is_empty() && destinations.iter().all(|d| d.weight() == 0) {
         scope.warning(

@@ -8,8 +8,8 @@ use crate::id::ClusterId;
 use crate::problem::pointer_to;
 use crate::suggest::shortened;
 
-/// Refuses keys that differ in case only. Policies look keys up ignoring case, and so does who reads the configuration
-/// when it is written to a file: the file would be refused.
+/// Rejects keys that differ only in case. Policies look up keys ignoring case, and so does the reader of a
+/// written configuration file, which would reject the file.
 pub(super) fn check(metadata: Option<&Metadata>, scope: &mut Scope<'_>) {
     let Some(metadata) = metadata.filter(|metadata| metadata.len() > 1) else {
         return;

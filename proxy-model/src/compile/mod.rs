@@ -28,7 +28,7 @@ use crate::id::ClusterId;
 use crate::matching::Expressions;
 use crate::problem::{Problem, Problems, pointer_to};
 
-/// What one look at a configuration made of it.
+/// The result of one pass over a configuration.
 pub(crate) struct Pass {
     pub(crate) routes: Vec<Route>,
     pub(crate) clusters: Vec<Cluster>,
@@ -40,13 +40,13 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Whether everything was compiled.
+    /// Returns true if everything was compiled.
     pub(crate) fn is_whole(&self) -> bool {
         self.bad_routes.is_empty() && self.bad_clusters.is_empty()
     }
 }
 
-/// Compiles all that can be compiled. `refused` are clusters that had been left out of `config` before.
+/// Compiles all valid parts. `refused` are clusters that had been left out of `config` before.
 pub(crate) fn compile(
     config: &Arc<ProxyConfig>,
     refused: &HashSet<ClusterId>,
@@ -119,12 +119,12 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Where the part is.
+    /// The JSON pointer of the part.
     fn pointer(&self) -> &str {
         &self.pointer
     }
 
-    /// Where something below the part is: `HealthCheck/Active/Path`.
+    /// Returns the pointer of a value below the part, given as `HealthCheck/Active/Path`.
     fn place(&self, below: &str) -> String {
         format!("{}/{below}", self.pointer)
     }
@@ -147,7 +147,7 @@ impl<'a> Scope<'a> {
         self.problems.push(problem.with_suggestion(suggestion));
     }
 
-    /// Reports that what is at `below` does not do what it seems to say.
+    /// Reports that the setting at `below` has another effect than it suggests.
     fn warning(&mut self, below: &str, code: &'static str, message: impl Into<String>) {
         let problem = Problem::warning(self.place(below), code, message);
         self.problems.push(problem);
@@ -163,7 +163,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What `compile` makes, unless it reports an error.
+    /// Returns the result of `compile`, or `None` if `compile` reported an error.
     fn whole<T>(&mut self, compile: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let errors_before = self.problems.error_count();
         let value = compile(self)?;
@@ -171,7 +171,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// `text`, unless it is unset or empty, which YARP takes for the same.
+/// Returns `text`, unless it is unset or empty, which YARP treats alike.
 fn filled(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }

@@ -1,8 +1,8 @@
-//! What the program adds to what a configuration may name.
+//! Names that the program adds to those a configuration may use.
 
 use std::sync::Arc;
 
-/// What a program has registered, so that a configuration may name it. The default is nothing.
+/// Names that a program has registered for use in a configuration. Default: none.
 ///
 /// Names are compared ignoring case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -40,7 +40,7 @@ pub(super) fn compile(
     Some(Partitions::new(key?, config.hash, compiled?))
 }
 
-/// What a partition says of its keys.
+/// The kinds of keys that a partition lists.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keys {
     Nothing,
@@ -88,7 +88,7 @@ fn key(
         let suggestion = "write a `Header`, a `QueryParameter` or a `RouteValue`";
         scope.problems.push(problem.with_suggestion(suggestion));
     }
-    // What is wrong with the name of each is told even if one is too many.
+    // The problems of each name are reported even if one is too many.
     let header = header.map(|name| header_source(name, scope));
     let route_value = route_value.map(|name| route_source(name, template, scope));
     let query_parameter = query_parameter.map(PartitionKeySource::query_parameter);
@@ -128,7 +128,7 @@ fn route_source(
     source
 }
 
-/// Compiles the partition at a position, as far as it can be judged alone.
+/// Compiles the partition at a position, as far as this is possible independent of the others.
 fn target(
     position: usize,
     partition: &PartitionedCluster,

@@ -6,7 +6,7 @@ use super::{Scope, filled};
 use crate::id::same_id;
 use crate::suggest::{did_you_mean, listed, shortened};
 
-/// How a problem speaks of a kind of policy: `load balancing policy`, `unknown_load_balancing_policy`.
+/// The words for a kind of policy in a problem: `load balancing policy`, `unknown_load_balancing_policy`.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub(super) name: &'static str,

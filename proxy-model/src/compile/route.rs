@@ -85,7 +85,8 @@ const LAYER: Kind = Kind {
     unknown: "unknown_layer",
 };
 
-/// The extensions of the program that a route lists, each in its own spelling. Empty names are unset ones.
+/// Returns the program's extensions that a route lists, in their registered spelling. Empty names count as
+/// unset.
 fn extensions(
     written: Option<&[String]>,
     kind: Kind,
@@ -198,7 +199,8 @@ fn check_policies(config: &RouteConfig, scope: &mut Scope<'_>) {
 pub(super) struct Targets<'a> {
     config: &'a ProxyConfig,
     refused: &'a HashSet<ClusterId>,
-    /// How many more unknown ids get a suggestion: each is compared with all clusters.
+    /// Number of unknown ids that still get a suggestion. It is limited because each one is compared with
+    /// all clusters.
     suggestions: usize,
 }
 
@@ -211,7 +213,8 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Where a route goes. `template` is its path's, unless that has errors.
+    /// Compiles the target of a route. `template` is the template of its path, or `None` if that has
+    /// errors.
     fn of(
         &mut self,
         config: &RouteConfig,
@@ -236,7 +239,7 @@ impl<'a> Targets<'a> {
             scope.error_with(key, "conflicting_clusters", message, "keep one of them");
             is_one = false;
         }
-        // What is wrong with each is told even if one is too many.
+        // The problems of each are reported even if one is too many.
         let single = single.map(|id| match self.find(id, "ClusterId", scope) {
             Some(index) => RouteTarget::Cluster(index),
             None => RouteTarget::Missing(id.clone()),

@@ -1,4 +1,4 @@
-//! How destinations are spoken to.
+//! Compilation of the connection and request settings of destinations.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<U
     })
 }
 
-/// Whether TLS 1.2 and TLS 1.3 may be spoken.
+/// Returns whether TLS 1.2 and TLS 1.3 are enabled.
 fn tls_versions(client: &HttpClientConfig, scope: &mut Scope<'_>) -> Option<(bool, bool)> {
     /// The members of .NET's `SslProtocols`.
     const NAMES: [&str; 8] = [
@@ -92,7 +92,7 @@ fn tls_versions(client: &HttpClientConfig, scope: &mut Scope<'_>) -> Option<(boo
         {
             Some("Tls12") => tls12 = true,
             Some("Tls13") => tls13 = true,
-            // Which versions are spoken is left to the system.
+            // `None` leaves the versions to the system.
             Some("None") => (tls12, tls13) = (true, true),
             Some(old) => scope.warning(
                 &place,
@@ -141,7 +141,8 @@ fn check_encoding(name: &str, key: &str, scope: &mut Scope<'_>) {
         "unicodefffe",
         "l1",
     ];
-    /// Of these, bytes passed as they are make the same of every value that a person would write.
+    /// Encodings for which passing the bytes through unchanged gives the same result, for every value in
+    /// practical use.
     const LIKE_BYTES: [&str; 7] = [
         "utf-8",
         "utf8",

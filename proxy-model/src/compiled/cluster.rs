@@ -25,7 +25,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Its id, unique in the snapshot.
+    /// The cluster's id, unique in the snapshot.
     pub fn id(&self) -> &ClusterId {
         self.source.id()
     }
@@ -35,12 +35,12 @@ impl Cluster {
         self.source.config()
     }
 
-    /// How a destination is picked.
+    /// The policy that picks a destination.
     pub fn balancing(&self) -> &BalancingPolicy {
         &self.balancing
     }
 
-    /// Which destinations may be picked.
+    /// The policy that selects the available destinations.
     pub fn availability(&self) -> AvailabilityPolicy {
         self.availability
     }
@@ -55,7 +55,7 @@ impl Cluster {
         self.passive.as_ref()
     }
 
-    /// How its destinations are spoken to.
+    /// The settings of connections and requests to the destinations.
     pub fn upstream(&self) -> &Upstream {
         &self.upstream
     }
@@ -73,17 +73,17 @@ impl Cluster {
     }
 }
 
-/// How a destination is picked.
+/// A policy that picks a destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BalancingPolicy {
     /// Two are drawn at random; the one with fewer requests in flight, relative to its weight, is picked.
     #[default]
     PowerOfTwoChoices,
-    /// Each in turn, as often as its weight says.
+    /// Each in turn, in proportion to its weight.
     RoundRobin,
     /// The one with the fewest requests in flight, relative to its weight.
     LeastRequests,
-    /// One at random, as often as its weight says.
+    /// One at random, in proportion to its weight.
     Random,
     /// The first by id.
     FirstAlphabetical,
@@ -105,13 +105,13 @@ impl BalancingPolicy {
     }
 }
 
-/// Which destinations may be picked.
+/// A policy that selects the available destinations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AvailabilityPolicy {
-    /// Those that are not known to be unhealthy; all, when there is none.
+    /// Destinations that are not known to be unhealthy, or all destinations if there is none.
     #[default]
     HealthyOrPanic,
-    /// Those that are not known to be unhealthy.
+    /// Destinations that are not known to be unhealthy.
     HealthyAndUnknown,
 }
 
@@ -142,7 +142,7 @@ impl ActiveCheck {
         self.interval
     }
 
-    /// How long one probe may take.
+    /// The time limit of one probe.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -152,14 +152,14 @@ impl ActiveCheck {
         &self.policy
     }
 
-    /// Percent-encoded path to append to the base path of a destination's health address, for destinations that have none
-    /// of their own; may be empty.
+    /// Percent-encoded path to append to the base path of a destination's health address, unless the
+    /// destination has its own. May be empty.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Percent-encoded path to append to the base path of this destination's health address: its own, else the cluster's;
-    /// may be empty.
+    /// Percent-encoded path to append to the base path of this destination's health address: its own, else
+    /// the cluster's; may be empty.
     pub fn path_at<'a>(&'a self, destination: &'a Destination) -> &'a str {
         destination.health_path().unwrap_or(&self.path)
     }
@@ -190,7 +190,7 @@ impl PassiveCheck {
         &self.policy
     }
 
-    /// How long a destination stays out before it is tried again.
+    /// The time for which an unhealthy destination is left out before it is retried.
     pub fn reactivation(&self) -> Duration {
         self.reactivation
     }
@@ -202,7 +202,7 @@ impl PassiveCheck {
     }
 }
 
-/// How a cluster's destinations are spoken to.
+/// The settings of connections and requests to a cluster's destinations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     pub(crate) version: HttpVersion,
@@ -216,17 +216,17 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// The HTTP version asked for.
+    /// The requested HTTP version.
     pub fn version(&self) -> HttpVersion {
         self.version
     }
 
-    /// Which other versions will do.
+    /// The policy for other HTTP versions than [`version`](Self::version).
     pub fn version_policy(&self) -> VersionPolicy {
         self.version_policy
     }
 
-    /// How long a request may be idle in both directions.
+    /// The longest time that a request may be idle in both directions.
     pub fn activity_timeout(&self) -> Duration {
         self.activity_timeout
     }
@@ -236,22 +236,22 @@ impl Upstream {
         self.max_connections
     }
 
-    /// Whether a further HTTP/2 connection is opened when all streams of the first are in use.
+    /// Returns true if a further HTTP/2 connection is opened when all streams of the first are in use.
     pub fn multiple_http2_connections(&self) -> bool {
         self.multiple_http2_connections
     }
 
-    /// Whether any certificate is trusted.
+    /// Returns true if any certificate is trusted.
     pub fn accepts_any_certificate(&self) -> bool {
         self.accept_any_certificate
     }
 
-    /// Whether TLS 1.2 may be spoken.
+    /// Returns true if TLS 1.2 is enabled.
     pub fn tls12(&self) -> bool {
         self.tls12
     }
 
-    /// Whether TLS 1.3 may be spoken.
+    /// Returns true if TLS 1.3 is enabled.
     pub fn tls13(&self) -> bool {
         self.tls13
     }

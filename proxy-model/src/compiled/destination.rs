@@ -26,7 +26,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Its id, unique in the cluster.
+    /// The destination's id, unique in the cluster.
     pub fn id(&self) -> &DestinationId {
         self.source.id()
     }
@@ -36,18 +36,18 @@ impl Destination {
         self.source.config()
     }
 
-    /// Where requests go.
+    /// The address that requests are sent to.
     pub fn address(&self) -> &DestinationAddress {
         &self.address
     }
 
-    /// Where probes go: `Health`, else `Address`.
+    /// The address that probes are sent to: `Health`, or `Address` if that is not set.
     pub fn health_address(&self) -> &DestinationAddress {
         self.health.as_ref().unwrap_or(&self.address)
     }
 
-    /// Percent-encoded path of its probes, if it has one of its own: [`ActiveCheck::path_at`](super::ActiveCheck::path_at)
-    /// is the one to use.
+    /// Percent-encoded path of its probes, if it has one of its own:
+    /// [`ActiveCheck::path_at`](super::ActiveCheck::path_at) is the one to use.
     pub fn health_path(&self) -> Option<&str> {
         self.health_path.as_deref()
     }
@@ -67,7 +67,7 @@ impl Destination {
         self.priority
     }
 
-    /// Where it is.
+    /// The zone of the destination.
     pub fn zone(&self) -> Option<&str> {
         self.config().zone.as_deref()
     }
@@ -122,18 +122,19 @@ impl DestinationAddress {
         &self.host
     }
 
-    /// What TLS calls the server (SNI), and what its certificate must be for: the host, or, where that is an IP address
-    /// and the destination's `Host` is a name, that name. Resolved destinations keep their name so.
+    /// The server name that TLS sends (SNI) and that the certificate must match. It is the host of the
+    /// address. If that is an IP address and the destination's `Host` is a name, it is that name; resolved
+    /// destinations keep their name in this way.
     pub fn server_name(&self) -> &str {
         &self.server_name
     }
 
-    /// The port, the scheme's default if none was written.
+    /// The port. If the address has none, this is the default of its scheme.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Host and port as the `Host` header has them: brackets around IPv6, default port left out.
+    /// Host and port in the form of the `Host` header: brackets around IPv6, default port left out.
     pub fn authority(&self) -> &HeaderValue {
         &self.authority
     }

@@ -1,4 +1,4 @@
-//! The compiled form of a configuration: everything parsed, every default decided, nothing that can be invalid.
+//! The compiled form of a configuration: everything is parsed, has its defaults, and is valid.
 //!
 //! Only [`Snapshot`](crate::Snapshot) makes these values, so code that holds one need not check it.
 

@@ -31,7 +31,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Its id, unique in the snapshot.
+    /// The route's id, unique in the snapshot.
     pub fn id(&self) -> &RouteId {
         self.source.id()
     }
@@ -46,12 +46,12 @@ impl Route {
         self.order
     }
 
-    /// What it matches.
+    /// The criteria that requests must meet.
     pub fn matcher(&self) -> &RouteMatcher {
         &self.matcher
     }
 
-    /// Where its requests go.
+    /// The target of its requests.
     pub fn target(&self) -> &RouteTarget {
         &self.target
     }
@@ -66,7 +66,7 @@ impl Route {
         self.body_limit
     }
 
-    /// Whether it takes only requests whose path every program reads in the same way.
+    /// Returns true if the route takes only requests whose path all programs interpret alike.
     pub fn has_strict_paths(&self) -> bool {
         self.strict_paths
     }
@@ -87,7 +87,7 @@ impl Route {
     }
 }
 
-/// Where a route's requests go.
+/// The target of a route's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouteTarget {
     /// Nowhere: the route names no cluster. Requests get 503.
@@ -121,7 +121,7 @@ impl WeightedTarget {
         self.cluster
     }
 
-    /// Its share, relative to the sum of all weights of the route.
+    /// The cluster's share, relative to the sum of all weights of the route.
     pub fn weight(&self) -> u32 {
         self.weight
     }
@@ -130,11 +130,11 @@ impl WeightedTarget {
 /// The largest request body of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BodyLimit {
-    /// What the server says.
+    /// The limit of the server.
     #[default]
     Server,
-    /// None.
+    /// No limit.
     Unlimited,
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
 }

@@ -1,4 +1,4 @@
-//! Where in the configuration a compiled value came from.
+//! The place in the configuration that a compiled value came from.
 //!
 //! Compiled values share one configuration and remember their place in it, so that nothing is kept twice. A value
 //! that outlives its snapshot keeps that configuration alive.

@@ -9,13 +9,14 @@ use crate::time_span::TimeSpan;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct SessionAffinityConfig {
-    /// Whether it is on. Unset is off, and then nothing else here is looked at.
+    /// True to enable session affinity. The other settings are checked only then. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// `HashCookie` (the default), `ArrCookie`, `Cookie` or `CustomHeader`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// What happens when the client's destination is gone: `Redistribute` (the default) or `Return503Error`.
+    /// The action if the client's destination is no longer available: `Redistribute` or `Return503Error`.
+    /// Default: `Redistribute`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<String>,
     /// Name of the cookie or header. Required when enabled.
@@ -31,13 +32,13 @@ pub struct SessionAffinityConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct AffinityCookieConfig {
-    /// Unset is `/`.
+    /// The `Path` of the cookie. Default: `/`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Unset: the host of the request.
+    /// The `Domain` of the cookie. Default: the host of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// Unset is true.
+    /// True to set `HttpOnly`. Default: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_only: Option<bool>,
     /// `None` (the default), `Always` or `SameAsRequest`.
@@ -46,13 +47,13 @@ pub struct AffinityCookieConfig {
     /// `Unspecified` (the default), `None`, `Lax` or `Strict`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_site: Option<String>,
-    /// How long the cookie lives, written as its `Expires`.
+    /// The lifetime of the cookie, written as its `Expires`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiration: Option<TimeSpan>,
-    /// How long the cookie lives, written as its `Max-Age`.
+    /// The lifetime of the cookie, written as its `Max-Age`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_age: Option<TimeSpan>,
-    /// Whether the cookie is exempt from consent rules. Unset is false.
+    /// True if the cookie is exempt from consent rules. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_essential: Option<bool>,
 }

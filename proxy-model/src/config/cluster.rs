@@ -13,20 +13,20 @@ use crate::id::DestinationId;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct ClusterConfig {
-    /// How a destination is picked: `PowerOfTwoChoices` (the default), `RoundRobin`, `LeastRequests`, `Random`,
-    /// `FirstAlphabetical`, or a policy that the program registered.
+    /// The policy that picks a destination: `PowerOfTwoChoices`, `RoundRobin`, `LeastRequests`, `Random`,
+    /// `FirstAlphabetical`, or a policy that the program registered. Default: `PowerOfTwoChoices`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_balancing_policy: Option<String>,
-    /// Whether requests of one client stay at one destination.
+    /// Session affinity: requests of one client stay at one destination.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<SessionAffinityConfig>,
-    /// How unhealthy destinations are found and left out.
+    /// Health checks, which find unhealthy destinations so that they are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health_check: Option<HealthCheckConfig>,
-    /// How connections to destinations are made.
+    /// Settings of connections to destinations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_client: Option<HttpClientConfig>,
-    /// How requests are sent to destinations.
+    /// Settings of requests to destinations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_request: Option<ForwarderRequestConfig>,
     /// The destinations by id. Without any, requests get 503.
@@ -45,23 +45,23 @@ pub struct ClusterConfig {
 pub struct DestinationConfig {
     /// `http://` or `https://` URL, which may have a base path: `https://10.0.0.7:8443/api/`.
     pub address: String,
-    /// URL of the probes; unset: `Address`.
+    /// URL of the probes. Default: `Address`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<String>,
-    /// Extension: path of the active probes of this destination, appended to `Health` or `Address`; unset: the cluster's
-    /// `HealthCheck.Active.Path`. The query is the cluster's.
+    /// Extension: path of the active probes of this destination, appended to `Health` or `Address`. The
+    /// query is the cluster's. Default: the cluster's `HealthCheck.Active.Path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health_path: Option<String>,
-    /// The `Host` header to send, unless a transform sets one; unset: the authority of `Address`.
+    /// The `Host` header to send, unless a transform sets one. Default: the authority of `Address`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Extension: share of the cluster's requests, relative to the other destinations; at most 1,000,000. Unset is 1;
-    /// 0 gets none, unless all have 0: then all are equal.
+    /// Extension: share of the cluster's requests, relative to the other destinations. With 0 a destination
+    /// gets no requests, unless all have 0: then all get the same share. At most 1,000,000. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(max = 1_000_000)))]
     pub weight: Option<u32>,
-    /// Extension: tier. A tier is used only while every tier with a smaller number has no available destination.
-    /// From 0, which is what unset is, to 127.
+    /// Extension: tier, from 0 to 127. A tier is used only while every tier with a smaller number has no
+    /// available destination. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(max = 127)))]
     pub priority: Option<u32>,

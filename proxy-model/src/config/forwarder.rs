@@ -1,29 +1,30 @@
-//! How requests are sent to destinations.
+//! Settings of requests to destinations.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time_span::TimeSpan;
 
-/// How requests are sent to a cluster's destinations.
+/// Settings of requests to a cluster's destinations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct ForwarderRequestConfig {
-    /// How long a request may be idle: no byte read or written in either direction. Unset is 100 s.
+    /// The longest time that a request may be idle, with no byte read or written in either direction.
+    /// Default: 100 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activity_timeout: Option<TimeSpan>,
-    /// The HTTP version to speak. Unset is 2.
+    /// The HTTP version of requests. Default: 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "schema",
         schemars(with = "Option<crate::schema::HttpVersionName>")
     )]
     pub version: Option<HttpVersion>,
-    /// Which other versions will do. Unset is `RequestVersionOrLower`.
+    /// The policy for other HTTP versions than `Version`. Default: `RequestVersionOrLower`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version_policy: Option<VersionPolicy>,
-    /// Whether responses may be buffered before they are sent on. Unset is false. Nothing here buffers responses, so
-    /// true has no effect.
+    /// True if responses may be buffered before they are sent on. Responses are never buffered here, so
+    /// true has no effect. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_response_buffering: Option<bool>,
 }
@@ -45,7 +46,7 @@ pub enum HttpVersion {
     Http3,
 }
 
-/// Which versions other than the one asked for will do.
+/// The policy for other HTTP versions than the requested one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum VersionPolicy {

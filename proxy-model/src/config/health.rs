@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::time_span::TimeSpan;
 
-/// How unhealthy destinations are found and left out.
+/// Settings of health checks, which find unhealthy destinations so that they are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
@@ -25,13 +25,13 @@ pub struct HealthCheckConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct ActiveHealthCheckConfig {
-    /// Whether it is on. Unset is off, and then nothing else here is looked at.
+    /// True to enable active health checks. The other settings are checked only then. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// From the end of one round to the start of the next. Unset is 15 s.
+    /// The time from the end of one round of probes to the start of the next. Default: 15 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<TimeSpan>,
-    /// How long one probe may take. Unset is 10 s.
+    /// The time limit of one probe. Default: 10 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeSpan>,
     /// `ConsecutiveFailures` (the default).
@@ -50,13 +50,13 @@ pub struct ActiveHealthCheckConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct PassiveHealthCheckConfig {
-    /// Whether it is on. Unset is off, and then nothing else here is looked at.
+    /// True to enable passive health checks. The other settings are checked only then. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// `TransportFailureRate` (the default).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// How long a destination stays out before it is tried again. Unset is 60 s.
+    /// The time for which an unhealthy destination is left out before it is retried. Default: 60 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reactivation_period: Option<TimeSpan>,
 }

@@ -1,14 +1,14 @@
-//! How connections to destinations are made.
+//! Settings of connections to destinations.
 
 use serde::Serialize;
 
-/// How connections to a cluster's destinations are made.
+/// Settings of connections to a cluster's destinations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct HttpClientConfig {
-    /// TLS versions that may be spoken, as .NET names them: a list of `Tls12` and `Tls13`, or one text with a comma
-    /// between them.
+    /// The enabled TLS versions, by their names in .NET: a list of `Tls12` and `Tls13`, or one text with a
+    /// comma between them. Default: both.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "schema",
@@ -18,16 +18,19 @@ pub struct HttpClientConfig {
     /// Trusts any certificate. For development only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dangerous_accept_any_server_certificate: Option<bool>,
-    /// The most connections to one destination at a time. Unset is unlimited.
+    /// Maximum number of connections to one destination at a time. Default: unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_connections_per_server: Option<u32>,
-    /// Whether a further HTTP/2 connection is opened when all streams of the first are in use. Unset is true.
+    /// True if a further HTTP/2 connection is opened when all streams of the first are in use. Default:
+    /// true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_multiple_http2_connections: Option<bool>,
-    /// Encoding of request header values. Bytes are passed as they are, so this is accepted and has no effect.
+    /// Encoding of request header values. Bytes are passed unchanged, so this is accepted and has no
+    /// effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_header_encoding: Option<String>,
-    /// Encoding of response header values. Bytes are passed as they are, so this is accepted and has no effect.
+    /// Encoding of response header values. Bytes are passed unchanged, so this is accepted and has no
+    /// effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_header_encoding: Option<String>,
     /// A forward proxy between us and the destinations.
@@ -43,10 +46,10 @@ pub struct WebProxyConfig {
     /// The forward proxy's URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// Whether local addresses are reached directly. Unset is false.
+    /// True if local addresses are reached directly. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bypass_on_local: Option<bool>,
-    /// Whether the account of the process is used. Unset is false.
+    /// True if the account of the process is used. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub use_default_credentials: Option<bool>,
 }

@@ -1,7 +1,8 @@
-//! The configuration as a person or a discoverer writes it: YARP's section `ReverseProxy`, with our extensions.
+//! The configuration as a person or a discoverer writes it: YARP's section `ReverseProxy`, with extensions.
 //!
-//! These types are plain data with public fields. They can hold nonsense; [`Snapshot::compile`](crate::Snapshot::compile)
-//! says what is wrong with it. A field that is `None` was not written, which is not always the same as its default.
+//! These types are plain data with public fields. They can hold invalid values, which
+//! [`Snapshot::compile`](crate::Snapshot::compile) reports. A field that is `None` was not written, which
+//! is not always the same as its default.
 
 mod affinity;
 mod cluster;
@@ -29,7 +30,8 @@ use crate::id::{ClusterId, RouteId};
 /// Free text by key, kept in the order written.
 pub type Metadata = IndexMap<String, String>;
 
-/// One transform: a small map whose keys say what it does, as in YARP. Keys are compared ignoring case.
+/// One transform: a small map with a key that selects its kind, as in YARP. Keys are compared ignoring
+/// case.
 pub type TransformConfig = IndexMap<String, String>;
 
 /// Routes and clusters by id, in the order written.
@@ -37,19 +39,19 @@ pub type TransformConfig = IndexMap<String, String>;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct ProxyConfig {
-    /// What requests are matched against.
+    /// The routes that requests are matched against.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub routes: IndexMap<RouteId, RouteConfig>,
-    /// Where matched requests go.
+    /// The clusters that matched requests are sent to.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub clusters: IndexMap<ClusterId, ClusterConfig>,
 }
 
 impl ProxyConfig {
-    /// Gives back the memory that its maps have in reserve, which for a single route or cluster is more than they use. For
-    /// configuration that is kept and does not change any more.
+    /// Frees the unused capacity of its maps, which for a single route or cluster is larger than the used
+    /// one. For configuration that is kept without further changes.
     pub fn shrink_to_fit(&mut self) {
         for route in self.routes.values_mut() {
             for transform in route.transforms.iter_mut().flatten() {

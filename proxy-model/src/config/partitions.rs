@@ -4,16 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::ClusterId;
 
-/// Extension: clusters that each serve some of the values of a key, which every request carries.
+/// Extension: clusters that each serve some values of a key, which every request carries.
 ///
-/// A request without a key, with several that differ, or with one that belongs to nobody is answered with 400.
+/// A request is answered with 400 if it has no key, several different keys, or a key that belongs to no
+/// partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct PartitionedClusters {
-    /// Where requests have their key.
+    /// The part of a request that holds its key.
     pub key: PartitionKey,
-    /// How a key becomes a number. For partitions with ranges only.
+    /// The conversion of a key to a number. Used only by partitions with ranges.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub hash: PartitionHash,
@@ -22,7 +23,7 @@ pub struct PartitionedClusters {
     pub partitions: Vec<PartitionedCluster>,
 }
 
-/// Where requests have the key of their partition: exactly one is set.
+/// The part of a request that holds its partition key. Exactly one field is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
@@ -38,14 +39,15 @@ pub struct PartitionKey {
     pub route_value: Option<String>,
 }
 
-/// How the key of a request becomes the number that is looked for in ranges.
+/// The conversion of a request's key to the number that is looked up in ranges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PartitionHash {
-    /// It is one: a decimal number of 64 bits with a sign.
+    /// No conversion: the key is a signed 64-bit decimal number.
     #[default]
     None,
-    /// Its bytes are hashed with the 64-bit FNV-1a, into the numbers from the lowest of all ranges to the highest.
+    /// A hash: the key's bytes are hashed with the 64-bit FNV-1a, into the numbers from the lowest of all
+    /// ranges to the highest.
     Fnv1a64,
 }
 

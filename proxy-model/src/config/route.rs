@@ -11,7 +11,8 @@ use crate::time_span::TimeSpan;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct RouteConfig {
-    /// The cluster that serves the route. Unset, or naming a cluster that does not exist: requests get 503.
+    /// The cluster that serves the route. If it is unset, or names a cluster that does not exist, requests
+    /// get 503.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<ClusterId>,
     /// Extension: several clusters that share the route's requests by weight, for canaries. Excludes `ClusterId`.
@@ -20,16 +21,16 @@ pub struct RouteConfig {
     /// Extension: clusters that each serve some values of a key. Excludes `ClusterId` and `WeightedClusters`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitioned_clusters: Option<PartitionedClusters>,
-    /// What the route matches. A host or a path is required.
+    /// The match criteria of the route. A host or a path is required.
     pub r#match: RouteMatch,
-    /// Smaller is tried first, before every other rule of precedence. Unset is 0.
+    /// The order of the route. Smaller is tried first, before every other rule of precedence. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<i32>,
-    /// The largest request body in bytes; -1 is unlimited. Unset: the server's limit.
+    /// Maximum size of a request body, in bytes; -1 is unlimited. Default: the server's limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_request_body_size: Option<i64>,
-    /// Extension: whether requests whose path some programs read as another one get 400: those with doubled slashes, `;`, `\\`, `%2F`,
-    /// `%5C` or `%3B`. Unset: no.
+    /// Extension: true to answer 400 to requests whose path programs interpret differently: those with
+    /// doubled slashes, `;`, `\\`, `%2F`, `%5C` or `%3B`. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_paths: Option<bool>,
     /// Name of an authorization policy.
@@ -75,7 +76,8 @@ pub struct RouteConfig {
 pub struct WeightedCluster {
     /// The cluster.
     pub cluster_id: ClusterId,
-    /// Its share, relative to the sum of all weights of the route; at most 1,000,000. Unset is 1; 0 takes no requests.
+    /// The cluster's share, relative to the sum of all weights of the route. With 0 it gets no requests. At
+    /// most 1,000,000. Default: 1.
     #[cfg_attr(
         feature = "schema",
         schemars(range(max = 1_000_000), default = "default_weight")
@@ -100,12 +102,12 @@ fn default_weight() -> u32 {
     DEFAULT_WEIGHT
 }
 
-/// What a route matches: everything that is set must agree.
+/// The match criteria of a route. A request must meet all that are set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct RouteMatch {
-    /// An ASP.NET route template: `/api/{version:int}/{**rest}`. Unset matches every path.
+    /// An ASP.NET route template: `/api/{version:int}/{**rest}`. Default: every path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Host patterns, any of which is enough: `example.com`, `*.example.com:8443`, `*:80`.
@@ -129,20 +131,21 @@ pub struct RouteMatch {
 pub struct RouteHeader {
     /// The header's name, compared ignoring case.
     pub name: String,
-    /// What is compared with; any one is enough. Not allowed for `Exists` and `NotExists`, required otherwise.
+    /// The values to compare with. One of them must match. Not allowed for `Exists` and `NotExists`,
+    /// required otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<String>>,
-    /// How values are compared.
+    /// The comparison of values.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub mode: HeaderMatchMode,
-    /// Whether case matters when values are compared.
+    /// True if the comparison of values is case-sensitive.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub is_case_sensitive: bool,
 }
 
-/// How a header's value is compared.
+/// The comparison of a header's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum HeaderMatchMode {
@@ -168,20 +171,21 @@ pub enum HeaderMatchMode {
 pub struct RouteQueryParameter {
     /// The parameter's name, compared ignoring case.
     pub name: String,
-    /// What is compared with, after decoding; any one is enough. Not allowed for `Exists`, required otherwise.
+    /// The values to compare with, after decoding. One of them must match. Not allowed for `Exists`,
+    /// required otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<String>>,
-    /// How values are compared.
+    /// The comparison of values.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub mode: QueryMatchMode,
-    /// Whether case matters when values are compared.
+    /// True if the comparison of values is case-sensitive.
     #[serde(skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub is_case_sensitive: bool,
 }
 
-/// How a query parameter's value is compared.
+/// The comparison of a query parameter's value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum QueryMatchMode {

@@ -1,4 +1,4 @@
-//! Doing what a list of changes says.
+//! The application of a list of changes.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -103,7 +103,7 @@ fn change_cluster(config: &mut ProxyConfig, id: &ClusterId, changed: &ClusterCon
     put(&mut config.clusters, id, cluster);
 }
 
-/// Puts `value` in the place of what `id` named, or at the end. The id is spelled as it is given.
+/// Replaces the value of `id`, or adds it at the end. The id gets the given spelling.
 fn put<I: Hash + Eq + Clone, T>(map: &mut IndexMap<I, T>, id: &I, value: T) {
     match map.get_index_of(id) {
         None => {

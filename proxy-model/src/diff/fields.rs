@@ -1,4 +1,4 @@
-//! Where two values of the configuration differ.
+//! The fields in which two values of the configuration differ.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,11 +11,12 @@ use crate::suggest::shortened;
 
 /// One key whose value differs.
 ///
-/// Shown as `Match/Path /a → /b`. Values that [may be secrets](Self::may_be_secret) are not shown, nor is the user of a URL.
+/// Shown as `Match/Path /a → /b`. Values that [may be secrets](Self::may_be_secret) are not shown, nor is
+/// the user of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FieldChange {
-    /// Where it is, as a JSON pointer from the route, cluster or destination.
+    /// The place of the field, as a JSON pointer from the route, cluster or destination.
     pub pointer: String,
     /// The value before, as JSON; `None` if it was not set.
     pub before: Option<Value>,
@@ -24,8 +25,9 @@ pub struct FieldChange {
 }
 
 impl FieldChange {
-    /// Whether its values may be secrets, which logs and pages should not show: transforms, metadata, conditions on headers
-    /// and query parameters, keys of partitions, the proxy for a cluster, and the query of health probes.
+    /// Returns true if the values may be secrets, which logs and pages should not show: transforms,
+    /// metadata, conditions on headers and query parameters, keys of partitions, the proxy for a cluster,
+    /// and the query of health probes.
     pub fn may_be_secret(&self) -> bool {
         may_be_secret(&self.pointer)
     }
@@ -76,10 +78,10 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Text for a person, without the user and password if it is a URL.
+/// Returns a text for people, without the user and password if it is a URL.
 ///
-/// Not everybody agrees on where in a malformed URL the user ends, so everything up to the last `@` is left out, also
-/// where the scheme is missing. Only a path may have an `@`.
+/// Programs disagree on the end of the user in a malformed URL, so everything up to the last `@` is left
+/// out, even if the scheme is missing. Only a path may contain an `@`.
 pub(super) fn address(text: &str) -> String {
     let Some((before, host)) = text.rsplit_once('@').filter(|_| !text.starts_with('/')) else {
         return shortened(text);
@@ -122,8 +124,8 @@ fn compare(
     if old == new {
         return;
     }
-    // What is added or removed as a whole is looked into as well, so that what may be secret in it is found; only then is
-    // there nothing to name but the whole.
+    // What is added or removed as a whole is looked into as well, so that what may be secret in it is
+    // found; only then is there nothing to name but the whole.
     let empty = Map::new();
     let objects = match (old, new) {
         (Some(Value::Object(old)), Some(Value::Object(new))) => Some((old, new)),

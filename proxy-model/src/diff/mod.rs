@@ -1,4 +1,4 @@
-//! What changed between two configurations.
+//! The changes between two configurations.
 
 mod apply;
 mod fields;
@@ -29,42 +29,42 @@ pub enum Change {
     RouteAdded {
         /// The route.
         id: RouteId,
-        /// What it says.
+        /// The new route.
         config: Box<RouteConfig>,
     },
-    /// A route is gone.
+    /// A route was removed.
     RouteRemoved {
         /// The route.
         id: RouteId,
     },
-    /// A route says something else.
+    /// The configuration of a route changed.
     RouteChanged {
         /// The route.
         id: RouteId,
-        /// What it says now.
+        /// The new configuration of the route.
         config: Box<RouteConfig>,
-        /// Where it differs.
+        /// The fields that differ.
         fields: Vec<FieldChange>,
     },
     /// A cluster is new.
     ClusterAdded {
         /// The cluster.
         id: ClusterId,
-        /// What it says, with its destinations.
+        /// The new cluster, with its destinations.
         config: Box<ClusterConfig>,
     },
-    /// A cluster is gone.
+    /// A cluster was removed.
     ClusterRemoved {
         /// The cluster.
         id: ClusterId,
     },
-    /// A cluster says something else. Its destinations are no part of this.
+    /// The configuration of a cluster changed, except its destinations.
     ClusterChanged {
         /// The cluster.
         id: ClusterId,
-        /// What it says now, without destinations.
+        /// The new configuration of the cluster, without destinations.
         config: Box<ClusterConfig>,
-        /// Where it differs.
+        /// The fields that differ.
         fields: Vec<FieldChange>,
     },
     /// A destination is new in a cluster that is not.
@@ -73,50 +73,50 @@ pub enum Change {
         cluster: ClusterId,
         /// The destination.
         id: DestinationId,
-        /// What it says.
+        /// The new destination.
         config: Box<DestinationConfig>,
     },
-    /// A destination is gone from a cluster that is not.
+    /// A destination was removed from a cluster that stays.
     DestinationRemoved {
         /// The cluster.
         cluster: ClusterId,
         /// The destination.
         id: DestinationId,
     },
-    /// A destination says something else.
+    /// The configuration of a destination changed.
     DestinationChanged {
         /// The cluster.
         cluster: ClusterId,
         /// The destination.
         id: DestinationId,
-        /// What it says now.
+        /// The new configuration of the destination.
         config: Box<DestinationConfig>,
-        /// Where it differs.
+        /// The fields that differ.
         fields: Vec<FieldChange>,
     },
     /// The routes are in another order than removing some and adding others at the end explains.
     RoutesReordered {
-        /// All of them.
+        /// All routes, in their new order.
         order: Vec<RouteId>,
     },
     /// The clusters are in another order.
     ClustersReordered {
-        /// All of them.
+        /// All clusters, in their new order.
         order: Vec<ClusterId>,
     },
     /// A cluster's destinations are in another order.
     DestinationsReordered {
         /// The cluster.
         cluster: ClusterId,
-        /// All of them.
+        /// All destinations, in their new order.
         order: Vec<DestinationId>,
     },
 }
 
-/// What must be done to `old` to have `new`.
+/// Returns the changes that turn `old` into `new`.
 ///
-/// In such an order that no step leaves a route without its cluster: clusters and destinations that are new or changed,
-/// then routes, then clusters that are gone, then orders. [`apply`] does it.
+/// The order ensures that no step leaves a route without its cluster: first clusters and destinations that
+/// are new or changed, then routes, then removed clusters, then orders. [`apply`] applies the changes.
 pub fn diff(old: &ProxyConfig, new: &ProxyConfig) -> Vec<Change> {
     let mut changes = Vec::new();
     for (id, config) in &new.clusters {
@@ -231,7 +231,7 @@ fn without_destinations(config: &ClusterConfig) -> ClusterConfig {
     }
 }
 
-/// Whether destinations that are equal as maps differ in order or in the spelling of their ids.
+/// Returns true if destinations that are equal as maps differ in order or in the spelling of their ids.
 fn destinations_differ(old: &ClusterConfig, new: &ClusterConfig) -> bool {
     let old = old.destinations.keys().map(DestinationId::as_str);
     !old.eq(new.destinations.keys().map(DestinationId::as_str))
@@ -258,7 +258,8 @@ fn gone<'a, I: Hash + Eq, T>(
     old.keys().filter(|id| !new.contains_key(*id))
 }
 
-/// The order of `new`, if it is not that of `old` without what is gone and with what is new at the end.
+/// Returns the order of `new`, if it differs from that of `old` without removed entries and with added ones
+/// at the end.
 fn reordered<I: Hash + Eq + Clone, T>(
     old: &IndexMap<I, T>,
     new: &IndexMap<I, T>,

@@ -12,7 +12,7 @@ use crate::id::DestinationId;
 
 pub(super) fn read(cluster: &mut ObjectReader<'_, '_>) -> ClusterConfig {
     let destinations = cluster.entries("Destinations", |_, node, pointer, problems| {
-        // What could not be read keeps its id, and everything else about the cluster can be judged.
+        // An unreadable destination keeps its id, so that the rest of the cluster can be checked.
         Some(ObjectReader::read(node, pointer, problems, destination).unwrap_or_default())
     });
     let config = ClusterConfig {

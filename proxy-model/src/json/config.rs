@@ -17,10 +17,10 @@ use crate::suggest::shortened;
 /// The section's name.
 const SECTION: &str = "ReverseProxy";
 
-/// What a section says, as far as it could be read.
+/// The readable part of a section.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
-    /// Everything of which something could be read.
+    /// The configuration, with every part that could be read at least partly.
     pub(crate) config: ProxyConfig,
     /// Routes of it that have a mistake.
     pub(crate) bad_routes: HashSet<RouteId>,
@@ -38,19 +38,20 @@ impl Reading {
     }
 }
 
-/// Reads the routes and clusters of `section`, which is found at `pointer`.
+/// Reads the routes and clusters of `section`, whose pointer is `pointer`.
 ///
-/// A route or cluster that has a mistake anywhere in it is left out, and `problems` says what is wrong with it. So is
-/// the second of two ids that differ in case only.
+/// A route or cluster with a mistake anywhere in it is left out and reported in `problems`. The second of
+/// two ids that differ only in case is left out too.
 pub fn read_config(section: &Node, pointer: &str, problems: &mut Problems) -> ProxyConfig {
     read_section(section, pointer, problems).good()
 }
 
-/// Reads the section `ReverseProxy` of a whole document, such as `appsettings.json`. Other sections are not looked at.
+/// Reads the section `ReverseProxy` of a whole document, such as `appsettings.json`. Other sections are
+/// ignored.
 ///
 /// # Errors
 ///
-/// Everything that is wrong, pointing from the document's root. Values are not judged yet:
+/// Returns all problems, with pointers from the document's root. Values are not checked yet:
 /// [`Snapshot::compile`](crate::Snapshot::compile) does that.
 pub fn read_reverse_proxy(text: &str) -> Result<ProxyConfig, Problems> {
     let document = parse_document(text)?;
@@ -146,7 +147,7 @@ fn with_ids<I: From<String> + Hash + Eq, T>(entries: Vec<(String, T)>) -> IndexM
     entries.map(|(name, value)| (name.into(), value)).collect()
 }
 
-/// What `read` makes, unless it reports an error.
+/// Returns the result of `read`, or `None` if `read` reported an error.
 fn whole<T>(problems: &mut Problems, read: impl FnOnce(&mut Problems) -> Option<T>) -> Option<T> {
     let errors_before = problems.error_count();
     let value = read(problems)?;
@@ -167,7 +168,7 @@ impl ProxyConfig {
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with the form of it. Values are not judged yet:
+    /// Returns all problems of the form. Values are not checked yet:
     /// [`Snapshot::compile`](crate::Snapshot::compile) does that.
     pub fn from_json(text: &str) -> Result<Self, Problems> {
         let document = parse_document(text)?;

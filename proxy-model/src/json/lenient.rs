@@ -12,12 +12,14 @@ pub(super) struct Blanked<'t> {
     pub(super) changed: ChangedNumbers,
 }
 
-/// Which numbers of a document, counted from 0, would be written otherwise than they are (`1.10`, `1e3`), and where.
+/// The numbers of a document whose written form (`1.10`, `1e3`) would change if it were parsed and written
+/// again: position of the number, counted from 0, and its byte range.
 pub(super) type ChangedNumbers = VecDeque<(usize, Range<usize>)>;
 
-/// `text` with every comment and every trailing comma replaced by as many spaces, so that positions stay right.
+/// Returns `text` with every comment and every trailing comma replaced by as many spaces, so that positions
+/// stay right.
 ///
-/// What is not JSON even so (an unclosed comment, two commas) stays as it is, for the parser to complain about.
+/// Other parts that are not JSON (an unclosed comment, two commas) stay, so that the parser reports them.
 pub(super) fn blanked(text: &str) -> Blanked<'_> {
     let bytes = text.as_bytes();
     let mut out: Option<Vec<u8>> = None;
@@ -95,7 +97,7 @@ pub(super) fn blanked(text: &str) -> Blanked<'_> {
 enum Comment {
     /// There is none.
     None,
-    /// One of so many bytes, without the line break that ends it.
+    /// A comment of this many bytes, without the line break that ends it.
     Closed(usize),
     /// One that does not end.
     Open,
@@ -120,20 +122,21 @@ fn comment(bytes: &[u8], may_close: bool) -> Comment {
     }
 }
 
-/// How many bytes the number at the start of `bytes` has.
+/// Returns the length in bytes of the number at the start of `bytes`.
 fn number_length(bytes: &[u8]) -> usize {
     let is_part = |b: &u8| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
     bytes.iter().take_while(|b| is_part(b)).count()
 }
 
-/// Whether a number is written as the parser's number would be.
+/// Returns true if the parser's form of the number is equal to the written one.
 fn keeps_its_form(text: &str) -> bool {
     // Few numbers are anything but short and whole, and those fit into 64 bits.
     let is_short = text.len() < 19 && text.bytes().all(|b| b.is_ascii_digit());
     is_short || serde_json::from_str::<Number>(text).is_ok_and(|number| number.to_string() == text)
 }
 
-/// How many bytes the string at the start of `bytes` has, with its quotes; all, if it is not closed.
+/// Returns the length in bytes of the string at the start of `bytes`, with its quotes. If it is not closed,
+/// this is the length of `bytes`.
 fn string_length(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {

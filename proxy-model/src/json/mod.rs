@@ -1,11 +1,11 @@
 //! Reading JSON as .NET's configuration does, and reporting everything that is wrong with it.
 //!
-//! A document becomes a [`Node`] first ([`parse_document`]): a tree that keeps the order of keys and knows which were
-//! written twice. Comments and trailing commas are allowed, as ASP.NET's `appsettings.json` allows them. Typed values
-//! are then read out of it with [`ObjectReader`], which looks keys up ignoring case, converts as .NET's binder does
-//! (`"10"` for a number, `"true"` for a switch, a list as an object with the keys `"0"`, `"1"`, …), and reports each
-//! problem with its JSON pointer, unknown keys with the nearest known one. One problem does not keep the rest from being
-//! read.
+//! A document becomes a [`Node`] first ([`parse_document`]): a tree that keeps the order of keys and knows
+//! which were written twice. Comments and trailing commas are allowed, as ASP.NET's `appsettings.json`
+//! allows them. Typed values are then read out of it with [`ObjectReader`], which looks keys up ignoring
+//! case, converts as .NET's binder does (`"10"` for a number, `"true"` for a switch, a list as an object
+//! with the keys `"0"`, `"1"`, …), and reports each problem with its JSON pointer, unknown keys with the
+//! nearest known one. One problem does not keep the rest from being read.
 //!
 //! [`read_config`] reads the section `ReverseProxy` that way. The other sections of a document are for others to read,
 //! with the same reader:

@@ -29,8 +29,8 @@ pub enum Node {
     Null,
     /// `true` or `false`
     Boolean(bool),
-    /// A number. One that would be written otherwise than it is (`1.10`, `1e3`) is a [`Text`](Self::Text) instead, as every
-    /// value is in .NET.
+    /// A number. One that would be written otherwise than it is (`1.10`, `1e3`) is a [`Text`](Self::Text)
+    /// instead, as every value is in .NET.
     Number(Number),
     /// A string.
     Text(String),
@@ -56,7 +56,7 @@ impl Node {
         Speller::new(self, &[]).spelled(pointer)
     }
 
-    /// What is at `pointer`, if there is something.
+    /// Returns the node at `pointer`, if one exists.
     pub(crate) fn at(&self, pointer: &str) -> Option<&Self> {
         pointer.split('/').skip(1).try_fold(self, |node, token| {
             let key = token.replace("~1", "/").replace("~0", "~");
@@ -64,7 +64,7 @@ impl Node {
         })
     }
 
-    /// What it is, for a message: `a list`.
+    /// The kind of the node, for a message: `a list`.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -123,7 +123,7 @@ impl Object {
         self.entry(key).map(|(_, node)| node)
     }
 
-    /// `key` as it is spelled here, and its value.
+    /// Returns `key` in its spelling here, and its value.
     pub fn entry(&self, key: &str) -> Option<(&str, &Node)> {
         let (key, node) = if self.entries.len() <= FEW {
             self.entries.iter().find(|(k, _)| *k == key)?
@@ -138,17 +138,17 @@ impl Object {
         self.entries.iter().map(|(key, node)| (key.as_str(), node))
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no key.
+    /// Returns true if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The keys that had been written before, as they are spelled the second time.
+    /// The keys that occur a second time, in the spelling of the second one.
     pub fn repeated(&self) -> &[String] {
         &self.repeated
     }
@@ -158,8 +158,9 @@ impl Object {
 ///
 /// # Errors
 ///
-/// It is not JSON, has more than 128 levels or a key of more than 1,024 bytes (`invalid_json`, with line and column), or
-/// is larger than [`MAX_DOCUMENT_BYTES`] (`document_too_large`). Keys written twice are left for readers to report.
+/// It is not JSON, has more than 128 levels or a key of more than 1,024 bytes (`invalid_json`, with line
+/// and column), or is larger than [`MAX_DOCUMENT_BYTES`] (`document_too_large`). Keys written twice are
+/// left for readers to report.
 pub fn parse_document(text: &str) -> Result<Node, Problems> {
     if text.len() > MAX_DOCUMENT_BYTES {
         let message = format!(
@@ -192,13 +193,13 @@ impl<'de> Deserialize<'de> for Node {
 #[derive(Default)]
 struct Numbers<'t> {
     text: &'t str,
-    /// How many there were so far.
+    /// Number of numbers read so far.
     next: usize,
     changed: ChangedNumbers,
 }
 
 impl Numbers<'_> {
-    /// The next number, which is `parsed`: as it is written, if that is something else.
+    /// Returns the next number, parsed as `parsed`: in its written form if that differs.
     fn node(&mut self, parsed: Number) -> Node {
         let number = self.next;
         self.next += 1;

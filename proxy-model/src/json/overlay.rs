@@ -5,11 +5,12 @@ use indexmap::map::Entry;
 use super::node::{Node, Object};
 
 impl Node {
-    /// This document with `above` on top of it, as `appsettings.Production.json` lies on `appsettings.json`.
+    /// Returns this document with `above` on top of it, as `appsettings.Production.json` lies on
+    /// `appsettings.json`.
     ///
-    /// Objects are merged key by key, ignoring case; a key keeps its place and the spelling that it has here. Everything
-    /// else is replaced, `null` included. So are lists: .NET replaces their elements by position, which leaves a longer
-    /// list's tail where nobody expects it.
+    /// Objects are merged key by key, ignoring case; a key keeps its place and the spelling that it has
+    /// here. Everything else is replaced, `null` included. Lists are replaced too: .NET replaces their
+    /// elements by position, which leaves a longer list's tail unexpectedly.
     ///
     /// ```
     /// use proxy_model::json::parse_document;

@@ -11,13 +11,13 @@ use crate::problem::{Problem, Problems, pointer_to};
 use crate::suggest::{did_you_mean, listed, shortened};
 use crate::time_span::TimeSpan;
 
-/// How many unknown keys of one object are named.
+/// Maximum number of unknown keys of one object that are reported.
 const MAX_UNKNOWN: usize = 20;
 
 /// Reads the values of an object and reports what is wrong with them.
 ///
-/// Every key that is asked for is a known key; those left over at the end are errors. A value that is missing or `null`
-/// reads as `None`, and so does one that had a problem, which [`Problems`] then names.
+/// Every key that is read counts as known; the other keys are reported as errors at the end. A missing
+/// value, `null`, and a value with a problem read as `None`; the problem is added to [`Problems`].
 #[derive(Debug)]
 pub struct ObjectReader<'n, 'p> {
     object: &'n Object,
@@ -54,12 +54,12 @@ impl<'n> ObjectReader<'n, '_> {
         Some(value)
     }
 
-    /// Where the object is.
+    /// The JSON pointer of the object.
     pub fn pointer(&self) -> &str {
         self.pointer
     }
 
-    /// Where the value of `key` is: the key as the object spells it.
+    /// Returns the pointer of the value of `key`, with the key as the object spells it.
     pub fn pointer_to(&self, key: &str) -> String {
         let spelled = self.object.entry(key).map_or(key, |(spelled, _)| spelled);
         pointer_to(self.pointer, spelled)
@@ -108,7 +108,7 @@ impl<'n> ObjectReader<'n, '_> {
         Some((node, pointer_to(self.pointer, spelled)))
     }
 
-    /// Text. Numbers and `true` and `false` stand for the text that they are written with.
+    /// Reads text. Numbers, `true` and `false` are read in their written form.
     pub fn text(&mut self, key: &'static str) -> Option<String> {
         self.scalar(key, scalar::text)
     }
@@ -173,8 +173,8 @@ impl<'n> ObjectReader<'n, '_> {
         self.scalar(key, |node| scalar::choice(node, names))
     }
 
-    /// A list of texts. A `null` in it is an empty text, and so is what had a problem, so that the others keep their
-    /// places.
+    /// Reads a list of texts. An element that is `null`, or has a problem, becomes an empty text, so that
+    /// the others keep their positions.
     pub fn texts(&mut self, key: &'static str) -> Option<Vec<String>> {
         self.list(key, |node, pointer, problems| match node {
             Node::Null => Some(String::new()),
@@ -233,8 +233,8 @@ impl<'n> ObjectReader<'n, '_> {
         )
     }
 
-    /// A list of objects, each read with `read`. One that is no object stands there as the default, so that the others
-    /// keep their places.
+    /// Reads a list of objects, each with `read`. An element that is not an object is replaced by the
+    /// default, so that the others keep their positions.
     pub(super) fn objects<T: Default>(
         &mut self,
         key: &'static str,
@@ -255,7 +255,7 @@ impl<'n> ObjectReader<'n, '_> {
         self.all_entries(key, false, read)
     }
 
-    /// As [`entries`](Self::entries), with those whose value is `null` if `null_counts`.
+    /// Like [`entries`](Self::entries), but also reads entries whose value is `null` if `null_counts`.
     pub(super) fn all_entries<T>(
         &mut self,
         key: &'static str,
@@ -299,7 +299,7 @@ impl<'n> ObjectReader<'n, '_> {
         value_of(convert(node), &pointer, self.problems)
     }
 
-    /// Reports the keys that nobody asked for.
+    /// Reports the keys that were not read.
     fn finish(self) {
         report_repeated(self.object, self.pointer, self.problems);
         if self.open {

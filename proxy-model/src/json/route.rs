@@ -127,8 +127,8 @@ fn query_parameter(parameter: &mut ObjectReader<'_, '_>) -> RouteQueryParameter 
     }
 }
 
-/// A transform is a map whose keys the compiler judges, since only together do they have a meaning. What could not be
-/// read stands there empty, so that the compiler sees what is beside it and after it.
+/// Reads a transform: a map whose keys the compiler checks, since they have a meaning only together. An
+/// unreadable transform becomes an empty one, so that the compiler checks its neighbours.
 fn transform(node: &Node, pointer: &str, problems: &mut Problems) -> Option<TransformConfig> {
     let Node::Object(object) = node else {
         let message = format!("expected an object, found {}", node.kind());

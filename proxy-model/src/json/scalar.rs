@@ -6,7 +6,7 @@ use crate::time_span::{ParseTimeSpanError, TimeSpan};
 
 use super::node::Node;
 
-/// Why a node is not the value that was asked for.
+/// The reason why a node is not a value of the expected type.
 pub(super) struct Mismatch {
     pub(super) code: &'static str,
     pub(super) message: String,
@@ -31,7 +31,7 @@ impl Mismatch {
     }
 }
 
-/// Text; numbers and switches stand for the text that they are written with.
+/// Reads text. Numbers and booleans are read in their written form.
 pub(super) fn text(node: &Node) -> Result<String, Mismatch> {
     match node {
         Node::Text(text) => Ok(text.clone()),
@@ -113,7 +113,7 @@ pub(super) fn positive_time_span(node: &Node) -> Result<TimeSpan, Mismatch> {
 /// A length of time. One that is negative has the code `negative`.
 fn time_span_or(node: &Node, negative: &'static str) -> Result<TimeSpan, Mismatch> {
     let text = match node {
-        // Without quotes it is a bare number, of which the parser says what is wrong.
+        // Without quotes it is a bare number, for which the parser reports the problem.
         Node::Number(number) => number.to_string(),
         Node::Text(text) => text.clone(),
         _ => return Err(Mismatch::wrong_type("a length of time", node)),

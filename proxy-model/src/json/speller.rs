@@ -1,4 +1,4 @@
-//! Where in the document something is that was found by other means.
+//! The spelling of keys in the document, for pointers that were made by other means.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,7 +15,7 @@ pub(crate) struct Speller<'n> {
 }
 
 impl<'n> Speller<'n> {
-    /// For pointers into `root`. The values of the keys `lists` are lists.
+    /// Creates a speller for pointers into `root`. The values of the keys `lists` are lists.
     pub(crate) fn new(root: &'n Node, lists: &'static [&'static str]) -> Self {
         Self {
             root,

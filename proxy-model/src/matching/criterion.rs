@@ -1,11 +1,12 @@
-//! What headers and query parameters have in common: a name, and texts to compare values with.
+//! The common parts of conditions on headers and on query parameters: a name, and texts to compare values
+//! with.
 
 use thiserror::Error;
 
 use super::text::Pattern;
 use crate::suggest::shortened;
 
-/// Why a condition on a header or a query parameter is refused.
+/// The reason why a condition on a header or a query parameter is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CriterionError {
@@ -15,7 +16,7 @@ pub enum CriterionError {
     /// The name of a header that no header can have.
     #[error("`{}` cannot be the name of a header", shortened(name))]
     InvalidName {
-        /// What was written.
+        /// The name as written.
         name: String,
     },
     /// The mode compares values, but there are none.
@@ -33,13 +34,13 @@ pub enum CriterionError {
     /// An empty text among the values.
     #[error("value {index} is empty")]
     EmptyValue {
-        /// Its position, from 0.
+        /// The value's position, from 0.
         index: usize,
     },
 }
 
 impl CriterionError {
-    /// What would mend it, if that is known.
+    /// Returns the correction, if one is known.
     pub fn suggestion(&self) -> Option<String> {
         Some(match self {
             Self::NoName | Self::InvalidName { .. } => return None,
@@ -100,7 +101,7 @@ pub(super) fn patterns(
     let mut patterns: Vec<Pattern> = (values.iter())
         .map(|value| Pattern::new(value, case_matters))
         .collect();
-    // One that matches is enough, so neither order nor repetition says anything.
+    // One match is enough, so order and repetition have no meaning.
     patterns.sort_unstable();
     patterns.dedup();
     Ok(patterns.into())

@@ -9,10 +9,10 @@ use crate::head::RequestHead;
 
 /// A condition on one header, with the semantics of YARP.
 ///
-/// `ExactHeader` and `HeaderPrefix` look at each element of the comma-separated list (of the semicolon-separated list for
-/// `Cookie`): separators between quotes do not separate, spaces before an element do not count, and quotes around the whole
-/// element are taken off. `Contains` and `NotContains` look at each line as it was sent. A header that is there without a
-/// value counts as missing.
+/// `ExactHeader` and `HeaderPrefix` look at each element of the comma-separated list (of the
+/// semicolon-separated list for `Cookie`): separators between quotes do not separate, spaces before an
+/// element do not count, and quotes around the whole element are taken off. `Contains` and `NotContains`
+/// look at each line as it was sent. A header that is there without a value counts as missing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HeaderMatcher {
     name: HeaderName,
@@ -29,7 +29,7 @@ impl HeaderMatcher {
         Self::compile(config).map_err(criterion::first)
     }
 
-    /// As [`new`](Self::new), with everything that is wrong.
+    /// Like [`new`](Self::new), but returns all errors.
     pub(crate) fn compile(config: &RouteHeader) -> Result<Self, Vec<CriterionError>> {
         let name = if config.name.is_empty() {
             Err(CriterionError::NoName)
@@ -58,12 +58,12 @@ impl HeaderMatcher {
         self.name.as_str()
     }
 
-    /// How values are compared.
+    /// The comparison of values.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Whether a request satisfies the condition.
+    /// Returns true if a request meets the condition.
     pub fn matches<H: RequestHead + ?Sized>(&self, head: &H) -> bool {
         match self.mode {
             Mode::Exists => self.any_line(head, |line| !line.is_empty()),

@@ -1,4 +1,4 @@
-//! Everything that one route asks of a request.
+//! The criteria that one route checks in a request.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -14,11 +14,11 @@ use super::query::QueryMatcher;
 use super::template::PathTemplate;
 use crate::head::RequestHead;
 
-/// Everything that one route asks of a request. Cheap to clone.
+/// The criteria that one route checks in a request. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct RouteMatcher(Arc<RouteMatcherParts>);
 
-/// What a [`RouteMatcher`] is made of.
+/// The parts of a [`RouteMatcher`].
 #[derive(Clone, Debug)]
 pub struct RouteMatcherParts {
     /// The path; [`PathTemplate::catch_all`] for a route without one.
@@ -31,7 +31,8 @@ pub struct RouteMatcherParts {
     pub headers: Vec<HeaderMatcher>,
     /// Conditions that must all hold.
     pub query: Vec<QueryMatcher>,
-    /// Whether it also takes the requests in which browsers ask whether they may use one of its methods (CORS preflight).
+    /// True to accept CORS preflight requests too, in which browsers ask for permission to use one of the
+    /// methods.
     pub accepts_preflight: bool,
 }
 
@@ -52,11 +53,11 @@ impl Default for RouteMatcherParts {
 /// The first thing about a request that a route does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// Its host.
+    /// The request's host.
     Host,
-    /// Its path.
+    /// The request's path.
     Path,
-    /// Its method.
+    /// The request's method.
     Method,
     /// A header, by its name in lower case.
     Header(String),
@@ -107,12 +108,12 @@ impl RouteMatcher {
         &self.0.query
     }
 
-    /// Whether it also takes CORS preflight requests for its methods.
+    /// Returns true if CORS preflight requests for its methods are accepted too.
     pub fn accepts_preflight(&self) -> bool {
         self.0.accepts_preflight
     }
 
-    /// How early the route is tried for requests to `host`; `None` if it does not take them.
+    /// Returns the precedence of the route for requests to `host`. `None` if no host pattern matches.
     pub fn precedence(&self, order: i32, host: &RequestHost<'_>) -> Option<Precedence> {
         let rank = if self.0.hosts.is_empty() {
             Some(HostRank::NO_PATTERN)
@@ -140,9 +141,10 @@ impl RouteMatcher {
         }
     }
 
-    /// Looks at everything that a request must have, one after the other.
+    /// Checks all criteria of a request, one after the other.
     ///
-    /// This is the plain form of what [`RouteTable::find`](super::RouteTable::find) does for many routes at once.
+    /// This is the plain form of [`RouteTable::find`](super::RouteTable::find), which checks many routes at
+    /// once.
     ///
     /// # Errors
     /// The first mismatch, in the order of [`Mismatch`]'s variants.
@@ -160,19 +162,20 @@ impl RouteMatcher {
         self.check_rest(head)
     }
 
-    /// Whether the method is one that the route takes, or is asked for in a preflight request that it takes.
+    /// Returns true if the route accepts the request's method, or the method that a preflight request asks
+    /// for if the route accepts preflight requests.
     pub(super) fn takes_method<H: RequestHead + ?Sized>(&self, head: &H) -> bool {
         self.0.methods.takes(head.method())
             || (self.0.accepts_preflight
                 && asked_method(head, |method| self.0.methods.lists(method)))
     }
 
-    /// Whether a decoded path matches.
+    /// Returns true if a decoded path matches.
     pub(super) fn takes_path(&self, path: &DecodedPath<'_>) -> bool {
         self.0.path.accepts(path)
     }
 
-    /// Looks at headers and query.
+    /// Checks headers and query.
     pub(super) fn check_rest<H: RequestHead + ?Sized>(&self, head: &H) -> Result<(), Mismatch> {
         if let Some(header) = self.0.headers.iter().find(|header| !header.matches(head)) {
             return Err(Mismatch::Header(header.name().into()));
@@ -183,21 +186,22 @@ impl RouteMatcher {
         Ok(())
     }
 
-    /// Whether headers and query are as they must be.
+    /// Returns true if the conditions on headers and query hold.
     pub(super) fn takes_rest<H: RequestHead + ?Sized>(&self, head: &H) -> bool {
         self.0.headers.iter().all(|header| header.matches(head))
             && self.0.query.iter().all(|query| query.matches(head))
     }
 
-    /// Whether both ask the same of a request, so that, `Order` being equal, one of them never gets any.
+    /// Returns true if both matchers have equal criteria, so that with equal `Order` one of the routes
+    /// never gets a request.
     ///
     /// Names of parameters make no difference, nor does the order of lists.
     pub fn same_criteria(&self, other: &Self) -> bool {
         self.signature() == other.signature()
     }
 
-    /// Text that is equal for two matchers exactly if they have the [same criteria](Self::same_criteria): with it, a map
-    /// finds all that are equal.
+    /// Text that is equal for two matchers exactly if they have the [same criteria](Self::same_criteria):
+    /// with it, a map finds all that are equal.
     pub fn signature(&self) -> String {
         let hosts = sorted(self.0.hosts.iter().map(HostPattern::signature));
         format!("{}\n{hosts:?}", self.signature_but_hosts())
@@ -229,7 +233,7 @@ fn sorted(items: impl Iterator<Item = String>) -> Vec<String> {
     items
 }
 
-/// Whether this is a CORS preflight request that asks for a method that is wanted.
+/// Returns true if this is a CORS preflight request for a method that satisfies `wanted`.
 fn asked_method<H: RequestHead + ?Sized>(head: &H, wanted: impl Fn(&str) -> bool) -> bool {
     if !head.method().eq_ignore_ascii_case("OPTIONS") {
         return false;

@@ -27,7 +27,7 @@ pub struct MethodSet {
     custom: BTreeSet<Box<str>>,
 }
 
-/// Why a method is refused.
+/// The reason why a list of methods is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{kind}")]
 pub struct MethodError {
@@ -41,12 +41,12 @@ impl MethodError {
         self.index
     }
 
-    /// What is wrong.
+    /// The kind of error.
     pub fn kind(&self) -> &MethodErrorKind {
         &self.kind
     }
 
-    /// What would mend it, if that is known.
+    /// Returns the correction, if one is known.
     pub fn suggestion(&self) -> Option<String> {
         match &self.kind {
             MethodErrorKind::Empty => {
@@ -62,23 +62,23 @@ impl MethodError {
     }
 }
 
-/// What is wrong with a method.
+/// The kinds of errors in a list of methods.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MethodErrorKind {
-    /// Nothing is written.
+    /// An empty method.
     #[error("empty method")]
     Empty,
     /// A method that looks like a slip of the pen, or is not in upper case.
     #[error("unsupported method `{method}`")]
     Unknown {
-        /// What was written.
+        /// The method as written.
         method: String,
     },
     /// A method that is not a token (RFC 9110 section 5.6.2).
     #[error("the method `{}` cannot have `{}` in it", method.escape_debug(), character.escape_debug())]
     Invalid {
-        /// What was written.
+        /// The method as written.
         method: String,
         /// The character that a method cannot have.
         character: char,
@@ -89,7 +89,7 @@ pub enum MethodErrorKind {
     /// A method that was listed before, ignoring case.
     #[error("the method `{method}` is listed twice")]
     Duplicate {
-        /// What was written.
+        /// The method as written.
         method: String,
     },
 }
@@ -114,12 +114,12 @@ impl MethodSet {
         }
     }
 
-    /// Whether it takes all methods, for none is listed.
+    /// Returns true if no method is listed, so that all are accepted.
     pub fn takes_all(&self) -> bool {
         self.standard == 0 && self.custom.is_empty()
     }
 
-    /// Whether it takes a method, given as sent.
+    /// Returns true if a method, given as sent, is accepted.
     pub fn takes(&self, method: &str) -> bool {
         self.takes_all() || self.lists(method)
     }
@@ -137,7 +137,7 @@ impl MethodSet {
         all.into_iter()
     }
 
-    /// Whether a method is listed.
+    /// Returns true if a method is listed.
     pub(super) fn lists(&self, method: &str) -> bool {
         match standard_bit(method) {
             0 => self.custom.contains(method),
@@ -150,7 +150,7 @@ impl MethodSet {
         if self.takes_all() { !0 } else { self.standard }
     }
 
-    /// Whether it takes methods that are not standard.
+    /// Returns true if methods that are not standard are accepted.
     pub(super) fn takes_custom(&self) -> bool {
         self.takes_all() || !self.custom.is_empty()
     }
@@ -206,7 +206,7 @@ pub(super) fn standard_bit(method: &str) -> u8 {
         .map_or(0, |position| 1 << position)
 }
 
-/// The standard method that was probably meant.
+/// Returns the standard method that was probably intended.
 fn near(method: &str) -> Option<&'static str> {
     suggest::nearest(method, STANDARD)
 }
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn registered_methods_are_no_slips() {
-        // The registry of RFC 9110 section 16.1.1, but for `PRI` and `*`, and what caches use.
+        // The registry of RFC 9110 section 16.1.1, except `PRI` and `*`, and the methods of caches.
         let registered = "ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT CONNECT COPY DELETE GET HEAD LABEL LINK LOCK MERGE \
              MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF MKWORKSPACE MOVE OPTIONS ORDERPATCH PATCH POST PROPFIND PROPPATCH \
              PUT QUERY REBIND REPORT SEARCH TRACE UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF \

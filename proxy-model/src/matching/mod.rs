@@ -1,19 +1,20 @@
-//! Which route takes a request.
+//! The choice of the route for a request.
 //!
-//! A [`RouteMatcher`] holds what one route asks of a request: a [`PathTemplate`], [`HostPattern`]s, a [`MethodSet`],
-//! [`HeaderMatcher`]s and [`QueryMatcher`]s. A [`RouteTable`] finds, among many routes, the one that takes a request: of those
-//! whose criteria all hold, the one with the smallest [`Precedence`].
+//! A [`RouteMatcher`] holds the criteria of one route: a [`PathTemplate`], [`HostPattern`]s, a
+//! [`MethodSet`], [`HeaderMatcher`]s and [`QueryMatcher`]s. A [`RouteTable`] finds, among many routes, the
+//! one that takes a request: of those whose criteria all hold, the one with the smallest [`Precedence`].
 //!
-//! The semantics are those of YARP, which routes as ASP.NET Core does. They differ where that is undefined or in the way:
+//! The semantics are those of YARP, which routes as ASP.NET Core does. They differ where those are
+//! undefined or impractical:
 //!
 //! * two routes that are equal in all criteria do not make requests fail; the first in the configuration takes them;
 //! * of several wildcards for hosts, the longest wins; IPv6 addresses are hosts, too;
-//! * hosts are ranked within the order of [`Precedence`], so a route whose host is more specific but whose headers do not
-//!   match leaves the request to a route with a wildcard;
+//! * hosts are ranked within the order of [`Precedence`], so a route whose host is more specific but whose
+//!   headers do not match leaves the request to a route with a wildcard;
 //! * methods beyond the usual ones can be listed;
 //! * a route counts towards `405 Method Not Allowed` only if everything but the method matches, its host included.
 //!
-//! All work for one request is bounded by the configuration and the length of the request, whatever the request is.
+//! The work for a request is limited by the configuration and the length of the request.
 
 mod criterion;
 mod header;

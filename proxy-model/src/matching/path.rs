@@ -10,8 +10,8 @@ const CAPACITY: usize = MAX_SEGMENTS + 1;
 
 /// The part of a path that is matched: without its first `/`, still encoded.
 ///
-/// A path that does not begin with `/`, such as the `*` of `OPTIONS *`, is taken for an empty one, as ASP.NET Core does. So is
-/// one of 4 GiB, which no server lets pass.
+/// A path that does not begin with `/`, such as the `*` of `OPTIONS *`, is taken for an empty one, as
+/// ASP.NET Core does. So is one of 4 GiB, which no server lets pass.
 pub(super) fn relevant(path: &str) -> &str {
     path.strip_prefix('/')
         .filter(|rest| u32::try_from(rest.len()).is_ok())
@@ -76,7 +76,7 @@ impl<'a> DecodedPath<'a> {
         path
     }
 
-    /// How many segments there are, up to the limit.
+    /// Number of segments, up to the limit.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -86,12 +86,12 @@ impl<'a> DecodedPath<'a> {
         &self.text[self.start(index)..self.ends[index] as usize]
     }
 
-    /// Everything from the start of a segment, with a `/` at the end if there is one.
+    /// Returns the text from the start of a segment to the end, including a trailing `/`.
     pub(super) fn rest(&self, index: usize) -> &'a str {
         &self.text[self.start(index)..]
     }
 
-    /// The same as [`rest`](Self::rest), as it was sent.
+    /// Returns the same as [`rest`](Self::rest), as it was sent.
     ///
     /// Decoding neither adds nor removes a `/`, so segments have the same positions in both forms.
     pub(super) fn encoded_rest(&self, index: usize) -> &'a str {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-/// What must be encoded in a path: everything that is neither `/` nor a `pchar` (RFC 3986 section 3.3).
+/// The characters that must be encoded in a path: all but `/` and `pchar` (RFC 3986 section 3.3).
 const NOT_IN_PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -23,7 +23,7 @@ const NOT_IN_PATH: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// What must be encoded in one segment of a path.
+/// The characters that must be encoded in one segment of a path.
 const NOT_IN_SEGMENT: &AsciiSet = &NOT_IN_PATH.add(b'/');
 
 /// The part of a URL that encoded text comes from.
@@ -37,7 +37,7 @@ pub(super) enum Part {
     Query,
 }
 
-/// Decodes `text`. Escapes that are incomplete, or that are not UTF-8 together, stay as they are.
+/// Decodes `text`. Escapes that are incomplete, or that are not UTF-8 together, stay unchanged.
 pub(super) fn decode(text: &str, part: Part) -> Cow<'_, str> {
     if !text.as_bytes().contains(&b'%') && (part != Part::Query || !text.as_bytes().contains(&b'+'))
     {
@@ -112,9 +112,9 @@ fn set(keep_slashes: bool) -> &'static AsciiSet {
     }
 }
 
-/// What encoded text is made of.
+/// The units of encoded text.
 enum Unit<'a> {
-    /// Text that stands for itself.
+    /// Literal text.
     Plain(&'a str),
     /// One character, and how many bytes its escapes take.
     Escaped(char, usize),
@@ -179,7 +179,7 @@ fn escaped_char(bytes: &[u8], part: Part) -> Option<(char, usize)> {
     Some((c, 3 * length))
 }
 
-/// The byte that `%` and two hexadecimal digits at the start of `bytes` stand for.
+/// Returns the byte encoded by `%` and two hexadecimal digits at the start of `bytes`.
 fn escaped_byte(bytes: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = bytes else {
         return None;

@@ -1,11 +1,12 @@
-//! Which route is tried first.
+//! The order in which routes are tried.
 
 use std::cmp::Reverse;
 
 use super::host::HostRank;
 use super::template::TemplatePrecedence;
 
-/// How early a route is tried; smaller comes first. Routes that are equal are tried in the order of the configuration.
+/// The precedence of a route; smaller comes first. Routes that are equal are tried in the order of the
+/// configuration.
 ///
 /// Compared in this order, as in ASP.NET Core and YARP:
 ///

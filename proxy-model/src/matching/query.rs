@@ -10,9 +10,9 @@ use crate::head::RequestHead;
 
 /// A condition on one query parameter, with the semantics of YARP.
 ///
-/// Names and values are compared after decoding; `+` is a space. If the parameter occurs several times, one value that
-/// satisfies the condition is enough, or for `NotContains` one that does not is too much. A parameter that is there without
-/// a value counts as missing.
+/// Names and values are compared after decoding; `+` is a space. If the parameter occurs several times, one
+/// value that satisfies the condition is enough, or for `NotContains` one that does not is too much. A
+/// parameter that is there without a value counts as missing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QueryMatcher {
     name: ParameterName,
@@ -29,7 +29,7 @@ impl QueryMatcher {
         Self::compile(config).map_err(criterion::first)
     }
 
-    /// As [`new`](Self::new), with everything that is wrong.
+    /// Like [`new`](Self::new), but returns all errors.
     pub(crate) fn compile(config: &RouteQueryParameter) -> Result<Self, Vec<CriterionError>> {
         let name = match config.name.as_str() {
             "" => Err(CriterionError::NoName),
@@ -54,17 +54,18 @@ impl QueryMatcher {
         self.name.as_str()
     }
 
-    /// Text that is the same for conditions that ask the same.
+    /// Text that is equal for equal conditions.
     pub(super) fn signature(&self) -> String {
         format!("{:?} {:?} {:?}", self.name.pattern, self.mode, self.values)
     }
 
-    /// How values are compared.
+    /// The comparison of values.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Whether a request satisfies the condition. Allocates only to decode the parameter's own name and values.
+    /// Returns true if a request meets the condition. Allocates only to decode the parameter's own name and
+    /// values.
     pub fn matches<H: RequestHead + ?Sized>(&self, head: &H) -> bool {
         let compare = match self.mode {
             Mode::Exists => return self.any_value(head, |value| !value.is_empty()),
@@ -79,7 +80,7 @@ impl QueryMatcher {
         found != (self.mode == Mode::NotContains)
     }
 
-    /// Whether one of the parameter's values, still encoded, is wanted.
+    /// Returns true if one of the parameter's values, still encoded, satisfies `wanted`.
     fn any_value<H: RequestHead + ?Sized>(
         &self,
         head: &H,
@@ -105,7 +106,7 @@ impl ParameterName {
         }
     }
 
-    /// As written.
+    /// The name as written.
     pub(crate) fn as_str(&self) -> &str {
         &self.written
     }

@@ -20,18 +20,18 @@ pub(super) fn folded(text: &str) -> Box<str> {
     text.chars().map(fold).collect::<String>().into()
 }
 
-/// Whether `text`, once folded, is `folded`.
+/// Returns true if `text`, once folded, is equal to `folded`.
 pub(super) fn equals_folded(text: &str, folded: &str) -> bool {
     text.eq_ignore_ascii_case(folded)
         || (!folded.is_ascii() && text.chars().map(fold).eq(folded.chars()))
 }
 
-/// Whether two texts are equal when case is ignored.
+/// Returns true if two texts are equal ignoring case.
 pub(super) fn equal_ignoring_case(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b) || (!a.is_ascii() && a.chars().map(fold).eq(b.chars().map(fold)))
 }
 
-/// How many bytes at the start of `text` are `folded`, once folded.
+/// Returns the length in bytes of the start of `text` that is equal to `folded`, once folded.
 fn folded_prefix(text: &str, folded: &str) -> Option<usize> {
     let mut rest = text.chars();
     folded
@@ -40,7 +40,7 @@ fn folded_prefix(text: &str, folded: &str) -> Option<usize> {
         .then(|| text.len() - rest.as_str().len())
 }
 
-/// Where `folded`, which is not empty, occurs last in `text`: the start and the end.
+/// Returns the start and end of the last occurrence in `text` of `folded`, which is not empty.
 pub(super) fn rfind_folded(text: &str, folded: &str) -> Option<(usize, usize)> {
     if folded.is_ascii() {
         return text
@@ -57,7 +57,7 @@ pub(super) fn rfind_folded(text: &str, folded: &str) -> Option<(usize, usize)> {
 /// Text to compare bytes from a request with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Pattern {
-    /// As written when case matters, else folded.
+    /// The text as written if case matters, otherwise folded.
     text: Box<str>,
     case_matters: bool,
 }
@@ -74,7 +74,7 @@ impl Pattern {
         }
     }
 
-    /// Whether `value` is this text.
+    /// Returns true if `value` is equal to this text.
     pub(super) fn equals(&self, value: &[u8]) -> bool {
         match self.kind() {
             Kind::Bytes => value == self.text.as_bytes(),
@@ -84,7 +84,7 @@ impl Pattern {
         }
     }
 
-    /// Whether `value` begins with this text.
+    /// Returns true if `value` begins with this text.
     pub(super) fn begins(&self, value: &[u8]) -> bool {
         match self.kind() {
             Kind::Bytes => value.starts_with(self.text.as_bytes()),
@@ -96,7 +96,7 @@ impl Pattern {
         }
     }
 
-    /// Whether `value` has this text, which is not empty, in it.
+    /// Returns true if `value` contains this text, which is not empty.
     pub(super) fn is_in(&self, value: &[u8]) -> bool {
         let text = self.text.as_bytes();
         match self.kind() {
@@ -120,7 +120,7 @@ impl Pattern {
     }
 }
 
-/// How the text of a [`Pattern`] is compared.
+/// The comparison of a [`Pattern`]'s text.
 enum Kind {
     Bytes,
     Ascii,

@@ -21,8 +21,8 @@ use crate::problem::Problems;
 
 /// A whole configuration in compiled form: immutable, and known to be valid.
 ///
-/// A snapshot is shared, as `Arc<Snapshot>`, by everybody who serves requests with it. What changes while it serves
-/// (health, requests in flight) lies beside it.
+/// A snapshot is shared, as `Arc<Snapshot>`, by everything that serves requests with it. State that changes
+/// while it serves (health, requests in flight) is kept elsewhere.
 pub struct Snapshot {
     config: Arc<ProxyConfig>,
     revision: Revision,
@@ -65,14 +65,15 @@ impl Snapshot {
         Self::isolated(config.into(), Default::default(), options)
     }
 
-    /// Reads and compiles `section`, found at `pointer`: all of it or nothing, with the problems of both.
+    /// Reads and compiles `section`, whose pointer is `pointer`, as a whole. Returns the problems of both
+    /// steps.
     ///
-    /// Pointers begin with `pointer` and spell keys as the document does. This is how to tell a person everything that
-    /// is wrong with a file at once.
+    /// Pointers begin with `pointer` and spell keys as the document does. Use this to report all problems
+    /// of a file at once.
     ///
     /// # Errors
     ///
-    /// Every problem, warnings included, if one of them is an error.
+    /// Returns all problems, warnings included, if one of them is an error.
     pub fn read(
         section: &Node,
         pointer: &str,
@@ -120,7 +121,7 @@ impl Snapshot {
         &self.config
     }
 
-    /// What tells this configuration from others.
+    /// The revision, a hash of this configuration's content.
     pub fn revision(&self) -> Revision {
         self.revision
     }

@@ -11,14 +11,16 @@ use sha2::{Digest, Sha256};
 use crate::config::{ProxyConfig, RouteConfig};
 use crate::matching::{HostPattern, PathTemplate};
 
-/// A name for what a configuration says: 128 bits of the SHA-256 of its canonical JSON, shown in hexadecimal.
+/// A hash of a configuration's content: 128 bits of the SHA-256 of its canonical JSON, shown in
+/// hexadecimal.
 ///
-/// Two processes that have the same configuration have the same revision, so replicas agree and restarts change
-/// nothing. The order of routes, clusters, destinations and metadata makes no difference, since sources return it by
-/// chance. There is one exception: where routes are equal in their [precedence](crate::matching::Precedence), the first
-/// takes the requests that several match, so the order counts among routes with the same `Order`, path (but for names
-/// and constraints of parameters), host, and number of conditions on headers and on query parameters, if all of them
-/// name methods or none does. Everything else counts as written, the case of ids included.
+/// Two processes that have the same configuration have the same revision, so replicas agree and restarts
+/// change nothing. The order of routes, clusters, destinations and metadata makes no difference, since
+/// sources return it by chance. There is one exception: if several routes with equal
+/// [precedence](crate::matching::Precedence) match a request, the first gets it. The order therefore counts
+/// among routes with the same `Order`, path (ignoring names and constraints of parameters), host, and
+/// number of conditions on headers and on query parameters, if all of them name methods or none does. All
+/// other content counts as written, including the case of ids.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision([u8; 16]);
 
@@ -53,10 +55,11 @@ impl Revision {
     }
 }
 
-/// Ids of routes among which the order decides, in their order, where there are several.
+/// Returns the ids of routes among which the order decides, in their order, in groups of several.
 ///
-/// That is so for routes that a request can find equal in every part of [`Precedence`](crate::matching::Precedence), which
-/// is seen in what is written: routes that have errors are looked at, too.
+/// These are routes that a request can find equal in every part of
+/// [`Precedence`](crate::matching::Precedence). They are compared in their written form, so that routes
+/// with errors count too.
 fn ties(config: &ProxyConfig) -> Vec<Vec<&str>> {
     let mut by_rank: HashMap<Rank, Vec<&str>> = HashMap::new();
     for (id, route) in &config.routes {
@@ -70,11 +73,11 @@ fn ties(config: &ProxyConfig) -> Vec<Vec<&str>> {
     ties
 }
 
-/// What is equal for two routes that one request can match with the same precedence.
+/// The properties that are equal for two routes that one request can match with the same precedence.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Rank {
     order: i32,
-    /// `None` for what is no template.
+    /// The path template. `None` if it is not a valid template.
     path: Option<String>,
     has_methods: bool,
     host: Host,

@@ -230,7 +230,7 @@ fn a_revision_depends_on_the_order_of_routes_that_match_the_same() {
     assert_ne!(read(one), read(other));
 }
 
-/// Whether two orders of the same two routes, given as what they match, have different revisions.
+/// Returns true if two orders of the same two routes, given by their criteria, have different revisions.
 fn order_counts(one: &Value, other: &Value) -> bool {
     let revision = |ids: [&str; 2]| {
         let mut config = ProxyConfig::default();

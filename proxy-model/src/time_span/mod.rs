@@ -15,11 +15,11 @@ pub use self::parse::ParseTimeSpanError;
 /// Nanoseconds in a tick, the unit in which .NET counts.
 const TICK: u32 = 100;
 
-/// A length of time, as configurations write it.
+/// A duration, as configurations write it.
 ///
-/// Read from .NET's constant format `[d.]hh:mm[:ss[.fffffff]]` and from numbers with units: `250ms`, `15s`, `1m30s`,
-/// `2h`, `1d`. A number without a unit is refused, since .NET reads it as days and most people mean seconds; so is a
-/// negative length. Written in .NET's format, so that YARP reads what we write.
+/// Read from .NET's constant format `[d.]hh:mm[:ss[.fffffff]]` and from numbers with units: `250ms`, `15s`,
+/// `1m30s`, `2h`, `1d`. A number without a unit is rejected, since .NET reads it as days and most people
+/// mean seconds. A negative duration is rejected too. Written in .NET's format, so that YARP can read it.
 ///
 /// Like .NET's type it counts in steps of 100 ns up to about 29,000 years.
 ///
@@ -55,12 +55,12 @@ impl TimeSpan {
         Self(Duration::new(duration.as_secs(), nanos))
     }
 
-    /// So many seconds.
+    /// Creates a time span from seconds.
     pub const fn from_secs(seconds: u64) -> Self {
         Self::new(Duration::from_secs(seconds))
     }
 
-    /// So many milliseconds.
+    /// Creates a time span from milliseconds.
     pub const fn from_millis(milliseconds: u64) -> Self {
         Self::new(Duration::from_millis(milliseconds))
     }
@@ -70,7 +70,7 @@ impl TimeSpan {
         self.0
     }
 
-    /// Whether it is no time at all.
+    /// Returns true if the time span is zero.
     pub const fn is_zero(self) -> bool {
         self.0.is_zero()
     }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::TimeSpan;
 
-/// Why a text is not a [`TimeSpan`].
+/// The reason why a text is not a [`TimeSpan`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseTimeSpanError {
-    /// Nothing but white space.
+    /// An empty text, or only white space.
     #[error("a length of time is empty")]
     Empty,
     /// A number without a unit.
@@ -26,7 +26,7 @@ pub enum ParseTimeSpanError {
 }
 
 impl ParseTimeSpanError {
-    /// What to write instead.
+    /// Returns the correction.
     pub fn suggestion(&self) -> String {
         match self {
             Self::NoUnit(number) => match number.parse::<u64>() {
@@ -47,7 +47,7 @@ impl ParseTimeSpanError {
     }
 }
 
-/// The longest text looked at. The longest useful one has some 30 characters.
+/// Maximum length of a text. The longest useful one has about 30 characters.
 const MAX_LENGTH: usize = 128;
 
 pub(super) fn parse(text: &str) -> Result<TimeSpan, ParseTimeSpanError> {
@@ -164,7 +164,7 @@ fn with_units(text: &str) -> Result<TimeSpan, Fault> {
     bounded(total)
 }
 
-/// `number`, which may have a fraction, of a unit of so many nanoseconds.
+/// Returns `number`, which may have a fraction, times a unit of this many nanoseconds.
 fn amount(number: &str, unit: u64) -> Result<Duration, Fault> {
     let (whole, fraction) = match number.split_once('.') {
         Some((whole, fraction)) => (whole, nanoseconds(fraction, 9)?),

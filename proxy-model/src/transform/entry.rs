@@ -1,13 +1,15 @@
-//! One transform as a configuration writes it: a map with a key that says which transform it is, and its partners.
+//! One transform as a configuration writes it: a map with a key that selects the kind of transform, and
+//! further keys.
 
 use super::SetOrAppend;
 use crate::config::TransformConfig;
 use crate::problem::{Problem, Problems, pointer_to};
 use crate::suggest::{did_you_mean, listed, shortened};
 
-/// Every transform, by the key that says which it is, with the keys that may stand beside it.
+/// Every transform, by the key that selects it, with its further keys.
 ///
-/// The order is that in which YARP looks for them; of two such keys in one map, the first here decides.
+/// The order is that in which YARP searches for them. If a map has two such keys, the first one here
+/// decides.
 const KINDS: [(&str, &[&str]); 25] = [
     ("PathSet", &[]),
     ("PathPrefix", &[]),
@@ -39,10 +41,10 @@ const KINDS: [(&str, &[&str]); 25] = [
     ("QueryRemoveParameter", &[]),
 ];
 
-/// More keys than this are not looked at one by one.
+/// Maximum number of keys that are checked one by one.
 const MAX_KEYS: usize = 32;
 
-/// All keys that a transform may have, each once.
+/// Returns all keys of transforms, each once.
 #[cfg(feature = "schema")]
 pub(crate) fn transform_keys() -> std::collections::BTreeSet<&'static str> {
     KINDS
@@ -61,7 +63,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Finds out which transform `map` is and refuses keys that do not go with it.
+    /// Determines the kind of the transform `map`, and rejects keys that do not belong to it.
     pub(super) fn read(
         map: &'a TransformConfig,
         pointer: String,
@@ -121,7 +123,7 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// The key that says which transform it is.
+    /// The key that selects the kind of transform.
     pub(super) fn kind(&self) -> &'static str {
         self.kind
     }
@@ -136,7 +138,7 @@ impl<'a> Entry<'a> {
         find(self.map, key)
     }
 
-    /// Where the value of `key` is.
+    /// Returns the pointer of the value of `key`.
     pub(super) fn place(&self, key: &str) -> String {
         match self.map.keys().find(|k| k.eq_ignore_ascii_case(key)) {
             Some(written) => pointer_to(&self.pointer, written),

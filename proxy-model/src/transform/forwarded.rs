@@ -2,25 +2,25 @@
 
 use http::HeaderName;
 
-/// What is done to a header that tells where a request came from.
+/// The change of a header that describes where a request came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ForwardedAction {
-    /// What the client sent is replaced; removed, when nothing is known.
+    /// Replaces the client's header. Removes it if there is no value.
     Set,
     /// A further header line follows those that the client sent.
     Append,
-    /// What the client sent is removed.
+    /// Removes the client's header.
     Remove,
 }
 
-/// Which part of where a request came from an `X-Forwarded-*` header tells.
+/// The part of a request's origin that an `X-Forwarded-*` header holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum XForwardedPart {
     /// The client's IP address, without the port; IPv4-mapped IPv6 is written as IPv4.
     For,
-    /// The path that the server had taken off before the proxy saw the request.
+    /// The path that the server removed before the proxy saw the request.
     Prefix,
-    /// The host that the client asked for, with its port if it named one, in ASCII.
+    /// The requested host, with its port if it has one, in ASCII.
     Host,
     /// `http` or `https`.
     Proto,
@@ -52,12 +52,12 @@ impl XForwarded {
         &self.name
     }
 
-    /// What it tells.
+    /// The part of the origin that the header holds.
     pub fn part(&self) -> XForwardedPart {
         self.part
     }
 
-    /// What is done to it.
+    /// The change of the header.
     pub fn action(&self) -> ForwardedAction {
         self.action
     }
@@ -74,42 +74,42 @@ pub struct Forwarded {
 }
 
 impl Forwarded {
-    /// Whether the scheme is told.
+    /// Returns true if the scheme is included.
     pub fn proto(&self) -> bool {
         self.proto
     }
 
-    /// Whether the host that the client asked for is told.
+    /// Returns true if the requested host is included.
     pub fn host(&self) -> bool {
         self.host
     }
 
-    /// How the client is told, if it is.
+    /// The format of the client's address, if it is included.
     pub fn r#for(&self) -> Option<NodeFormat> {
         self.r#for
     }
 
-    /// How the proxy's own address is told, if it is.
+    /// The format of the proxy's own address, if it is included.
     pub fn by(&self) -> Option<NodeFormat> {
         self.by
     }
 
-    /// What is done to the header.
+    /// The change of the header.
     pub fn action(&self) -> ForwardedAction {
         self.action
     }
 }
 
-/// How a node of `Forwarded` is written: `unknown:80`, `_SEVKISEK1`.
+/// The format of a node in `Forwarded`: `unknown:80`, `_SEVKISEK1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeFormat {
-    /// What stands for the node.
+    /// The form of the node's name.
     pub name: NodeName,
-    /// What stands for its port.
+    /// The form of the node's port.
     pub port: NodePort,
 }
 
-/// What stands for a node.
+/// The form of a node's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NodeName {
     /// `_` and nine random characters, other ones in each request.
@@ -121,10 +121,10 @@ pub enum NodeName {
     Ip,
 }
 
-/// What stands for a node's port.
+/// The form of a node's port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NodePort {
-    /// Nothing.
+    /// No port.
     #[default]
     Absent,
     /// The port, if it is known.

@@ -33,29 +33,29 @@ pub use self::request::RequestTransform;
 pub use self::response::{HeaderChange, ResponseCondition, ResponseTransform};
 pub use self::target::{RequestTarget, TargetTransform, path_and_query};
 
-/// Whether a value takes the place of what is there or is added to it.
+/// The choice between replacing existing values and adding to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SetOrAppend {
-    /// All values of that name are replaced by the one.
+    /// The value replaces all values of that name.
     Set,
     /// The value is added after those that are there.
     Append,
 }
 
-/// Which of the incoming headers are sent on. Hop-by-hop headers are left out of `All`, not of `Only`.
+/// The incoming headers that are sent on. Hop-by-hop headers are left out of `All`, not of `Only`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HeaderCopy {
-    /// All.
+    /// All headers.
     #[default]
     All,
-    /// None.
+    /// No headers.
     None,
-    /// Those of these names. May name hop-by-hop headers.
+    /// The headers of these names. May name hop-by-hop headers.
     Only(Box<[HeaderName]>),
 }
 
 impl HeaderCopy {
-    /// Whether headers called `name` are sent on.
+    /// Returns true if headers called `name` are sent on.
     pub fn allows(&self, name: &HeaderName) -> bool {
         match self {
             Self::All => true,
@@ -65,7 +65,7 @@ impl HeaderCopy {
     }
 }
 
-/// All changes that a route makes.
+/// All changes of a route.
 #[derive(Clone, Debug)]
 pub struct Transforms {
     target: Box<[TargetTransform]>,
@@ -84,8 +84,8 @@ impl Transforms {
         &self.target
     }
 
-    /// Whether any change asks for what the route's template took from the path. If none does, nobody has to
-    /// [capture](crate::matching::PathTemplate::capture) it.
+    /// Returns true if any change uses route values, the parts of the path that the route's template
+    /// captures. If not, [capturing](crate::matching::PathTemplate::capture) can be skipped.
     pub fn uses_route_values(&self) -> bool {
         let by_target = |change: &TargetTransform| {
             matches!(
@@ -102,13 +102,13 @@ impl Transforms {
         self.target.iter().any(by_target) || self.request.iter().any(by_header)
     }
 
-    /// Whether the client's `Host` is sent on, rather than the destination's. A change to the header `Host` among
-    /// [`request`](Self::request) has precedence over both.
+    /// Returns true if the client's `Host` is sent on, rather than the destination's. A change to the
+    /// header `Host` among [`request`](Self::request) has precedence over both.
     pub fn original_host(&self) -> bool {
         self.original_host
     }
 
-    /// Which request headers are sent on.
+    /// The request headers that are sent on.
     pub fn request_copy(&self) -> &HeaderCopy {
         &self.request_copy
     }
@@ -118,17 +118,17 @@ impl Transforms {
         &self.request
     }
 
-    /// Which response headers are sent on.
+    /// The response headers that are sent on.
     pub fn response_copy(&self) -> &HeaderCopy {
         &self.response_copy
     }
 
-    /// Changes to response headers, in order. They are made even when no destination answered.
+    /// Changes to response headers, in order. They are made even if no destination responded.
     pub fn response(&self) -> &[ResponseTransform] {
         &self.response
     }
 
-    /// Which response trailers are sent on.
+    /// The response trailers that are sent on.
     pub fn trailers_copy(&self) -> &HeaderCopy {
         &self.trailers_copy
     }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// A path that a configuration writes, in the form in which it is sent.
+/// A path from a configuration, in the form in which it is sent.
 ///
-/// It begins with `/` or is empty. Characters that a path may not hold are percent-encoded; what is percent-encoded
-/// already stays as it is, so both `/a b` and `/a%20b` may be written.
+/// It begins with `/` or is empty. Characters that a path cannot contain are percent-encoded; existing
+/// escapes stay unchanged, so both `/a b` and `/a%20b` may be written.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PathText(Box<str>);
 
@@ -20,14 +20,16 @@ impl PathText {
         Self(encoded.into())
     }
 
-    /// The path as it is sent.
+    /// The path in the form in which it is sent.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What is left of `path` when this prefix is taken off it: `None`, unless it ends where a segment of `path` ends.
+    /// Returns the rest of `path` behind this prefix. `None` unless the prefix ends where a segment of
+    /// `path` ends.
     ///
-    /// Both are compared decoded and ignoring case, where `%2F` is not the same as `/`. What is left is as it was.
+    /// Both are compared decoded and ignoring case, where `%2F` is not the same as `/`. The rest is
+    /// returned unchanged.
     pub fn strip_from<'p>(&self, path: &'p str) -> Option<&'p str> {
         let mut given = DecodedChars::new(path);
         for wanted in DecodedChars::new(&self.0) {
@@ -76,8 +78,8 @@ pub(super) fn push_encoded(out: &mut String, path: &str) {
     out.push_str(path.get(copied..).unwrap_or_default());
 }
 
-/// Appends `query` as it is, but for what would end the target of a request line (RFC 9112 section 3): white space,
-/// control characters, `#`, and what is not ASCII.
+/// Appends `query`, encoding only the characters that would end the target of a request line (RFC 9112
+/// section 3): white space, control characters, `#`, and those outside ASCII.
 pub(super) fn push_visible(out: &mut String, query: &str) {
     if query
         .bytes()
@@ -95,7 +97,7 @@ pub(super) fn push_visible(out: &mut String, query: &str) {
     }
 }
 
-/// Appends the triplet that stands for `byte`.
+/// Appends the percent-encoded form of `byte`.
 pub(super) fn push_triplet(out: &mut String, byte: u8) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     out.push('%');
@@ -103,7 +105,8 @@ pub(super) fn push_triplet(out: &mut String, byte: u8) {
     out.push(char::from(DIGITS[usize::from(byte & 15)]));
 }
 
-/// Whether a path may hold `byte` as it is: `pchar` of RFC 3986 section 3.3, and the slash between segments.
+/// Returns true if a path may contain `byte` unencoded: `pchar` of RFC 3986 section 3.3, and the slash
+/// between segments.
 const fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(
@@ -133,7 +136,7 @@ fn is_triplet(bytes: &[u8], at: usize) -> bool {
         && bytes.get(at + 2).is_some_and(u8::is_ascii_hexdigit)
 }
 
-/// The characters that a percent-encoded path stands for; `%2F` is left encoded, and so is what is not UTF-8.
+/// The decoded characters of a percent-encoded path. `%2F` and bytes that are not UTF-8 stay encoded.
 struct DecodedChars<'p> {
     path: &'p str,
     at: usize,
@@ -144,12 +147,12 @@ impl<'p> DecodedChars<'p> {
         Self { path, at: 0 }
     }
 
-    /// What has not been decoded yet, as it is.
+    /// The text that has not been decoded yet.
     fn rest(&self) -> &'p str {
         self.path.get(self.at..).unwrap_or_default()
     }
 
-    /// The byte that the triplet at `at` stands for, unless that is a slash.
+    /// Returns the byte encoded by the triplet at `at`, unless it is a slash.
     fn triplet(&self, at: usize) -> Option<u8> {
         let bytes = self.path.as_bytes();
         if bytes.get(at) != Some(&b'%') {

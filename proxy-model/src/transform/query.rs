@@ -10,18 +10,18 @@ use super::path::push_triplet;
 pub enum QueryChange {
     /// Gives it a value.
     Value {
-        /// Its name.
+        /// The parameter's name.
         name: Box<str>,
         /// The value.
         value: QueryValue,
-        /// Whether values that it has already stay.
+        /// The choice between replacing existing values and adding to them.
         action: SetOrAppend,
     },
     /// Removes it.
     Remove(Box<str>),
 }
 
-/// Where the value of a query parameter comes from.
+/// The source of a query parameter's value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum QueryValue {
     /// The configuration.
@@ -75,7 +75,7 @@ pub(super) fn removed(query: &str, name: &str) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// Whether there is a parameter `name`.
+/// Returns true if there is a parameter `name`.
 pub(super) fn contains(query: &str, name: &str) -> bool {
     query.split('&').any(|pair| is_named(pair, name))
 }

@@ -13,9 +13,9 @@ pub enum RequestTransform {
     Header {
         /// The header.
         name: HeaderName,
-        /// Its value.
+        /// The header's value.
         value: HeaderValue,
-        /// Whether other values stay.
+        /// The choice between replacing existing values and adding to them.
         action: SetOrAppend,
     },
     /// Sets or appends the value of a route parameter; does nothing when the route matched without that parameter.
@@ -24,7 +24,7 @@ pub enum RequestTransform {
         name: HeaderName,
         /// The parameter, compared ignoring case.
         parameter: Box<str>,
-        /// Whether other values stay.
+        /// The choice between replacing existing values and adding to them.
         action: SetOrAppend,
     },
     /// Removes all values.

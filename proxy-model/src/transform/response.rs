@@ -2,7 +2,7 @@
 
 use http::{HeaderName, HeaderValue, StatusCode};
 
-/// For which responses a change is made.
+/// The responses to which a change applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ResponseCondition {
     /// Status below 400.
@@ -15,7 +15,7 @@ pub enum ResponseCondition {
 }
 
 impl ResponseCondition {
-    /// Whether a response with `status` is meant.
+    /// Returns true if a response with `status` meets the condition.
     pub fn holds(self, status: StatusCode) -> bool {
         match self {
             Self::Success => status.as_u16() < 400,
@@ -25,14 +25,14 @@ impl ResponseCondition {
     }
 }
 
-/// What is done to one header.
+/// The change of one header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeaderChange {
-    /// All values are replaced by this one.
+    /// Replaces all values by this one.
     Set(HeaderName, HeaderValue),
-    /// The value is added after those that are there.
+    /// Adds the value after the existing ones.
     Append(HeaderName, HeaderValue),
-    /// All values are removed.
+    /// Removes all values.
     Remove(HeaderName),
 }
 
@@ -44,12 +44,12 @@ pub struct ResponseTransform {
 }
 
 impl ResponseTransform {
-    /// For which responses the change is made.
+    /// The responses to which the change applies.
     pub fn condition(&self) -> ResponseCondition {
         self.condition
     }
 
-    /// What is done.
+    /// The change.
     pub fn change(&self) -> &HeaderChange {
         &self.change
     }

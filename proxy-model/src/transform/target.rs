@@ -28,12 +28,12 @@ pub enum TargetTransform {
     Method {
         /// The method that is changed, compared ignoring case.
         from: Method,
-        /// What it becomes.
+        /// The new method.
         to: Method,
     },
 }
 
-/// What a request asks for, while it is rewritten.
+/// The target of a request, while it is rewritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestTarget<'a> {
     /// The method.
@@ -117,10 +117,11 @@ fn change_query(change: &QueryChange, target: &mut RequestTarget<'_>, values: &R
     target.query = after.map(Cow::Owned);
 }
 
-/// The path and query to ask a destination for: the base path of `address`, then `path`, then `query`.
+/// Returns the path and query to request from a destination: the base path of `address`, then `path`, then
+/// `query`.
 ///
-/// Characters that may not be there are percent-encoded; triplets that are there stay as they are, so that `%2F` goes
-/// out as it came in. `query` has no `?`.
+/// Characters that cannot be in them are percent-encoded. Existing escapes stay unchanged, so that `%2F` is
+/// sent as it was received. `query` has no `?`.
 ///
 /// ```
 /// use proxy_model::config::ProxyConfig;

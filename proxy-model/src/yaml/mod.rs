@@ -1,7 +1,8 @@
-//! YAML, read as the JSON that it stands for: so there is one reader for both, and one kind of problems.
+//! YAML, converted to JSON, so that both have one reader and the same problems.
 //!
-//! Every document of JSON is one of YAML, too. Scalars without quotes are what the core schema of YAML 1.2 says, so `no` is a
-//! text. Tags and merge keys are refused rather than ignored. A byte order mark in front is skipped.
+//! Every JSON document is a YAML document too. Scalars without quotes are interpreted by the core schema of
+//! YAML 1.2, so `no` is a text. Tags and merge keys are rejected rather than ignored. A byte order mark in
+//! front is skipped.
 //!
 //! [`parse`] reads one document, [`documents`] reads several, and [`line_of`] finds the line of a value.
 
@@ -16,7 +17,7 @@ pub use self::place::line_of;
 use crate::json::{Node, parse_document};
 use crate::problem::{Problem, Problems};
 
-/// The largest single document, as it is written and with its aliases written out.
+/// Maximum size of a single document, as written and with its aliases expanded.
 const MOST_BYTES: usize = 16 << 20;
 
 /// The deepest nesting.
@@ -26,8 +27,9 @@ const MOST_LEVELS: usize = 64;
 ///
 /// # Errors
 ///
-/// It is not YAML, has a second document, tags, merge keys, or more than 64 levels (`invalid_yaml`, with line and column), or is
-/// larger (`document_too_large`). Keys written twice are left for readers to report.
+/// It is not YAML, has a second document, tags, merge keys, or more than 64 levels (`invalid_yaml`, with
+/// line and column), or is larger (`document_too_large`). Keys written twice are left for readers to
+/// report.
 pub fn parse(text: &str) -> Result<Node, Problems> {
     if text.len() > MOST_BYTES {
         let message = format!(
@@ -40,12 +42,14 @@ pub fn parse(text: &str) -> Result<Node, Problems> {
     parse_document(&json)
 }
 
-/// The documents of a text, each as JSON. Empty documents, such as one between two separators, are left out.
+/// Returns the documents of a text, each as JSON. Empty documents, such as one between two separators, are
+/// left out.
 ///
 /// # Errors
 ///
-/// As of [`parse`], in one sentence with line and column; several documents are none. A key that is written twice in an object is
-/// one. `most_bytes` is the limit for the text, and for all documents together with their aliases written out.
+/// Those of [`parse`], in one sentence with line and column, except that several documents are allowed. A
+/// key that occurs twice in an object is an error. `most_bytes` limits the text, and all documents together
+/// with their aliases expanded.
 pub fn documents(text: &str, most_bytes: usize) -> Result<Vec<String>, String> {
     if text.len() > most_bytes {
         return Err(format!("it has more than {most_bytes} bytes"));
@@ -66,7 +70,7 @@ struct Open {
     count: usize,
     anchor: usize,
     start: usize,
-    /// The keys so far, where a second one of a name is refused.
+    /// The keys so far. A repeated key is rejected.
     keys: Option<HashSet<String>>,
 }
 
@@ -78,9 +82,9 @@ struct Writer {
     separate: Option<Vec<String>>,
     written: usize,
     open: Vec<Open>,
-    /// What each anchor stands for.
+    /// The content of each anchor.
     anchors: HashMap<usize, String>,
-    /// How much they are together: what is in an anchor in an anchor is kept for both.
+    /// Total length of the anchors. The content of an anchor inside an anchor is counted for both.
     anchored: usize,
     has_document: bool,
 }
@@ -174,7 +178,7 @@ impl Writer {
         self.anchored = 0;
     }
 
-    /// Whether a key comes next.
+    /// Returns true if a key comes next.
     fn is_key(&self) -> bool {
         self.open
             .last()
@@ -259,7 +263,8 @@ impl Writer {
     }
 }
 
-/// What a scalar without quotes is, if not a text: <https://yaml.org/spec/1.2.2/#103-core-schema>.
+/// Returns the JSON form of an unquoted scalar that is not a text:
+/// <https://yaml.org/spec/1.2.2/#103-core-schema>.
 fn plain_json(text: &str) -> Option<String> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Some("null".to_owned()),
@@ -354,7 +359,7 @@ mod tests {
         }
     }
 
-    /// Nine levels of nine aliases each stand for 387 million texts.
+    /// Nine levels of nine aliases each would expand to 387 million texts.
     #[test]
     fn aliases_do_not_explode() {
         let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();

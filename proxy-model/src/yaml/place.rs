@@ -7,15 +7,15 @@ struct Open {
     is_object: bool,
     /// Keys and values so far.
     count: usize,
-    /// Whether it is on the way to what is looked for.
+    /// True if the node is on the path to the requested place.
     is_on_way: bool,
-    /// Whether the last key is.
+    /// True if the last key is on that path.
     is_key_on_way: bool,
 }
 
-/// Finds the line, counted from 1, of what `path` leads to in a document of a text: keys, and indexes of lists. Documents are
-/// counted as [`documents`](super::documents) counts them. Where the path goes on beyond what is written, the line of the last part
-/// that is. The text may be JSON.
+/// Returns the line, counted from 1, of the value at `path` in a document of a text: keys, and indexes of
+/// lists. Documents are counted like in [`documents`](super::documents). If the path leads beyond the
+/// document, the line is that of its last existing part. The text may be JSON.
 #[must_use]
 pub fn line_of(text: &str, document: usize, path: &[&str]) -> Option<usize> {
     let mut search = Search {
@@ -39,7 +39,7 @@ struct Search<'p> {
     path: &'p [&'p str],
     document: usize,
     seen: usize,
-    /// Whether the document has nothing but a null, so that it does not count.
+    /// True if the document contains only a null, so that it does not count.
     is_empty: bool,
     open: Vec<Open>,
     line: Option<usize>,

@@ -255,7 +255,7 @@ fn for_all_methods(matcher: &RouteMatcher) -> RouteMatcher {
     })
 }
 
-/// What the table should find, found the long way.
+/// The expected result of the table, found by checking every route.
 fn reference(routes: &[Route], head: &Head) -> Lookup {
     let best = routes
         .iter()

@@ -1,4 +1,4 @@
-//! Laws of route templates and host patterns, on whatever text.
+//! Properties of route templates and host patterns, for arbitrary text.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -25,7 +25,7 @@ fn path() -> impl Strategy<Value = String> {
         .prop_map(|pieces| format!("/{}", pieces.concat()))
 }
 
-/// Templates whose segments, put together, can be told apart again.
+/// Templates whose joined segments can be separated again.
 const TEMPLATES: [&str; 12] = [
     "/{a}",
     "/{a}/{b}",

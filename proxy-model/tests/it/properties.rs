@@ -1,4 +1,4 @@
-//! What must hold for every configuration and for every document.
+//! Properties of every configuration and every document.
 
 use proptest::prelude::*;
 use proxy_model::config::ProxyConfig;
@@ -49,7 +49,7 @@ fn lenient(pretty: &str) -> String {
     out
 }
 
-/// Ids as they are spelled, in their order.
+/// The ids in their spelling and order.
 fn spelled(config: &ProxyConfig) -> Vec<String> {
     let clusters = config.clusters.iter().flat_map(|(id, cluster)| {
         let destinations = cluster.destinations.keys().map(ToString::to_string);
@@ -122,7 +122,7 @@ proptest! {
     #[test]
     fn any_text_is_digested(text in any::<String>(), json in near_miss(), at in any::<prop::sample::Index>()) {
         digest(&text);
-        // Cut and mend: mostly no JSON any more, sometimes other JSON.
+        // Cut out a part: mostly no JSON any more, sometimes other JSON.
         let mut cut = at.index(json.len());
         while !json.is_char_boundary(cut) {
             cut -= 1;

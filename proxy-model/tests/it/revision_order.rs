@@ -1,4 +1,4 @@
-//! A revision tells two orders of the same routes apart if they route a request differently.
+//! Tests that a revision distinguishes two orders of the same routes if they route a request differently.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -107,7 +107,7 @@ impl RequestHead for Head {
     }
 }
 
-/// What becomes of each request: the id of its route, or how it is refused.
+/// The result of each request: the id of its route, or the rejection.
 fn routing(snapshot: &Snapshot) -> Vec<String> {
     let mut routed = Vec::new();
     for path in REQUEST_PATHS {

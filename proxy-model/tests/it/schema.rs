@@ -96,7 +96,7 @@ fn every_key_is_described() {
     }
 }
 
-/// What is known of one kind of object.
+/// The known keys of one kind of object.
 #[derive(Default)]
 struct Keys {
     in_schema: BTreeSet<String>,
@@ -112,7 +112,7 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    /// Looks at an object of the sample and at all below it.
+    /// Visits an object of the sample and everything below it.
     fn object(&mut self, pointer: &str, schema: &Value, value: &Value) {
         let Some(entries) = value.as_object() else {
             if let Some(elements) = value.as_array() {

@@ -1,4 +1,4 @@
-//! The page and what belongs to it.
+//! Static files of the admin page.
 
 use http::StatusCode;
 

@@ -1,4 +1,4 @@
-//! Clusters, filtered and one by one.
+//! `/api/v1/clusters`: the filtered list, and single clusters.
 
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
@@ -11,26 +11,26 @@ use super::respond::Answer;
 use crate::health::Health;
 use crate::status::{ClusterStatus, DestinationStatus, Failing};
 
-/// How many clusters are answered unless the query says otherwise, and at most.
+/// Number of clusters in a response: the default of the `limit` parameter, and its maximum.
 const LIMIT: usize = 50;
 const MAX_LIMIT: usize = 10_000;
 
 /// Seconds over which a rate is averaged.
 const RATE_SECONDS: usize = 5;
 
-/// In one word, how a cluster is doing.
+/// The state of a cluster in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
     /// Every destination was found healthy.
     Healthy,
-    /// Nothing is wrong as far as is known, but not everything was checked.
+    /// No failure is known, but not every destination was checked.
     Unknown,
-    /// Some destinations are unhealthy, or some requests of the last seconds failed.
+    /// Some destinations are unhealthy, or some recent requests failed.
     Degraded,
-    /// No destination is fit to serve, or all requests of the last seconds failed.
+    /// No destination is available, or all recent requests failed.
     Down,
-    /// There is no destination.
+    /// The cluster has no destinations.
     Empty,
 }
 
@@ -45,6 +45,7 @@ impl State {
         };
         let unhealthy = count(Health::Unhealthy);
         let failing = cluster.failing.as_ref();
+        // A failure of every request outweighs health checks: they may test another path.
         if failing.is_some_and(Failing::is_all) {
             Self::Down
         } else if cluster.destinations.is_empty() {
@@ -74,11 +75,11 @@ impl State {
 #[derive(Serialize)]
 pub(super) struct List {
     clusters: Vec<Summary>,
-    /// How many clusters match the filter, shown or not.
+    /// Number of clusters that match the filter, including those beyond the limit.
     matching: usize,
 }
 
-/// A cluster in a row.
+/// A row of the cluster list.
 #[derive(Serialize)]
 struct Summary {
     id: ClusterId,
@@ -95,14 +96,14 @@ struct Summary {
     failing: Option<Failing>,
 }
 
-/// A cluster with everything that is known of it.
+/// A single cluster with all that is known about it.
 #[derive(Serialize)]
 struct Detail {
     state: State,
     provider: Option<String>,
     availability: &'static str,
     requests_per_second: f64,
-    /// Routes that lead to it.
+    /// Routes that send requests to the cluster.
     routes: Vec<String>,
     #[serde(flatten)]
     status: ClusterStatus,
@@ -116,7 +117,7 @@ pub(super) fn of(admin: &Inner, query: &Query) -> List {
         cluster.id.as_str().to_lowercase().contains(&filter)
             && wanted.is_none_or(|state| State::of(cluster).name() == state)
     });
-    // What needs attention comes first; otherwise the order of the configuration stays.
+    // Clusters that need attention come first; otherwise the order of the configuration is kept.
     matching.sort_by_key(|cluster| match State::of(cluster) {
         State::Down => 0,
         State::Degraded => 1,
@@ -182,7 +183,7 @@ impl Summary {
     }
 }
 
-/// Requests per second of late.
+/// The average of requests per second over the last [`RATE_SECONDS`].
 pub(super) fn rate(per_second: &[u32]) -> f64 {
     let late = &per_second[per_second.len().saturating_sub(RATE_SECONDS)..];
     if late.is_empty() {
@@ -191,7 +192,7 @@ pub(super) fn rate(per_second: &[u32]) -> f64 {
     late.iter().copied().map(f64::from).sum::<f64>() / late.len() as f64
 }
 
-/// How a destination is doing, in the words of [`State`].
+/// The state of a destination.
 pub(super) fn destination_state(destination: &DestinationStatus) -> State {
     match (destination.health, &destination.failing) {
         (Health::Unhealthy, _) => State::Down,

@@ -1,4 +1,4 @@
-//! The configuration that serves, with secrets left out.
+//! `/api/v1/config`: the active configuration without secrets.
 
 use proxy_model::Snapshot;
 use serde::Serialize;
@@ -26,8 +26,8 @@ pub(super) fn of(snapshot: &Snapshot) -> ConfigView {
     }
 }
 
-/// Hides what may be a secret: what headers and query parameters of such names are compared with or set to, metadata of such
-/// names, and what URLs and queries have of them.
+/// Replaces possible secrets with a placeholder. These are values of headers, query parameters and
+/// metadata whose names sound like secrets, and credentials in URLs and query strings.
 fn redact(value: &mut Value) {
     match value {
         Value::Object(entries) => {
@@ -56,7 +56,8 @@ fn redact(value: &mut Value) {
     }
 }
 
-/// Whether this is a condition on, or a transform of, something whose name sounds like that of a secret.
+/// True if this object is a condition on, or a transform of, a field whose name sounds like a
+/// secret.
 fn names_secret(entries: &Map<String, Value>) -> bool {
     entries.iter().any(|(key, value)| {
         let names = [
@@ -71,7 +72,7 @@ fn names_secret(entries: &Map<String, Value>) -> bool {
     })
 }
 
-/// Whether this is the key of partitions, in a header or query parameter whose name sounds like that of a secret.
+/// True if the partition key is a header or query parameter whose name sounds like a secret.
 fn keys_secret(key: &Value) -> bool {
     let names = ["Header", "QueryParameter"];
     names.iter().any(|name| {
@@ -81,7 +82,7 @@ fn keys_secret(key: &Value) -> bool {
     })
 }
 
-/// Hides the names of partitions: keys that requests have are compared with them.
+/// Hides the names of partitions: they are the values that keys of requests must equal.
 fn hide_names(partitions: &mut Value) {
     for partition in partitions.as_array_mut().into_iter().flatten() {
         if let Some(name) = partition.get_mut("Name") {
@@ -90,7 +91,7 @@ fn hide_names(partitions: &mut Value) {
     }
 }
 
-/// Whether this key of a condition or transform has what the named thing contains.
+/// True if this key of a condition or transform holds the value of the named field.
 fn is_content(key: &str) -> bool {
     ["Values", "Set", "Append"]
         .iter()

@@ -1,4 +1,4 @@
-//! `explain` as a query.
+//! `/api/v1/explain`: the explanation of a request given by query parameters.
 
 use http::StatusCode;
 

@@ -1,4 +1,4 @@
-//! The flow as the page draws it: sources → routes → clusters → destinations.
+//! The traffic flow that the page draws: sources → routes → clusters → destinations.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,8 @@ use super::cluster_list::{State, destination_state, rate};
 use super::route_list::takes;
 use crate::status::{ClusterStatus, RouteStatus};
 
-/// How many of each are drawn. What needs attention and what is busy comes first.
+/// Number of nodes of each kind that are drawn: busy ones, and ones that need attention, come
+/// first.
 const ROUTES: usize = 14;
 const CLUSTERS: usize = 12;
 const DESTINATIONS: usize = 18;
@@ -24,7 +25,7 @@ pub(super) struct Flow {
     hidden: Hidden,
 }
 
-/// How many there are that are not drawn.
+/// Number of nodes of each kind that are not drawn.
 #[derive(Default, Serialize)]
 struct Hidden {
     routes: usize,
@@ -40,7 +41,7 @@ struct Node {
     /// The cluster of a destination.
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<String>,
-    /// What a person sees who points at it.
+    /// The tooltip of the node.
     title: String,
 }
 
@@ -78,7 +79,8 @@ pub(super) fn of(admin: &Inner, routes: &[RouteStatus], clusters: &[ClusterStatu
     drawn.sort_by(|a, b| rate(&b.per_second).total_cmp(&rate(&a.per_second)));
     flow.hidden.routes = drawn.len().saturating_sub(ROUTES);
     drawn.truncate(ROUTES);
-    // Drawn in the order of the configuration, so that nothing jumps about as traffic changes.
+    // Nodes are drawn in the order of the configuration, so that they keep their places as traffic
+    // changes.
     drawn.sort_by_key(|route| routes.iter().position(|other| other.id == route.id));
     flow.routes = drawn
         .into_iter()
@@ -112,7 +114,7 @@ fn route_node(admin: &Inner, route: &RouteStatus) -> RouteNode {
     }
 }
 
-/// The clusters of a route, each once. Where nobody knows their shares they are drawn as if they were equal.
+/// The clusters of a route, each once. Unknown shares are drawn as equal.
 fn targets(route: &RouteStatus, total: f64) -> Vec<Target> {
     let equal = 1.0 / route.clusters.len().max(1) as f64;
     let mut targets: Vec<Target> = Vec::new();

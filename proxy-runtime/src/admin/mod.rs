@@ -1,27 +1,28 @@
-//! The admin API and page: what the proxy does and why, to look at. It cannot change anything.
+//! The admin API and page: a read-only view of the proxy's state and decisions.
 //!
-//! | path | answers |
+//! | path | response |
 //! |---|---|
-//! | `/` | a page for people |
+//! | `/` | a page for browsers |
 //! | `/healthz` | 200 while the process lives |
-//! | `/readyz` | 200 once every required source has had a valid configuration and the proxy serves it, else 503 and what is missing |
+//! | `/readyz` | 200 once a valid configuration of every required source serves, else 503 and why |
 //! | `/metrics` | Prometheus text |
 //! | `/api/v1/overview` | the state in one sentence, traffic, and the flow that the page draws |
 //! | `/api/v1/routes?filter=&limit=` | routes with their traffic |
 //! | `/api/v1/clusters?filter=&state=&limit=` | clusters with health and traffic |
 //! | `/api/v1/clusters/{id}` | one cluster with its destinations |
-//! | `/api/v1/providers` | the sources of the configuration and how they are doing |
-//! | `/api/v1/config` | the configuration that serves, secrets left out |
-//! | `/api/v1/problems` | everything that is wrong with the configuration |
-//! | `/api/v1/changes` | the last configurations and what each changed |
-//! | `/api/v1/explain?method=&url=&header=&listener=` | what would happen to a request |
+//! | `/api/v1/providers` | the sources of the configuration and their state |
+//! | `/api/v1/config` | the active configuration without secrets |
+//! | `/api/v1/problems` | all problems of the configuration |
+//! | `/api/v1/changes` | the last configurations with their changes |
+//! | `/api/v1/explain?method=&url=&header=&listener=` | the route, cluster and changes that a request would get |
 //!
-//! Answers are JSON with names in `snake_case`, ages and durations in seconds unless a name says otherwise. Names may be
-//! added to `v1`; none is removed or changes its meaning.
+//! Responses are JSON with names in `snake_case`. Ages and durations are in seconds unless a name
+//! says otherwise. Fields may be added to `v1`; none is removed or changes its meaning.
 //!
-//! There is no authentication, so the address belongs on the loopback interface or a network of operators. Requests
-//! must name the address they were sent to by IP address, `localhost`, or a name that was allowed with
-//! [`AdminBuilder::host`]: a web page elsewhere could otherwise make a browser read the configuration (DNS rebinding).
+//! There is no authentication: bind the listener to the loopback interface or to a network of
+//! operators. The host of a request must be an IP address, `localhost`, or a name allowed with
+//! [`AdminBuilder::host`]. Otherwise a foreign web page could make a browser read the configuration
+//! (DNS rebinding).
 
 mod assets;
 mod cluster_list;
@@ -57,7 +58,7 @@ use crate::server::{Limits, ServerMetrics};
 
 /// The admin API and page of one proxy. Cheap to clone.
 ///
-/// [`respond`](Self::respond) answers one request and can be mounted in any HTTP server;
+/// [`respond`](Self::respond) handles one request and can be mounted in any HTTP server;
 /// [`serve`](Self::serve) is a small server of its own.
 #[derive(Clone)]
 pub struct Admin {
@@ -70,28 +71,28 @@ struct Inner {
     hosts: Vec<String>,
     started: Instant,
     server: Option<Arc<ServerMetrics>>,
-    /// Those of the server that requests would come to.
+    /// The limits of the traffic server, which `explain` applies.
     limits: Limits,
     listeners: Listeners,
     dropped_lines: Vec<DroppedLines>,
     draining: AtomicBool,
-    /// The proxy has served what all required sources have given.
+    /// True once the proxy has served a configuration of all required sources.
     has_started: AtomicBool,
-    /// Connections that were closed to make room.
+    /// Number of connections that were closed to make room for others.
     evicted: Arc<AtomicU64>,
 }
 
-/// The name of a log, and the number of its lines that are missing.
+/// The name of a log, and the number of its missing lines.
 type DroppedLines = (&'static str, Box<dyn Fn() -> u64 + Send + Sync>);
 
-/// Makes an [`Admin`].
+/// Builds an [`Admin`].
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct AdminBuilder {
     inner: Inner,
 }
 
 impl Admin {
-    /// Begins to make the admin API of `proxy`.
+    /// Returns a builder for the admin API of `proxy`.
     pub fn builder(proxy: Proxy) -> AdminBuilder {
         AdminBuilder {
             inner: Inner {
@@ -110,12 +111,13 @@ impl Admin {
         }
     }
 
-    /// Makes `/readyz` say that the proxy is about to stop, so that nobody sends it new clients.
+    /// Makes `/readyz` report that the proxy is stopping, so that load balancers send no new
+    /// clients.
     pub fn set_draining(&self) {
         self.inner.draining.store(true, Ordering::Relaxed);
     }
 
-    /// Answers one request. Never waits: the answer is a look at the state of this moment.
+    /// Handles one request. Never waits: the response is built from the current state.
     pub fn respond<B>(&self, request: &Request<B>) -> http::Response<bytes::Bytes> {
         let admin = &*self.inner;
         if let Err(refusal) = admin.check_host(request) {
@@ -138,39 +140,44 @@ impl Admin {
 }
 
 impl AdminBuilder {
-    /// Shows where the configuration comes from: providers, problems, readiness. Without it the proxy counts as ready
-    /// and its configuration as handed over by the program. Once the merge is ready, its snapshots are to be those of the proxy,
-    /// unchanged: that one serves is how readiness is noticed.
+    /// Adds the sources of the configuration: their state, problems and readiness.
+    ///
+    /// Without a merge the proxy counts as ready and its configuration as supplied by the program.
+    /// The proxy must serve the snapshots of the merge unchanged: readiness compares their
+    /// revisions.
     pub fn merged(mut self, merged: Arc<Merged>) -> Self {
         self.inner.merged = Some(merged);
         self
     }
 
-    /// Lets requests name the address by this host name. IP addresses and `localhost` are always allowed.
+    /// Allows this host name in requests. IP addresses and `localhost` are always allowed.
     pub fn host(mut self, name: impl Into<String>) -> Self {
         self.inner.hosts.push(name.into().to_ascii_lowercase());
         self
     }
 
-    /// Adds what the server counts to `/metrics`.
+    /// Adds the counters of the server to `/metrics`.
     pub fn server(mut self, metrics: Arc<ServerMetrics>) -> Self {
         self.inner.server = Some(metrics);
         self
     }
 
-    /// Sets the limits of the server, by which `explain` rejects what the server rejects. Default: the server's defaults.
+    /// Sets the limits of the server, which `explain` applies to requests. Default: the defaults of
+    /// the server.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.inner.limits = limits;
         self
     }
 
-    /// Sets the listeners of the server, by whose rules `explain` reads a request. Default: one without rules of its own.
+    /// Sets the listeners of the server, whose rules `explain` applies. Default: one listener
+    /// without rules of its own.
     pub fn listeners(mut self, listeners: Listeners) -> Self {
         self.inner.listeners = listeners;
         self
     }
 
-    /// Adds to `/metrics` how many lines of the log of this name are missing, because they were dropped or could not be written.
+    /// Adds a counter of missing lines of the named log to `/metrics`: lines that were dropped or
+    /// could not be written.
     pub fn dropped_lines(
         mut self,
         log: &'static str,
@@ -180,7 +187,7 @@ impl AdminBuilder {
         self
     }
 
-    /// Makes the admin API.
+    /// Builds the admin API.
     pub fn build(self) -> Admin {
         Admin {
             inner: Arc::new(self.inner),
@@ -229,6 +236,7 @@ impl Inner {
             .as_ref()
             .map_or(0, |merged| merged.state().refusals);
         let text = self.proxy.collector().refused_before(refused).to_text();
+        // The marker ends an exposition, and more metrics follow here.
         let mut text = text.trim_end().trim_end_matches("# EOF").to_owned();
         if let Some(server) = &self.server {
             server_metrics::write(&server.counts(), &mut text);
@@ -250,15 +258,16 @@ impl Inner {
         )
     }
 
-    /// Refuses requests that a page elsewhere made a browser send.
+    /// Rejects requests that a foreign page made a browser send.
     fn check_host<B>(&self, request: &Request<B>) -> Result<(), Answer> {
         let named = request.uri().host().map(str::to_owned).or_else(|| {
             let value = request.headers().get(header::HOST)?;
             let authority = http::uri::Authority::try_from(value.as_bytes());
-            // One that is empty, or none, is not allowed.
+            // An empty or malformed host is never an allowed one.
             Some(authority.map_or_else(|_| String::new(), |named| named.host().to_owned()))
         });
-        // HTTP/1.0 without a Host is no browser's.
+        // Browsers always send a Host, so a request without one (HTTP/1.0) cannot be forged by a
+        // page.
         let Some(host) = named else { return Ok(()) };
         let bare = host
             .trim_start_matches('[')

@@ -1,4 +1,4 @@
-//! The state of the proxy in one sentence, with the figures behind it.
+//! `/api/v1/overview`: the state of the proxy in one sentence, with its figures.
 
 use proxy_model::Severity;
 use serde::Serialize;
@@ -10,11 +10,11 @@ use super::providers::Start;
 use crate::health::Health;
 use crate::status::{ClusterStatus, DestinationStatus, Failing, RouteStatus};
 
-/// Characters of an id, and of a cause, that fit into a sentence.
+/// Characters of an id, and of a cause, that are shown in the sentence.
 const MOST_OF_ID: usize = 60;
 const MOST_OF_CAUSE: usize = 100;
 
-/// Whether all is well.
+/// The overall state of the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Verdict {
@@ -33,7 +33,7 @@ pub(super) struct Overview {
     uptime: f64,
     generation: u64,
     revision: String,
-    /// Those of which `explain` has to be told one, since their rules differ.
+    /// The listeners to choose from in `explain`; empty if all have the same rules.
     listeners: Vec<String>,
     counts: Counts,
     traffic: Traffic,
@@ -62,7 +62,7 @@ struct Traffic {
     active_requests: i64,
     p50_ms: Option<f64>,
     p99_ms: Option<f64>,
-    /// Requests that failed, since the start.
+    /// Number of failed requests since the start.
     errors: u64,
 }
 
@@ -139,15 +139,16 @@ fn count(clusters: &[ClusterStatus]) -> Counts {
     counts
 }
 
-/// What needs attention, by name.
+/// Names of all parts that need attention.
 #[derive(Default)]
 struct Trouble {
     down: Vec<String>,
     degraded: Vec<String>,
-    /// Routes of which nothing is served.
+    /// Routes that reject every request.
     refused: Vec<String>,
+    /// Routes whose clusters do not exist.
     lost: Vec<String>,
-    /// What clients may hold, of which they have wanted more.
+    /// The memory limit in bytes, if clients have reached it.
     memory: Option<u64>,
 }
 
@@ -179,7 +180,8 @@ impl Trouble {
     }
 }
 
-/// Why a cluster is down: what its requests failed of, else what an active check found.
+/// Returns the cause of a cluster's failure: that of its failed requests, else that of an active
+/// check.
 fn cause_of(cluster: &ClusterStatus) -> Option<String> {
     let failing = cluster.failing.as_ref().map(|failing| &*failing.cause);
     let found = || {
@@ -191,7 +193,7 @@ fn cause_of(cluster: &ClusterStatus) -> Option<String> {
     Some(shortened(cause, MOST_OF_CAUSE))
 }
 
-/// What is wrong with a cluster that serves nevertheless.
+/// Returns the problems of a cluster that still serves.
 fn ailments_of(cluster: &ClusterStatus) -> Vec<String> {
     let all = cluster.destinations.len();
     let unhealthy = |d: &&DestinationStatus| d.health == Health::Unhealthy;
@@ -214,7 +216,7 @@ fn ailments_of(cluster: &ClusterStatus) -> Vec<String> {
     ailments
 }
 
-/// So many characters of a text that came from outside.
+/// Returns at most `most` characters of an untrusted text.
 fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -222,8 +224,9 @@ fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// Answers "is all well?" in a sentence: the worst thing first.
+/// Summarises the state in a sentence that begins with the worst problem.
 fn judge(counts: &Counts, clusters: &Trouble, start: &Start) -> (Verdict, String) {
+    // Before the first configuration every other figure is meaningless.
     if *start != Start::Ready {
         return (Verdict::Starting, format!("Not ready: {start}."));
     }
@@ -296,9 +299,9 @@ fn judge(counts: &Counts, clusters: &Trouble, start: &Start) -> (Verdict, String
     (verdict, format!("{}.", trouble.join("; ")))
 }
 
-/// The first few names, and how many more there are.
+/// The first few names, and the number of the others.
 fn named(names: &[String]) -> String {
-    /// So many names fit into a sentence.
+    /// Number of names that a sentence lists.
     const FEW: usize = 3;
     let shown = names[..names.len().min(FEW)].join(", ");
     match names.len().saturating_sub(FEW) {

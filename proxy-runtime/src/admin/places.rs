@@ -1,4 +1,5 @@
-//! The places that the connections of the admin listener have: who asks for health keeps one, whoever else comes.
+//! Connection slots of the admin listener. Health checks have slots of their own, so that other
+//! clients cannot displace them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 
-/// Connections at a time that have not asked for health.
+/// Maximum of open connections whose last request was no health check.
 const GENERAL: usize = 128;
-/// Connections at a time that last asked for health.
+/// Maximum of open connections whose last request was a health check.
 const HEALTH: usize = 32;
 
 /// The open connections of one listener.
@@ -28,14 +29,14 @@ struct Open {
 
 #[derive(Debug)]
 struct Connection {
-    /// None until it is known.
+    /// The task that serves the connection; `None` until it is spawned.
     task: Option<AbortHandle>,
     is_health: bool,
-    /// The clock when it was accepted, or when its last request was complete.
+    /// The clock at the accept, or at the end of the last request head.
     since: u64,
 }
 
-/// The place of one connection; dropped, it is free.
+/// The slot of one connection. Dropping it frees the slot.
 #[derive(Debug)]
 pub(super) struct Place {
     places: Arc<Places>,
@@ -51,7 +52,7 @@ impl Places {
         }
     }
 
-    /// The place of a connection that was accepted.
+    /// Takes a slot for an accepted connection.
     pub(super) fn enter(self: &Arc<Self>) -> Place {
         let mut open = self.lock();
         open.clock += 1;
@@ -68,15 +69,17 @@ impl Places {
         }
     }
 
-    /// Says which task serves a connection, and closes the one that has been silent for the longest time if there are too many.
+    /// Records the task that serves a connection. Closes the connection that has been idle longest
+    /// if there are too many.
     pub(super) fn served_by(&self, id: u64, task: AbortHandle) {
         let mut open = self.lock();
-        // It may have ended already.
+        // The connection may have ended already.
         if let Some(connection) = open.connections.get_mut(&id) {
             connection.task = Some(task);
         }
         let surplus = open.surplus(false);
         drop(open);
+        // Aborting a task can drop its `Place`, which takes the lock.
         self.close(surplus);
     }
 
@@ -93,7 +96,8 @@ impl Places {
 }
 
 impl Open {
-    /// Takes out the connection that has been silent for the longest time, if there are too many of its kind.
+    /// Removes and returns the connection of a kind that has been idle longest, if there are too
+    /// many of that kind.
     fn surplus(&mut self, is_health: bool) -> Option<AbortHandle> {
         let most = if is_health { HEALTH } else { GENERAL };
         let alike = |connection: &Connection| connection.is_health == is_health;
@@ -112,12 +116,13 @@ impl Open {
 }
 
 impl Place {
-    /// What its task is told by.
+    /// The id of the connection, for [`Places::served_by`].
     pub(super) fn id(&self) -> u64 {
         self.id
     }
 
-    /// A request of the connection is complete.
+    /// Records a request of the connection, which may move it to the slots for health checks or
+    /// back.
     pub(super) fn asked(&self, path: &str) {
         let is_health = matches!(path, "/healthz" | "/readyz");
         let mut open = self.places.lock();

@@ -1,4 +1,4 @@
-//! Sources of the configuration, and what is wrong with what they say.
+//! `/api/v1/providers` and `/api/v1/problems`: the sources of the configuration and their problems.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Inner;
 
-/// How many problems are answered; the others are counted.
+/// Maximum of problems in a response; the rest is only counted.
 const PROBLEMS: usize = 500;
 
 #[derive(Serialize)]
@@ -25,7 +25,7 @@ struct Provider {
     required: bool,
     routes: usize,
     clusters: usize,
-    /// Seconds since it last answered.
+    /// Seconds since the last successful poll.
     age: Option<f64>,
     last_error: Option<String>,
     /// Seconds since the last error.
@@ -33,7 +33,7 @@ struct Provider {
     consecutive_failures: u32,
     rounds: u64,
     changes: u64,
-    /// Whether its newest configuration was refused as a whole.
+    /// True if the newest configuration was rejected as a whole.
     refused: bool,
     revision: Option<String>,
     quarantined: Vec<Quarantined>,
@@ -43,11 +43,11 @@ struct Provider {
 struct Quarantined {
     service: String,
     reason: String,
-    /// Seconds; the rules that serve are so old. `null`: nothing serves.
+    /// Age in seconds of the last known good rules that serve. `null` if none serve.
     last_good_age: Option<f64>,
-    /// Seconds; the destinations that serve are so old.
+    /// Age in seconds of the destinations that serve.
     destinations_age: Option<f64>,
-    /// Both for people: `rules of 12 minutes ago, destinations of 2 s ago`.
+    /// Both ages as text: `rules of 12 minutes ago, destinations of 2 s ago`.
     serves: String,
 }
 
@@ -123,14 +123,14 @@ pub(super) fn problems(admin: &Inner) -> ProblemList {
     }
 }
 
-/// How far a proxy is on its way to serve.
+/// The progress of a proxy's start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// These required sources have given no valid configuration yet.
+    /// Required sources that have not provided a valid configuration yet.
     WaitingFor(Vec<String>),
-    /// They all have, and the proxy is about to serve it.
+    /// All required sources have, but the proxy does not serve the result yet.
     Publishing,
-    /// It serves.
+    /// The proxy serves.
     Ready,
 }
 
@@ -149,8 +149,8 @@ impl fmt::Display for Start {
 }
 
 impl Inner {
-    /// Every problem with the provider it belongs to: those of the sources, what this proxy does not honour, and what went wrong
-    /// with requests.
+    /// Every problem with its provider: problems of the sources, settings that this proxy does not
+    /// support, and problems observed with requests.
     pub(super) fn all_problems(&self) -> impl Iterator<Item = (Option<String>, Problem)> {
         let state = self.merged.as_ref().map(|merged| merged.state());
         let of_sources: Vec<_> = state
@@ -177,7 +177,7 @@ impl Inner {
         of_sources.into_iter().chain(ours)
     }
 
-    /// Each source with its state, as it is coloured.
+    /// Each source with the state that decides its colour on the page.
     pub(super) fn provider_states(&self) -> impl Iterator<Item = (String, &'static str)> {
         let reports = self.merged.as_ref().map(|merged| merged.providers());
         reports.unwrap_or_default().into_iter().map(|report| {
@@ -192,7 +192,7 @@ impl Inner {
         })
     }
 
-    /// How many sources answer in part.
+    /// Number of sources of which only a part could be polled.
     pub(super) fn sources_in_part(&self) -> usize {
         let reports = self.merged.as_ref().map(|merged| merged.providers());
         let mut reports = reports.unwrap_or_default();
@@ -200,7 +200,7 @@ impl Inner {
         reports.len()
     }
 
-    /// How far the proxy is on its way to serve what all required sources have given. Once ready it stays ready.
+    /// Returns the progress of the start. Once ready, the proxy stays ready.
     pub(super) fn start(&self) -> Start {
         let Some(merged) = &self.merged else {
             return Start::Ready;
@@ -221,13 +221,13 @@ impl Inner {
         Start::Ready
     }
 
-    /// Which source a route comes from.
+    /// The source of a route.
     pub(super) fn route_provider(&self, id: &RouteId) -> Option<String> {
         let state = self.merged.as_ref()?.state();
         state.route_provider(id).map(|name| name.to_string())
     }
 
-    /// Which source a cluster comes from.
+    /// The source of a cluster.
     pub(super) fn cluster_provider(&self, id: &ClusterId) -> Option<String> {
         let state = self.merged.as_ref()?.state();
         state.cluster_provider(id).map(|name| name.to_string())

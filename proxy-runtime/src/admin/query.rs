@@ -1,8 +1,8 @@
-//! Parameters of a request to the admin API.
+//! Query parameters of the admin API.
 
 use percent_encoding::percent_decode_str;
 
-/// Parameters by name, decoded. Of a name that comes several times all values are kept.
+/// Decoded parameters by name. All values of a repeated name are kept.
 #[derive(Debug, Default)]
 pub(super) struct Query(Vec<(String, String)>);
 
@@ -17,7 +17,7 @@ impl Query {
         )
     }
 
-    /// The first value of `name`; empty counts as missing.
+    /// The first value of `name` that is not empty.
     pub(super) fn get<'q>(&'q self, name: &'q str) -> Option<&'q str> {
         self.all(name).find(|value| !value.is_empty())
     }
@@ -28,7 +28,7 @@ impl Query {
         pairs.map(|(_, value)| value.as_str())
     }
 
-    /// `limit`, at most `most`.
+    /// The `limit` parameter, capped at `most`. `default` if it is missing or not a number.
     pub(super) fn limit(&self, default: usize, most: usize) -> usize {
         let limit = self.get("limit").and_then(|limit| limit.parse().ok());
         limit.unwrap_or(default).min(most)

@@ -1,17 +1,17 @@
-//! What an answer looks like on the wire.
+//! HTTP responses of the admin API.
 
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{Response, StatusCode, header};
 use serde::Serialize;
 
-/// The page loads nothing from elsewhere and cannot be framed.
+/// The content security policy: the page loads no foreign resource and cannot be framed.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// An answer of the admin API.
+/// A response of the admin API.
 #[derive(Debug)]
 pub(super) struct Answer {
     status: StatusCode,
@@ -53,7 +53,7 @@ impl Answer {
         self
     }
 
-    /// Sets a header, in place of one that is there already.
+    /// Sets a header and replaces an earlier value.
     pub(super) fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.headers.retain(|(set, _)| *set != name);
         self.headers.push((name, value));
@@ -74,7 +74,7 @@ impl Answer {
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (header::CONTENT_SECURITY_POLICY, POLICY),
             (header::REFERRER_POLICY, "no-referrer"),
-            // No page elsewhere may load an answer as an image or a script.
+            // No foreign page may load a response as an image or a script.
             (RESOURCE_POLICY, "same-origin"),
         ] {
             headers.insert(name, HeaderValue::from_static(value));

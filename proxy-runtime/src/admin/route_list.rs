@@ -1,4 +1,4 @@
-//! Routes, filtered.
+//! `/api/v1/routes`: the filtered list of routes.
 
 use serde::Serialize;
 
@@ -7,20 +7,20 @@ use super::cluster_list::rate;
 use super::query::Query;
 use crate::status::RouteStatus;
 
-/// How many routes are answered unless the query says otherwise, and at most.
+/// Number of routes in a response: the default of the `limit` parameter, and its maximum.
 const LIMIT: usize = 100;
 const MAX_LIMIT: usize = 10_000;
 
 #[derive(Serialize)]
 pub(super) struct List {
     routes: Vec<Row>,
-    /// How many routes match the filter, shown or not.
+    /// Number of routes that match the filter, including those beyond the limit.
     matching: usize,
 }
 
 #[derive(Serialize)]
 struct Row {
-    /// What it matches, in one line.
+    /// The conditions of the route in one line.
     takes: String,
     provider: Option<String>,
     requests_per_second: f64,
@@ -53,7 +53,7 @@ pub(super) fn of(admin: &Inner, query: &Query) -> List {
     }
 }
 
-/// What a route matches, in one line.
+/// Returns the conditions of a route in one line.
 pub(super) fn takes(route: &RouteStatus) -> String {
     let mut parts = Vec::new();
     if !route.methods.is_empty() {

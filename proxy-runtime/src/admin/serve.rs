@@ -17,27 +17,29 @@ use super::Admin;
 use super::places::{Place, Places};
 use crate::observe::{LOG_PAUSE, targets};
 
-/// Time for the head of a request, and how long a connection may be idle.
+/// Time limit for a request head, and for an idle connection.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How old a connection gets.
+/// Maximum age of a connection.
 const CONNECTION_AGE: Duration = Duration::from_secs(60);
-/// How long the last answer on a connection may take after that.
+/// Time limit for the last response on a connection beyond its maximum age.
 const LAST_ANSWER: Duration = Duration::from_secs(10);
-/// The longest that a request may be, without its body, which nobody reads.
+/// Maximum size of a request head. Bodies are never read.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// How long to wait when a connection cannot be accepted, for want of file descriptors as a rule.
+/// Pause after a failed accept, which usually means that file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl Admin {
     /// Serves on `listener` until the future is dropped, which closes all connections.
     ///
-    /// It runs in the caller's runtime, beside discovery rather than on the threads that forward. Each connection is accepted at
-    /// once: where 128 are open, the one that has been silent for the longest time is closed. Those that last asked for
-    /// `/healthz` or `/readyz` are not among these; there are 32 of them at most.
+    /// Runs in the caller's runtime, apart from the threads that forward requests. Each connection
+    /// is accepted at once. Beyond 128 open connections, the one that has been idle longest is
+    /// closed. Connections whose last request was for `/healthz` or `/readyz` have a limit of their
+    /// own: 32.
     pub async fn serve(self, listener: TcpListener) -> Infallible {
         let places = Arc::new(Places::new(Arc::clone(&self.inner.evicted)));
         let mut connections = JoinSet::new();
         loop {
+            // Finished tasks are removed here, so that the set does not grow with each connection.
             while connections.try_join_next().is_some() {}
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
@@ -69,7 +71,7 @@ impl Admin {
             .max_buf_size(BUFFER_BYTES)
             .serve_connection(TokioIo::new(stream), answer);
         let mut connection = pin!(connection);
-        // The only errors are those of clients, and nothing was half done for them.
+        // Errors are those of clients; no state of the proxy depends on them.
         if timeout(CONNECTION_AGE, connection.as_mut()).await.is_err() {
             connection.as_mut().graceful_shutdown();
             let _ = timeout(LAST_ANSWER, connection).await;
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
     use crate::Proxy;
 
-    /// More than there are places.
+    /// More connections than there are slots.
     const CLIENTS: usize = 200;
 
     async fn start() -> (SocketAddr, Admin, JoinSet<Infallible>) {
@@ -127,7 +129,7 @@ mod tests {
             let mut client = Connection::http1(address).await.unwrap();
             client.get("/readyz").await.unwrap().status
         };
-        // Heads that are not complete have longer than that.
+        // Incomplete heads may stay open longer than that.
         let answered = timeout(HEADER_TIMEOUT / 2, asked).await;
         assert_eq!(answered.expect("it does not wait for the others"), 200);
         let surplus = CLIENTS as u64 - 128;
@@ -147,7 +149,7 @@ mod tests {
         let _clients = half_heads(address).await;
         other.closed().await;
         assert_eq!(probe.get("/readyz").await.unwrap().status, 200);
-        // Those that ask for health have an end as well.
+        // Connections of health checks are limited as well.
         let mut probes = Vec::new();
         for _ in 0..32 {
             let mut more = Connection::http1(address).await.unwrap();

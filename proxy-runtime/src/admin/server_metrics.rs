@@ -1,10 +1,10 @@
-//! What the server counts, as OpenMetrics text.
+//! The counters of the server as OpenMetrics text.
 
 use std::fmt::Write;
 
 use crate::server::ServerCounts;
 
-/// Adds what the admin listener counts of itself.
+/// Writes the counters of the admin listener itself.
 pub(super) fn write_evicted(evicted: u64, text: &mut String) {
     const NAME: &str = "proxy_admin_evicted_connections";
     let help = "Connections of the admin listener that were closed to make room for others.";
@@ -116,7 +116,7 @@ pub(super) fn write(counts: &ServerCounts, text: &mut String) {
     }
 }
 
-/// Writes how many lines of each log are missing.
+/// Writes the number of missing lines of each log.
 pub(super) fn write_dropped_lines(
     logs: impl Iterator<Item = (&'static str, u64)>,
     text: &mut String,

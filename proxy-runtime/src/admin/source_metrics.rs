@@ -1,4 +1,4 @@
-//! How the sources of the configuration are doing, as OpenMetrics text.
+//! The state of the configuration sources as OpenMetrics text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,7 +7,8 @@ use discovery_core::SourceState;
 use discovery_core::merge::ProviderReport;
 use proxy_model::{Problem, Severity};
 
-/// A gauge: its name, what it tells, and its value for one source; `None`: it has none yet.
+/// A gauge: its name, its help text, and its value for one source. `None` if the source has no
+/// value yet.
 type Gauge = (
     &'static str,
     &'static str,
@@ -60,9 +61,10 @@ pub(super) fn write(reports: &[ProviderReport], text: &mut String) {
     }
 }
 
-/// How many problems of each severity each of `sources` has, and those that belong to none: there `source` is empty.
+/// Writes the number of problems by severity for each of `sources`, and of problems without a
+/// source: their `source` is empty.
 ///
-/// Sources without problems are written as well, so that queries see a 0 and not nothing.
+/// Sources without problems are written as well, so that queries see a 0 instead of no series.
 pub(super) fn write_problems<'a>(
     sources: impl IntoIterator<Item = &'a str>,
     problems: impl IntoIterator<Item = (Option<String>, Problem)>,

@@ -1,4 +1,4 @@
-//! What a policy may choose from.
+//! The choices of a load balancing policy.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::Random;
 use crate::live::{Available, ClusterLive, DestinationState};
 use crate::observe::DestinationMetrics;
 
-/// The destinations of one cluster that may be picked at the moment: healthy, of the right tier and zone, and not of
-/// weight 0. They are in the order of the configuration and counted from 0.
+/// The destinations of one cluster that may be picked now: healthy, in the right tier and zone, and
+/// with a weight above 0. They are in the order of the configuration and numbered from 0.
 ///
 /// Methods that take a position panic if it is not below [`len`](Self::len).
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// How many there are: at least 2 when a policy is asked.
+    /// Number of candidates: at least 2 when a policy is called.
     #[allow(
         clippy::len_without_is_empty,
         reason = "a policy is never asked about none"
@@ -60,30 +60,33 @@ impl<'a> Candidates<'a> {
         &self.cluster.destinations()[self.available.members()[position].0 as usize]
     }
 
-    /// Its id.
+    /// The id of the destination at `position`.
     pub fn id(&self, position: usize) -> &'a DestinationId {
         self.destination(position).id()
     }
 
-    /// Its metadata, if it has any.
+    /// The metadata of the destination at `position`, if it has any.
     pub fn metadata(&self, position: usize) -> Option<&'a Metadata> {
         self.destination(position).config().metadata.as_ref()
     }
 
-    /// Its weight, relative to the others: never 0, and 1 if all are equal.
+    /// The weight of the destination at `position`, relative to the others: never 0, and 1 if all
+    /// are equal.
     pub fn weight(&self, position: usize) -> u32 {
         self.available.weight(position)
     }
 
-    /// How many requests this proxy has in flight there, whatever worker they came by.
+    /// Number of requests that this proxy has in flight at the destination, over all workers.
     ///
-    /// To ask costs a look at the counters of each worker, which other cores write to.
+    /// Reads the counters of each worker, which other cores write to: more expensive than
+    /// [`in_flight_here`](Self::in_flight_here).
     pub fn in_flight(&self, position: usize) -> u32 {
         self.metrics(position).in_flight()
     }
 
-    /// How many of them came by the worker of the [`Server`](crate::server) that asks, or by threads that are no workers if it is
-    /// one of those; of a destination with fewer than some 100 requests a second, all. To ask costs next to nothing.
+    /// Number of requests in flight that the calling worker of the [`Server`](crate::server) has
+    /// sent there. On a thread that is no worker, those of all such threads. For a destination with
+    /// fewer than about 100 requests per second, those of the whole proxy. Almost free.
     pub(crate) fn in_flight_here(&self, position: usize) -> u32 {
         self.metrics(position).in_flight_here()
     }
@@ -93,31 +96,33 @@ impl<'a> Candidates<'a> {
         self.destinations[index.0 as usize].metrics()
     }
 
-    /// Position of the one whose id comes first, ignoring case.
+    /// Position of the candidate whose id comes first, ignoring case.
     pub(crate) fn first_by_id(&self) -> usize {
         self.available.first()
     }
 
-    /// The cluster's next turn: 0 for the first call, and one more for each call after it, whatever thread it comes
-    /// from. Turns are kept when the configuration is reloaded. After the last `u64` comes 0.
+    /// Takes the next turn of the cluster: 0 for the first call, and one more for each later call
+    /// from any thread. Turns survive a reload of the configuration. The number wraps around at the
+    /// end of `u64`.
     pub fn next_turn(&self) -> u64 {
         self.live.next_turn()
     }
 
-    /// The position whose turn it is at `turn`: each in order if weights are equal, else as often as its weight says,
-    /// well spread.
+    /// The position that serves the given turn. Candidates take turns in proportion to their
+    /// weights, evenly spread; with equal weights, in order.
     pub fn in_turn(&self, turn: u64) -> usize {
         self.available.in_turn(turn)
     }
 
-    /// A position drawn at random, each as often as its weight says.
+    /// A random position, in proportion to the weights.
     pub fn draw(&self) -> usize {
         let share = self.random_below(self.available.total());
         self.available.owner(share)
     }
 
-    /// Like [`draw`](Self::draw), from the others than `position`, of which there must be one.
+    /// Like [`draw`](Self::draw), without `position`. There must be at least one other candidate.
     pub(crate) fn draw_other(&self, position: usize) -> usize {
+        // Skips the range of the excluded candidate, so that one random number is enough.
         let taken = self.available.shares(position);
         let share = self.random_below(self.available.total() - (taken.end - taken.start));
         self.available.owner(if share < taken.start {
@@ -127,7 +132,7 @@ impl<'a> Candidates<'a> {
         })
     }
 
-    /// A random number below `bound`; 0 if `bound` is 0. Tests can have it seeded.
+    /// A random number below `bound`; 0 if `bound` is 0. Tests can set the seed.
     pub fn random_below(&self, bound: u64) -> u64 {
         self.random.below(bound)
     }

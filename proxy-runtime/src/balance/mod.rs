@@ -1,25 +1,27 @@
-//! Which of a cluster's available destinations a request goes to.
+//! Load balancing: the choice of a destination among those of a cluster.
 //!
-//! The policies of YARP are here by their names, each with weights: [`PowerOfTwoChoices`] (what a cluster uses that
-//! names none), [`RoundRobin`], [`LeastRequests`], [`Random`](RandomChoice) and [`FirstAlphabetical`]. A program brings
-//! its own by implementing [`LoadBalancer`] and registering it with
-//! [`ProxyBuilder::balancer`](crate::build::ProxyBuilder::balancer).
+//! The policies of YARP have their names there, and all honour weights: [`PowerOfTwoChoices`] (the
+//! default of a cluster), [`RoundRobin`], [`LeastRequests`], [`Random`](RandomChoice) and
+//! [`FirstAlphabetical`]. A program adds a policy by implementing [`LoadBalancer`] and registering
+//! it with [`ProxyBuilder::balancer`](crate::build::ProxyBuilder::balancer).
 //!
-//! Requests in flight are counted per proxy, over all of its services, from the pick of the destination to the end of the
-//! response. At a busy destination (from 100 requests a second on) each worker of a
-//! [`Server`](crate::server) counts its own: `PowerOfTwoChoices` compares those, which costs no traffic between cores, and
-//! `LeastRequests` the sums. Turns are taken by all workers from one row, and limits of connections hold
-//! for all workers together. With one candidate no policy is asked, and no turn is taken.
+//! Requests in flight are counted per proxy, over all of its services, from the pick of the
+//! destination to the end of the response. At a busy destination (from 100 requests per second)
+//! each worker of a [`Server`](crate::server) keeps a count of its own. `PowerOfTwoChoices`
+//! compares the counts of its worker, which causes no traffic between cores; `LeastRequests`
+//! compares the sums. Turns and connection limits are shared by all workers. With a single
+//! candidate no policy is called, and no turn is taken.
 //!
-//! If no connection can be opened to the destination that was picked, the policy is asked again, once, among the others: they are
-//! those that would be available if the failed one were unhealthy, so also the next tier, or another zone.
+//! If no connection to the picked destination can be opened, the policy is called once more with
+//! the candidates that would remain if that destination were unhealthy. These may be of the next
+//! tier or another zone.
 //!
 //! # Differences from YARP
 //!
-//! * A destination that cannot be reached is passed over; in YARP, its requests fail.
-//! * Destinations have weights: they are drawn, take turns, and bear load in proportion.
-//! * Two choices compare what the worker knows itself of busy destinations; in YARP, what all threads know.
-//! * Turns go in the order of the configuration; in YARP, in the order of a hash table.
+//! * A destination that cannot be reached is retried elsewhere; in YARP, its requests fail.
+//! * Destinations have weights, which all policies honour.
+//! * `PowerOfTwoChoices` compares the counts of one worker at busy destinations; in YARP, those of all threads.
+//! * Turns follow the order of the configuration; in YARP, that of a hash table.
 
 mod candidates;
 mod policies;
@@ -39,13 +41,14 @@ mod tests;
 
 /// Picks one of a cluster's available destinations for a request.
 ///
-/// It is called on the path of every request, from many threads at a time: it should neither block nor allocate. It is
-/// not called when there is no choice, that is, with fewer than two candidates. What it must remember per cluster can
-/// mostly be had from [`Candidates::next_turn`]; a policy that keeps more should keep it in atomics.
+/// Called on the path of every request, from many threads at a time: it should neither block nor
+/// allocate. It is not called with fewer than two candidates. [`Candidates::next_turn`] is often
+/// enough state per cluster; a policy that keeps more should use atomics.
 ///
 /// # Examples
 ///
-/// A policy that sends what reads to any destination, and what writes to those whose metadata says `Role: primary`:
+/// A policy that sends reads to any destination, and writes to those with the metadata
+/// `Role: primary`:
 ///
 /// ```
 /// use proxy_model::RequestHead;
@@ -66,11 +69,11 @@ mod tests;
 /// }
 /// ```
 ///
-/// [`Trial`](crate::trial::Trial) tries a policy without a network.
+/// [`Trial`](crate::trial::Trial) tests a policy without a network.
 pub trait LoadBalancer: Send + Sync {
-    /// The position of the candidate that the request goes to, from 0 to below [`Candidates::len`].
+    /// Returns the position of the chosen candidate, below [`Candidates::len`].
     ///
-    /// `None`, or a position past the end, refuses the request: it is answered with 503, as if no destination were
+    /// `None` or a position out of range rejects the request with 503, as if no destination were
     /// available.
     fn pick(&self, candidates: &Candidates<'_>, head: &dyn RequestHead) -> Option<usize>;
 }

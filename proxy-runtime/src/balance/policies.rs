@@ -6,11 +6,12 @@ use proxy_model::RequestHead;
 
 use super::{Candidates, LoadBalancer};
 
-/// Two different ones are drawn at random, by weight; the one with fewer requests in flight per weight is picked, the
-/// first drawn if they have the same. Of a busy destination each worker compares what came by itself.
+/// Draws two different candidates by weight, and picks the one with fewer requests in flight per
+/// weight; on a tie, the first drawn. At a busy destination each worker compares its own requests
+/// only.
 ///
-/// Close to the best choice at the cost of two look-ups, and proof against herds: proxies that do not know of each other
-/// do not all run to the same idle destination.
+/// Close to the best choice at the cost of two look-ups. It avoids herds: independent proxies do
+/// not all choose the same idle destination.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PowerOfTwoChoices;
 
@@ -29,8 +30,9 @@ impl LoadBalancer for PowerOfTwoChoices {
     }
 }
 
-/// Each in turn, beginning with the first of the configuration; as often as its weight says, well spread. All workers take
-/// from one row of turns, so that the order holds for requests of different connections as well.
+/// Picks each candidate in turn, in the order of the configuration and in proportion to the
+/// weights, evenly spread. All workers share one sequence of turns, so the order holds over all
+/// connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundRobin;
 
@@ -40,15 +42,16 @@ impl LoadBalancer for RoundRobin {
     }
 }
 
-/// The one with the fewest requests in flight per weight, the first of the configuration if several have the same.
+/// Picks the candidate with the fewest requests in flight per weight; on a tie, the first in the
+/// configuration.
 ///
-/// It looks at all destinations and at what all workers have in flight there, so its cost grows with both numbers.
+/// Reads the counters of every worker for every candidate, so its cost grows with both numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LeastRequests;
 
 impl LoadBalancer for LeastRequests {
     fn pick(&self, candidates: &Candidates<'_>, _: &dyn RequestHead) -> Option<usize> {
-        // Each is looked at once, since the look is what costs.
+        // Each load is read once, since the read is the expensive part.
         let loads =
             (0..candidates.len()).map(|position| (position, candidates.in_flight(position)));
         let least = loads.reduce(
@@ -61,7 +64,7 @@ impl LoadBalancer for LeastRequests {
     }
 }
 
-/// One at random, as often as its weight says: the policy called `Random`.
+/// Picks at random, in proportion to the weights: the policy called `Random`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RandomChoice;
 
@@ -71,7 +74,8 @@ impl LoadBalancer for RandomChoice {
     }
 }
 
-/// The one whose id comes first, ignoring case. The others serve only while it is not available.
+/// Picks the candidate whose id comes first, ignoring case. The others serve only while it is not
+/// available.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FirstAlphabetical;
 

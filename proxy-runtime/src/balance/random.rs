@@ -1,24 +1,24 @@
-//! Where chance comes from.
+//! The source of random numbers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where chance comes from: the thread's generator, or numbers that a test can repeat.
+/// A source of random numbers: the thread's generator, or a repeatable sequence for tests.
 #[derive(Debug, Default)]
 pub(crate) enum Random {
-    /// The thread's own generator, which the system seeds. Not for secrets.
+    /// The thread's generator, which the system seeds. Not for secrets.
     #[default]
     Thread,
-    /// The numbers that follow from a seed, in the order in which they are asked for.
+    /// The sequence of a seed, in the order of the calls.
     Seeded(AtomicU64),
 }
 
 impl Random {
-    /// The numbers that follow from `seed`.
+    /// The sequence that follows from `seed`.
     pub(crate) fn seeded(seed: u64) -> Self {
         Self::Seeded(AtomicU64::new(seed))
     }
 
-    /// A number below `bound`, each about as often; 0 if `bound` is 0.
+    /// A uniform number below `bound`; 0 if `bound` is 0.
     pub(crate) fn below(&self, bound: u64) -> u64 {
         if bound < 2 {
             return 0;
@@ -33,7 +33,8 @@ impl Random {
         }
     }
 
-    /// `value` made up to `share` longer or shorter, so that what began together does not stay together.
+    /// Changes `value` at random by up to `share` in either direction, so that periodic work does
+    /// not synchronise.
     pub(crate) fn jitter(&self, value: std::time::Duration, share: f64) -> std::time::Duration {
         const STEPS: u64 = 1 << 20;
         let part = self.below(STEPS + 1) as f64 / STEPS as f64;
@@ -41,7 +42,7 @@ impl Random {
     }
 }
 
-/// One step of SplitMix64, which any thread may take.
+/// One step of SplitMix64. Threads may call it at the same time.
 fn split_mix(state: &AtomicU64) -> u64 {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut z = state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);

@@ -1,4 +1,4 @@
-//! Policies by name.
+//! Load balancing policies by name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::{
     FirstAlphabetical, LeastRequests, LoadBalancer, PowerOfTwoChoices, RandomChoice, RoundRobin,
 };
 
-/// One cluster's policy.
+/// The policy of one cluster.
 #[derive(Clone)]
 pub(crate) struct Balancer(Arc<dyn LoadBalancer>);
 
@@ -30,12 +30,12 @@ impl fmt::Debug for Balancer {
     }
 }
 
-/// Policies by name, which is compared ignoring case.
+/// Policies by name. Names are compared ignoring case.
 #[derive(Clone, Default)]
 pub(crate) struct Balancers(BTreeMap<Arc<str>, Arc<dyn LoadBalancer>>);
 
 impl Balancers {
-    /// Adds a policy of the program's own; the last one of a name counts.
+    /// Adds a policy of the program. A later registration of the same name replaces it.
     pub(crate) fn register(&mut self, name: Arc<str>, policy: Arc<dyn LoadBalancer>) {
         self.0.retain(|registered, _| !same_id(registered, &name));
         self.0.insert(name, policy);
@@ -46,7 +46,7 @@ impl Balancers {
         self.0.keys()
     }
 
-    /// Those of them that belong to built-in policies.
+    /// The registered names that belong to built-in policies.
     pub(crate) fn taken_names(&self) -> impl Iterator<Item = &Arc<str>> {
         let built_in = [
             BalancingPolicy::PowerOfTwoChoices,

@@ -70,7 +70,7 @@ fn i04_two_choices_never_take_the_busiest_of_three() {
     );
 }
 
-/// Draws what it is told to, to see which draw is taken on a tie.
+/// Draws the same two candidates as `PowerOfTwoChoices` and picks the first, to test ties.
 struct FirstDrawn;
 
 impl LoadBalancer for FirstDrawn {
@@ -84,7 +84,7 @@ impl LoadBalancer for FirstDrawn {
 #[test]
 fn i05_on_a_tie_the_first_drawn_is_taken() {
     for weights in [[1, 1, 1, 1], [4, 3, 2, 1]] {
-        // Both see the same chance, so the picks are those of the first draws.
+        // Both use the same seed, so the picks must equal the first draws.
         let (ours, drawn) = (trial(weighted(&weights)), trial(weighted(&weights)));
         for _ in 0..200 {
             assert_eq!(
@@ -160,7 +160,7 @@ fn i10_one_destination_is_chosen_without_asking() {
     }
     let trial = trial(equal(1));
     assert_eq!(trial.pick(&Never, &Trial::GET).unwrap(), "d1");
-    // Nor does a turn pass.
+    // No turn is taken either.
     trial.pick(&RoundRobin, &Trial::GET);
     assert_eq!(trial.take_turn(), 0);
 }
@@ -194,7 +194,8 @@ fn least_requests_takes_the_least_and_of_several_the_first() {
     assert_eq!(trial.pick(&LeastRequests, &Trial::GET).unwrap(), "d1");
 }
 
-/// The rule for requests that came by another worker: of busy destinations two choices do not see them, least requests does.
+/// Requests of other workers at busy destinations: `PowerOfTwoChoices` ignores them,
+/// `LeastRequests` counts them.
 #[cfg(feature = "server")]
 #[test]
 fn what_other_workers_have_in_flight() {
@@ -276,7 +277,7 @@ proptest! {
         }
         for policy in ALL {
             for _ in 0..20 {
-                // A position past the end would be no pick at all.
+                // A position out of range would reject the request.
                 let picked = trial.pick(policy, &Trial::GET);
                 let picked = picked.expect("there is always one").as_str()[1..].parse::<usize>().unwrap();
                 let is_out = weights[picked - 1] == 0 && weights.iter().any(|w| *w > 0);
@@ -308,7 +309,7 @@ proptest! {
         let total: u32 = weights.iter().sum();
         let trial = trial(weighted(&weights));
         trial.set_turn(turn * u64::from(total));
-        // With equal weights a round has one turn for each.
+        // With equal weights, one cycle has one turn for each.
         let equal = weights.iter().all(|w| *w == weights[0]);
         let turns = if equal { weights.len() } else { total as usize };
         let counts = counts(&trial, &RoundRobin, turns);
@@ -323,13 +324,14 @@ proptest! {
         const PICKS: usize = 4_000;
         let total: u32 = weights.iter().sum();
         let trial = Trial::new(weighted(&weights), seed).unwrap();
-        // Idle destinations tie, so of two choices the first drawn is taken: the shares are those of one draw.
+        // Idle destinations tie, so `PowerOfTwoChoices` picks the first drawn: its shares are those
+        // of one draw.
         for policy in [&RandomChoice as &dyn LoadBalancer, &PowerOfTwoChoices] {
             let counts = counts(&trial, policy, PICKS);
             for (i, weight) in weights.iter().enumerate() {
                 let share = f64::from(*weight) / f64::from(total);
                 let count = counts.get(&format!("d{}", i + 1)).copied().unwrap_or(0);
-                // Eight standard deviations: never by chance.
+                // Eight standard deviations: no test run exceeds them by chance.
                 let deviation = (PICKS as f64 * share * (1.0 - share)).sqrt();
                 let off = (count as f64 - PICKS as f64 * share).abs();
                 prop_assert!(off < 8.0 * deviation, "{weights:?}: {counts:?}");

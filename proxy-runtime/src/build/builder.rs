@@ -1,4 +1,4 @@
-//! How a proxy is made.
+//! The builder of a proxy.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::proxy::{Proxy, Shared};
 use crate::upstream::UpstreamOptions;
 
 impl Proxy {
-    /// Begins to make a proxy.
+    /// Returns a builder for a proxy.
     pub fn builder() -> ProxyBuilder {
         ProxyBuilder::default()
     }
 }
 
-/// Makes a [`Proxy`] and its [`Driver`].
+/// Builds a [`Proxy`] and its [`Driver`].
 #[derive(Default)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct ProxyBuilder {
@@ -42,30 +42,30 @@ pub struct ProxyBuilder {
 }
 
 impl ProxyBuilder {
-    /// Follows a source of configurations: the current one serves at once, each later one as soon as the [`Driver`] sees
-    /// it. When the source goes away, the last one stays.
+    /// Follows a channel of configurations. The current one serves at once, each later one as soon
+    /// as the [`Driver`] receives it. When the sender is dropped, the last configuration stays.
     pub fn snapshots(mut self, snapshots: watch::Receiver<Arc<Snapshot>>) -> Self {
         self.snapshots = Some(snapshots);
         self
     }
 
-    /// Serves this configuration until [`Proxy::publish`] or the source says otherwise. Without it and without a source
-    /// the proxy begins without routes.
+    /// Sets the first configuration, which serves until [`Proxy::publish`] or the channel replaces
+    /// it. Default: no routes.
     pub fn snapshot(mut self, snapshot: Arc<Snapshot>) -> Self {
         self.snapshot = Some(snapshot);
         self
     }
 
-    /// Makes a load balancing policy known by a name, which is compared ignoring case. The names of the built-in
-    /// policies are taken.
+    /// Registers a load balancing policy by name, compared ignoring case. The names of built-in
+    /// policies are reserved.
     pub fn balancer(mut self, name: impl Into<Arc<str>>, policy: Arc<dyn LoadBalancer>) -> Self {
         let balancers = &mut self.settings.registered.balancers;
         balancers.register(name.into(), policy);
         self
     }
 
-    /// Makes a policy of active health checks known by a name, which is compared ignoring case. The name
-    /// `ConsecutiveFailures` is taken.
+    /// Registers a policy of active health checks by name, compared ignoring case. The name
+    /// `ConsecutiveFailures` is reserved.
     pub fn health_policy(
         mut self,
         name: impl Into<Arc<str>>,
@@ -75,16 +75,16 @@ impl ProxyBuilder {
         self
     }
 
-    /// Makes a [filter](crate::filter) known by a name, which is compared ignoring case. Routes use it that have the name in
-    /// `Filters`.
+    /// Registers a [filter](crate::filter) by name, compared ignoring case. Routes with the name in
+    /// `Filters` use it.
     pub fn filter(mut self, name: impl Into<Arc<str>>, filter: impl Filter) -> Self {
         let extensions = &mut self.settings.registered.extensions;
         extensions.register_filter(name.into(), Arc::new(filter));
         self
     }
 
-    /// Makes a [tower layer](crate::layer) known by a name, which is compared ignoring case. Routes use it that have the
-    /// name in `Layers`.
+    /// Registers a [tower layer](crate::layer) by name, compared ignoring case. Routes with the
+    /// name in `Layers` use it.
     pub fn layer<L, B>(mut self, name: impl Into<Arc<str>>, layer: L) -> Self
     where
         L: Layer<RouteService> + Send + Sync + 'static,
@@ -103,56 +103,59 @@ impl ProxyBuilder {
         self
     }
 
-    /// Where the proxy is. Destinations whose `Zone` is the same, ignoring case, are preferred while one of them is
-    /// available.
+    /// Sets the zone of the proxy. Destinations with the same `Zone`, ignoring case, are preferred
+    /// while any of them is available.
     pub fn zone(mut self, zone: impl Into<Arc<str>>) -> Self {
         self.settings.context.zone = Some(zone.into());
         self
     }
 
-    /// The largest request body, in bytes, of routes that do not say (`MaxRequestBodySize`). Unset is unlimited: bodies
-    /// are streamed, not held.
+    /// Sets the maximum size of a request body, in bytes, for routes without `MaxRequestBodySize`.
+    /// Default: unlimited, since bodies are streamed and not held.
     pub fn max_request_body(mut self, bytes: u64) -> Self {
         self.settings.max_request_body = Some(bytes);
         self
     }
 
-    /// Limits of the connections to destinations.
+    /// Sets the limits of connections to destinations.
     pub fn upstream(mut self, options: UpstreamOptions) -> Self {
         self.settings.upstream = options;
         self
     }
 
-    /// Sets whether requests that come back to this proxy are recognised, by a member of its own in `CDN-Loop` (RFC 8586) of
-    /// what it forwards, and get 508. A route that removes this field with `RequestHeaderRemove` is not guarded. Default: yes.
+    /// Enables the detection of forwarding loops. Forwarded requests carry a member of this proxy
+    /// in `CDN-Loop` (RFC 8586); requests that arrive with it get 508. A route that removes this
+    /// field with `RequestHeaderRemove` is not protected. Default: true.
     pub fn loop_guard(mut self, enabled: bool) -> Self {
         self.settings.is_unguarded = !enabled;
         self
     }
 
-    /// Reports clusters here that requests do not get through to: no connection can be opened to a destination, or none is
-    /// available. [`Merged::follow_unreachable`](discovery_core::Merged::follow_unreachable) tells the sources, which
-    /// look at these services then instead of at the next interval. Unset: nothing is reported. Requests that succeed
-    /// pay nothing.
+    /// Reports clusters that requests cannot reach: no connection can be opened to a destination,
+    /// or none is available.
+    /// [`Merged::follow_unreachable`](discovery_core::Merged::follow_unreachable) notifies the
+    /// sources, which then poll these services at once instead of at the next interval. Successful
+    /// requests cost nothing. Default: nothing is reported.
     pub fn unreachable(mut self, reported: Arc<UnreachableClusters>) -> Self {
         self.settings.context.unreachable = Some(reported);
         self
     }
 
-    /// Asks destinations whether they are well in another way than by HTTP.
+    /// Replaces the HTTP probe of active health checks.
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
         self.probe = Some(probe);
         self
     }
 
-    /// Makes chance repeatable, for tests. Without it each thread has a generator that the system seeds.
+    /// Sets the seed of random choices, for tests. Default: each thread has a generator that the
+    /// system seeds.
     pub fn random_seed(mut self, seed: u64) -> Self {
         self.settings.context.random = Random::seeded(seed);
         self
     }
 
-    /// What configurations for this proxy are to be compiled with: the policies, filters and layers that were
-    /// registered so far.
+    /// Returns the options to compile configurations with: they name the policies, filters and
+    /// layers registered so far.
     pub fn compile_options(&self) -> CompileOptions {
         let registered = &self.settings.registered;
         CompileOptions::default()
@@ -162,12 +165,12 @@ impl ProxyBuilder {
             .with_active_health_policies(self.settings.health_policies.names().cloned())
     }
 
-    /// Makes the proxy, and the future that keeps it up to date, which the caller spawns.
+    /// Builds the proxy, and the future that keeps it up to date, which the caller spawns.
     ///
     /// # Errors
     ///
-    /// The first configuration names a policy, a filter or a layer that was not registered, or a policy was registered under the
-    /// name of one that is built in.
+    /// Fails if the first configuration names a policy, filter or layer that is not registered, or
+    /// if a policy was registered under the name of a built-in one.
     pub fn build(self) -> Result<(Proxy, Driver), Problems> {
         let Self {
             settings,
@@ -192,7 +195,7 @@ impl ProxyBuilder {
     }
 }
 
-/// Makes sure that no policy of the program has the name of one that is built in, and so would never be used.
+/// Fails if a registered policy has the name of a built-in one: it would never be used.
 fn check_names(settings: &Settings) -> Result<(), Problems> {
     let balancers = settings
         .registered

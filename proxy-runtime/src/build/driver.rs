@@ -1,4 +1,4 @@
-//! What keeps a proxy up to date.
+//! The background work of a proxy.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,15 +15,16 @@ use crate::observe::targets;
 use crate::probing::ActiveChecks;
 use crate::proxy::Shared;
 
-/// How often rates are measured.
+/// Interval at which rates are measured.
 const SAMPLING: Duration = Duration::from_secs(1);
 
-/// Keeps a [`Proxy`](crate::Proxy) up to date: it follows the source of configurations, probes destinations, and
-/// measures rates once a second.
+/// Keeps a [`Proxy`](crate::Proxy) up to date: follows the channel of configurations, probes
+/// destinations, and measures rates once a second.
 ///
-/// It is a future that the caller spawns, on a runtime of its own liking; a multi-threaded one is good, so that building
-/// a large configuration holds up no requests. It ends when the proxy and all its services are gone. Dropped before
-/// that, it stops all probes; the proxy then goes on with the configuration and the health that it last knew.
+/// The caller spawns this future on a runtime of its choice. Prefer a multi-threaded one: compiling
+/// a large configuration then delays no requests. It completes when the proxy and all its services
+/// are dropped. Dropping it earlier stops all probes; the proxy keeps its last configuration and
+/// health.
 #[must_use = "a proxy whose driver is not spawned follows no changes and probes nothing"]
 pub struct Driver(Pin<Box<dyn Future<Output = ()> + Send>>);
 
@@ -37,7 +38,7 @@ impl Driver {
         Self(Box::pin(async move {
             let mut alive = alive;
             tokio::select! {
-                // Nothing is ever sent; it ends when the last handle is dropped.
+                // No value is ever sent; the channel closes when the last handle is dropped.
                 _ = alive.changed() => {}
                 () = drive(&shared, snapshots, probe) => {}
             }
@@ -71,14 +72,14 @@ async fn drive(
     );
 }
 
-/// Publishes what the source says.
+/// Publishes each configuration of the channel.
 async fn follow(shared: &Shared, snapshots: Option<watch::Receiver<Arc<Snapshot>>>) {
     let Some(mut snapshots) = snapshots else {
         return;
     };
     while snapshots.changed().await.is_ok() {
         let snapshot = Arc::clone(&snapshots.borrow_and_update());
-        // A refusal was logged and is in the history; the current configuration goes on serving.
+        // A rejection is logged and in the history; the current configuration keeps serving.
         let _ = shared.publish(snapshot);
     }
     tracing::info!(
@@ -87,7 +88,7 @@ async fn follow(shared: &Shared, snapshots: Option<watch::Receiver<Arc<Snapshot>
     );
 }
 
-/// Probes destinations, for whatever generation serves.
+/// Probes the destinations of the active generation.
 async fn check(shared: &Arc<Shared>, probe: Arc<dyn Probe>) {
     let mut generations = shared.generations();
     let mut checks = ActiveChecks::new(Arc::clone(shared), probe);
@@ -105,7 +106,7 @@ async fn check(shared: &Arc<Shared>, probe: Arc<dyn Probe>) {
     }
 }
 
-/// Measures rates.
+/// Measures rates at each interval.
 async fn sample(shared: &Shared) {
     let mut ticks = interval(SAMPLING);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);

@@ -1,4 +1,4 @@
-//! How a proxy is made, and what keeps it up to date.
+//! The builder of a proxy, and the driver that keeps it up to date.
 
 mod builder;
 mod driver;

@@ -9,8 +9,6 @@ pub(crate) mod grpc;
 mod pick;
 
 pub(crate) use self::body_limit::body_limit;
-#[cfg(all(feature = "http2", feature = "server"))]
-pub(crate) use self::connect::Next;
 pub(crate) use self::connect::{Ledger, Place};
 pub(crate) use self::count::{Books, Count};
 pub(crate) use self::pick::pick;

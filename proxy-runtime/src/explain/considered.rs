@@ -1,4 +1,4 @@
-//! The routes that do not take a request.
+//! The routes that do not match a request.
 
 use proxy_model::compiled::RouteIndex;
 use proxy_model::matching::Mismatch;
@@ -7,17 +7,17 @@ use serde::Serialize;
 
 use super::Explanation;
 
-/// How many are listed.
+/// Maximum of routes that are listed.
 const LISTED: usize = 200;
 
-/// A route that does not take the request.
+/// A route that does not match the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Considered {
     /// The route.
     pub route: RouteId,
-    /// What it does not accept: `host`, `path`, `method`, `header NAME`, `query parameter NAME`; or `precedence`, if it
-    /// would take the request but another one comes first.
+    /// The first condition that fails: `host`, `path`, `method`, `header NAME` or
+    /// `query parameter NAME`. `precedence` if the route matches but another one comes first.
     pub rejected: String,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn considered(
         .collect();
 }
 
-/// How far a route is from taking the request.
+/// Distance of a route from a match: the later its failing condition is checked, the smaller.
 fn distance(mismatch: Option<&Mismatch>) -> u8 {
     match mismatch {
         None => 0,

@@ -1,18 +1,18 @@
-//! The listener that a request would come to.
+//! The listener that receives an explained request.
 
 use crate::connection::ListenerRules;
 
-/// The listeners of a server, by name, with what they ask of requests.
+/// The listeners of a server: names, with their rules for requests.
 #[derive(Clone, Debug, Default)]
 pub struct Listeners(Vec<(String, ListenerRules)>);
 
 impl Listeners {
-    /// Returns the rules of the listener of this name, or those of all if no name is needed: there is one listener, or all have the
-    /// same rules. Without any listener, they are the rules of one that has none of its own.
+    /// Returns the rules of the listener `name`. `None` is enough if all listeners have the same
+    /// rules. Without any listener, returns default rules.
     ///
     /// # Errors
     ///
-    /// There is no such listener, or a name is needed, in one sentence for the person who asks.
+    /// Fails if there is no such listener, or if a name is needed: one sentence for the user.
     pub fn rules(&self, name: Option<&str>) -> Result<ListenerRules, String> {
         let Some(name) = name else {
             return match self.0.first() {
@@ -37,13 +37,13 @@ impl Listeners {
         })
     }
 
-    /// Returns whether a listener has to be named.
+    /// Returns true if the listeners have different rules, so that one must be named.
     pub fn differ(&self) -> bool {
         let first = self.0.first().map(|(_, rules)| *rules);
         self.0.iter().any(|(_, rules)| Some(*rules) != first)
     }
 
-    /// Returns the names, in the order in which they were given.
+    /// Returns the names in the order of the listeners.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
     }

@@ -1,8 +1,9 @@
-//! What would happen to a request, and why: without a network, and without any effect.
+//! Explanations: the result of a request with its reasons, without network traffic or side effects.
 //!
-//! [`explain`] answers for a configuration alone; [`Proxy::explain`](crate::Proxy::explain) also knows the health of
-//! destinations. Both follow the same code as requests do. What the server rejects or brings into one form before that is the
-//! first step of a request that a person writes (`request_from_text`, with the feature `server`), by the server's own code.
+//! [`explain`] works on a configuration alone; [`Proxy::explain`](crate::Proxy::explain) also knows
+//! the health of destinations. Both run the code that serves requests. `request_from_text` (feature
+//! `server`) makes a request from text and applies the validation and normalisation of the server,
+//! with the server's code.
 
 mod considered;
 #[cfg(feature = "server")]
@@ -47,7 +48,8 @@ use crate::transform::LoopGuard;
 mod tests;
 
 impl Proxy {
-    /// What would happen to a request at this moment. Nothing is sent, no turn is taken.
+    /// Explains a request with the current configuration and health. Sends nothing and takes no
+    /// turn of a load balancing policy.
     pub fn explain(&self, request: &Parts, connection: ConnectionInfo) -> Explanation {
         let generation = self.shared().load();
         let limit = self.shared().max_request_body();
@@ -55,88 +57,91 @@ impl Proxy {
     }
 }
 
-/// What would happen to a request.
+/// The result of a request with its reasons.
 ///
-/// Serialised, every field is there; what does not apply is `null` or empty.
+/// The serialised form has every field; fields that do not apply are `null` or empty.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// In one word.
+    /// The result in one word.
     pub outcome: Verdict,
-    /// What the proxy would answer by itself; `None`: the answer is the destination's.
+    /// The status of the proxy's own response. `None` if the destination responds.
     #[serde(serialize_with = "as_number")]
     pub status: Option<StatusCode>,
-    /// For [`Verdict::MethodNotAllowed`], the methods that would do.
+    /// The accepted methods, for [`Verdict::MethodNotAllowed`].
     pub allow: Vec<String>,
-    /// The route that takes the request.
+    /// The route that matches the request.
     pub route: Option<RouteId>,
-    /// The values of the parameters in its path.
+    /// The values of the parameters in the path.
     pub route_values: BTreeMap<String, String>,
-    /// Why the route refuses all requests, if it does.
+    /// The reason why the route rejects all requests, if it does.
     pub refused: Option<String>,
-    /// Why the request is rejected as it is, if it is.
+    /// The reason why this request is rejected, if it is.
     pub rejected: Option<String>,
-    /// The cluster that serves it; of several that share the route, the one with the largest share.
+    /// The cluster that serves the request; among weighted clusters, the one with the largest
+    /// share.
     pub cluster: Option<ClusterId>,
-    /// All clusters that share the route, if there are several: id and share from 0 to 1.
+    /// All weighted clusters of the route, if there are several: id and share from 0 to 1.
     pub weighted_clusters: Vec<(ClusterId, f64)>,
-    /// The key that decides between the route's clusters, and the partition that it belongs to, if the route has such.
+    /// The partition key of the request and its partition, if the route has partitions.
     pub partition: Option<ExplainedPartition>,
-    /// How the cluster's destinations are picked.
+    /// The load balancing policy of the cluster.
     pub policy: Option<String>,
-    /// Whether unhealthy destinations are used since there are no others.
+    /// True if unhealthy destinations are used because no other ones are left.
     pub panic: bool,
     /// The cluster's destinations in the order of the configuration.
     pub destinations: Vec<ExplainedDestination>,
     /// The request as it would be sent to the first eligible destination by id.
     pub forwarded: Option<ForwardedRequest>,
-    /// The other routes and why they do not take the request, the nearest misses first: at most 200.
+    /// The other routes with the reason why they do not match, the nearest misses first: at most
+    /// 200.
     pub considered: Vec<Considered>,
-    /// How many more routes there are.
+    /// Number of routes beyond that limit.
     pub considered_omitted: usize,
 }
 
-/// What would happen, in one word.
+/// The result of a request in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// It would be forwarded.
+    /// The request is forwarded.
     Matched,
-    /// No route takes it.
+    /// No route matches.
     NotFound,
-    /// Routes would take it if it had another method.
+    /// Routes match except for the method.
     MethodNotAllowed,
-    /// The route names no cluster that exists.
+    /// The cluster of the route does not exist.
     NoCluster,
-    /// The request belongs to none of the route's partitions.
+    /// The request belongs to no partition of the route.
     NoPartition,
-    /// The cluster has no destination that may be picked.
+    /// No destination of the cluster is available.
     NoDestination,
-    /// The route asks for a protection that the proxy cannot give.
+    /// The route requires a protection that the proxy does not support.
     Refused,
-    /// The request has come back to the proxy that forwarded it.
+    /// The request has already passed through this proxy.
     LoopDetected,
-    /// The request cannot be forwarded as it is: the server rejects it before a route is asked, or, if there is a route, its path has
-    /// several readings, it has too large a body, asks in vain for another protocol, or the route's changes make no valid request of it.
+    /// The request cannot be forwarded. The server rejects it before routing, or the route does:
+    /// its path is ambiguous, its body is too large, it asks for an unsupported protocol, or the
+    /// transforms of the route make no valid request.
     Rejected,
 }
 
-/// A destination that may or may not be picked.
+/// A destination of the cluster, with its eligibility.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ExplainedDestination {
-    /// Its id.
+    /// The id.
     pub id: DestinationId,
-    /// Its URL as configured.
+    /// The configured URL.
     pub address: String,
-    /// Whether it may be picked.
+    /// True if the destination may be picked.
     pub eligible: bool,
-    /// Why not.
+    /// The reason why the destination may not be picked.
     pub why: Option<String>,
 }
 
-/// A request as it would be sent to a destination.
+/// A request in the form that a destination receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ForwardedRequest {
@@ -144,24 +149,26 @@ pub struct ForwardedRequest {
     pub method: String,
     /// The whole URL.
     pub uri: String,
-    /// The headers, `Host` first, as they are sent over HTTP/1.1; names are spelled in the usual way. Bytes that are not
-    /// UTF-8 are shown as `U+FFFD`.
+    /// The headers in the order of HTTP/1.1, `Host` first, with conventional capitals. Bytes that
+    /// are not UTF-8 appear as `U+FFFD`.
     pub headers: Vec<(String, String)>,
 }
 
-/// The settings of a proxy that is not there.
+/// The settings of a proxy that is not running.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ProxySettings {
-    /// Where the proxy is. Default: nowhere.
+    /// The zone of the proxy. Default: none.
     pub zone: Option<String>,
-    /// Bytes of content that a request may have where its route does not say. Default: any number.
+    /// Maximum size of a request body, in bytes, for routes that set none. Default: unlimited.
     pub max_request_body: Option<u64>,
 }
 
-/// What would happen to a request in a proxy with this configuration and these settings, of whose destinations nothing is known.
+/// Explains a request for a proxy with this configuration and these settings. The health of all
+/// destinations is unknown.
 ///
-/// The request is one that the server has let in: `request_from_text`, of the feature `server`, asks that first.
+/// The request must have passed the server: use `request_from_text` (feature `server`) to validate
+/// it first.
 pub fn explain(
     snapshot: &Snapshot,
     settings: &ProxySettings,
@@ -178,14 +185,15 @@ pub fn explain(
     explain_with(&place, unknown, request, connection)
 }
 
-/// The request that `destination` would get over HTTP/1.1 if `route` took `request`: headers filtered, and the route's
-/// changes made. Whether the route takes it is not asked, and that it has no body is assumed.
+/// Returns the request that `destination` would receive over HTTP/1.1 from `route`, with filtered
+/// headers and the route's transforms. Does not check whether the route matches, and assumes an
+/// empty body.
 ///
-/// Every request goes the same way. This is to see what transforms do, without a network: for tests and benchmarks.
+/// Uses the code of forwarded requests, to test or measure transforms without a network.
 ///
 /// # Errors
 ///
-/// The changes make no valid request.
+/// Fails if the transforms make no valid request.
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub fn outgoing_request(
@@ -208,7 +216,7 @@ fn outgoing(
     outgoing.into_request((), BodyKind::Empty, false)
 }
 
-/// What would happen to a request at this moment.
+/// Explains a request with the state of a running proxy.
 pub(crate) fn explain_live(
     generation: &Generation,
     max_request_body: Option<u64>,
@@ -224,7 +232,7 @@ pub(crate) fn explain_live(
     explain_with(&place, live, request, connection)
 }
 
-/// Where a request would come.
+/// The configuration and state that a request is explained with.
 struct Place<'a> {
     snapshot: &'a Snapshot,
     live: Option<&'a Generation>,
@@ -321,7 +329,8 @@ fn explain_with(
     }
 }
 
-/// The cluster of a route for a request; of several by weight, the one with the largest share that exists.
+/// Returns the cluster of a route for a request; among weighted clusters, the existing one with the
+/// largest share.
 fn leads_to(
     route: &Route,
     head: &HttpHead<'_>,
@@ -346,7 +355,8 @@ fn leads_to(
                 .iter()
                 .map(|t| (t.id().clone(), f64::from(t.weight()) / total as f64))
                 .collect();
-            // Of equal shares the first, so the order is turned around for `max_by_key`, which takes the last.
+            // `max_by_key` returns the last of equal maxima, so the order is reversed to get the
+            // first.
             let existing = targets.iter().rev().filter(|t| t.weight() > 0);
             existing
                 .filter_map(|t| Some((t.weight(), t.cluster()?)))
@@ -357,7 +367,7 @@ fn leads_to(
     cluster.ok_or(Nowhere::NoCluster)
 }
 
-/// The request as `destination` would get it over HTTP/1.1.
+/// The request in the form that `destination` would receive over HTTP/1.1.
 fn forwarded(request: &Request<()>, destination: &Destination) -> ForwardedRequest {
     let address = destination.address();
     let authority = String::from_utf8_lossy(address.authority().as_bytes());
@@ -382,7 +392,7 @@ fn forwarded(request: &Request<()>, destination: &Destination) -> ForwardedReque
     }
 }
 
-/// The name of a header as people know it: `X-Forwarded-For`.
+/// The conventional spelling of a header name: `X-Forwarded-For`.
 fn spelled(name: &HeaderName) -> String {
     let mut is_first = true;
     let capitals = name.as_str().chars().map(|c| {

@@ -4,21 +4,21 @@ use proxy_model::RequestHead;
 use proxy_model::compiled::Partitions;
 use serde::Serialize;
 
-/// The key of a request, and the partition that it belongs to.
+/// The partition key of a request, and its partition.
 ///
-/// Numbers are text, since those of JSON lose digits in many a program.
+/// Numbers are text, since many JSON parsers lose digits of large numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ExplainedPartition {
-    /// Where requests have their key: `the header x-tenant`.
+    /// The part of a request that holds the key: `the header x-tenant`.
     pub source: String,
-    /// The key, after decoding. Bytes that are not UTF-8 are shown as `U+FFFD`.
+    /// The decoded key. Bytes that are not UTF-8 appear as `U+FFFD`.
     pub key: Option<String>,
-    /// The number that is looked for in ranges: the key itself, or its hash.
+    /// The number that is looked up in ranges: the key itself, or its hash.
     pub number: Option<String>,
     /// The keys of the partition: `0 to 9`, or a name.
     pub keys: Option<String>,
-    /// Why the request belongs to no partition.
+    /// The reason why the request belongs to no partition.
     pub why: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A request to explain, as a person writes it, and what the server makes of it.
+//! Requests to explain that are given as text.
 
 use std::borrow::Cow;
 
@@ -13,20 +13,22 @@ use crate::connection::{ConnectionInfo, ListenerRules};
 use crate::server::Limits;
 use crate::server::http1::read_head;
 
-/// Clients encode what is not ASCII. All else is sent as it was written, so that what clients should not send can be asked for.
+/// Bytes to percent-encode: only those that are not ASCII. Invalid ASCII is kept, so that its
+/// rejection can be explained.
 const NOT_ASCII: &AsciiSet = &AsciiSet::EMPTY;
 
-/// A request that a person wrote, as the server has it.
+/// The result of parsing and validating a request.
 #[derive(Clone, Debug)]
 pub enum Asked {
-    /// The request that is routed, with its path in the one form that routes see.
+    /// A valid request with its normalised path.
     Request(Box<Parts>, ConnectionInfo),
-    /// The server rejects it, before any route is asked.
+    /// The server rejects the request before routing.
     Rejected(Box<Explanation>),
 }
 
 impl Asked {
-    /// The explanation, by `decide` if there is something to decide, without [secrets](Explanation::without_secrets).
+    /// Returns the explanation without [secrets](Explanation::without_secrets). A valid request is
+    /// explained by `decide`.
     pub fn explain(
         self,
         decide: impl FnOnce(&Parts, ConnectionInfo) -> Explanation,
@@ -38,15 +40,16 @@ impl Asked {
     }
 }
 
-/// Makes a request of a method, a URL and headers such as `Accept: text/plain`, and has it read as a server with these limits reads
-/// the head of a request of HTTP/1.1 that comes to a listener with these rules: by the same code.
+/// Parses a method, a URL and headers such as `Accept: text/plain`, and validates them with the
+/// code of the server: as an HTTP/1.1 request with these limits and listener rules.
 ///
-/// The URL has a scheme and a host, `http://example.com/path?query`; `https` makes it a request that came over TLS. As clients do, the
-/// fragment is left out, and a host and a path in Unicode are encoded. Unless a header says otherwise, `Host` is the URL's host.
+/// The URL needs a scheme and a host: `http://example.com/path?query`. `https` stands for a request
+/// over TLS. The fragment is dropped, and Unicode in host and path is encoded, as clients do.
+/// `Host` is the host of the URL unless a header sets it.
 ///
 /// # Errors
 ///
-/// Which part cannot be understood, in one sentence for the person who wrote it, without control characters.
+/// Fails if a part cannot be parsed: one sentence for the user, without control characters.
 pub fn request_from_text<'a>(
     method: &str,
     url: &str,
@@ -79,6 +82,7 @@ pub fn request_from_text<'a>(
                 ..ConnectionInfo::default()
             };
             connection.rules = rules;
+            // Listeners differ in what they trust, which decides about forwarded headers.
             Asked::Request(Box::new(request.into_parts().0), connection)
         }
         Err(refusal) => {
@@ -132,7 +136,7 @@ fn parse_url(url: &str) -> Result<Url<'_>, String> {
     Ok(Url { tls, host, target })
 }
 
-/// The line of a header, as it is sent.
+/// Checks a header line and returns it without surrounding white space.
 fn parse_header(header: &str) -> Result<&str, String> {
     let line = header.trim();
     let shown = line.escape_debug();

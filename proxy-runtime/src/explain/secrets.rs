@@ -1,4 +1,4 @@
-//! Explanations without what may be a secret.
+//! Explanations without possible secrets.
 
 use http::request::Parts;
 
@@ -7,8 +7,8 @@ use crate::status::secret::{REDACTED, sounds_secret};
 use crate::status::shown_url::shown_url;
 
 impl Explanation {
-    /// Hides what transforms add to the request and may be a secret, by its name: values of headers and query parameters. A header
-    /// that `asked` has is known to whoever asks, and stays.
+    /// Hides values of headers and query parameters that transforms add, if their names sound like
+    /// secrets. Headers that `asked` already has stay, since the caller knows them.
     pub fn without_secrets(mut self, asked: &Parts) -> Self {
         if let Some(forwarded) = &mut self.forwarded {
             hide_added(forwarded, asked);

@@ -23,14 +23,14 @@ pub(crate) struct NamedFilter {
 #[derive(Clone, Debug)]
 pub(crate) struct Filters(Box<[NamedFilter]>);
 
-/// What the filters say to a request.
+/// The result of the filters for a request.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// It goes on. All of them let it pass.
+    /// All filters let the request pass.
     Pass,
-    /// One of them answers it. So many let it pass before.
+    /// A filter responds. The number of filters before it.
     Reply(Reply, usize),
-    /// One of them panicked. So many let it pass before.
+    /// A filter panicked. The number of filters before it.
     Failed(ForwardError, usize),
 }
 
@@ -43,7 +43,7 @@ impl Filters {
         self.0.len()
     }
 
-    /// Shows them a request, until one of them answers it.
+    /// Calls the filters in order, until one of them responds or panics.
     pub(crate) fn on_request(
         &self,
         head: &mut RequestEdit<'_>,
@@ -61,11 +61,12 @@ impl Filters {
         Verdict::Pass
     }
 
-    /// Shows the response to those that let its request pass, the first `passed`, from the last one on.
+    /// Calls the first `passed` filters with the response, the last one first: those that let its
+    /// request pass.
     ///
     /// # Errors
     ///
-    /// One of them panicked. The others are not asked any more.
+    /// Fails if a filter panics. The remaining filters are not called.
     pub(crate) fn on_response(
         &self,
         passed: usize,

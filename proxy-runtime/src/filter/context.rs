@@ -1,11 +1,11 @@
-//! What filters are told besides the head.
+//! The context of a filter call.
 
 use proxy_model::compiled::{Cluster, Route};
 use proxy_model::{ClusterId, RouteId};
 
 use crate::connection::ConnectionInfo;
 
-/// What a filter is told besides the head.
+/// The route, cluster and connection of the message that a filter sees.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterContext<'a> {
     route: &'a Route,
@@ -22,7 +22,7 @@ impl<'a> FilterContext<'a> {
         }
     }
 
-    /// The id of the route that took the request.
+    /// The id of the route that matched the request.
     pub fn route_id(&self) -> &'a RouteId {
         self.route.id()
     }
@@ -42,7 +42,7 @@ impl<'a> FilterContext<'a> {
         self.cluster
     }
 
-    /// A value of the route's `Metadata`, by which one filter can be told different things by different routes.
+    /// A value of the route's `Metadata`: the settings of a filter for one route.
     pub fn route_metadata(&self, key: &str) -> Option<&'a str> {
         let metadata = self.route.config().metadata.as_ref()?;
         metadata.get(key).map(String::as_str)

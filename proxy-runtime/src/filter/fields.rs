@@ -1,4 +1,4 @@
-//! Fields of a head as they were received: in a map, or in the buffer that they were read into.
+//! Received fields of a head: in a map, or in the read buffer.
 
 use std::slice;
 
@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue};
 
 use crate::http1::{Field, FieldClass, HeadTable};
 
-/// Where the received fields are.
+/// The storage of the received fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fields<'a> {
     Map(&'a HeaderMap),
@@ -18,7 +18,7 @@ pub(super) enum Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Names and values, in order, without `Host` and what is not to be believed.
+    /// Names and values in order, without `Host` and fields that are not trusted.
     pub(super) fn iter(self) -> FieldIter<'a> {
         match self {
             Self::Map(headers) => FieldIter::Map(headers.iter()),
@@ -52,7 +52,7 @@ impl<'a> Iterator for FieldIter<'a> {
             Self::Table(buffer, fields) => {
                 let is_hidden = |class| matches!(class, FieldClass::Host | FieldClass::Distrusted);
                 let field = fields.find(|field| !is_hidden(field.class()))?;
-                // A token is ASCII.
+                // The parser accepts only tokens as names, and tokens are ASCII.
                 let name = str::from_utf8(field.name().get(buffer)).unwrap_or_default();
                 Some((name, field.value().get(buffer)))
             }

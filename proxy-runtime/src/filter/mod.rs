@@ -1,8 +1,10 @@
-//! Filters: code of the program that sees the heads of a route's messages, and may change them or answer.
+//! Filters: code of the program that sees the heads of a route's messages, and may change them or
+//! respond.
 //!
-//! A filter is the second of three ways to extend a route. Transforms are settings; filters are synchronous code over the
-//! head as it was received, whatever the lane that carries the request; [layers](crate::layer) are tower services over
-//! `http` types. A route that names no filter pays for none, and a filter that changes nothing allocates nothing.
+//! There are three ways to extend a route. Transforms are settings. Filters are synchronous code
+//! that sees the received head, on every forwarding path. [Layers](crate::layer) are tower services
+//! over `http` types. A route without filters has no overhead, and a filter that changes nothing
+//! allocates nothing.
 //!
 //! ```
 //! use proxy_runtime::Proxy;
@@ -35,29 +37,32 @@
 //! # drop(builder);
 //! ```
 //!
-//! # When
+//! # Order
 //!
-//! A request is routed, its cluster is chosen, and it is checked: its framing makes sense, its body is not too large by its
-//! own account. Then the filters of its route are called in the order of the list, then the route's transforms are made,
-//! then a destination is picked. A filter that answers ends this; filters behind it are not asked.
+//! A request is routed, its cluster is chosen, and its framing and declared body size are checked.
+//! Then the filters of its route run in the order of the list, then the route's transforms, and
+//! then a destination is picked. A filter that responds ends this sequence; later filters do not
+//! run.
 //!
-//! The response passes the same filters in the opposite order, but only those that let the request pass. They see the
-//! destination's response as it was received, before the route's transforms; or what a filter behind them answered; or what
-//! the proxy says itself, 502 for example. Requests that no route takes, or that are refused before, have no filters.
+//! The response passes the filters that let the request pass, in reverse order. They see one of
+//! three responses: that of the destination as received, before the route's transforms; that of a
+//! later filter; or a local reply of the proxy such as 502. Requests that match no route, or are
+//! rejected earlier, have no filters.
 //!
-//! # What is changed
+//! # Effect of changes
 //!
-//! Changes concern what is sent on: the route, its cluster and its partition are not chosen anew, route values stay those of
-//! the path that was matched, and load balancing policies see the request as it was received. Transforms are made after
-//! the filters' changes, so what the configuration says has the last word.
+//! Changes affect the forwarded message only. The route, its cluster and its partition stay, route
+//! values are those of the matched path, and load balancing policies see the received request.
+//! Transforms run after the filters, so the configuration has the last word.
 //!
-//! Fields by which connections and bodies live can be read and not be changed ([`InvalidEdit::Protected`]); they are not
-//! sent on as they came.
+//! Hop-by-hop and framing fields can be read but not changed ([`InvalidEdit::Protected`]): the
+//! proxy writes its own.
 //!
 //! # Panics
 //!
-//! A panic of a filter ends the request with 500 and the error [`Extension`](crate::ForwardErrorKind::Extension), and
-//! nothing else. The filter is asked again for the next request.
+//! A panic of a filter ends the request with 500 and the error
+//! [`Extension`](crate::ForwardErrorKind::Extension). Other requests are not affected, and the
+//! filter stays in use.
 
 mod chain;
 mod context;
@@ -75,17 +80,17 @@ pub use self::request::RequestEdit;
 pub use self::response::ResponseEdit;
 pub use crate::head::InvalidEdit;
 
-/// Sees the heads of a route's messages, and may change them or answer.
+/// Sees the heads of a route's messages, and may change them or respond.
 ///
-/// One value serves all routes that name it, on all threads, for as long as the proxy lives: what it has to remember
-/// between requests it keeps behind atomics or locks of its own. It must not block.
+/// One value serves all routes that name it, on all threads, for the life of the proxy. State
+/// between requests needs atomics or locks. A filter must not block.
 ///
 /// # Examples
 ///
 /// ```
 /// use proxy_runtime::filter::{Filter, FilterContext, Flow, RequestEdit};
 ///
-/// /// Gives requests a number.
+/// /// Numbers the requests.
 /// #[derive(Default)]
 /// struct Count(std::sync::atomic::AtomicU64);
 ///
@@ -98,10 +103,11 @@ pub use crate::head::InvalidEdit;
 /// }
 /// ```
 pub trait Filter: Send + Sync + 'static {
-    /// Sees a request before it is sent on.
+    /// Called with a request before it is forwarded.
     fn on_request(&self, head: &mut RequestEdit<'_>, context: &FilterContext<'_>) -> Flow;
 
-    /// Sees the response to a request that [`on_request`](Self::on_request) let pass. Unchanged by default.
+    /// Called with the response to a request that [`on_request`](Self::on_request) let pass.
+    /// Default: no change.
     fn on_response(&self, head: &mut ResponseEdit<'_>, context: &FilterContext<'_>) {
         let _ = (head, context);
     }

@@ -1,4 +1,4 @@
-//! What a filter says to a request.
+//! The result of a filter for a request.
 
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
@@ -6,13 +6,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
 use crate::head::headers;
 
-/// What becomes of a request after a filter has seen it.
+/// The decision of a filter about a request.
 #[derive(Clone, Debug)]
 #[must_use]
 pub enum Flow {
-    /// It goes on.
+    /// Continues with the next filter.
     Continue,
-    /// It is answered.
+    /// Ends the request with this response.
     Respond(Reply),
 }
 
@@ -22,7 +22,7 @@ impl From<Reply> for Flow {
     }
 }
 
-/// The response of a filter: a status, few headers, a short body.
+/// A response of a filter: a status, headers, and a short body.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Reply {
@@ -32,7 +32,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A response without headers and body. With a 1xx status, which answers nothing, it is sent as 500.
+    /// A response without headers and body. A 1xx status, which is not final, is replaced by 500.
     pub fn new(status: StatusCode) -> Self {
         let status = if status.is_informational() {
             StatusCode::INTERNAL_SERVER_ERROR
@@ -46,14 +46,15 @@ impl Reply {
         }
     }
 
-    /// Adds a header behind those that are there. Those of the connection and `Content-Length` are not sent.
+    /// Appends a header. Hop-by-hop headers and `Content-Length` are dropped when the response is
+    /// sent.
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        // The map takes 32,768 fields, which is more than any client reads.
+        // The map holds 32,768 fields, more than any client accepts.
         let _ = self.headers.try_append(name, value);
         self
     }
 
-    /// Sets the body. A status that has none, 204 or 304, is sent without.
+    /// Sets the body. It is dropped with a status that has no content: 204 or 304.
     pub fn with_body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self

@@ -10,9 +10,9 @@ use crate::head::HttpHead;
 use crate::head::{HeadEdits, InvalidEdit};
 use crate::http1::{HeadTable, RawRequest, RequestView, Version as RawVersion};
 
-/// The head of a request as it was received, with the changes made so far.
+/// The head of a received request, with the changes made so far.
 ///
-/// What is read is what was received unless it was changed. Changes are kept until the head is sent on.
+/// Reads include the changes. Changes take effect when the head is forwarded.
 pub struct RequestEdit<'a> {
     head: Source<'a>,
     fields: Fields<'a>,
@@ -25,7 +25,7 @@ enum Source<'a> {
 }
 
 impl<'a> RequestEdit<'a> {
-    /// A head in `http` types.
+    /// Wraps a head in `http` types.
     pub(crate) fn of_http(head: HttpHead<'a>, edits: &'a mut HeadEdits) -> Self {
         Self {
             fields: Fields::Map(head.headers()),
@@ -34,7 +34,7 @@ impl<'a> RequestEdit<'a> {
         }
     }
 
-    /// A head in the buffer that it was read into.
+    /// Wraps a head in its read buffer.
     #[cfg_attr(
         not(any(feature = "server", test)),
         expect(dead_code, reason = "for the server, which has heads in place")
@@ -64,30 +64,31 @@ impl<'a> RequestEdit<'a> {
         }
     }
 
-    /// The method. A WebSocket that is asked for with CONNECT in HTTP/2 (RFC 8441) is one of `GET`.
+    /// The method. A WebSocket request by CONNECT in HTTP/2 (RFC 8441) has the method `GET`.
     pub fn method(&self) -> &str {
         self.received().method()
     }
 
-    /// The path, percent-encoded as it came.
+    /// The path, percent-encoded as received.
     pub fn path(&self) -> &str {
         self.edits.path().unwrap_or_else(|| self.received().path())
     }
 
-    /// The query without its `?`, percent-encoded as it came; `None` without one.
+    /// The query without its `?`, percent-encoded as received; `None` if there is none.
     pub fn query(&self) -> Option<&str> {
         self.edits
             .query()
             .unwrap_or_else(|| self.received().query())
     }
 
-    /// Host and port as the client named them, or as [`set_host`](Self::set_host) said; empty if the client named none.
+    /// Host and port as sent by the client, or as changed by [`set_host`](Self::set_host); empty if
+    /// the client sent none.
     pub fn authority(&self) -> &str {
         let changed = self.edits.host().and_then(|host| host.to_str().ok());
         changed.unwrap_or_else(|| self.received().authority())
     }
 
-    /// The version of HTTP in which the client asks.
+    /// The HTTP version of the client's request.
     pub fn version(&self) -> Version {
         match &self.head {
             Source::Http(head) => head.version(),
@@ -95,7 +96,8 @@ impl<'a> RequestEdit<'a> {
         }
     }
 
-    /// The first value of a header, whose name is compared ignoring case. `host` is the [`authority`](Self::authority).
+    /// The first value of a header; the name is compared ignoring case. `host` gives the
+    /// [`authority`](Self::authority).
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         if name.eq_ignore_ascii_case("host") {
             return Some(self.authority().as_bytes()).filter(|host| !host.is_empty());
@@ -103,26 +105,26 @@ impl<'a> RequestEdit<'a> {
         let received = (!self.edits.hides(name.as_bytes()))
             .then(|| self.fields.values(name).next())
             .flatten();
-        // Nearly all heads are read unchanged.
+        // Most heads have no changes, so the received fields are searched first.
         received.or_else(|| self.edits.values(name.as_bytes()).next())
     }
 
-    /// All values of a header but `Host`, in order.
+    /// All values of a header except `Host`, in order.
     pub fn header_values<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s [u8]> {
         values(self.fields, self.edits, name)
     }
 
-    /// Names and values of all headers but `Host`: those that were received, in order, then those that were written. The
-    /// case of names is as they came.
+    /// Names and values of all headers except `Host`: the received ones in order, then the added
+    /// ones. Names keep their case.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         all(self.fields, self.edits)
     }
 
-    /// Puts one line in place of all that a header has.
+    /// Replaces all lines of a header with one.
     ///
     /// # Errors
     ///
-    /// The name or the value is none, or the header belongs to the connection.
+    /// Fails if the name or the value is invalid, or if the header is protected.
     pub fn set<V>(&mut self, name: impl AsRef<str>, value: V) -> Result<(), InvalidEdit>
     where
         V: TryInto<HeaderValue>,
@@ -130,11 +132,11 @@ impl<'a> RequestEdit<'a> {
         self.edits.set(name.as_ref(), value)
     }
 
-    /// Adds a line behind those that a header has.
+    /// Appends a line to a header.
     ///
     /// # Errors
     ///
-    /// As [`set`](Self::set).
+    /// Fails as [`set`](Self::set) does.
     pub fn append<V>(&mut self, name: impl AsRef<str>, value: V) -> Result<(), InvalidEdit>
     where
         V: TryInto<HeaderValue>,
@@ -142,45 +144,45 @@ impl<'a> RequestEdit<'a> {
         self.edits.append(name.as_ref(), value)
     }
 
-    /// Takes all lines of a header out.
+    /// Removes all lines of a header.
     ///
     /// # Errors
     ///
-    /// The name is none, or the header belongs to the connection.
+    /// Fails if the name is invalid, or if the header is protected.
     pub fn remove(&mut self, name: impl AsRef<str>) -> Result<(), InvalidEdit> {
         self.edits.remove(name.as_ref())
     }
 
-    /// Replaces the path, which is percent-encoded and begins with `/`. The query stays.
+    /// Replaces the path, which must be percent-encoded and begin with `/`. The query stays.
     ///
     /// # Errors
     ///
-    /// [`InvalidEdit::Path`].
+    /// Fails with [`InvalidEdit::Path`].
     pub fn set_path(&mut self, path: &str) -> Result<(), InvalidEdit> {
         self.edits.set_path(path)
     }
 
-    /// Replaces the query, which is percent-encoded and without its `?`, or takes it out.
+    /// Replaces the query, which must be percent-encoded and without `?`. `None` removes it.
     ///
     /// # Errors
     ///
-    /// [`InvalidEdit::Query`].
+    /// Fails with [`InvalidEdit::Query`].
     pub fn set_query(&mut self, query: Option<&str>) -> Result<(), InvalidEdit> {
         self.edits.set_query(query)
     }
 
-    /// Says which `Host` the destination is sent, in place of its own and of the client's. `X-Forwarded-Host` tells of the
-    /// client's all the same.
+    /// Sets the `Host` that the destination receives, in place of its own and the client's.
+    /// `X-Forwarded-Host` still has the client's.
     ///
     /// # Errors
     ///
-    /// [`InvalidEdit::Host`].
+    /// Fails with [`InvalidEdit::Host`].
     pub fn set_host(&mut self, host: &str) -> Result<(), InvalidEdit> {
         self.edits.set_host(host)
     }
 }
 
-/// The values of a field that has been received or written.
+/// The values of a received or added field.
 pub(super) fn values<'s>(
     fields: Fields<'s>,
     edits: &'s HeadEdits,
@@ -192,7 +194,7 @@ pub(super) fn values<'s>(
     received.into_iter().flatten().chain(written)
 }
 
-/// All fields that have been received or written.
+/// All received and added fields.
 pub(super) fn all<'s>(
     fields: Fields<'s>,
     edits: &'s HeadEdits,
@@ -203,7 +205,7 @@ pub(super) fn all<'s>(
 }
 
 impl fmt::Debug for RequestEdit<'_> {
-    /// Without values, which may be secrets.
+    /// Leaves out values, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestEdit")
             .field("method", &self.method())

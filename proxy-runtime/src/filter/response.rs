@@ -9,7 +9,7 @@ use super::request::{all, values};
 use crate::head::{HeadEdits, InvalidEdit};
 use crate::http1::HeadTable;
 
-/// The head of a response as it was received, with the changes made so far.
+/// The head of a received response, with the changes made so far.
 pub struct ResponseEdit<'a> {
     status: StatusCode,
     fields: Fields<'a>,
@@ -17,7 +17,7 @@ pub struct ResponseEdit<'a> {
 }
 
 impl<'a> ResponseEdit<'a> {
-    /// A head in `http` types.
+    /// Wraps a head in `http` types.
     pub(crate) fn of_http(
         status: StatusCode,
         headers: &'a HeaderMap,
@@ -30,7 +30,7 @@ impl<'a> ResponseEdit<'a> {
         }
     }
 
-    /// A head in the buffer that it was read into.
+    /// Wraps a head in its read buffer.
     #[cfg_attr(
         not(any(feature = "server", test)),
         expect(dead_code, reason = "for the server, which has heads in place")
@@ -53,7 +53,7 @@ impl<'a> ResponseEdit<'a> {
         self.status
     }
 
-    /// The first value of a header, whose name is compared ignoring case.
+    /// The first value of a header; the name is compared ignoring case.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         let received = (!self.edits.hides(name.as_bytes()))
             .then(|| self.fields.values(name).next())
@@ -66,17 +66,17 @@ impl<'a> ResponseEdit<'a> {
         values(self.fields, self.edits, name)
     }
 
-    /// Names and values of all headers: those that were received, in order, then those that were written. The case of names
-    /// is as they came.
+    /// Names and values of all headers: the received ones in order, then the added ones. Names keep
+    /// their case.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         all(self.fields, self.edits)
     }
 
-    /// Puts one line in place of all that a header has.
+    /// Replaces all lines of a header with one.
     ///
     /// # Errors
     ///
-    /// The name or the value is none, or the header belongs to the connection.
+    /// Fails if the name or the value is invalid, or if the header is protected.
     pub fn set<V>(&mut self, name: impl AsRef<str>, value: V) -> Result<(), InvalidEdit>
     where
         V: TryInto<HeaderValue>,
@@ -84,11 +84,11 @@ impl<'a> ResponseEdit<'a> {
         self.edits.set(name.as_ref(), value)
     }
 
-    /// Adds a line behind those that a header has.
+    /// Appends a line to a header.
     ///
     /// # Errors
     ///
-    /// As [`set`](Self::set).
+    /// Fails as [`set`](Self::set) does.
     pub fn append<V>(&mut self, name: impl AsRef<str>, value: V) -> Result<(), InvalidEdit>
     where
         V: TryInto<HeaderValue>,
@@ -96,18 +96,18 @@ impl<'a> ResponseEdit<'a> {
         self.edits.append(name.as_ref(), value)
     }
 
-    /// Takes all lines of a header out.
+    /// Removes all lines of a header.
     ///
     /// # Errors
     ///
-    /// The name is none, or the header belongs to the connection.
+    /// Fails if the name is invalid, or if the header is protected.
     pub fn remove(&mut self, name: impl AsRef<str>) -> Result<(), InvalidEdit> {
         self.edits.remove(name.as_ref())
     }
 }
 
 impl fmt::Debug for ResponseEdit<'_> {
-    /// Without values, which may be secrets.
+    /// Leaves out values, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseEdit")
             .field("status", &self.status)

@@ -40,8 +40,7 @@
 //! client that does not take its response is the server's to notice: a body that nobody polls cannot look at a clock. The
 //! server of this crate gives it up by its own data rate or, where it asks for none, by the activity timeout.
 
-// This is the typed lane. `direct` and `send` are two of the crate's four relays: `server/engine/mod.rs` has a table of when each is
-// chosen.
+// This is the typed lane. `server/engine/mod.rs` says which requests take the other one.
 
 mod again;
 #[cfg(feature = "server")]

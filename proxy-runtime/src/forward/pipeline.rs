@@ -303,7 +303,7 @@ impl<'a> Routed<'a> {
     ) -> Result<Outcome, ForwardError> {
         let (mut head, incoming) = answered.response.into_parts();
         let promised = answer::promised_length(self.head.method_value(), &head);
-        let trailers = TrailerRules::new(self.generation.snapshot(), self.index, head.status);
+        let trailers = TrailerRules::new(self.state().trailers(), head.status);
         let Answered {
             progress, lease, ..
         } = answered;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::header::EXPECT;
 use http::{Request, Response};
 use http_body::Body;
+use proxy_model::RequestHead;
 use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route};
 use tokio::time::Instant;
 
@@ -30,7 +31,7 @@ use crate::progress::{End, after};
 use crate::progress::{OutgoingBody, UploadLimits};
 use crate::response::Account;
 use crate::retry::Attempts;
-use crate::transform::LoopGuard;
+use crate::transform::{LoopGuard, sent_method};
 use crate::upstream::{ExchangeError, IncomingBody, Lease, SendError, UpstreamPool};
 
 /// A request on its way to a destination.
@@ -211,7 +212,8 @@ impl Sending<'_> {
     }
 
     pub(super) fn is_idempotent(&self) -> bool {
-        Method::of(self.head.method_value()).is_idempotent()
+        let sent = sent_method(self.route, self.head.method());
+        Method::of(sent.unwrap_or_else(|| self.head.method_value())).is_idempotent()
     }
 
     /// What both directions are to share while the request is at a destination.

@@ -11,12 +11,14 @@ use proxy_model::compiled::{Destination, Route};
 
 use crate::forward::BodyKind;
 use crate::forward::spare::{self, Kind};
-use crate::head::{HttpHead, headers};
+use crate::head::{HeadEdits, HttpHead, headers};
 use crate::http1::{
     ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
 };
-use crate::transform::{Changed, HeadPlan, HostRule, Invalid, Parts, elsewhere, known};
+use crate::transform::{
+    Changed, HeadPlan, Host, HostRule, Invalid, Parts, elsewhere, known, mark_host,
+};
 
 /// A request's head in `http` types, for destinations of HTTP/1.1.
 #[derive(Clone, Copy)]
@@ -101,21 +103,29 @@ impl TypedRequest<'_> {
         destination: &Destination,
         out: &mut Vec<u8>,
     ) -> Result<(), Invalid> {
-        if !self.plan.rewrites_target && destination.address().path() == "/" {
-            return self.write_to(target, destination, out);
-        }
-        let received = (self.head.path(), self.head.query());
-        let text = elsewhere(self.plan, self.route, destination, self.head, received);
-        let (path, query) = match text.split_once('?') {
-            Some((path, query)) => (path, Some(query.as_bytes())),
-            None => (&*text, None),
+        let is_elsewhere = self.plan.rewrites_target || destination.address().path() != "/";
+        let method = self.head.method();
+        let (path, query) = match self.head.edits() {
+            None if is_elsewhere => (self.head.path(), self.head.query()),
+            None => return self.write_to(method, target, destination, out),
+            Some(edits) => (
+                edits.path().unwrap_or_else(|| self.head.path()),
+                edits.query().unwrap_or_else(|| self.head.query()),
+            ),
         };
-        let target = OutgoingTarget::new(path.as_bytes(), query).ok_or(Invalid)?;
-        self.write_to(target, destination, out)
+        if !is_elsewhere {
+            let target = OutgoingTarget::new(path.as_bytes(), query.map(str::as_bytes));
+            return self.write_to(method, target.ok_or(Invalid)?, destination, out);
+        }
+        let received = (path, query);
+        let elsewhere = elsewhere(self.plan, self.route, destination, self.head, received);
+        let method = elsewhere.method().unwrap_or(method);
+        self.write_to(method, elsewhere.target()?, destination, out)
     }
 
     fn write_to(
         &self,
+        method: &str,
         target: OutgoingTarget<'_>,
         destination: &Destination,
         out: &mut Vec<u8>,
@@ -145,21 +155,28 @@ impl TypedRequest<'_> {
             connection: head.connection(),
             // They are joined while they are written.
             cookie: None,
-            edits: None,
+            edits: head.edits(),
         };
+        let edited = head.edits().and_then(HeadEdits::host).map(known);
         let names = fields.keys().map(|name| name.as_str().as_bytes());
         plan.for_request(
             &changed,
             names,
             |part| parts.get(part),
-            |operations| {
+            |host, operations| {
+                let named = match host {
+                    Host::Original => edited.or(authority),
+                    Host::Named(value) => Some(known(value)),
+                    Host::Destination => edited,
+                    Host::Restored => None,
+                };
+                let begin = out.len();
                 let request = StreamRequest {
-                    method: head.method(),
+                    method,
                     target,
-                    host: match &plan.host {
-                        HostRule::Original => authority.unwrap_or_else(own),
-                        HostRule::Fixed(value) => known(value),
-                        HostRule::Destination | HostRule::Restored => own(),
+                    host: match named {
+                        Some(named) => named,
+                        None => own(),
                     },
                     fields,
                     framing: self.framing,
@@ -171,6 +188,9 @@ impl TypedRequest<'_> {
                     last: plan.loop_line(),
                 };
                 write_stream_request(&request, out);
+                if matches!(plan.host, HostRule::Computed(_)) && named.is_some() {
+                    mark_host(&mut out[begin..]);
+                }
             },
         );
         Ok(())
@@ -187,6 +207,21 @@ pub(crate) fn response_head(
     plan: &HeadPlan,
     more: usize,
 ) -> Option<(StatusCode, HeaderMap)> {
+    let (status, mut fields) = received_head(response, text, table, plan, more)?;
+    for operation in &plan.response {
+        operation.apply(status, &mut fields);
+    }
+    Some((status, fields))
+}
+
+/// The same without what the route does to them.
+pub(crate) fn received_head(
+    response: &RawResponse,
+    text: &Bytes,
+    table: &HeadTable,
+    plan: &HeadPlan,
+    more: usize,
+) -> Option<(StatusCode, HeaderMap)> {
     let (status, mut fields) = kept(response, text, table, plan, more)?;
     if let Framing::Length(length) = response.framing()
         && let Some(said) = table.first(FieldClass::ContentLength)
@@ -197,9 +232,6 @@ pub(crate) fn response_head(
         fields.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     headers::drop_pointless_length(status, &mut fields);
-    for operation in &plan.response {
-        operation.apply(status, &mut fields);
-    }
     Some((status, fields))
 }
 

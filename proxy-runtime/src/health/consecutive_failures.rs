@@ -1,11 +1,13 @@
-//! The policy that is built in.
+//! The built-in policy of active health checks.
 
 use super::{ActiveHealthPolicy, Health, Probed};
 
-/// A destination is unhealthy after so many failures in a row, and healthy after one success.
+/// Marks a destination unhealthy after a number of consecutive failures, and healthy after one
+/// success.
 ///
-/// An answer with a status of 2xx is a success; any other one, and none at all, is a failure. The number of failures is
-/// the cluster's metadata `ConsecutiveFailuresHealthPolicy.Threshold`, else 2. Below it the destination stays as it was.
+/// A response with a 2xx status is a success; any other response, or none, is a failure. The number
+/// of failures is the metadata `ConsecutiveFailuresHealthPolicy.Threshold` of the cluster. Below it
+/// the health does not change. Default: 2.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConsecutiveFailures;
 

@@ -1,4 +1,4 @@
-//! What to conclude from probes.
+//! Policies of active health checks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,17 +11,18 @@ use proxy_model::{Problem, Problems, Snapshot, pointer_to, same_id};
 
 use super::{ConsecutiveFailures, Health, ProbeError};
 
-/// The name of the policy that is built in.
+/// The name of the built-in policy.
 const BUILT_IN: &str = "ConsecutiveFailures";
 
-/// Concludes from probes whether a destination is well.
+/// Decides about the health of a destination from the results of its probes.
 ///
-/// A program registers its own with [`ProxyBuilder::health_policy`](crate::build::ProxyBuilder::health_policy), and clusters
-/// name it in `HealthCheck.Active.Policy`.
+/// A program registers a policy with
+/// [`ProxyBuilder::health_policy`](crate::build::ProxyBuilder::health_policy), and clusters name it
+/// in `HealthCheck.Active.Policy`.
 ///
 /// # Examples
 ///
-/// A policy to which any answer will do, whatever its status:
+/// A policy that accepts any response, whatever its status:
 ///
 /// ```
 /// use proxy_runtime::health::{ActiveHealthPolicy, Health, Probed};
@@ -38,41 +39,41 @@ const BUILT_IN: &str = "ConsecutiveFailures";
 /// }
 /// ```
 pub trait ActiveHealthPolicy: Send + Sync {
-    /// The destination's health from now on. [`Probed::health`] leaves it as it is.
+    /// Returns the new health of the destination. [`Probed::health`] keeps the current one.
     ///
-    /// It is called once per probe, when the whole round has ended, in the task of the [`Driver`](crate::build::Driver): it
-    /// should not block.
+    /// Called once per probe after the whole cycle has ended, in the task of the
+    /// [`Driver`](crate::build::Driver): it should not block.
     fn judge(&self, probed: &Probed<'_>) -> Health;
 }
 
-/// What a probe found, and what was known before.
+/// The result of a probe, with the earlier state of the destination.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Probed<'a> {
     /// The cluster.
     pub cluster: &'a Cluster,
-    /// Its check.
+    /// The active check of the cluster.
     pub check: &'a ActiveCheck,
     /// The destination.
     pub destination: &'a Destination,
-    /// The status of its answer, or why there was none.
+    /// The status of the response, or the reason why there is none.
     pub result: Result<StatusCode, &'a ProbeError>,
-    /// How long the probe took.
+    /// Duration of the probe.
     pub elapsed: Duration,
-    /// The destination's health before.
+    /// The health before this probe.
     pub health: Health,
-    /// Probes in a row that were not answered with 2xx, this one included.
+    /// Number of consecutive probes without a 2xx response, including this one.
     pub failures: u32,
-    /// Probes in a row that were answered with 2xx, this one included.
+    /// Number of consecutive probes with a 2xx response, including this one.
     pub successes: u32,
 }
 
-/// Policies by name, which is compared ignoring case.
+/// Policies by name. Names are compared ignoring case.
 #[derive(Clone, Default)]
 pub(crate) struct HealthPolicies(BTreeMap<Arc<str>, Arc<dyn ActiveHealthPolicy>>);
 
 impl HealthPolicies {
-    /// Adds a policy of the program's own; the last one of a name counts.
+    /// Adds a policy of the program. A later registration of the same name replaces it.
     pub(crate) fn register(&mut self, name: Arc<str>, policy: Arc<dyn ActiveHealthPolicy>) {
         self.0.retain(|registered, _| !same_id(registered, &name));
         self.0.insert(name, policy);
@@ -83,12 +84,12 @@ impl HealthPolicies {
         self.0.keys()
     }
 
-    /// Those of them that belong to built-in policies.
+    /// The registered names that belong to built-in policies.
     pub(crate) fn taken_names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.names().filter(|name| same_id(name, BUILT_IN))
     }
 
-    /// Makes sure that every cluster's policy is there.
+    /// Fails if a cluster names a policy that is not registered.
     pub(crate) fn check(&self, snapshot: &Snapshot) -> Result<(), Problems> {
         let problems: Problems = snapshot
             .clusters()
@@ -104,7 +105,7 @@ impl HealthPolicies {
         }
     }
 
-    /// The policy called `name`.
+    /// Returns the policy called `name`.
     pub(crate) fn find(&self, name: &str) -> Option<&dyn ActiveHealthPolicy> {
         if same_id(name, BUILT_IN) {
             return Some(&ConsecutiveFailures);

@@ -1,4 +1,4 @@
-//! How a destination is asked whether it is well.
+//! Probes of active health checks.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -7,18 +7,18 @@ use async_trait::async_trait;
 use http::StatusCode;
 use proxy_model::compiled::{Cluster, Destination};
 
-/// Asks destinations whether they are well.
+/// Probes destinations.
 ///
-/// The proxy's own sends `GET` to the destination's health address with the path that the check has
-/// [for the destination](proxy_model::compiled::ActiveCheck::path_at), and the check's query. Tests put a script in its
-/// place.
+/// The default sends `GET` to the health address of the destination, with the path [for the
+/// destination](proxy_model::compiled::ActiveCheck::path_at) and the query of the check. Tests
+/// replace it with a script.
 #[async_trait]
 pub trait Probe: Send + Sync {
-    /// Asks once, and gives the status of the answer.
+    /// Probes a destination once, and returns the status of its response.
     ///
-    /// The check drops the future when its timeout has passed, or when the destination is gone or has another health
-    /// address, `Host`, path or query, so an implementation needs none of its own; whatever the
-    /// future holds must be released then.
+    /// Must be cancel safe: the check drops the future at its timeout, or when the destination is
+    /// removed or its health address, `Host`, path or query changes. An implementation needs no
+    /// timeout of its own.
     async fn probe(
         &self,
         cluster: &Cluster,
@@ -26,7 +26,7 @@ pub trait Probe: Send + Sync {
     ) -> Result<StatusCode, ProbeError>;
 }
 
-/// Why a probe brought no answer.
+/// The reason why a probe has no response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {

@@ -1,4 +1,4 @@
-//! What is known of one destination's health.
+//! The health of one destination.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use discovery_core::Moment;
 use parking_lot::Mutex;
 
-/// Whether a destination is fit to serve.
+/// The health of a destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 pub enum Health {
-    /// Nothing is known yet. It gets requests.
+    /// No result yet. The destination gets requests.
     #[default]
     Unknown,
-    /// It gets requests.
+    /// The destination gets requests.
     Healthy,
-    /// It gets no requests while others are better.
+    /// The destination gets no requests while better ones exist.
     Unhealthy,
 }
 
@@ -35,35 +35,35 @@ impl std::fmt::Display for Health {
     }
 }
 
-/// What the active check knows of one destination. Requests read one byte of it; the rest is for the check and for
-/// people.
+/// The state of the active check for one destination. Requests read one byte of it; the rest is for
+/// the check and for status pages.
 #[derive(Debug, Default)]
 pub(crate) struct HealthState {
     active: AtomicU8,
     record: Mutex<HealthRecord>,
 }
 
-/// How a destination came to be as healthy as it is.
+/// The history behind the health of a destination.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HealthRecord {
     /// The latest verdict.
     pub(crate) health: Health,
-    /// When that became the verdict; `None` while nothing is known.
+    /// The time of the last change; `None` while the health is unknown.
     pub(crate) since: Option<Moment>,
-    /// Why, as a person reads it: what the last probe that changed it found.
+    /// The reason for users: the result of the last probe that changed the health.
     pub(crate) reason: Option<Arc<str>>,
-    /// Probes that have ended.
+    /// Number of completed probes.
     pub(crate) probes: u64,
-    /// Probes in a row that failed, up to the latest.
+    /// Number of consecutive failed probes, up to the latest.
     pub(crate) failures: u32,
-    /// Probes in a row that succeeded, up to the latest.
+    /// Number of consecutive successful probes, up to the latest.
     pub(crate) successes: u32,
-    /// What the latest probe found.
+    /// The result of the latest probe.
     pub(crate) last_result: Option<Arc<str>>,
 }
 
 impl HealthState {
-    /// The verdict of the active check. It counts only while that check is on.
+    /// The health by the active check. It counts only while that check is enabled.
     pub(crate) fn active(&self) -> Health {
         match self.active.load(Ordering::Relaxed) {
             1 => Health::Healthy,
@@ -72,13 +72,13 @@ impl HealthState {
         }
     }
 
-    /// How it came to be.
+    /// A copy of the history.
     pub(crate) fn record(&self) -> HealthRecord {
         self.lock().clone()
     }
 
-    /// Changes the record and publishes its verdict. The caller then says so with
-    /// [`ClusterLive::health_changed`](crate::live::ClusterLive::health_changed).
+    /// Changes the record and publishes its health. The caller must call
+    /// [`ClusterLive::health_changed`](crate::live::ClusterLive::health_changed) afterwards.
     pub(crate) fn update<T>(&self, change: impl FnOnce(&mut HealthRecord) -> T) -> T {
         let mut record = self.lock();
         let result = change(&mut record);
@@ -92,7 +92,7 @@ impl HealthState {
     }
 
     fn lock(&self) -> parking_lot::MutexGuard<'_, HealthRecord> {
-        // A record is valid after every step of a change, so one that panicked half-way left nothing broken.
+        // A record is valid after every step of a change, so a panic in the middle breaks nothing.
         self.record.lock()
     }
 }

@@ -1,19 +1,19 @@
 //! Runs of allowed bytes.
 //!
-//! Each function returns where the first byte stands that does not belong, or the length of the input; some return all that
-//! is left from there on. Whatever stops a run is looked at by the caller, who knows what may stand there.
+//! Each function returns the position of the first byte that is not allowed, or the length of the
+//! input; some return the rest from there. The caller decides if that byte may end the run.
 
 use super::block::{self, SIZE};
 
 /// `tchar` of RFC 9110 section 5.6.2.
 pub(super) const TOKEN: u8 = 1;
-/// What the path of a target may have.
+/// Bytes of the path of a target.
 pub(super) const PATH: u8 = 1 << 1;
-/// What a path may have besides `.` and `%`.
+/// Bytes of a path without `.` and `%`.
 const PLAIN_PATH: u8 = 1 << 2;
-/// What the query of a target may have.
+/// Bytes of the query of a target.
 const QUERY: u8 = 1 << 3;
-/// What the name of a host, its port's colon aside, may have.
+/// Bytes of a host name, without the colon of a port.
 pub(super) const HOST: u8 = 1 << 4;
 
 static CLASSES: [u8; 256] = classes();
@@ -32,7 +32,7 @@ const fn classes() -> [u8; 256] {
         byte += 1;
     }
     mark(&mut classes, b"!#$%&'*+-.^_`|~", TOKEN);
-    // RFC 3986 section 3.3, and what browsers leave as it is though it should be encoded.
+    // RFC 3986 section 3.3, and bytes that browsers fail to encode.
     mark(&mut classes, b"/-_~!$&'()*+,;=:@[]|^", PATH | PLAIN_PATH);
     mark(&mut classes, b".%", PATH);
     mark(&mut classes, b"-._~", HOST);
@@ -53,15 +53,16 @@ pub(super) fn classes_of(byte: u8) -> u8 {
     CLASSES[byte as usize]
 }
 
-/// Whether all of `bytes`, of which there is at least one, are of a class.
+/// Returns true if all of `bytes`, and at least one, are of a class.
 #[inline]
 pub(super) fn all(bytes: &[u8], class: u8) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| classes_of(*byte) & class != 0)
 }
 
-/// What is left behind a run of bytes of a class.
+/// Returns the rest after a run of bytes of a class.
 ///
-/// Paths and hosts are short: to look up byte after byte in a table takes fewer instructions than arithmetic on words.
+/// Paths and hosts are short: a table look-up per byte takes fewer instructions than arithmetic on
+/// words.
 #[inline(always)]
 fn behind(mut bytes: &[u8], class: u8) -> &[u8] {
     while let Some((eight, rest)) = bytes.split_first_chunk::<8>() {
@@ -82,7 +83,8 @@ fn behind(mut bytes: &[u8], class: u8) -> &[u8] {
     bytes
 }
 
-/// Where a run of bytes of a class that begins at `at` ends. The class has letters, digits, and `-`, `.` and `/` but for `except`.
+/// Returns the end of the run of a class that begins at `at`. The class must contain letters,
+/// digits, `-`, `.` and `/`, without `except`.
 #[inline(always)]
 fn run_end(bytes: &[u8], mut at: usize, class: u8, except: u8) -> usize {
     while let Some((block, _)) = bytes.get(at..).and_then(<[u8]>::split_first_chunk) {
@@ -106,13 +108,13 @@ pub(super) fn byte_at(bytes: &[u8], at: u32) -> Option<u8> {
     bytes.get(at as usize).copied()
 }
 
-/// The two bytes from `at` on.
+/// The two bytes at `at`.
 #[inline(always)]
 pub(super) fn pair_at(bytes: &[u8], at: u32) -> Option<&[u8; 2]> {
     chunk_at(bytes, at)
 }
 
-/// The bytes from `at` on, if there are so many.
+/// The `N` bytes at `at`, if there are that many.
 #[inline(always)]
 pub(super) fn chunk_at<const N: usize>(bytes: &[u8], at: u32) -> Option<&[u8; N]> {
     bytes.get(at as usize..at as usize + N)?.try_into().ok()
@@ -124,7 +126,7 @@ pub(super) fn token_end(bytes: &[u8], at: usize) -> usize {
     run_end(bytes, at, TOKEN, b'/')
 }
 
-/// The end of the path that begins at `at`, and whether it has neither `.` nor `%`.
+/// The end of the path that begins at `at`, and true if it contains neither `.` nor `%`.
 #[inline]
 pub(super) fn path_end(bytes: &[u8], at: usize) -> (usize, bool) {
     let end = run_end(bytes, at, PLAIN_PATH, b'.');
@@ -146,15 +148,16 @@ pub(super) fn host_end(bytes: &[u8], at: usize) -> usize {
     run_end(bytes, at, HOST, b'/')
 }
 
-/// The same byte eight times.
+/// A word with the same byte eight times.
 #[inline(always)]
 const fn each(byte: u8) -> u64 {
     0x0101_0101_0101_0101 * byte as u64
 }
 
-/// High bits where a byte is a control character, the tab included.
+/// A word with the high bit of each byte that is a control character, including tab.
 ///
-/// Sums of numbers below 128 carry into the high bit and no further, so that bytes do not disturb each other.
+/// Sums of numbers below 128 carry into the high bit and no further, so bytes do not affect each
+/// other.
 #[inline(always)]
 fn controls(word: u64) -> u64 {
     let seven_bits = word & each(0x7f);
@@ -163,8 +166,8 @@ fn controls(word: u64) -> u64 {
     (is_below_space | is_delete) & !word & each(0x80)
 }
 
-/// Where the first control character stands from `at` on, the tab included, as far as it is looked for: among the last bytes it
-/// may stand behind what is returned.
+/// The position of the first control character from `at`, including tab. It may lie behind the
+/// returned position if that is within the last block.
 #[inline(always)]
 pub(super) fn controls_at(bytes: &[u8], at: u32) -> u32 {
     let mut end = at;
@@ -178,7 +181,8 @@ pub(super) fn controls_at(bytes: &[u8], at: u32) -> u32 {
     end
 }
 
-/// The end of the field value, or of the reason phrase, that begins at `at`: RFC 9110 section 5.5 without line folding.
+/// The end of the field value or reason phrase that begins at `at` (RFC 9110 section 5.5, without
+/// line folding).
 #[inline(never)]
 pub(super) fn text_end(bytes: &[u8], at: u32) -> u32 {
     let mut end = at;
@@ -191,20 +195,21 @@ pub(super) fn text_end(bytes: &[u8], at: u32) -> u32 {
     }
 }
 
-/// Where the first control character stands from `at` on, if that is among the last bytes; else `at`.
+/// The position of the first control character from `at`, if `at` is within the last block;
+/// otherwise `at`.
 #[inline]
 fn last_controls_at(bytes: &[u8], at: u32) -> u32 {
     let Some((before, last)) = bytes.split_last_chunk::<{ SIZE as usize }>() else {
         return each_controls_at(bytes, at);
     };
-    // Those in front of `at` have been looked at.
+    // Bytes before `at` have been tested.
     match at.checked_sub(before.len() as u32) {
         Some(seen) if seen < SIZE => before.len() as u32 + block::text(last, seen),
         _ => at,
     }
 }
 
-/// The same, of less than a block.
+/// Like [`last_controls_at`], for less than a block.
 #[cold]
 fn each_controls_at(bytes: &[u8], at: u32) -> u32 {
     let rest = bytes.get(at as usize..).unwrap_or_default();
@@ -212,7 +217,7 @@ fn each_controls_at(bytes: &[u8], at: u32) -> u32 {
     at + rest.iter().position(is_control).unwrap_or(rest.len()) as u32
 }
 
-/// Whether all of `bytes` can be in a field value.
+/// Returns true if all of `bytes` are allowed in a field value.
 #[inline]
 pub(super) fn is_text(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks();
@@ -224,26 +229,27 @@ pub(super) fn is_text(bytes: &[u8]) -> bool {
     words.iter().all(|word| is_plain(word) || is_text(word)) && is_text(rest)
 }
 
-/// Whether all of `bytes` can be part of a target: visible ASCII without `#` and what no target ever has.
+/// Returns true if all of `bytes` are allowed in a target: visible ASCII without `#` and other
+/// bytes that targets never have.
 #[inline]
 pub(super) fn is_target(bytes: &[u8]) -> bool {
     query_end(bytes, 0) == bytes.len()
 }
 
-/// Whether path and query, which is without its `?`, are what a request line may have: the same for every version of HTTP,
-/// since they are written into one.
+/// Returns true if path and query (without `?`) are allowed in a request line. Applies to every
+/// version of HTTP, since targets are forwarded over HTTP/1.1.
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) fn is_path_and_query(path: &[u8], query: Option<&[u8]>) -> bool {
     run_end(path, 0, PATH, 0) == path.len() && query.is_none_or(is_target)
 }
 
-/// Whether it is the path of a request line, and has neither `.` nor `%`, so that there is one reading of it.
+/// Returns true if this is a valid path without `.` and `%`, which has a single reading.
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) fn is_plain_path(path: &[u8]) -> bool {
     path_end(path, 0) == (path.len(), true)
 }
 
-/// `bytes` without spaces and tabs at both ends (`OWS`, RFC 9110 section 5.6.3).
+/// Removes spaces and tabs at both ends (`OWS`, RFC 9110 section 5.6.3).
 #[inline]
 pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = bytes {
@@ -256,7 +262,7 @@ pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// Every byte at every place of a word, among bytes that belong.
+    /// Tests every byte at every position of a word, among allowed bytes.
     fn check(end: impl Fn(&[u8]) -> usize, belongs: impl Fn(u8) -> bool) {
         for length in [1, 7, 8, 9, 16, 17, 40] {
             for at in 0..length {

@@ -1,13 +1,13 @@
-//! What a field is to a proxy, by its name.
+//! The meaning of fields for a proxy, by their names.
 
 use super::span::Span;
 
-/// What a field is to a proxy: one byte, found once while the head is read.
+/// The meaning of a field for a proxy: one byte, computed once while the head is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum FieldClass {
-    /// Nothing that a proxy has to know.
+    /// A field without meaning for a proxy.
     Other,
     /// `Host`.
     Host,
@@ -25,9 +25,10 @@ pub enum FieldClass {
     Upgrade,
     /// `Expect`.
     Expect,
-    /// Further fields that concern one connection only: those of RFC 9110 section 7.6.1, and those that YARP adds to them.
+    /// Other hop-by-hop fields: those of RFC 9110 section 7.6.1, and those that YARP adds.
     HopByHop,
-    /// A field that is [`Other`](Self::Other) or [`Date`](Self::Date) by its name and that `Connection` names (RFC 9110 section 7.6.1).
+    /// A field that is [`Other`](Self::Other) or [`Date`](Self::Date) by its name and that
+    /// `Connection` names (RFC 9110 section 7.6.1).
     NamedByConnection,
     /// `Forwarded` (RFC 7239).
     Forwarded,
@@ -39,8 +40,8 @@ pub enum FieldClass {
     XForwardedProto,
     /// `X-Forwarded-Prefix`.
     XForwardedPrefix,
-    /// Any other name that begins with `X-Forwarded-`, `X-Real-IP` and `True-Client-IP`: what a proxy says of where a request came
-    /// from.
+    /// Any other name with the prefix `X-Forwarded-`, `X-Real-IP` and `True-Client-IP`: claims
+    /// about the origin of a request.
     XForwarded,
     /// `Authorization`, `Cookie`, `Set-Cookie`.
     Credentials,
@@ -50,9 +51,10 @@ pub enum FieldClass {
     Date,
     /// `CDN-Loop` (RFC 8586).
     CdnLoop,
-    /// In the set of what a head has: a name has an underscore, whatever else the field is. No field has this class.
+    /// A flag in the set of a head: a name has an underscore. No field has this class.
     Underscored,
-    /// A field that is [`XForwarded`](Self::XForwarded) by its name, from a client that is not believed. No name has this class.
+    /// A field that is [`XForwarded`](Self::XForwarded) by its name, from an untrusted client. No
+    /// name has this class.
     Distrusted,
 }
 
@@ -61,13 +63,13 @@ pub enum FieldClass {
 pub struct ClassSet(u32);
 
 impl ClassSet {
-    /// The set of none.
+    /// The empty set.
     pub const EMPTY: Self = Self(0);
 
-    /// The set of all.
+    /// The set of all classes.
     pub const ALL: Self = Self(u32::MAX);
 
-    /// Fields that concern one connection only by their names (RFC 9110 section 7.6.1).
+    /// Fields that are hop-by-hop by their names (RFC 9110 section 7.6.1).
     pub const HOP_BY_HOP: Self = Self::EMPTY
         .with(FieldClass::Connection)
         .with(FieldClass::TransferEncoding)
@@ -75,22 +77,23 @@ impl ClassSet {
         .with(FieldClass::Upgrade)
         .with(FieldClass::HopByHop);
 
-    /// Fields that are never sent on as they came, whatever a route says: they concern one connection, or the proxy writes
-    /// them itself.
+    /// Fields that are never forwarded as received: hop-by-hop fields, and fields that the proxy
+    /// writes itself.
     pub const CONNECTION: Self = Self::HOP_BY_HOP
         .with(FieldClass::Host)
         .with(FieldClass::NamedByConnection)
         .with(FieldClass::Distrusted);
 
-    /// Fields that no trailer section may have, because the message would be framed or sent elsewhere by them (RFC 9110
-    /// section 6.5.1).
+    /// Fields that no trailer section may have, because they would change the framing or routing
+    /// (RFC 9110 section 6.5.1).
     pub const NEVER_TRAILERS: Self = Self::EMPTY
         .with(FieldClass::Host)
         .with(FieldClass::ContentLength)
         .with(FieldClass::TransferEncoding);
 
-    /// Fields that are left out of trailer sections: those of one connection, those by which a request is attributed or
-    /// authorised, and those that say how to read content that has been read by then (RFC 9110 section 6.5.1).
+    /// Fields that are dropped from trailer sections: hop-by-hop fields, fields about the origin or
+    /// authorisation of a request, and fields about the processing of content, which has been read
+    /// by then (RFC 9110 section 6.5.1).
     pub const DROPPED_FROM_TRAILERS: Self = Self::CONNECTION
         .union(Self::NEVER_TRAILERS)
         .with(FieldClass::Trailer)
@@ -105,48 +108,48 @@ impl ClassSet {
         .with(FieldClass::Credentials)
         .with(FieldClass::Content);
 
-    /// The set with one more class.
+    /// Returns the set with `class`.
     #[must_use]
     #[inline]
     pub const fn with(self, class: FieldClass) -> Self {
         Self(self.0 | 1 << class as u8)
     }
 
-    /// The set without a class.
+    /// Returns the set without `class`.
     #[must_use]
     #[inline]
     pub const fn without(self, class: FieldClass) -> Self {
         Self(self.0 & !(1 << class as u8))
     }
 
-    /// What is in either.
+    /// Returns the classes in either set.
     #[must_use]
     #[inline]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What is in both.
+    /// Returns the classes in both sets.
     #[must_use]
     #[inline]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether a class is in the set.
+    /// Returns true if the set contains `class`.
     #[inline]
     pub const fn contains(self, class: FieldClass) -> bool {
         self.0 >> class as u8 & 1 != 0
     }
 
-    /// Whether nothing is.
+    /// Returns true if the set is empty.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
-/// A field line: where its name and its value are in the buffer that was parsed, and what it is.
+/// A field line: the positions of name and value in the parsed buffer, and the class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     start: u32,
@@ -168,19 +171,19 @@ impl Field {
         }
     }
 
-    /// Where the name is; the line begins there as well.
+    /// The position of the name, which is that of the line.
     #[inline]
     pub fn name(&self) -> Span {
         Span::new(self.start, self.start + u32::from(self.name_length))
     }
 
-    /// Where the value is, without the white space around it.
+    /// The position of the value, without outer white space.
     #[inline]
     pub fn value(&self) -> Span {
         Span::new(self.value, self.value + self.value_length)
     }
 
-    /// What it is.
+    /// The class.
     #[inline]
     pub fn class(&self) -> FieldClass {
         self.class
@@ -192,9 +195,10 @@ impl Field {
     }
 }
 
-/// The class of a name, which is a token, in any case.
+/// The class of a name, which must be a token, in any case.
 ///
-/// The length tells most names apart, the first letter nearly all others; what is left is one comparison of known length.
+/// The length distinguishes most names, and the first letter nearly all others; the rest is one
+/// comparison of known length.
 #[inline]
 pub(crate) fn classify(name: &[u8]) -> FieldClass {
     use FieldClass as Class;
@@ -265,9 +269,10 @@ fn exactly<const N: usize>(name: &[u8], known: &[u8; N], class: FieldClass) -> F
     }
 }
 
-/// Whether a token is `known`, which has letters, digits and `-` only, in any case.
+/// Returns true if a token is `known` in any case. `known` must have lower-case letters, digits and
+/// `-` only.
 ///
-/// Setting a bit that tells lower from upper case turns no other byte of a token into one of those.
+/// Setting the bit of lower case turns no other byte of a token into one of those.
 #[inline]
 pub(crate) fn is<const N: usize>(name: &[u8], known: &[u8; N]) -> bool {
     let Ok(name) = <&[u8; N]>::try_from(name) else {
@@ -279,7 +284,7 @@ pub(crate) fn is<const N: usize>(name: &[u8], known: &[u8; N]) -> bool {
     let (words, _) = name.as_chunks();
     let (known_words, _) = known.as_chunks();
     let mut pairs = words.iter().zip(known_words);
-    // The last word may overlap the one before.
+    // The last word may overlap the previous one.
     pairs.all(|(word, known)| lower(word) == u64::from_ne_bytes(*known))
         && lower(last) == u64::from_ne_bytes(*known_last)
 }
@@ -289,18 +294,19 @@ fn lower(word: &[u8; 8]) -> u64 {
     u64::from_ne_bytes(*word) | 0x2020_2020_2020_2020
 }
 
-/// Whether a field of this name and class is left out of trailer sections: also if it is one of those that are only to some
-/// programs.
+/// Returns true if a field of this name and class is dropped from trailer sections, including names
+/// that imitate such a field.
 #[inline]
 pub(crate) fn is_dropped_from_trailers(name: &[u8], class: FieldClass) -> bool {
     ClassSet::DROPPED_FROM_TRAILERS.contains(class)
         || (class == FieldClass::Other && is_imitation(name))
 }
 
-/// Whether a name that has an underscore is, with hyphens in their place, one that a proxy relies on.
+/// Returns true if a name with underscores equals, with hyphens instead, a name that a proxy relies
+/// on.
 #[cold]
 pub(crate) fn is_imitation(name: &[u8]) -> bool {
-    /// The longest name that has a class.
+    /// The length of the longest name with a class.
     const LONGEST: usize = 25;
     let mut plain = [0; LONGEST];
     let length = name.len().min(LONGEST);
@@ -314,7 +320,8 @@ pub(crate) fn is_imitation(name: &[u8]) -> bool {
     classify(plain) != FieldClass::Other || is(plain, b"x-client-cert")
 }
 
-/// Whether a name has an underscore. Eight bytes at a time: most names are too short for a search that gets going first.
+/// Returns true if a name has an underscore. Tests eight bytes at a time: most names are too short
+/// for a general search to pay off.
 pub(crate) fn has_underscore(name: &[u8]) -> bool {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
@@ -325,7 +332,7 @@ pub(crate) fn has_underscore(name: &[u8]) -> bool {
     let (words, rest) = name.as_chunks();
     words.iter().any(has)
         || match name.last_chunk() {
-            // It overlaps the one before.
+            // The last word overlaps the previous one.
             Some(last) => !rest.is_empty() && has(last),
             None => rest.contains(&b'_'),
         }
@@ -335,7 +342,7 @@ pub(crate) fn has_underscore(name: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// What has a class, and which.
+    /// Names with a class.
     const NAMES: [(&str, FieldClass); 38] = [
         ("Host", FieldClass::Host),
         ("Connection", FieldClass::Connection),
@@ -430,7 +437,7 @@ mod tests {
 
     #[test]
     fn an_underscore_is_seen_wherever_it_is() {
-        // What differs from it by one bit, or by one.
+        // Bytes that differ by one bit or by one.
         for other in *b"-a^`\x7f" {
             for length in 1..=33 {
                 let mut name = vec![other; length];

@@ -1,23 +1,23 @@
-//! Where a body ends: RFC 9112 section 6.3.
+//! Body framing: RFC 9112 section 6.3.
 
-/// Where a message's body ends.
+/// The end of a message's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Framing {
-    /// There is none: the next message follows the head. A `Content-Length` that is there all the same, as in answers to
-    /// HEAD, speaks of another message.
+    /// No body: the next message follows the head. A `Content-Length` in such a message, as in
+    /// responses to HEAD, describes another message.
     None,
-    /// It has this many bytes; 0 when a `Content-Length` said so.
+    /// A body of this length; 0 if `Content-Length` says so.
     Length(u64),
-    /// It comes in chunks, perhaps with trailers: [`ChunkTracker`](super::ChunkTracker).
+    /// A chunked body, perhaps with trailers: [`ChunkTracker`](super::ChunkTracker).
     Chunked,
-    /// It ends with the connection. Responses only. Whether all of it came cannot be known.
+    /// A body that ends with the connection, for responses only. A truncation cannot be detected.
     UntilClose,
-    /// The connection is no longer HTTP from here on: 101, and 2xx to CONNECT.
+    /// The connection is no longer HTTP: 101, and 2xx to CONNECT.
     Tunnel,
 }
 
 impl Framing {
-    /// Whether there is not a byte of a body.
+    /// Returns true if the body has no bytes.
     #[inline]
     pub fn is_empty(self) -> bool {
         matches!(self, Self::None | Self::Length(0))

@@ -1,4 +1,4 @@
-//! Tables that are there while a head is read.
+//! Head tables from a pool of the thread.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
@@ -6,33 +6,34 @@ use std::sync::LazyLock;
 use super::HeadTable;
 use crate::spare::{Lend, Spare};
 
-/// Tables that a thread keeps; as many as requests are under way at a time on a busy one.
+/// Maximum of tables in a thread's pool: the number of concurrent requests on a busy one.
 const MOST: usize = 1024;
 
 thread_local! {
     static SPARE: Spare<Box<HeadTable>, MOST> = const { Spare::new() };
 }
 
-/// What is seen where nothing was written yet.
+/// The value before the first write.
 static EMPTY: LazyLock<HeadTable> = LazyLock::new(HeadTable::default);
 
-/// A table that the thread lends when it is first written to, so that who waits for a head does not have one.
+/// A table that is acquired from the thread's pool at the first write, so that connections waiting
+/// for a head hold none.
 #[derive(Debug, Default)]
 pub(crate) struct LentTable(Option<Box<HeadTable>>);
 
 impl LentTable {
-    /// Gives it back to the thread.
+    /// Releases the table to the pool.
     #[inline]
     pub(crate) fn give_back(&mut self) {
         if let Some(mut table) = self.0.take() {
-            // It may have been given up within a head.
+            // The head may have been abandoned.
             table.clear();
             table.trim();
             SPARE.keep(table);
         }
     }
 
-    /// Whether something was written to it.
+    /// Returns true if a table was acquired.
     #[inline]
     pub(crate) fn is_lent(&self) -> bool {
         self.0.is_some()

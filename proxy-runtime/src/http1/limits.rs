@@ -1,16 +1,20 @@
-//! What bounds those who parse heads and trailer sections.
+//! Limits of heads and trailer sections.
 
-/// How much a head may be. The defaults are the server's.
+/// Limits of heads. The defaults are those of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeadLimits {
-    /// Bytes of the whole head, from its first byte to the end of the empty line. 32 KiB; never more than 16 MiB.
+    /// Maximum size of a head in bytes, from its first byte to the end of the empty line; at most
+    /// 16 MiB.
     ///
-    /// Also the bound of a trailer section.
+    /// Also limits trailer sections.
+    ///
+    /// Default: 32 KiB.
     pub bytes: usize,
-    /// Bytes of method and target together. 8 KiB; RFC 9112 section 3 asks for 8000 at least.
+    /// Maximum size of method and target together, in bytes. RFC 9112 section 3 requires at least
+    /// 8000. Default: 8 KiB.
     pub request_line: usize,
-    /// Field lines. 100; never more than 10 000.
+    /// Maximum number of field lines, at most 10 000. Default: 100.
     pub fields: usize,
 }
 
@@ -25,7 +29,7 @@ impl Default for HeadLimits {
 }
 
 impl HeadLimits {
-    /// What offsets of 32 bits are comfortable with.
+    /// The largest size for which 32-bit offsets are safe.
     const MOST_BYTES: usize = 16 * 1024 * 1024;
     const MOST_FIELDS: usize = 10_000;
 
@@ -50,7 +54,7 @@ impl HeadLimits {
         self
     }
 
-    /// The part of `buffer` in which a head has to end.
+    /// The part of `buffer` that must contain the end of the head.
     #[inline]
     pub(super) fn window<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
         &buffer[..buffer.len().min(self.most_bytes())]

@@ -1,14 +1,14 @@
-//! HTTP/1.1 on the wire: heads, framing of bodies, and heads as they are sent on.
+//! HTTP/1.1 messages: heads, body framing, and forwarded heads.
 //!
-//! Pure functions and state machines over slices of bytes: no I/O, no clock, no allocation per message, and a bound on
-//! everything that a peer can make grow. A connection is somebody else's affair; this module says what the bytes mean.
+//! Pure functions and state machines over byte slices: no I/O, no clock, no allocation per message,
+//! and a limit on everything that a peer can make grow. Other modules handle connections.
 //!
-//! | for | there is |
+//! | task | items |
 //! |---|---|
 //! | the head of a request, of a response | [`parse_request`], [`parse_response`] into a [`HeadTable`] |
-//! | where a body ends | [`Framing`] |
-//! | chunks | [`ChunkTracker`] follows those that come, [`ChunkHead`] writes those that do not |
-//! | a head as it is sent on | [`write_request`], [`write_response`], [`write_trailers`] |
+//! | body framing | [`Framing`] |
+//! | chunks | [`ChunkTracker`] tracks received chunks, [`ChunkHead`] writes chunks |
+//! | forwarded heads | [`write_request`], [`write_response`], [`write_trailers`] |
 //! | routing | [`RequestView`], which is a [`RequestHead`](proxy_model::RequestHead) |
 //!
 #![cfg_attr(feature = "testing", doc = "```")]
@@ -33,36 +33,41 @@
 //!
 //! # One meaning
 //!
-//! A message that two programs could read in two ways is not passed on; [`Refusal`] says why, and what to answer. RFC 9112
-//! lets a recipient forgive a good deal. This is what was made of each such choice:
+//! A message that two programs could interpret differently is not forwarded; [`Refusal`] has the
+//! reason and the status. RFC 9112 allows recipients to be lenient. The choices made here:
 //!
-//! | RFC 9112 | may be forgiven | here |
+//! | RFC 9112 | leniency allowed for | here |
 //! |---|---|---|
-//! | 2.2 | a line that ends in LF | refused, in heads, chunks and trailers |
-//! | 2.2 | empty lines before a request | one CRLF is left out; none before a response |
-//! | 2.2, 5.2 | folded lines, lines that begin with white space | refused, in responses too |
-//! | 2.3 | versions 1.2 to 1.9 | refused, 505 |
-//! | 3, 4 | other white space in the start line | refused |
-//! | 3.2 | bytes that should be percent-encoded | refused, but for `[`, `]`, `\|`, `^`, and in queries `{`, `}`, `\` and the backtick, which browsers leave as they are; no byte beyond ASCII |
-//! | 3.2 | an empty `Host`, a `Host` that is no host and port | refused; IPv6 in brackets, names of letters, digits, `-`, `.`, `_`, `~` |
-//! | 3.2.2 | `Host` that differs from an absolute target | the target counts, and becomes `Host` |
-//! | 4 | no space behind the status | taken, and written as it should be |
-//! | 5.1 | white space before the colon | refused, in responses too |
-//! | 5 | tabs around the value of `Content-Length` or `Transfer-Encoding` | refused: llhttp and others read them differently |
-//! | 5 | obs-text in values (RFC 9110 section 5.5) | passed on: one meaning, and much in use |
-//! | 6.1 | `Transfer-Encoding` in HTTP/1.0, or beside a `Content-Length` | refused |
-//! | 6.1 | codings besides one final `chunked`; several lines | refused, 501 if it is well-formed |
-//! | 6.3 | equal lengths given twice | refused |
-//! | 6.3 | zeros in front of a length | taken, and written without |
-//! | 6.3 | a body announced by a 204 | there is none, and the connection is not used again; by 1xx it is refused |
-//! | 7.1 | zeros in front of a size | up to 16 digits in all |
-//! | 7.1.1 | white space around extensions; any length | refused; 16 KiB a body |
-//! | 7.1.2 | `Host`, `Content-Length`, `Transfer-Encoding` in trailers | refused; others that RFC 9110 section 6.5.1 forbids are left out |
-//! | 9.3 | `keep-alive` of HTTP/1.0 | honoured |
+//! | 2.2 | a line that ends in LF | rejected, in heads, chunks and trailers |
+//! | 2.2 | empty lines before a request | one CRLF is skipped; none before a response |
+//! | 2.2, 5.2 | folded lines, lines that begin with white space | rejected, in responses too |
+//! | 2.3 | versions 1.2 to 1.9 | rejected with 505 |
+//! | 3, 4 | other white space in the start line | rejected |
+//! | 3.2 | bytes that should be percent-encoded | rejected, except those that browsers leave unencoded, see below |
+//! | 3.2 | an empty `Host`, or no host and port | rejected; IPv6 in brackets, and names of letters, digits, `-._~` |
+//! | 3.2.2 | `Host` that differs from an absolute target | the target wins, and becomes `Host` |
+//! | 4 | no space after the status | accepted, and written correctly |
+//! | 5.1 | white space before the colon | rejected, in responses too |
+//! | 5 | tabs around `Content-Length` or `Transfer-Encoding` | rejected: llhttp and others read them differently |
+//! | 5 | obs-text in values (RFC 9110 section 5.5) | passed on: unambiguous and common |
+//! | 6.1 | `Transfer-Encoding` in HTTP/1.0, or with a `Content-Length` | rejected |
+//! | 6.1 | codings other than one final `chunked`; several lines | rejected, with 501 if valid |
+//! | 6.3 | equal lengths given twice | rejected |
+//! | 6.3 | leading zeros of a length | accepted, and written without |
+//! | 6.3 | a body declared by a 204 | none is read, and the connection is closed; in 1xx rejected |
+//! | 7.1 | leading zeros of a size | up to 16 digits in total |
+//! | 7.1.1 | white space around extensions; any length | rejected; 16 KiB per body |
+//! | 7.1.2 | forbidden trailers | rejected if they frame or route a message, otherwise dropped |
+//! | 9.3 | `keep-alive` in HTTP/1.0 | honoured |
 //!
-//! Besides, names with `_` that imitate fields of the proxy are refused in requests (`X_Forwarded_For`), since programs
-//! behind it may take one for the other. Paths are read as bytes: dot segments and percent-encoding are left to who routes,
-//! and [`RawRequest::has_plain_path`] says when there is nothing to do.
+//! Browsers leave `[`, `]`, `|` and `^` unencoded, and in queries also `{`, `}`, `\` and the
+//! backtick: these are accepted, and no byte beyond ASCII. `Host`, `Content-Length` and
+//! `Transfer-Encoding` frame or route a message; RFC 9110 section 6.5.1 lists other forbidden
+//! trailers.
+//!
+//! Names with `_` that imitate fields of the proxy (`X_Forwarded_For`) are rejected in requests,
+//! since programs behind it may confuse them. Paths are bytes here: routing handles dot segments
+//! and percent-encoding, and [`RawRequest::has_plain_path`] tells if there are any.
 
 mod block;
 mod bytes;
@@ -86,7 +91,6 @@ pub(crate) use self::field::is_imitation;
 pub use self::field::{ClassSet, Field, FieldClass};
 pub(crate) use self::field::{classify, has_underscore, is_dropped_from_trailers};
 pub use self::framing::Framing;
-#[cfg(all(feature = "server", feature = "http2"))]
 pub(crate) use self::head::is_authority;
 #[cfg(feature = "server")]
 pub(crate) use self::head::read_request;

@@ -1,114 +1,119 @@
-//! What those who parse refuse, with the status and the text for it.
+//! The reasons to reject a message, with status and text.
 
 use std::error::Error;
 use std::fmt;
 
 use http::StatusCode;
 
-/// Why a message is not passed on.
+/// The reason to reject a message.
 ///
-/// What to do is the same for all of them: answer [`status`](Self::status) if no answer has begun, close the connection the
-/// message came on, and pass nothing further of it on. A refusal means that where the message ends, or what it says, is
-/// not beyond doubt, so the next bytes on that connection cannot be trusted to be a message of their own (RFC 9112
-/// section 11.2). Those few that leave no such doubt, such as [`Expectation`](Self::Expectation), close it as well: the
-/// body that may follow is not worth reading.
+/// The handling is always the same: respond with [`status`](Self::status) if no response has begun,
+/// close the connection of the message, and pass nothing further of it on. The end or the content
+/// of the message is ambiguous, so the next bytes on that connection may be no message of their own
+/// (RFC 9112 section 11.2). The few unambiguous cases, such as [`Expectation`](Self::Expectation),
+/// close it as well, since reading the body is not worth while.
 ///
-/// A refused *response* is answered with 502 instead, whatever [`status`](Self::status) says: the client is not to blame.
+/// A rejected *response* becomes a 502, whatever [`status`](Self::status) is, since the client is
+/// not at fault.
 ///
-/// The texts are fixed. Nothing of the message is reflected.
+/// Texts are fixed: they contain nothing of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The start line does not have its parts, with one space between them (RFC 9112 sections 3 and 4). 400.
+    /// The start line lacks a part, or has other white space than one space between parts (RFC 9112
+    /// sections 3 and 4). 400.
     StartLine,
-    /// The method is no token (RFC 9110 section 9.1). 400.
+    /// The method is not a token (RFC 9110 section 9.1). 400.
     Method,
-    /// The method is longer than any that is in use, 64 bytes (RFC 9112 section 3). 501.
+    /// The method is longer than any in use: 64 bytes (RFC 9112 section 3). 501.
     MethodTooLong,
-    /// The target has a byte that no target has: a control, a space, a fragment's `#`, or what must be percent-encoded
-    /// (RFC 9112 section 3.2). 400.
+    /// The target has an invalid byte: a control character, a space, `#`, or one that must be
+    /// percent-encoded (RFC 9112 section 3.2). 400.
     TargetByte,
-    /// The target is in none of the forms that its method allows (RFC 9112 section 3.2). 400.
+    /// The target has no form that its method allows (RFC 9112 section 3.2). 400.
     TargetForm,
-    /// A `CONNECT` whose target is no authority (RFC 9112 section 3.2.3). 405, as for every CONNECT to a gateway.
+    /// The target of `CONNECT` is no authority (RFC 9112 section 3.2.3). 405, as for every CONNECT.
     ConnectTarget,
     /// The authority of an absolute target is no host and port (RFC 9110 section 7.2). 400.
     TargetAuthority,
     /// Method and target are longer than the limit (RFC 9112 section 3). 414.
     TargetTooLong,
-    /// What stands for the version is none (RFC 9112 section 2.3). 400.
+    /// The version is invalid (RFC 9112 section 2.3). 400.
     Version,
-    /// A version that is not spoken here: anything but HTTP/1.0 and HTTP/1.1 (RFC 9110 section 15.6.6). 505.
+    /// The version is neither HTTP/1.0 nor HTTP/1.1 (RFC 9110 section 15.6.6). 505.
     VersionNotSupported,
-    /// The status is not three digits from 100 on (RFC 9112 section 4). 400.
+    /// The status is not three digits, at least 100 (RFC 9112 section 4). 400.
     StatusCode,
     /// The reason phrase has a control character (RFC 9112 section 4). 400.
     Reason,
-    /// A line ends in a line feed alone. RFC 9112 section 2.2 allows to accept it; we do not. 400.
+    /// A line ends in a line feed alone, which RFC 9112 section 2.2 allows to accept. 400.
     BareLineFeed,
-    /// A carriage return that ends no line (RFC 9112 section 2.2). 400.
+    /// A carriage return ends no line (RFC 9112 section 2.2). 400.
     BareCarriageReturn,
-    /// The name of a field is empty, is no token, or has no colon right behind it (RFC 9112 section 5.1). 400.
+    /// The name of a field is empty, no token, or not followed by a colon (RFC 9112 section 5.1).
+    /// 400.
     FieldName,
     /// The value of a field has a control character (RFC 9110 section 5.5). 400.
     FieldValue,
-    /// A line begins with a space or a tab: folding, or something before the first field (RFC 9112 sections 2.2 and 5.2).
-    /// 400.
+    /// A line begins with a space or a tab: folding, or white space before the first field (RFC
+    /// 9112 sections 2.2 and 5.2). 400.
     Folded,
-    /// A name that programs which turn `-` into `_` take for one by which messages are framed, routed or attributed
-    /// (RFC 3875 section 4.1.18), such as `X_Forwarded_For`. 400.
+    /// A name becomes, for programs that map `-` to `_`, one that frames, routes or attributes
+    /// messages (RFC 3875 section 4.1.18), such as `X_Forwarded_For`. 400.
     Imitation,
     /// The head is larger than the limit (RFC 6585 section 5). 431.
     HeadTooLarge,
     /// The head has more fields than the limit (RFC 6585 section 5). 431.
     TooManyFields,
-    /// No `Host`, in HTTP/1.1 (RFC 9112 section 3.2). 400.
+    /// `Host` is missing in HTTP/1.1 (RFC 9112 section 3.2). 400.
     HostMissing,
-    /// Several `Host` lines, be they equal (RFC 9112 section 3.2). 400.
+    /// `Host` has several lines, even if equal (RFC 9112 section 3.2). 400.
     HostRepeated,
     /// `Host` is empty or no host and port (RFC 9112 section 3.2, RFC 9110 section 7.2). 400.
     HostInvalid,
-    /// `Content-Length` is not decimal digits alone, or beyond 2⁶³ − 1 (RFC 9110 section 8.6). 400.
+    /// `Content-Length` is not decimal digits only, or beyond 2⁶³ − 1 (RFC 9110 section 8.6). 400.
     LengthInvalid,
-    /// Several `Content-Length` lines or values, be they equal (RFC 9112 section 6.3). 400.
+    /// `Content-Length` has several lines or values, even if equal (RFC 9112 section 6.3). 400.
     LengthRepeated,
-    /// Both `Transfer-Encoding` and `Content-Length` (RFC 9112 section 6.1). 400.
+    /// `Transfer-Encoding` and `Content-Length` are both present (RFC 9112 section 6.1). 400.
     LengthAndCoding,
-    /// `Transfer-Encoding` does not end in `chunked`, or has it twice, or cannot be read (RFC 9112 section 6.1). 400.
+    /// `Transfer-Encoding` does not end in `chunked`, has it twice, or is invalid (RFC 9112 section
+    /// 6.1). 400.
     CodingInvalid,
-    /// Several `Transfer-Encoding` lines (RFC 9112 section 6.1 would join them). 400.
+    /// `Transfer-Encoding` has several lines (RFC 9112 section 6.1 would join them). 400.
     CodingRepeated,
-    /// A transfer coding besides `chunked` (RFC 9112 section 6.1). 501.
+    /// A transfer coding other than `chunked` (RFC 9112 section 6.1). 501.
     CodingUnknown,
-    /// `Transfer-Encoding` in HTTP/1.0, where it means nothing (RFC 9112 section 6.1). 400.
+    /// `Transfer-Encoding` in HTTP/1.0, where it has no meaning (RFC 9112 section 6.1). 400.
     CodingInHttp10,
-    /// An element of `Connection` is no token (RFC 9110 section 7.6.1). 400.
+    /// An element of `Connection` is not a token (RFC 9110 section 7.6.1). 400.
     ConnectionOption,
-    /// `Connection` has more than 32 elements, empty ones included. 431.
+    /// `Connection` has more than 32 elements, including empty ones. 431.
     TooManyConnectionOptions,
-    /// An expectation besides `100-continue` (RFC 9110 section 10.1.1). 417.
+    /// An expectation other than `100-continue` (RFC 9110 section 10.1.1). 417.
     Expectation,
-    /// A WebSocket is asked for with a body, which one program takes for a body and another for the first bytes of the
-    /// tunnel (RFC 6455 section 4.1, RFC 9110 section 7.8). 400.
+    /// A WebSocket request with a body, which some programs take for the first bytes of the tunnel
+    /// (RFC 6455 section 4.1, RFC 9110 section 7.8). 400.
     UpgradeWithBody,
-    /// A 101 that nobody asked for (RFC 9110 section 15.2.2).
+    /// A 101 without a request for it (RFC 9110 section 15.2.2).
     UnexpectedSwitch,
-    /// An interim response that says it has a body (RFC 9112 section 6.1, RFC 9110 section 8.6).
+    /// An interim response that declares a body (RFC 9112 section 6.1, RFC 9110 section 8.6).
     InterimWithBody,
-    /// The size of a chunk is not 1 to 16 hexadecimal digits, or beyond 2⁶³ − 1 (RFC 9112 section 7.1). 400.
+    /// The size of a chunk is not 1 to 16 hexadecimal digits, or beyond 2⁶³ − 1 (RFC 9112 section
+    /// 7.1). 400.
     ChunkSize,
-    /// The extensions of a chunk are not what RFC 9112 section 7.1.1 describes, or have spaces. 400.
+    /// The extensions of a chunk violate RFC 9112 section 7.1.1, or have spaces. 400.
     ChunkExtension,
-    /// The extensions of a body's chunks are longer than the limit, all together (RFC 9112 section 7.1.1). 400.
+    /// The extensions of all chunks together exceed the limit (RFC 9112 section 7.1.1). 400.
     ChunkExtensionsTooLong,
-    /// What follows a chunk's data is not the end of a line (RFC 9112 section 7.1). 400.
+    /// The data of a chunk is not followed by a line end (RFC 9112 section 7.1). 400.
     ChunkEnd,
-    /// A trailer field by which a message would be framed or routed (RFC 9110 section 6.5.1). 400.
+    /// A trailer field that frames or routes a message (RFC 9110 section 6.5.1). 400.
     Trailer,
 }
 
 impl Refusal {
-    /// What to answer a request that is refused for this reason.
+    /// The status of the response to a rejected request.
     pub fn status(self) -> StatusCode {
         match self {
             Self::ConnectTarget => StatusCode::METHOD_NOT_ALLOWED,
@@ -123,13 +128,14 @@ impl Refusal {
         }
     }
 
-    /// Whether it is only larger than a limit, and has one meaning as far as it was read.
+    /// Returns true if the message only exceeds a limit, and is otherwise valid as far as it was
+    /// read.
     #[cfg(feature = "server")]
     pub(crate) fn is_of_limit(self) -> bool {
         self.status() == StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
     }
 
-    /// What is wrong, in a fixed text.
+    /// The reason as a fixed text.
     pub fn reason(self) -> &'static str {
         match self {
             Self::StartLine => "the start line does not have its parts",

@@ -1,8 +1,8 @@
 //! Ranges of a buffer.
 
-/// A range of the buffer that was parsed.
+/// A range of a parsed buffer.
 ///
-/// It means something for that buffer only, and as long as what it held stays at its place.
+/// It is valid for that buffer only, while its content stays in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
     start: u32,
@@ -15,7 +15,7 @@ impl Span {
         Self { start, end }
     }
 
-    /// A range in a buffer that is bounded by what [`HeadLimits`](super::HeadLimits) allow at most.
+    /// A range in a buffer within the maximum of [`HeadLimits`](super::HeadLimits).
     #[inline]
     pub(super) fn of(start: usize, end: usize) -> Self {
         debug_assert!(start <= end && u32::try_from(end).is_ok());
@@ -25,35 +25,35 @@ impl Span {
         }
     }
 
-    /// The first byte.
+    /// The position of the first byte.
     #[inline]
     pub fn start(self) -> u32 {
         self.start
     }
 
-    /// Behind the last byte.
+    /// The position after the last byte.
     #[inline]
     pub fn end(self) -> u32 {
         self.end
     }
 
-    /// How many bytes.
+    /// Number of bytes.
     #[inline]
     pub fn len(self) -> u32 {
         self.end - self.start
     }
 
-    /// Whether there are none.
+    /// Returns true if the range is empty.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
 
-    /// The bytes.
+    /// The bytes of the range.
     ///
     /// # Panics
     ///
-    /// If `buffer` is shorter than the one that was parsed.
+    /// Panics if `buffer` is shorter than the parsed one.
     #[inline]
     pub fn get(self, buffer: &[u8]) -> &[u8] {
         &buffer[self.start as usize..self.end as usize]

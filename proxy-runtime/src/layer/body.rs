@@ -1,4 +1,4 @@
-//! The body of a request as layers see it.
+//! Request bodies of layers.
 
 use std::any::Any;
 use std::fmt;
@@ -14,10 +14,10 @@ use crate::BoxError;
 use crate::error::status_of;
 use crate::error::{ForwardError, ForwardErrorKind};
 
-/// The body of a request as layers see it: the client's, or one that a layer made.
+/// The body of a request in a layer: the client's, or one that a layer created.
 ///
-/// Its errors are [`ForwardError`]s if the client is to blame: a layer that passes them on has them answered as they would
-/// be without it.
+/// Errors that the client caused are [`ForwardError`]s. A layer that passes them on gets the same
+/// local reply as without the layer.
 pub struct ProxyRequestBody(Content);
 
 enum Content {
@@ -27,18 +27,18 @@ enum Content {
 }
 
 impl ProxyRequestBody {
-    /// No body.
+    /// An empty body.
     pub const fn empty() -> Self {
         Self(Content::Empty)
     }
 
-    /// Any body.
+    /// Wraps any body.
     pub fn new<B>(body: B) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        // What is one already is not boxed once more.
+        // Boxing a body of this type again would add an allocation.
         match taken::<_, Self>(body) {
             Ok(same) => same,
             Err(body) if body.is_end_stream() => Self::empty(),
@@ -46,7 +46,7 @@ impl ProxyRequestBody {
         }
     }
 
-    /// The client's body, of which the route allows so many bytes.
+    /// The client's body, limited to the bytes that the route allows.
     pub(crate) fn of_client<B>(body: B, allowed: Option<u64>) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -58,8 +58,8 @@ impl ProxyRequestBody {
         Self(Content::Stream(Box::pin(ClientBody { body, allowed })))
     }
 
-    /// Another body like this one, if it is in memory: for layers that ask twice. A body that comes from the client can only
-    /// be read once; such a layer collects it first, up to a size that it can bear.
+    /// Returns a copy of a body in memory, for layers that retry. A client's body can be read only
+    /// once: such a layer must collect it first, up to a limit of its own.
     pub fn try_clone(&self) -> Option<Self> {
         match &self.0 {
             Content::Empty => Some(Self::empty()),
@@ -69,7 +69,7 @@ impl ProxyRequestBody {
     }
 }
 
-/// `value`, if it is a `T`.
+/// Returns `value` as `T`, if it is one.
 pub(super) fn taken<V: 'static, T: 'static>(value: V) -> Result<T, V> {
     let mut value = Some(value);
     match (&mut value as &mut dyn Any).downcast_mut::<Option<T>>() {
@@ -139,7 +139,7 @@ impl fmt::Debug for ProxyRequestBody {
 }
 
 pin_project! {
-    /// A body that a layer made.
+    /// A body that a layer created.
     struct WithBoxedError<B> {
         #[pin]
         body: B,
@@ -176,7 +176,7 @@ pin_project! {
     struct ClientBody<B> {
         #[pin]
         body: B,
-        // Bytes that the route still allows.
+        // Remaining bytes that the route allows.
         allowed: Option<u64>,
     }
 }

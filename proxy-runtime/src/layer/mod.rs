@@ -1,8 +1,9 @@
 //! Layers: tower middleware around a route.
 //!
-//! A layer is the third of three ways to extend a route, and the widest: it has request and response in `http` types, with
-//! their bodies, and may wait, answer, map bodies, or ask again. [Filters](crate::filter) cost less and see heads only;
-//! transforms are settings. A route that names no layer pays for none.
+//! There are three ways to extend a route, and a layer is the most general one: it has request and
+//! response in `http` types, with their bodies, and may wait, respond, map bodies, or retry.
+//! [Filters](crate::filter) cost less and see heads only; transforms are settings. A route without
+//! layers has no overhead.
 //!
 //! ```
 //! use std::task::{Context, Poll};
@@ -13,7 +14,7 @@
 //! use tower_layer::Layer;
 //! use tower_service::Service;
 //!
-//! /// Tells destinations in which lane a request came.
+//! /// Adds a header with a traffic lane.
 //! struct Lane(&'static str);
 //!
 //! #[derive(Clone)]
@@ -48,47 +49,52 @@
 //! # drop(builder);
 //! ```
 //!
-//! Any [`tower_layer::Layer`] will do whose service takes requests with a [`ProxyRequestBody`] and is `Clone`, `Send` and
-//! `Sync`: those of `tower`, of `tower-http`, and stacks of them made with `ServiceBuilder`.
+//! Any [`tower_layer::Layer`] works if its service takes requests with a [`ProxyRequestBody`] and
+//! is `Clone`, `Send` and `Sync`: those of `tower`, of `tower-http`, and stacks made with
+//! `ServiceBuilder`.
 //!
-//! # When
+//! # Order
 //!
-//! A request is routed, and checked: the route may be used, the framing makes sense, the body is not too large by its own
-//! account. Then the route's layers are called, the first of the list outermost, with the client's request as it came.
-//! Inside all of them is the rest of the route: the choice of a cluster, filters, transforms, a destination. A layer may
-//! change the request, and it is sent on as changed, by the same route: it is not routed anew. It may answer without asking
-//! further, and it may ask several times; each time a cluster and a destination are chosen anew.
+//! A request is routed and checked: the route may be used, and the framing and declared body size
+//! are valid. Then the route's layers run with the received request, the first of the list
+//! outermost. Inside all of them is the rest of the route: the choice of a cluster, filters,
+//! transforms, and a destination. A layer may change the request; the changed request stays on the
+//! same route. It may respond itself, and it may call the inner service several times; each call
+//! chooses a cluster and a destination again.
 //!
-//! The request's extensions tell of the connection ([`ConnectionInfo`](crate::ConnectionInfo)) and of the route
-//! ([`RouteContext`](crate::forward::RouteContext)). **They have to stay with the request**: without the `RouteContext` the rest of the route does not
-//! know what it is part of, and answers 500. The response's extensions tell what became of it
-//! ([`ExchangeInfo`](crate::response::ExchangeInfo)); failures are responses there as everywhere, 502 with an `error`.
+//! The extensions of a request have the connection ([`ConnectionInfo`](crate::ConnectionInfo)) and
+//! the route ([`RouteContext`](crate::forward::RouteContext)). **A layer must keep them**: without
+//! the `RouteContext` the inner service responds 500. The extensions of a response describe the
+//! exchange ([`ExchangeInfo`](crate::response::ExchangeInfo)). Failures are responses too, such as
+//! 502 with an `error`.
 //!
 //! # Bodies
 //!
-//! Nothing is read ahead: a layer that passes bodies on passes them on as they come. One that changes a body has to
-//! see to `Content-Length`. The client's body is cut off with an error that becomes 413 when it grows larger than the route
-//! allows, so that a layer can collect it; what a destination answers is not bounded, so a layer that collects that has to
-//! set a limit itself.
+//! Nothing is buffered: a layer that passes a body on streams it. A layer that changes a body must
+//! also correct `Content-Length`. A client's body beyond the limit of the route ends with an error
+//! that becomes 413, so a layer can collect it. The body of a destination's response has no limit,
+//! so a layer that collects it needs one.
 //!
-//! WebSockets pass through: the request and the response that switch the protocol are seen by layers, the tunnel is not.
-//! A layer has to leave `Upgrade`, `Connection` and the extensions of such a request as they are.
+//! WebSockets work: layers see the request and the response that switch the protocol, but not the
+//! tunnel. A layer must keep `Upgrade`, `Connection` and the extensions of such a request.
 //!
 //! # Errors, time and counts
 //!
-//! An error of a layer is answered with 500 and the error [`Extension`](crate::ForwardErrorKind::Extension), unless it is, or
-//! is caused by, a [`ForwardError`](crate::ForwardError), which says what it is and how it is answered; errors of both
-//! bodies are such. The route's `Timeout` bounds the layers together with what they wait for: then 504.
+//! An error of a layer becomes 500 with the error
+//! [`Extension`](crate::ForwardErrorKind::Extension). An error that is, or is caused by, a
+//! [`ForwardError`](crate::ForwardError), such as those of both bodies, becomes the response of
+//! that error. The route's `Timeout` includes the layers: then 504.
 //!
-//! The route counts one request, however often a layer asks; clusters and destinations count each attempt.
+//! The route counts one request, whatever the number of calls by a layer; clusters and destinations
+//! count each attempt.
 //!
 //! # State
 //!
-//! A layer's service is made when a configuration first gives a route these layers, not per request, and cloned for each
-//! request. It stays, with what it remembers, through later configurations in which the route's list is the same; with
-//! another list all of the route's services are made anew. Each layer is asked for readiness before each call, in a
-//! clone of its service: what is to act on another one's readiness, as load shedding does, belongs with it in one stack
-//! under one name.
+//! The service of a layer is created when a configuration first gives a route these layers, and
+//! cloned for each request. It keeps its state through later configurations as long as the route's
+//! list is the same; another list creates all services of the route again. Readiness of each layer
+//! is polled before each call, in a clone of its service. Layers that depend on the readiness of
+//! another one, such as load shedding, belong in one stack under one name.
 
 mod body;
 mod service;

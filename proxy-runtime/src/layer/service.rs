@@ -1,4 +1,4 @@
-//! The rest of a route as a service, and layers without their types.
+//! The rest of a route as a service, and type-erased layers.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -19,19 +19,20 @@ use crate::BoxError;
 use crate::lent::LentFuture;
 use crate::response::ProxyBody;
 
-/// The rest of a route: what a layer is around. Cheap to clone, always ready, and for requests with any body.
+/// The rest of a route: the inner service of a layer. Cheap to clone, always ready, and takes
+/// requests with any body.
 ///
-/// The innermost one never fails. Those with layers inside fail as those do.
+/// The innermost service never fails. Services with layers inside fail as those do.
 #[derive(Clone)]
 pub struct RouteService(Arc<dyn Inner>);
 
-/// A service whose type is not known.
+/// A type-erased service.
 trait Inner: Send + Sync {
     fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture;
 }
 
 impl RouteService {
-    /// A function as a service.
+    /// Makes a service from a function.
     pub(crate) fn from_fn<F>(
         answer: impl Fn(Request<ProxyRequestBody>) -> F + Send + Sync + 'static,
     ) -> Self
@@ -45,7 +46,8 @@ impl RouteService {
             F: Future<Output = Response<ProxyBody>> + Send + 'static,
         {
             fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
-                // An async block would have room for the future twice, and that is most of what there is to move.
+                // An async block would hold the future twice, and its size dominates the cost of a
+                // move.
                 RouteFuture(LentFuture::new(|| Unfailing {
                     answer: (self.0)(request),
                 }))
@@ -74,7 +76,7 @@ where
 }
 
 impl RouteService {
-    /// What [`call`](Service::call) does, without a clone to call.
+    /// Does the same as [`call`](Service::call), without `&mut`.
     pub(crate) fn answer(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
         self.0.call(request)
     }
@@ -86,7 +88,7 @@ impl fmt::Debug for RouteService {
     }
 }
 
-/// The response to come. Dropped, it cancels the request at the destination.
+/// The pending response. Dropping it cancels the request at the destination.
 #[must_use = "futures do nothing unless polled"]
 pub struct RouteFuture(LentFuture<Result<Response<ProxyBody>, BoxError>>);
 
@@ -105,7 +107,7 @@ impl fmt::Debug for RouteFuture {
 }
 
 pin_project! {
-    /// The answer of what never fails.
+    /// The future of a service that never fails.
     struct Unfailing<F> {
         #[pin]
         answer: F,
@@ -123,10 +125,10 @@ where
     }
 }
 
-/// A layer whose type is not known.
+/// A type-erased layer.
 pub(crate) type BoxLayer = dyn Fn(RouteService) -> RouteService + Send + Sync;
 
-/// Forgets the type of a layer.
+/// Erases the type of a layer.
 pub(crate) fn boxed<L, B>(layer: L) -> Arc<BoxLayer>
 where
     L: Layer<RouteService> + Send + Sync + 'static,
@@ -152,14 +154,14 @@ where
     B::Error: Into<BoxError>,
 {
     fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
-        // The one that is called has to be the one that was ready.
+        // `poll_ready` and `call` must use the same clone.
         let mut service = self.0.clone();
         RouteFuture(LentFuture::new(move || async move {
             poll_fn(|cx| service.poll_ready(cx))
                 .await
                 .map_err(Into::into)?;
             let response = service.call(request).await.map_err(Into::into)?;
-            // What is one already is not boxed once more.
+            // Boxing a body of this type again would add an allocation.
             Ok(response.map(|body| taken(body).unwrap_or_else(ProxyBody::mapped)))
         }))
     }
@@ -180,7 +182,7 @@ impl RouteLayers {
         }
     }
 
-    /// Whether it has the layers of these names, in this order.
+    /// Returns true if the layers have these names, in this order.
     pub(crate) fn are(&self, names: &[Arc<str>]) -> bool {
         self.names.len() == names.len() && self.names.iter().zip(names).all(|(a, b)| same_id(a, b))
     }

@@ -1,4 +1,4 @@
-//! Bodies, names and time, without a network.
+//! Bodies, names and timeouts of layers, without a network.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,7 +69,7 @@ async fn the_clients_body_is_bounded() {
     assert_eq!(all(body).await, Err(ForwardErrorKind::RequestBodyClient));
 }
 
-/// A layer that never answers takes no longer than the route may take.
+/// The timeout of the route limits a layer that never responds.
 #[tokio::test(start_paused = true)]
 async fn the_routes_timeout_bounds_its_layers() {
     let builder = Proxy::builder().layer(
@@ -88,7 +88,7 @@ async fn the_routes_timeout_bounds_its_layers() {
     assert_eq!(info.route().unwrap().as_str(), "r");
 }
 
-/// Services are made for a route when its list changes, and not before.
+/// Services are created when the list of a route changes, and only then.
 #[tokio::test]
 async fn a_layers_state_outlives_configurations() {
     let made = Arc::new(AtomicUsize::new(0));
@@ -131,7 +131,7 @@ impl Filter for Silent {
     }
 }
 
-/// A configuration that was compiled for another program.
+/// A configuration that names layers of another program.
 #[test]
 fn names_that_this_proxy_does_not_know_are_refused() {
     let other = Proxy::builder()

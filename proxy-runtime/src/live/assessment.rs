@@ -1,24 +1,24 @@
-//! Which of a cluster's destinations may be picked, and why the others may not.
+//! The eligibility of a cluster's destinations, with reasons.
 
 use proxy_model::compiled::{AvailabilityPolicy, Cluster, Destination, DestinationIndex};
 use proxy_model::same_id;
 
 use crate::health::Health;
 
-/// Why a destination gets no requests at the moment.
+/// The reason why a destination gets no requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ineligible {
-    /// The active check found it unhealthy.
+    /// The active check marked the destination unhealthy.
     Unhealthy,
-    /// Its weight is 0.
+    /// The weight is 0.
     NoWeight,
     /// A tier with a smaller number has available destinations.
     LowerPriority {
-        /// The number of the tier that is used.
+        /// Number of the tier that is used.
         used: u32,
     },
-    /// There are available destinations in the proxy's own zone.
+    /// Destinations in the proxy's own zone are available.
     OtherZone,
 }
 
@@ -35,12 +35,12 @@ impl std::fmt::Display for Ineligible {
     }
 }
 
-/// What [`assess`] found.
+/// The result of [`assess`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Assessment {
-    /// Per destination, in the order of the configuration: why it may not be picked, or `None` if it may.
+    /// The reason per destination, in the order of the configuration; `None` if it may be picked.
     pub(crate) verdicts: Vec<Option<Ineligible>>,
-    /// Whether health was put aside since no destination was healthy.
+    /// True if health is ignored because no destination is healthy.
     pub(crate) panic: bool,
 }
 
@@ -54,14 +54,15 @@ impl Assessment {
 
 /// Decides which destinations of `cluster` may be picked.
 ///
-/// `active` tells what the active check knows of the destination at a position; it is asked only if the check is on. Those
-/// in `without` have just failed and may not be picked, whatever the check and the policy say.
+/// `active` returns the health by the active check for the destination at a position; it is called
+/// only if the check is enabled. Destinations in `without` have just failed and may not be picked
+/// in any case.
 ///
-/// 1. A destination of weight 0 gets nothing, unless all destinations of the cluster have weight 0: then weights do not
-///    count.
-/// 2. Unhealthy ones are left out. If nothing is left and the policy is `HealthyOrPanic`, all of step 1 are used,
-///    whatever their priority and zone.
-/// 3. Of what is left, only the tier with the smallest number is used,
+/// 1. A destination of weight 0 gets nothing, unless all destinations of the cluster have weight 0:
+///    then weights are ignored.
+/// 2. Unhealthy destinations are excluded. If none is left and the policy is `HealthyOrPanic`, all
+///    of step 1 are used, whatever their priority and zone.
+/// 3. Of the rest, only the tier with the smallest number is used,
 /// 4. and of that tier only the destinations in `zone`, if there are any.
 pub(crate) fn assess(
     cluster: &Cluster,

@@ -1,28 +1,28 @@
-//! The destinations that may be picked at the moment, ready for the balancing policies.
+//! The available destinations of a cluster, prepared for load balancing policies.
 
 use proxy_model::compiled::{Cluster, DestinationIndex};
 
 use crate::live::Assessment;
 
-/// The destinations of one cluster that may be picked at the moment, with what policies need precomputed.
+/// The available destinations of one cluster, with precomputed values for policies.
 #[derive(Debug)]
 pub(crate) struct Available {
-    /// Health was as of this epoch of the cluster; see [`ClusterLive`](crate::live::ClusterLive).
+    /// The epoch of the cluster's health; see [`ClusterLive`](crate::live::ClusterLive).
     epoch: u64,
     panic: bool,
     members: Box<[DestinationIndex]>,
-    /// Weight of each member; empty when all are equal, which then is 1.
+    /// The weight of each member; empty if all are equal, which then is 1.
     weights: Box<[u32]>,
     /// Sum of the weights up to and including each member; empty when all are equal.
     cumulative: Box<[u64]>,
-    /// Position of the first by id.
+    /// Position of the member whose id comes first.
     first: usize,
     /// Distance between picks of the weighted round robin; see [`Self::in_turn`].
     stride: u64,
 }
 
 impl Available {
-    /// What `assessment` allows, for health as of `epoch`.
+    /// Collects what `assessment` allows, for the health of `epoch`.
     pub(crate) fn new(cluster: &Cluster, assessment: &Assessment, epoch: u64) -> Self {
         let destinations = cluster.destinations();
         let positions: Vec<usize> = assessment.eligible().collect();
@@ -62,12 +62,12 @@ impl Available {
         }
     }
 
-    /// The epoch of the health that it was made from.
+    /// The epoch of the health that was used.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Whether health was put aside since no destination was healthy.
+    /// True if health is ignored because no destination is healthy.
     pub(crate) fn is_panic(&self) -> bool {
         self.panic
     }
@@ -77,7 +77,7 @@ impl Available {
         &self.members
     }
 
-    /// Weight of the member at `position`: never 0, and 1 when all are equal.
+    /// The weight of the member at `position`: never 0, and 1 if all are equal.
     pub(crate) fn weight(&self, position: usize) -> u32 {
         self.weights.get(position).copied().unwrap_or(1)
     }
@@ -90,7 +90,7 @@ impl Available {
             .unwrap_or(self.members.len() as u64)
     }
 
-    /// Position of the first by id.
+    /// Position of the member whose id comes first.
     pub(crate) fn first(&self) -> usize {
         self.first
     }
@@ -112,13 +112,13 @@ impl Available {
         end - u64::from(self.weights[position])..end
     }
 
-    /// The member whose turn it is at `turn`: each in order when weights are equal, else as often as its weight says,
-    /// well spread.
+    /// The member that serves the given turn: in proportion to the weights, evenly spread; with
+    /// equal weights, in order.
     ///
-    /// Turns walk over all shares in steps of `stride`, which is close to the golden section of their number and has no
-    /// common factor with it: any run of as many turns as there are shares meets each share exactly once, and the
-    /// visits to one member are spread as evenly as a fixed step can spread them. It needs no memory per turn, and any
-    /// turn can be computed from its number alone.
+    /// Turns walk over all shares in steps of `stride`, which is close to the golden section of
+    /// their number and coprime to it. Any run of as many turns as there are shares visits each
+    /// share exactly once, spread as evenly as a fixed step allows. A turn is computed from its
+    /// number alone, without further state.
     pub(crate) fn in_turn(&self, turn: u64) -> usize {
         let total = self.total();
         if total == 0 {
@@ -129,7 +129,7 @@ impl Available {
     }
 }
 
-/// The number closest to the golden section of `total` that has no common factor with it.
+/// The number coprime to `total` that is closest to its golden section.
 fn stride(total: u64) -> u64 {
     let golden = (total as f64 * 0.618_033_988_749_894_9) as u64;
     (0..=total)

@@ -1,11 +1,12 @@
-//! What of a cluster outlives a generation.
+//! The state of a cluster that survives a new configuration.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::observe::{ClusterMetrics, OwnLine};
 
-/// Names the settings by which connections are made, for the life of the process. It changes when a reload changes
-/// them, so that pools do not use connections that were made by others. What came later is greater.
+/// Identifies the connection settings of a cluster for the life of the process. A reload that
+/// changes the settings creates a new key, so that pools do not use connections of the old ones.
+/// Later keys are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ClientKey(u64);
 
@@ -16,30 +17,31 @@ impl ClientKey {
     }
 }
 
-/// What of a cluster is carried over from generation to generation.
+/// The state of a cluster that each generation inherits.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterLive {
-    /// Grows with each change of a destination's health, after the change itself is visible. Every generation's list
-    /// of available destinations says of which epoch it is; one that is behind is made anew by the next pick. So a
-    /// change is never lost, whether it comes before, while or after a generation is built.
+    /// Increases with each change of a destination's health, after the change is visible. The list
+    /// of available destinations of each generation has the epoch that it was made from; the next
+    /// pick replaces an outdated list. No change is lost, whether it happens before, during or
+    /// after the build of a generation.
     health_epoch: AtomicU64,
-    /// Turns that were taken, by all workers: who asks for turns wants them in order.
+    /// Number of turns taken by all workers; shared, so that turns are in order.
     cursor: OwnLine<AtomicU64>,
     metrics: ClusterMetrics,
 }
 
 impl ClusterLive {
-    /// Says that the health of destinations has changed. Called after the change was stored.
+    /// Announces a change of health. Called after the change was stored.
     pub(crate) fn health_changed(&self) {
         self.health_epoch.fetch_add(1, Ordering::Release);
     }
 
-    /// What is counted of it.
+    /// The metrics of the cluster.
     pub(crate) fn metrics(&self) -> &ClusterMetrics {
         &self.metrics
     }
 
-    /// Takes the next turn: 0, 1, 2 … and after the last number 0 again.
+    /// Takes the next turn: 0, 1, 2 …; wraps around at the end of `u64`.
     pub(crate) fn next_turn(&self) -> u64 {
         self.cursor.0.fetch_add(1, Ordering::Relaxed)
     }

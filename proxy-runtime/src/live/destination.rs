@@ -1,4 +1,4 @@
-//! Live state of one destination.
+//! The live state of one destination.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -13,8 +13,9 @@ use crate::health::HealthState;
 use crate::observe::Traffic;
 use crate::observe::{DestinationMetrics, GaugeGuard, InFlightGuard};
 
-/// Names a destination for the life of the process: never given to another one, not even to one of the same id and
-/// address that comes back after it was removed. Pools file their connections under it.
+/// Identifies a destination for the life of the process. A key is never reused, not even for a
+/// destination that is removed and comes back with the same id and address. Pools file connections
+/// under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DestinationKey(u64);
 
@@ -25,8 +26,8 @@ impl DestinationKey {
     }
 }
 
-/// Spreads [`DestinationKey`]s over a table. They are given in order by the process itself, so that nobody can choose ones
-/// that collide.
+/// A hasher for [`DestinationKey`]s. The process itself assigns the keys in order, so that no
+/// attacker can choose keys that collide.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyHasher(u64);
 
@@ -48,7 +49,8 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// Live state of one destination, carried over from generation to generation while its address stays the same.
+/// The live state of one destination, which each generation inherits while the address stays the
+/// same.
 #[derive(Debug)]
 pub(crate) struct DestinationState {
     key: DestinationKey,
@@ -62,7 +64,7 @@ pub(crate) struct DestinationState {
 }
 
 impl DestinationState {
-    /// A destination of which nothing is known yet.
+    /// The state of a new destination.
     pub(crate) fn new(cluster: ClusterId, id: DestinationId, address: DestinationAddress) -> Self {
         Self {
             key: DestinationKey::next(),
@@ -76,32 +78,32 @@ impl DestinationState {
         }
     }
 
-    /// Names it for the life of the process.
+    /// The key of the destination for the life of the process.
     pub(crate) fn key(&self) -> DestinationKey {
         self.key
     }
 
-    /// The cluster that it belongs to, as it was spelled when the destination first came.
+    /// The cluster of the destination, as spelled in its first configuration.
     pub(crate) fn cluster(&self) -> &ClusterId {
         &self.cluster
     }
 
-    /// Its id, as it was spelled when the destination first came.
+    /// The id of the destination, as spelled in its first configuration.
     pub(crate) fn id(&self) -> &DestinationId {
         &self.id
     }
 
-    /// Where it is. This never changes: a destination with another address is another destination.
+    /// The address. It never changes: a destination with another address is a new one.
     pub(crate) fn address(&self) -> &DestinationAddress {
         &self.address
     }
 
-    /// Requests that were sent to it and whose response has not ended.
+    /// Number of requests that were sent and whose response has not ended.
     pub(crate) fn in_flight(&self) -> u32 {
         self.metrics.in_flight()
     }
 
-    /// Counts a request until the guard is dropped.
+    /// Counts a request as in flight until the guard is dropped.
     #[inline]
     pub(crate) fn enter(&self) -> InFlightGuard {
         self.metrics.enter()
@@ -114,8 +116,9 @@ impl DestinationState {
         self.metrics.open_connections.enter()
     }
 
-    /// Whether it is no longer part of the configuration, or has another address now. Requests in flight may finish,
-    /// idle connections should close, and a connection whose request ends should not be kept.
+    /// True if the destination was removed from the configuration or has another address now.
+    /// Requests in flight may finish, idle connections should close, and a connection whose request
+    /// ends should not be kept.
     pub(crate) fn is_removed(&self) -> bool {
         self.removed.load(Ordering::Relaxed)
     }
@@ -124,23 +127,23 @@ impl DestinationState {
         self.removed.store(true, Ordering::Relaxed);
     }
 
-    /// What is known of its health.
+    /// The state of the active health check.
     pub(crate) fn health(&self) -> &HealthState {
         &self.health
     }
 
-    /// What is counted of it.
+    /// The metrics of the destination.
     pub(crate) fn metrics(&self) -> &DestinationMetrics {
         &self.metrics
     }
 
-    /// What it did in the last minute.
+    /// The traffic of the last minute.
     pub(crate) fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 }
 
-/// A request in flight, with the destination that it is at. Dropped, it is in flight no more.
+/// A request in flight at a destination. Dropping it ends the count.
 #[must_use = "dropped at once, it counts nothing"]
 pub(crate) struct InFlight {
     destination: Arc<DestinationState>,
@@ -148,7 +151,7 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// `guard` is of `destination`.
+    /// `guard` must be of `destination`.
     pub(crate) fn new(destination: Arc<DestinationState>, guard: InFlightGuard) -> Self {
         Self {
             destination,

@@ -1,5 +1,6 @@
-//! What is known of clusters and destinations at run time and outlives a configuration: connections, requests in flight,
-//! counters, health. A cluster keeps it by its id, a destination for as long as its address stays the same as well.
+//! The runtime state of clusters and destinations that survives a new configuration: connections,
+//! requests in flight, counters, health. A cluster keeps its state by id; a destination keeps it
+//! while its address stays the same as well.
 
 mod assessment;
 mod available;

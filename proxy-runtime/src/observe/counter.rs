@@ -1,32 +1,32 @@
-//! Numbers that many threads count in.
+//! Counters and gauges that many threads update.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use super::per_worker::{OwnLine, PerWorker};
 
-/// A number that only grows, from the start of the process.
+/// A number that only increases, from the start of the process.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// One more.
+    /// Adds one.
     pub(crate) fn increment(&self) {
         self.add(1);
     }
 
-    /// So many more.
+    /// Adds `amount`.
     pub(crate) fn add(&self, amount: u64) {
         self.0.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// How many so far.
+    /// The current value.
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A number of things that are there at the moment. Clones count the same things.
+/// The current number of things. Clones share one value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gauge(Arc<AtomicI64>);
 
@@ -37,13 +37,13 @@ impl Gauge {
         GaugeGuard(self.clone())
     }
 
-    /// How many there are.
+    /// The current value.
     pub(crate) fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// One thing that a [`Gauge`] counts; dropped, it counts no more.
+/// One thing that a [`Gauge`] counts. Dropping it ends the count.
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts nothing"]
 pub(crate) struct GaugeGuard(Gauge);
@@ -54,8 +54,8 @@ impl Drop for GaugeGuard {
     }
 }
 
-/// As [`Gauge`], counted by each worker for itself. A part by itself means nothing: what one thread counted another may
-/// take back.
+/// A [`Gauge`] with a part per worker. A single part has no meaning: one thread may add what
+/// another thread subtracts.
 #[derive(Debug)]
 pub(crate) struct SplitGauge(PerWorker<AtomicI64>);
 
@@ -75,7 +75,7 @@ impl SplitGauge {
         SplitGuard(Arc::clone(part))
     }
 
-    /// As [`enter`](Self::enter), for as long as the gauge is borrowed.
+    /// Like [`enter`](Self::enter), with a guard that borrows the gauge.
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn enter_here(&self) -> SplitEntry<'_> {
@@ -84,15 +84,15 @@ impl SplitGauge {
         SplitEntry(part)
     }
 
-    /// How many there are.
+    /// The current value, over all workers.
     pub(crate) fn get(&self) -> i64 {
         let parts = self.0.iter().map(|part| part.load(Ordering::Relaxed));
-        // What goes on meanwhile may have been seen to end and not to begin.
+        // Parts are read one after another: an end may be seen without its beginning.
         parts.fold(0, i64::wrapping_add).max(0)
     }
 }
 
-/// One thing that a [`SplitGauge`] counts; dropped, it counts no more.
+/// One thing that a [`SplitGauge`] counts. Dropping it ends the count.
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts nothing"]
 pub(crate) struct SplitGuard(Arc<OwnLine<AtomicI64>>);
@@ -103,7 +103,7 @@ impl Drop for SplitGuard {
     }
 }
 
-/// As [`SplitGuard`], without a share of the gauge.
+/// A [`SplitGuard`] that borrows the gauge.
 #[cfg(feature = "server")]
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts nothing"]

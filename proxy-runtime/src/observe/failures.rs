@@ -1,4 +1,4 @@
-//! Failures of the last seconds, by which a destination or a cluster counts as failing.
+//! Recent failures, which decide if a destination or a cluster counts as failing.
 
 use std::array;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -10,52 +10,55 @@ use tokio::time::Instant;
 
 use crate::error::ForwardErrorKind;
 
-/// The seconds for which a failure counts.
+/// Number of seconds for which a failure counts.
 pub(crate) const RECENT: usize = 30;
-/// The time without a failure after which what has answered since then works again.
+/// The time without a failure after which a destination that has responded since counts as working
+/// again.
 const QUIET: Duration = Duration::from_secs(10);
-/// Characters of a cause that are kept: parts of it come from destinations.
+/// Maximum characters of a cause, parts of which come from destinations.
 const MOST_OF_CAUSE: usize = 240;
 
-/// The recent failures of a destination or a cluster, and why they came. They take a word of memory until the first one.
+/// The recent failures of a destination or a cluster, with their cause. Needs one word of memory
+/// until the first failure.
 #[derive(Debug, Default)]
 pub(crate) struct RecentFailures(OnceLock<Box<Record>>);
 
 /// A change between working and failing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It worked and fails now.
+    /// The destination or cluster begins to fail.
     Fails,
-    /// It failed for this long and works again.
+    /// The end of the failure, with its duration.
     Works(Duration),
 }
 
 #[derive(Debug)]
 struct Record {
     began: Instant,
-    /// The failures of one second each, with the number of that second in the high half.
+    /// The failures of one second each in the low half, and the number of that second in the high
+    /// half.
     seconds: [AtomicU64; RECENT],
-    /// All failures so far.
+    /// Number of all failures.
     total: AtomicU64,
-    /// The position of the latest kind.
+    /// The index of the latest kind.
     kind: AtomicU8,
-    /// Why the latest attempt to connect failed; `None` after one that did not.
+    /// The error of the latest connection attempt; `None` if it succeeded.
     unconnected: Mutex<Option<Arc<str>>>,
     seen: Mutex<Seen>,
 }
 
-/// The state at the last look.
+/// The state at the last call of [`RecentFailures::look`].
 #[derive(Debug)]
 struct Seen {
     failures: u64,
-    /// Responses when the last failure was seen.
+    /// Number of responses when the last failure was seen.
     answers: u64,
     failed_at: Instant,
     failing_since: Option<Instant>,
 }
 
 impl RecentFailures {
-    /// Counts one.
+    /// Counts a failure.
     #[cold]
     pub(crate) fn count(&self, kind: ForwardErrorKind) {
         let record = self.record();
@@ -65,21 +68,21 @@ impl RecentFailures {
             (second, count) if second == now => Some(pack(now, count.saturating_add(1))),
             _ => Some(pack(now, 1)),
         };
-        // It cannot fail: there is always a next value.
+        // The closure never returns `None`, so the update cannot fail.
         let _ = slot.fetch_update(Relaxed, Relaxed, counted);
         let index = u8::try_from(kind.index()).unwrap_or(u8::MAX);
         record.kind.store(index, Relaxed);
         record.total.fetch_add(1, Relaxed);
     }
 
-    /// Keeps why an attempt to connect failed.
+    /// Records the error of a connection attempt.
     #[cold]
     pub(crate) fn connect_failed(&self, cause: &str) {
         let cause: String = cause.chars().take(MOST_OF_CAUSE).collect();
         *self.record().unconnected.lock() = Some(cause.into());
     }
 
-    /// An attempt to connect has not failed.
+    /// Records a successful connection attempt.
     pub(crate) fn connected(&self) {
         if let Some(record) = self.0.get() {
             *record.unconnected.lock() = None;
@@ -97,22 +100,23 @@ impl RecentFailures {
         recent.map(|(_, count)| u64::from(count)).sum()
     }
 
-    /// Returns the kind of the latest failure, if there was one.
+    /// Returns the kind of the latest failure, if there is any.
     pub(crate) fn kind(&self) -> Option<ForwardErrorKind> {
         let record = self.0.get()?;
         let index = usize::from(record.kind.load(Relaxed));
         ForwardErrorKind::ALL.get(index).copied()
     }
 
-    /// Returns all so far.
+    /// Returns the number of all failures.
     #[cfg(all(test, feature = "server"))]
     pub(crate) fn total(&self) -> u64 {
         self.0.get().map_or(0, |record| record.total.load(Relaxed))
     }
 
-    /// Returns why the latest one failed, in words for people.
+    /// Returns the cause of the latest failure for users.
     pub(crate) fn cause(&self) -> Option<Arc<str>> {
         let kind = self.kind()?;
+        // A connection error explains only failures that happened before a response.
         let may_be_unconnected = matches!(
             kind,
             ForwardErrorKind::Request | ForwardErrorKind::RequestTimedOut
@@ -122,7 +126,8 @@ impl RecentFailures {
         Some(unconnected.unwrap_or_else(|| kind.meaning().into()))
     }
 
-    /// Returns what has changed since the last look, where `answers` responses have come so far. To be called about once a second.
+    /// Returns the change since the last call, if there is any. `answers` is the number of
+    /// responses so far. To be called about once a second.
     pub(crate) fn look(&self, answers: impl Fn() -> u64) -> Option<Turn> {
         let record = self.0.get()?;
         let failures = record.total.load(Relaxed);
@@ -132,6 +137,7 @@ impl RecentFailures {
             seen.failures = failures;
             seen.answers = answers();
             seen.failed_at = now;
+            // A failure while already failing is no change.
             if seen.failing_since.is_some() {
                 return None;
             }
@@ -139,6 +145,7 @@ impl RecentFailures {
             return Some(Turn::Fails);
         }
         let since = seen.failing_since?;
+        // Silence alone proves nothing: a response since the last failure does.
         let is_quiet = now.saturating_duration_since(seen.failed_at) >= QUIET;
         if !is_quiet || answers() <= seen.answers {
             return None;
@@ -168,7 +175,7 @@ impl RecentFailures {
 }
 
 impl Record {
-    /// The number of the present second.
+    /// Number of the current second.
     fn second(&self) -> u32 {
         let now = Instant::now().saturating_duration_since(self.began);
         u32::try_from(now.as_secs()).unwrap_or(u32::MAX)
@@ -205,7 +212,7 @@ mod tests {
         assert_eq!(failures.recent(), 2);
         advance(SECOND).await;
         assert_eq!(failures.recent(), 0);
-        // The same place again, a round later.
+        // The same slot again, one cycle later.
         failures.count(ForwardErrorKind::Request);
         assert_eq!(failures.recent(), 1);
     }

@@ -1,4 +1,4 @@
-//! How long things took, counted in buckets of roughly equal ratio.
+//! Histograms of durations, with buckets of roughly equal ratio.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,13 +9,13 @@ const STEPS: usize = 10;
 const DECADES: usize = 7;
 /// Upper bounds: those of every decade, and 100 s.
 const BOUNDS_LEN: usize = STEPS * DECADES + 1;
-/// One bucket per bound, and one for what took longer than the last.
+/// One bucket per bound, and one for longer durations.
 const BUCKETS: usize = BOUNDS_LEN + 1;
 
-/// The upper bounds of the buckets in nanoseconds, each of which belongs to its bucket.
+/// The inclusive upper bounds of the buckets in nanoseconds.
 ///
-/// The steps within a power of ten were chosen so that they hold the bounds that OpenTelemetry recommends for HTTP
-/// (5 ms, 10 ms, 25 ms, 50 ms, 75 ms, … 10 s): these are exposed exactly, not by interpolation.
+/// The steps within a power of ten include the bounds that OpenTelemetry recommends for HTTP (5 ms,
+/// 10 ms, 25 ms, 50 ms, 75 ms, … 10 s), so these are exported exactly, not by interpolation.
 const BOUNDS: [u64; BOUNDS_LEN] = bounds();
 
 const fn bounds() -> [u64; BOUNDS_LEN] {
@@ -37,8 +37,8 @@ const fn bounds() -> [u64; BOUNDS_LEN] {
     bounds
 }
 
-/// Bounds that are exposed: those of OpenTelemetry, and finer ones below, since a proxy is fast. Each is one of
-/// [`BOUNDS`].
+/// Exported bounds: those of OpenTelemetry, and finer ones below, since a proxy is fast. Each is
+/// one of [`BOUNDS`].
 #[cfg(feature = "metrics")]
 const EXPOSED: [u64; 20] = [
     50_000,
@@ -63,11 +63,11 @@ const EXPOSED: [u64; 20] = [
     10_000_000_000,
 ];
 
-/// A histogram of durations that many threads count in.
+/// A histogram of durations that many threads update.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     buckets: [AtomicU64; BUCKETS],
-    /// Sum of all durations in nanoseconds. Wraps after 584 years.
+    /// The sum of all durations in nanoseconds. Wraps after 584 years.
     sum: AtomicU64,
 }
 
@@ -80,7 +80,7 @@ impl Default for Histogram {
     }
 }
 
-/// The first bucket that can hold numbers of so many bits.
+/// The first bucket for numbers with a given number of bits.
 const FIRST: [u8; 65] = first_buckets();
 
 const fn first_buckets() -> [u8; 65] {
@@ -98,7 +98,8 @@ const fn first_buckets() -> [u8; 65] {
     first
 }
 
-/// The bucket of a duration: no more than five bounds are between a power of two and the next.
+/// The bucket of a duration. At most five bounds lie between two powers of two, so the loop is
+/// short.
 #[inline]
 fn bucket_of(nanos: u64) -> usize {
     let mut bucket = usize::from(FIRST[(u64::BITS - nanos.leading_zeros()) as usize]);
@@ -108,7 +109,7 @@ fn bucket_of(nanos: u64) -> usize {
     bucket
 }
 
-/// A duration and its bucket, which is the same in every histogram that counts it.
+/// A duration with its bucket, which is the same in every histogram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     nanos: u64,
@@ -133,7 +134,7 @@ impl Histogram {
         self.sum.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// The counts so far. Durations that are recorded meanwhile may be in it or not.
+    /// The current counts. Durations that are recorded during the call may or may not be included.
     pub(crate) fn counts(&self) -> HistogramCounts {
         HistogramCounts {
             buckets: std::array::from_fn(|i| self.buckets[i].load(Ordering::Relaxed)),
@@ -142,7 +143,7 @@ impl Histogram {
     }
 }
 
-/// What a [`Histogram`] had counted at some moment.
+/// A snapshot of a [`Histogram`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HistogramCounts {
     buckets: [u64; BUCKETS],
@@ -159,7 +160,7 @@ impl Default for HistogramCounts {
 }
 
 impl HistogramCounts {
-    /// How many durations were counted.
+    /// Number of durations.
     pub(crate) fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
@@ -170,7 +171,8 @@ impl HistogramCounts {
         Duration::from_nanos(self.sum)
     }
 
-    /// The exposed buckets: upper bound in seconds, and how many durations it holds that the one before does not.
+    /// The exported buckets: the upper bound in seconds, and the number of durations above the
+    /// previous bound.
     #[cfg(feature = "metrics")]
     pub(crate) fn exposed(&self) -> Vec<(f64, u64)> {
         let mut exposed = Vec::with_capacity(EXPOSED.len() + 1);
@@ -185,7 +187,7 @@ impl HistogramCounts {
         exposed
     }
 
-    /// What was counted after `earlier`, which was taken of the same histogram.
+    /// The durations recorded after `earlier`, a snapshot of the same histogram.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
             buckets: std::array::from_fn(|i| self.buckets[i].wrapping_sub(earlier.buckets[i])),
@@ -193,7 +195,7 @@ impl HistogramCounts {
         }
     }
 
-    /// Adds what another histogram counted.
+    /// Adds the counts of another histogram.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine += theirs;
@@ -201,8 +203,8 @@ impl HistogramCounts {
         self.sum = self.sum.wrapping_add(other.sum);
     }
 
-    /// The duration that the share `quantile` (0 to 1) of all was no longer than, interpolated within its bucket;
-    /// `None` without any.
+    /// The duration that a share of `quantile` (0 to 1) of all durations does not exceed,
+    /// interpolated within its bucket. `None` if the histogram is empty.
     pub(crate) fn quantile(&self, quantile: f64) -> Option<Duration> {
         let count = self.count();
         if count == 0 {
@@ -213,7 +215,7 @@ impl HistogramCounts {
         for (i, &in_bucket) in self.buckets.iter().enumerate() {
             if in_bucket > 0 && (below + in_bucket) as f64 >= rank {
                 let lower = if i == 0 { 0 } else { BOUNDS[i - 1] };
-                // Nothing is known of how long the longest took.
+                // The last bucket has no upper bound.
                 let upper = BOUNDS.get(i).copied().unwrap_or(lower);
                 let part = ((rank - below as f64) / in_bucket as f64).clamp(0.0, 1.0);
                 return Some(Duration::from_nanos(

@@ -1,8 +1,8 @@
-//! The attributes by which requests are counted.
+//! The labels of request metrics.
 
 use http::{Method, StatusCode, Version};
 
-/// Methods that are told apart; every other one is counted as `_OTHER`, so that clients cannot make up series.
+/// Known methods. Others count as `_OTHER`, so that clients cannot create series.
 const METHODS: [&str; 10] = [
     "_OTHER", "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
 ];
@@ -10,15 +10,15 @@ const METHODS: [&str; 10] = [
 /// Values of `network.protocol.version`.
 const PROTOCOLS: [&str; 5] = ["", "1.0", "1.1", "2", "3"];
 
-/// Method, HTTP version and status of one request, in one number.
+/// Method, HTTP version and status of one request, packed into one number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Labels(u32);
 
 impl Labels {
-    /// The labels of a request that was answered with `status`.
+    /// The labels of a request with this response status.
     #[inline]
     pub(crate) fn new(method: &Method, version: Version, status: StatusCode) -> Self {
-        // By their places in `METHODS`.
+        // Indices in `METHODS`.
         let method: u32 = match *method {
             Method::GET => 1,
             Method::HEAD => 2,
@@ -42,17 +42,17 @@ impl Labels {
         Self(method << 16 | protocol << 12 | u32::from(status.as_u16()))
     }
 
-    /// The same, answered with another status.
+    /// The same labels with another status.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self(self.0 & !0xfff | u32::from(status.as_u16()))
     }
 
-    /// The number, which is never 0.
+    /// The packed number, which is never 0.
     pub(super) const fn bits(self) -> u32 {
         self.0
     }
 
-    /// From the number.
+    /// Unpacks a number from [`bits`](Self::bits).
     #[cfg(any(feature = "metrics", test))]
     pub(super) const fn from_bits(bits: u32) -> Self {
         Self(bits)
@@ -66,7 +66,7 @@ impl Labels {
             .unwrap_or(METHODS[0])
     }
 
-    /// `network.protocol.version`; empty when unknown.
+    /// `network.protocol.version`; empty if unknown.
     pub(crate) fn protocol(self) -> &'static str {
         PROTOCOLS
             .get((self.0 >> 12 & 0xf) as usize)

@@ -1,19 +1,19 @@
-//! A count of requests that came back to the proxy that forwarded them.
+//! A counter of forwarding loops.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Counts the requests of a route that came around.
+/// Counts the requests of a route that came back to this proxy.
 #[derive(Debug, Default)]
 pub(crate) struct LoopTally {
     count: AtomicU64,
-    /// Milliseconds after [`began`] at which the last one came.
+    /// Milliseconds after [`began`] of the last loop.
     last: AtomicU64,
 }
 
 impl LoopTally {
-    /// One more.
+    /// Counts a loop.
     #[cold]
     pub(crate) fn record(&self) {
         let now = began().elapsed().as_millis();
@@ -22,7 +22,7 @@ impl LoopTally {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many there were, and how long ago the last one was.
+    /// Number of loops, and the time since the last one.
     pub(crate) fn seen(&self) -> Option<(u64, Duration)> {
         let count = self.count.load(Ordering::Relaxed);
         let last = Duration::from_millis(self.last.load(Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! What is counted for the proxy, a route, a cluster and a destination.
+//! The metrics of the proxy, and of each route, cluster and destination.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,14 +15,14 @@ use crate::error::ForwardErrorKind;
 use crate::observe::LoopTally;
 use crate::observe::Traffic;
 
-/// Counts of the whole proxy.
+/// The metrics of the whole proxy.
 #[derive(Debug, Default)]
 pub(crate) struct ProxyMetrics {
     /// `http.server.active_requests`: requests whose response has not ended.
     pub(crate) active_requests: SplitGauge,
     /// `http.server.request.duration` of requests that no route matched.
     pub(crate) unrouted: SeriesTable,
-    /// Errors of requests that never got as far as a cluster.
+    /// Errors of requests that reached no cluster.
     pub(crate) errors: ErrorCounters,
     /// `proxy.config.reload` with result `success`.
     pub(crate) reloads: Counter,
@@ -30,7 +30,7 @@ pub(crate) struct ProxyMetrics {
     pub(crate) refused_reloads: Counter,
 }
 
-/// Counts of one route.
+/// The metrics of one route.
 #[derive(Debug, Default)]
 pub(crate) struct RouteMetrics {
     durations: SeriesTable,
@@ -39,17 +39,17 @@ pub(crate) struct RouteMetrics {
 }
 
 impl RouteMetrics {
-    /// Counts a request that took `elapsed`, from its head to the end of the response.
+    /// Counts a request with its duration, from its head to the end of the response.
     pub(crate) fn served(&self, labels: Labels, elapsed: impl Into<Sample>) {
         self.durations.record(labels, elapsed);
     }
 
-    /// Requests whose response has ended.
+    /// Number of requests whose response has ended.
     pub(crate) fn requests(&self) -> u64 {
         self.durations.recorded()
     }
 
-    /// Has each worker count for itself.
+    /// Gives each worker its own counters.
     pub(crate) fn split(&self) {
         self.durations.split();
     }
@@ -60,83 +60,83 @@ impl RouteMetrics {
         &self.durations
     }
 
-    /// What it did in the last minute.
+    /// The traffic of the last minute.
     pub(crate) fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
-    /// Requests that came back to the proxy.
+    /// Requests that came back to this proxy.
     pub(crate) fn loops(&self) -> &LoopTally {
         &self.loops
     }
 }
 
-/// Counts of one cluster.
+/// The metrics of one cluster.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterMetrics {
     /// `http.client.request.duration`: from the pick of a destination to the head of its response.
     pub(crate) requests: SeriesTable,
-    /// Errors by kind, with those for which no destination was picked.
+    /// Errors by kind, including those without a destination.
     pub(crate) errors: ErrorCounters,
-    /// Requests that failed through no destination's fault and no client's.
+    /// Failures that neither a destination nor a client caused.
     pub(crate) failures: RecentFailures,
 }
 
-/// Counts of one destination.
+/// The metrics of one destination.
 #[derive(Debug, Default)]
 pub(crate) struct DestinationMetrics {
     exchanges: PerWorker<Exchanges>,
     /// Errors by kind.
     pub(crate) errors: ErrorCounters,
-    /// Requests that failed through its fault.
+    /// Failures that the destination caused.
     pub(crate) failures: RecentFailures,
-    /// Connections that were opened.
+    /// Number of connections that were opened.
     pub(crate) connects: Counter,
-    /// Connections that could not be opened.
+    /// Number of connections that could not be opened.
     pub(crate) connect_failures: Counter,
-    /// `proxy.pool.connections`: connections that are open, used or idle.
+    /// `proxy.pool.connections`: open connections, in use or idle.
     pub(crate) open_connections: Gauge,
 }
 
-/// What each request to a destination is counted in.
+/// The counters that every request to a destination updates.
 #[derive(Debug, Default)]
 struct Exchanges {
     in_flight: AtomicU32,
     requests: Counter,
-    /// Responses by the first digit of their status, 1 to 5; the rest is at 0.
+    /// Responses by the first digit of their status, 1 to 5; other statuses at index 0.
     responses: [Counter; 6],
     bytes_sent: Counter,
     bytes_received: Counter,
-    /// From the pick to the head of the response.
+    /// Time from the pick to the head of the response.
     latency: Histogram,
 }
 
-/// A request in flight; dropped, it is no more.
+/// A request in flight. Dropping it ends the count.
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts nothing"]
 pub(crate) struct InFlightGuard(Arc<OwnLine<Exchanges>>);
 
 #[cfg(feature = "server")]
 impl InFlightGuard {
-    /// As [`DestinationMetrics::requested`], for this request.
+    /// Like [`DestinationMetrics::requested`], on the worker of this request.
     #[inline]
     pub(crate) fn requested(&self) {
         self.0.requests.increment();
     }
 
-    /// As [`DestinationMetrics::sent`], for this request.
+    /// Like [`DestinationMetrics::sent`], on the worker of this request.
     #[inline]
     pub(crate) fn sent(&self, bytes: u64) {
         self.0.bytes_sent.add(bytes);
     }
 
-    /// As [`DestinationMetrics::received`], for this request.
+    /// Like [`DestinationMetrics::received`], on the worker of this request.
     #[inline]
     pub(crate) fn received(&self, bytes: u64) {
         self.0.bytes_received.add(bytes);
     }
 
-    /// As [`DestinationMetrics::responded`], for this request.
+    /// Like [`DestinationMetrics::responded`], on the worker of this request.
     #[inline]
     pub(crate) fn responded(&self, status: StatusCode, latency: impl Into<Sample>) {
         self.0.responded(status, latency.into());
@@ -167,7 +167,7 @@ impl DestinationMetrics {
         InFlightGuard(Arc::clone(here))
     }
 
-    /// Requests in flight that all workers know of.
+    /// Number of requests in flight over all workers.
     pub(crate) fn in_flight(&self) -> u32 {
         let parts = self.exchanges.iter();
         parts
@@ -175,14 +175,14 @@ impl DestinationMetrics {
             .fold(0, u32::saturating_add)
     }
 
-    /// Those that came by the calling worker.
+    /// Number of requests in flight of the calling worker.
     #[inline]
     pub(crate) fn in_flight_here(&self) -> u32 {
         let here = self.exchanges.get();
         here.map_or(0, |here| here.in_flight.load(Ordering::Relaxed))
     }
 
-    /// Counts a request for which it was picked.
+    /// Counts a request that was assigned to the destination.
     #[inline]
     pub(crate) fn requested(&self) {
         self.exchanges.here().requests.increment();
@@ -200,27 +200,27 @@ impl DestinationMetrics {
         self.exchanges.here().bytes_received.add(bytes);
     }
 
-    /// Counts the head of a response, which came `latency` after the pick.
+    /// Counts the head of a response; `latency` is the time since the pick.
     pub(crate) fn responded(&self, status: StatusCode, latency: impl Into<Sample>) {
         self.exchanges.here().responded(status, latency.into());
     }
 
-    /// Requests for which it was picked.
+    /// Number of requests that were assigned to the destination.
     pub(crate) fn requests(&self) -> u64 {
         self.sum(|part| &part.requests)
     }
 
-    /// Responses by the first digit of their status, 1 to 5; the rest is at 0.
+    /// Responses by the first digit of their status, 1 to 5; other statuses at index 0.
     pub(crate) fn responses(&self) -> [u64; 6] {
         std::array::from_fn(|class| self.sum(|part| &part.responses[class]))
     }
 
-    /// Bytes of request bodies sent to it.
+    /// Bytes of request bodies sent to the destination.
     pub(crate) fn bytes_sent(&self) -> u64 {
         self.sum(|part| &part.bytes_sent)
     }
 
-    /// Bytes of response bodies received from it.
+    /// Bytes of response bodies received from the destination.
     pub(crate) fn bytes_received(&self) -> u64 {
         self.sum(|part| &part.bytes_received)
     }
@@ -229,12 +229,12 @@ impl DestinationMetrics {
         self.exchanges.iter().map(|part| counter(part).get()).sum()
     }
 
-    /// Has each worker count for itself.
+    /// Gives each worker its own counters.
     pub(crate) fn split(&self) {
         self.exchanges.split();
     }
 
-    /// From the pick to the head of the response; `None` before the first pick.
+    /// Time from the pick to the head of the response; `None` before the first pick.
     pub(crate) fn latency(&self) -> Option<HistogramCounts> {
         let parts = self.exchanges.iter().map(|part| part.latency.counts());
         parts.reduce(|mut sum, counts| {
@@ -244,17 +244,17 @@ impl DestinationMetrics {
     }
 }
 
-/// Errors by kind. Made when the first one comes.
+/// Errors by kind. Allocated at the first error.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorCounters(OnceLock<Box<[Counter; ForwardErrorKind::ALL.len()]>>);
 
 impl ErrorCounters {
-    /// Counts one.
+    /// Counts an error.
     pub(crate) fn increment(&self, kind: ForwardErrorKind) {
         self.0.get_or_init(Box::default)[kind.index()].increment();
     }
 
-    /// The kinds that came, with how often.
+    /// The kinds that have occurred, with their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ForwardErrorKind, u64)> + '_ {
         self.0.get().into_iter().flat_map(|counters| {
             ForwardErrorKind::ALL
@@ -264,7 +264,7 @@ impl ErrorCounters {
         })
     }
 
-    /// All together.
+    /// Number of errors of all kinds.
     #[cfg(any(feature = "metrics", test))]
     pub(crate) fn total(&self) -> u64 {
         self.iter().map(|(_, count)| count).sum()

@@ -1,8 +1,9 @@
-//! What the proxy tells about itself: counters, durations, and the names under which it logs.
+//! Observability: counters, durations, and log targets.
 //!
-//! Counters are the proxy's own atomics; of what each request writes, busy things have a set for each worker. The handles are
-//! found when a generation of the configuration is built, so that a request counts without looking anything up. What is counted
-//! lives as long as the route, cluster or destination that it belongs to; its series disappear together with it.
+//! Counters are atomics of the proxy; counters that each request updates have a set per worker at
+//! busy routes and destinations. Their handles are resolved when a generation of the configuration
+//! is built, so that a request counts without a look-up. Counters live as long as their route,
+//! cluster or destination; their series disappear together with it.
 
 mod counter;
 mod failures;
@@ -15,7 +16,7 @@ mod series;
 pub mod targets;
 mod traffic;
 
-/// The pause between two lines of the log that have one cause which a stranger can repeat.
+/// The pause between log lines with the same cause that a client can repeat.
 pub(crate) const LOG_PAUSE: std::time::Duration = std::time::Duration::from_secs(10);
 
 #[cfg(feature = "server")]

@@ -1,8 +1,9 @@
-//! State of which every worker has a part of its own, so that no two of them write to one line of the cache.
+//! State with a part per worker, so that no two workers write to the same cache line.
 //!
-//! A counter that all workers write to is fetched from another core by nearly every request; at eight cores that costs
-//! more than counting does. So each worker counts for itself, and whoever wants to know adds up. Parts take memory, so what few
-//! requests write is shared until it is [busy](BUSY).
+//! A counter that all workers write to is fetched from another core by nearly every request; at
+//! eight cores that costs more than counting does. Therefore each worker counts for itself, and
+//! readers add up. Parts need memory, so state that few requests write is shared until it is
+//! [busy](BUSY).
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -15,18 +16,19 @@ mod place;
 #[cfg(feature = "server")]
 pub(crate) use self::place::WorkerPlace;
 
-/// How many parts there are. The first one is that of all threads that are no workers; with more than 63 workers some share
-/// one.
+/// Number of parts. The first belongs to all threads that are no workers. With more than 63
+/// workers, some share a part.
 const PLACES: usize = 64;
 
-/// Requests a second from which on each worker has a part: below, cores seldom meet at a line, and memory counts for more.
+/// Requests per second from which each worker has a part. Below, cores rarely contend for a cache
+/// line, and memory counts for more.
 pub(crate) const BUSY: u64 = 100;
 
 thread_local! {
     static PLACE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Keeps what one thread writes away from what others read or write. Two lines, since processors fetch them in pairs.
+/// Keeps a value on cache lines of its own. Two lines, since processors prefetch pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct OwnLine<T>(pub(crate) T);
@@ -40,13 +42,14 @@ impl<T> Deref for OwnLine<T> {
     }
 }
 
-/// A `T` that all have together until it is [split](Self::split); then one for each worker, made when the worker first needs it.
+/// A `T` that all threads share until it is [split](Self::split); then one per worker, created at
+/// its first use.
 ///
-/// A part may be written by several threads even then: those that are no workers go on with the first one.
+/// Several threads may write to the first part even after the split: all that are no workers.
 #[derive(Debug)]
 pub(crate) struct PerWorker<T> {
     is_split: AtomicBool,
-    /// That of all threads before the split, and of those that are no workers.
+    /// The part of all threads before the split, and of threads that are no workers afterwards.
     common: Part<T>,
     workers: OnceLock<Box<[Part<T>; PLACES - 1]>>,
 }
@@ -64,14 +67,15 @@ impl<T> Default for PerWorker<T> {
 }
 
 impl<T> PerWorker<T> {
-    /// Gives each worker a part of its own from now on.
+    /// Gives each worker its own part from now on.
     pub(crate) fn split(&self) {
+        // The check avoids a write to a shared line on every call.
         if !self.is_split.load(Ordering::Relaxed) {
             self.is_split.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Where the part of the calling thread is among those of workers; `None` if it is the common one.
+    /// The index of the calling worker's part; `None` for the shared part.
     #[inline]
     fn place(&self) -> Option<usize> {
         match self.is_split.load(Ordering::Relaxed) {
@@ -80,7 +84,7 @@ impl<T> PerWorker<T> {
         }
     }
 
-    /// The part of the calling thread, if it has needed one.
+    /// The part of the calling thread, if it exists.
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
         let part = match self.place() {
@@ -90,7 +94,7 @@ impl<T> PerWorker<T> {
         part.get().map(|part| &part.0)
     }
 
-    /// The parts that there are.
+    /// All parts that exist.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let workers = self
             .workers
@@ -104,7 +108,8 @@ impl<T> PerWorker<T> {
 }
 
 impl<T: Default> PerWorker<T> {
-    /// The part of the calling thread. Who adds to a part what is taken off later keeps it, and takes it off the same part.
+    /// The part of the calling thread, created if necessary. A caller that subtracts later must
+    /// keep the part: the thread's part may change.
     #[inline]
     pub(crate) fn here(&self) -> &Arc<OwnLine<T>> {
         match self.place() {
@@ -132,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// Held by tests that want places of their own, or all there are.
+    /// Held by tests that need slots of their own, or all slots.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
     fn alone() -> impl Drop {
@@ -153,7 +158,7 @@ mod tests {
         });
         assert_eq!(counts.get().unwrap().load(Relaxed), 3);
         assert_eq!(counts.iter().count(), 1);
-        // What was begun before ends there.
+        // A count that began before the split ends in the same part.
         let _place = WorkerPlace::take();
         let begun = Arc::clone(counts.here());
         counts.split();
@@ -221,7 +226,7 @@ mod tests {
         let (places, taken) = std::sync::mpsc::channel();
         let listener = Listener::http("127.0.0.1:0".parse().unwrap());
         let server = Server::builder(move || {
-            // Nobody may be waiting any more.
+            // The receiver may be gone already.
             let _ = places.send(PLACE.get());
             proxy.service()
         });

@@ -10,27 +10,28 @@ use super::histogram::{Histogram, Sample};
 use super::labels::Labels;
 use super::per_worker::{OwnLine, PerWorker};
 
-/// How many combinations of labels one route or cluster is counted by. A client or destination that plays with odd
-/// methods and statuses fills the table, and then counts in one that is for all others: memory stays bounded.
+/// Maximum of label combinations per route or cluster. A client or destination that varies methods
+/// and statuses fills the table; further combinations share one histogram, so memory is bounded.
 const SLOTS: usize = 64;
 
 /// Durations by method, protocol and status.
 ///
-/// Made when the first request is counted, so that 100,000 idle routes cost little. All workers agree on the slot of a
-/// combination, which is written once; each has histograms of its own when there is much to count.
+/// Allocated at the first request, so that 100,000 idle routes cost little. All workers agree on
+/// the slot of a combination, which is written once. Each worker has its own histograms once the
+/// route is busy.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesTable {
     keys: OnceLock<Box<Keys>>,
     slots: PerWorker<Slots>,
 }
 
-/// Bits of the labels; 0 is free. Once set, a key never changes.
+/// Packed labels; 0 is free. A key never changes once it is set.
 #[derive(Debug)]
 struct Keys([AtomicU32; SLOTS]);
 
 #[derive(Debug)]
 struct Slots {
-    /// All that were recorded.
+    /// Number of all recorded requests.
     recorded: Counter,
     histograms: [Slot; SLOTS],
     overflow: Slot,
@@ -52,17 +53,18 @@ impl SeriesTable {
         series.get_or_init(Box::default).record(elapsed);
     }
 
-    /// How many requests were counted.
+    /// Number of recorded requests.
     pub(crate) fn recorded(&self) -> u64 {
         self.slots.iter().map(|slots| slots.recorded.get()).sum()
     }
 
-    /// Has each worker count for itself.
+    /// Gives each worker its own histograms.
     pub(crate) fn split(&self) {
         self.slots.split();
     }
 
-    /// Calls `each` with every series. Those that did not fit come last, together, without labels.
+    /// Calls `each` with every series. Requests beyond the table come last, together, without
+    /// labels.
     #[cfg(any(feature = "metrics", test))]
     pub(crate) fn for_each(&self, mut each: impl FnMut(Option<Labels>, &HistogramCounts)) {
         let Some(keys) = self.keys.get() else { return };
@@ -77,7 +79,7 @@ impl SeriesTable {
         }
     }
 
-    /// What all workers have counted in a slot, if any has.
+    /// The sum over all workers of a slot; `None` if it is unused.
     #[cfg(any(feature = "metrics", test))]
     fn sum(&self, slot: impl Fn(&Slots) -> &Slot) -> Option<HistogramCounts> {
         let counted = self.slots.iter().filter_map(|slots| slot(slots).get());
@@ -107,11 +109,11 @@ impl Default for Slots {
 }
 
 impl Keys {
-    /// The slot of `labels`, taking a free one if they have none yet; `None` when all are taken.
+    /// The slot of `labels`; claims a free one if they have none. `None` if all slots are taken.
     #[inline]
     fn find_or_claim(&self, labels: Labels) -> Option<usize> {
         let wanted = labels.bits();
-        // Fibonacci hashing spreads methods, protocols and statuses, which differ in few bits, over the table.
+        // Fibonacci hashing spreads labels, which differ in few bits, over the table.
         let start = (wanted.wrapping_mul(0x9e37_79b9) >> 26) as usize;
         for step in 0..SLOTS {
             let slot = (start + step) % SLOTS;

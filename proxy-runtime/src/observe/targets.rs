@@ -1,14 +1,18 @@
-//! The targets of the proxy's `tracing` events. They are part of the interface: filters may rely on them.
+//! The targets of the proxy's `tracing` events. They are a stable interface: filters may rely on
+//! them.
 //!
-//! | target | tells |
+//! | target | events |
 //! |---|---|
-//! | `proxy::request` | one event per request, and what went wrong with one, at `debug`, since clients decide how many there are; filters and policies of the program that panic, at `error` |
-//! | `proxy::upstream` | destinations to which requests fail (`warn`) or work again (`info`), one event per change; connections that failed (`debug`) |
-//! | `proxy::config` | new generations of the configuration (`info`), refused ones (`warn`) |
-//! | `proxy::health` | one event per change of a destination's health: `warn` when it falls ill, `info` when it recovers |
+//! | `proxy::request` | requests and their errors (`debug`); panics of filters and policies (`error`) |
+//! | `proxy::upstream` | destinations that begin to fail (`warn`) or work again (`info`); failed connections (`debug`) |
+//! | `proxy::config` | new generations of the configuration (`info`), rejected ones (`warn`) |
+//! | `proxy::health` | destinations that become unhealthy (`warn`) or recover (`info`) |
 //! | `proxy::server` | listeners, connections, drain |
 //! | `proxy::tls` | certificates and handshakes |
-//! | `proxy::access` | trouble with writing the access log |
+//! | `proxy::access` | errors of the access log |
+//!
+//! Events of single requests are at `debug`, since clients decide how many there are. Health and
+//! failure of destinations have one event per change.
 
 /// Requests.
 pub const REQUEST: &str = "proxy::request";
@@ -22,5 +26,5 @@ pub const HEALTH: &str = "proxy::health";
 pub const SERVER: &str = "proxy::server";
 /// Certificates and handshakes.
 pub const TLS: &str = "proxy::tls";
-/// Trouble with writing the access log.
+/// Errors of the access log.
 pub const ACCESS: &str = "proxy::access";

@@ -1,4 +1,4 @@
-//! How busy something was in the last minute.
+//! Request rates and durations of the last minute.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::observe::HistogramCounts;
 
-/// How many seconds are remembered.
+/// Number of seconds that are kept.
 pub(crate) const SECONDS: usize = 60;
 /// Seconds between two marks of the durations.
 const MARK_EVERY: usize = 10;
@@ -15,7 +15,7 @@ const MARKS: usize = SECONDS / MARK_EVERY;
 
 /// Requests per second and their durations over the last minute.
 ///
-/// It is sampled once a second. What was not used for a minute needs no memory beyond a few words.
+/// Sampled once a second. An object without requests for a minute needs a few words of memory only.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic(Mutex<Samples>);
 
@@ -23,7 +23,7 @@ pub(crate) struct Traffic(Mutex<Samples>);
 struct Samples {
     /// The counter at the latest sample.
     seen: u64,
-    /// What had been counted when the last window ended.
+    /// The durations when the last window ended.
     baseline: Option<Box<HistogramCounts>>,
     window: Option<Box<Window>>,
 }
@@ -35,17 +35,18 @@ struct Window {
     next: usize,
     /// Seconds since the last request.
     idle: usize,
-    /// What had been counted 10, 20 … 60 seconds ago, the oldest first.
+    /// The durations 10, 20 … 60 seconds ago, the oldest first.
     marks: VecDeque<HistogramCounts>,
     until_mark: usize,
 }
 
 impl Traffic {
-    /// Takes note of the requests so far, and of their durations if they are counted. To be called once a second.
+    /// Records the counters so far. To be called once a second.
     pub(crate) fn sample(&self, requests: u64, latency: impl Fn() -> Option<HistogramCounts>) {
         let mut samples = self.lock();
         let new = requests.wrapping_sub(samples.seen);
         samples.seen = requests;
+        // An idle object stays without a window.
         if new == 0 && samples.window.is_none() {
             return;
         }
@@ -59,7 +60,7 @@ impl Traffic {
         }
     }
 
-    /// Requests in each of the last 60 seconds, the oldest first; all 0 when it was idle.
+    /// Requests in each of the last 60 seconds, the oldest first; all 0 if idle.
     pub(crate) fn per_second(&self) -> Vec<u32> {
         let samples = self.lock();
         let Some(window) = &samples.window else {
@@ -69,7 +70,7 @@ impl Traffic {
         [older, newer].concat()
     }
 
-    /// Requests in the latest second.
+    /// Number of requests in the latest second.
     pub(crate) fn last_second(&self) -> u32 {
         let samples = self.lock();
         let window = samples.window.as_ref();
@@ -78,7 +79,8 @@ impl Traffic {
         })
     }
 
-    /// Requests in the last `seconds` and since the latest sample, where there were `requests` so far.
+    /// Number of requests in the last `seconds` and since the latest sample. `requests` is the
+    /// counter now.
     pub(crate) fn recent(&self, seconds: usize, requests: u64) -> u64 {
         let samples = self.lock();
         let sampled = samples.window.as_ref().map_or(0, |window| {
@@ -89,7 +91,7 @@ impl Traffic {
         sampled + requests.wrapping_sub(samples.seen)
     }
 
-    /// What of `now`, the durations so far, came in about the last minute.
+    /// The part of `now`, the durations so far, that was recorded in about the last minute.
     pub(crate) fn last_minute(&self, now: &HistogramCounts) -> HistogramCounts {
         let samples = self.lock();
         match samples
@@ -103,7 +105,7 @@ impl Traffic {
     }
 
     fn lock(&self) -> MutexGuard<'_, Samples> {
-        // Numbers for people: a sample that was cut short by a panic is off by one at most.
+        // The figures are for display: a sample cut short by a panic is off by one at most.
         self.0.lock()
     }
 }
@@ -119,7 +121,7 @@ impl Window {
         }
     }
 
-    /// Returns whether anything is left of the last minute.
+    /// Adds a second. Returns false if the whole window is idle.
     fn push(&mut self, new: u64, latency: &impl Fn() -> Option<HistogramCounts>) -> bool {
         self.seconds[self.next] = u32::try_from(new).unwrap_or(u32::MAX);
         self.next = (self.next + 1) % SECONDS;

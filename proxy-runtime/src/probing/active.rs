@@ -1,4 +1,4 @@
-//! Rounds of probes.
+//! The schedule of probes.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -18,24 +18,26 @@ use crate::live::DestinationKey;
 use crate::progress::after;
 use crate::proxy::Shared;
 
-/// Probes under way at a time, over all clusters. A probe that waits for its turn is not late.
+/// Maximum of probes in flight over all clusters. The timeout of a probe does not include the wait
+/// for a slot.
 const PROBES: usize = 512;
 
-/// How much longer or shorter than configured the wait between two rounds is, so that many clusters, and many proxies,
-/// do not probe in step.
+/// The random share by which the interval between two cycles varies, so that many clusters, and
+/// many proxies, do not probe at the same time.
 const JITTER: f64 = 0.1;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The probes of all clusters whose check is on. Everything runs in the task that polls it; dropped, all probes end.
+/// The probes of all clusters with an active check. All work runs in the task that polls it;
+/// dropping it ends all probes.
 pub(crate) struct ActiveChecks {
     prober: Prober,
-    /// Clusters that `checks` looks after.
+    /// Clusters that `checks` covers.
     watched: HashSet<ClusterId>,
     checks: FuturesUnordered<Boxed<ClusterId>>,
 }
 
-/// What every check needs.
+/// The dependencies of every check.
 #[derive(Clone)]
 pub(crate) struct Prober {
     pub(crate) shared: Arc<Shared>,
@@ -56,7 +58,7 @@ impl ActiveChecks {
         }
     }
 
-    /// Begins to look after the clusters that the current generation checks and that are not looked after yet.
+    /// Starts checks for the clusters of the current generation that need one and have none.
     pub(crate) fn follow(&mut self) {
         let generation = self.prober.shared.load_full();
         for (cluster, _) in generation.clusters() {
@@ -66,14 +68,14 @@ impl ActiveChecks {
         }
     }
 
-    /// Probes; never ends. Cancel-safe: what is under way goes on with the next call.
+    /// Runs the probes; never returns. Cancel safe: work in flight continues with the next call.
     pub(crate) async fn run(&mut self) {
         loop {
             let Some(ended) = self.checks.next().await else {
                 return std::future::pending().await;
             };
             self.watched.remove(&ended);
-            // The cluster may have come back while its check was ending.
+            // The cluster may have been added again while its check was ending.
             if Target::find(&self.prober.shared, &ended).is_some() {
                 self.watch(ended);
             }
@@ -87,16 +89,16 @@ impl ActiveChecks {
     }
 }
 
-/// What ended.
+/// The kind of a cycle that has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// A round over the whole cluster.
+    /// A cycle over the whole cluster.
     Whole,
-    /// Probes that could not wait for that: of destinations that came, or that are asked something else now.
+    /// Immediate probes of destinations that are new or whose check has changed.
     AtOnce,
 }
 
-/// Looks after one cluster until it is gone or its check is off. Returns its id.
+/// Checks one cluster until it is removed or its check is disabled. Returns its id.
 async fn check_cluster(prober: Prober, id: ClusterId) -> ClusterId {
     let mut generations = prober.shared.generations();
     generations.borrow_and_update();
@@ -121,23 +123,23 @@ async fn check_cluster(prober: Prober, id: ClusterId) -> ClusterId {
     }
 }
 
-/// The check of one cluster.
+/// The active check of one cluster.
 struct ClusterCheck {
     prober: Prober,
     target: Target,
     rounds: FuturesUnordered<Boxed<(Scope, Vec<DestinationKey>)>>,
     /// Destinations whose first probe was started.
     known: HashSet<DestinationKey>,
-    /// Destinations that are being probed, and by how many rounds: one that is asked something else now is probed again
-    /// before the end of the round that asked what nobody wants to know any more.
+    /// Destinations with probes in flight, and the number of cycles that probe them. A destination
+    /// whose check changes is probed again before the outdated cycle has ended.
     busy: HashMap<DestinationKey, usize>,
-    /// End of the last whole round, and the interval at that time; `None` while one is under way.
+    /// The end of the last whole cycle, and the interval at that time; `None` during a cycle.
     last_round: Option<(Instant, Duration)>,
     next_round: Instant,
 }
 
 impl ClusterCheck {
-    /// Probes all destinations at once. A check that was off counts from nothing.
+    /// Probes all destinations at once, and resets their counts of consecutive results.
     fn begin(prober: Prober, target: Target) -> Self {
         let mut check = Self {
             prober,
@@ -148,13 +150,15 @@ impl ClusterCheck {
             last_round: None,
             next_round: Instant::now(),
         };
+        // The check was disabled before, so earlier results say nothing about a sequence.
         check.target.count_anew(|_| true);
         check.start_whole();
         check
     }
 
-    /// Goes on with the cluster as it is now. Destinations that are new are probed at once, and so are those that are
-    /// asked something else now: what was found before stands until they have answered, but counts no more.
+    /// Continues with a new generation. Probes destinations that are new, or whose check has
+    /// changed, at once. Health stays until the result arrives; counts of consecutive results are
+    /// reset.
     fn follow(&mut self, target: Target) {
         let before = std::mem::replace(&mut self.target, target);
         let changed = self.target.asked_anew_since(&before);
@@ -166,6 +170,7 @@ impl ClusterCheck {
             .copied()
             .filter(|key| known.insert(*key) || changed.contains(key))
             .collect();
+        // Removed destinations are dropped here, so that the set does not grow with each reload.
         if known.len() > keys.len() {
             *known = keys.into_iter().collect();
         }
@@ -179,7 +184,7 @@ impl ClusterCheck {
         }
     }
 
-    /// Starts a round over all destinations that are not being probed already.
+    /// Starts a cycle over all destinations that have no probe in flight.
     fn start_whole(&mut self) {
         self.last_round = None;
         let mut keys = self.target.keys();
@@ -212,7 +217,7 @@ impl ClusterCheck {
         }
     }
 
-    /// Waits for one interval from the end of the last round.
+    /// Schedules the next cycle one interval after `ended`.
     fn wait_from(&mut self, ended: Instant) {
         let interval = self.target.interval();
         self.last_round = Some((ended, interval));

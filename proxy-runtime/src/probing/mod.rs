@@ -1,4 +1,4 @@
-//! Active health checks at work: rounds of probes over the clusters of the configuration that serves.
+//! The execution of active health checks over the clusters of the active configuration.
 
 mod active;
 mod round;

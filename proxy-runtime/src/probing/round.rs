@@ -1,4 +1,4 @@
-//! One round of probes, and what is concluded from it.
+//! One cycle of probes, and the evaluation of its results.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::observe::targets;
 use crate::proxy::Shared;
 use crate::state::Generation;
 
-/// Probes of one cluster under way at a time.
+/// Maximum of probes in flight of one cluster.
 const PARALLEL: usize = 64;
 
-/// What a probe asks, and of whom. What it finds tells of nothing else.
+/// The target and content of a probe. A result applies to these only.
 #[derive(PartialEq, Eq)]
 struct Question<'a> {
     address: &'a DestinationAddress,
@@ -44,7 +44,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// A cluster to probe, in the generation in which it was found.
+/// A cluster to probe, with the generation in which it was found.
 #[derive(Clone)]
 pub(crate) struct Target {
     generation: Arc<Generation>,
@@ -52,7 +52,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The cluster called `id` of the current generation, if its check is on.
+    /// The cluster called `id` of the current generation, if its check is enabled.
     pub(crate) fn find(shared: &Shared, id: &ClusterId) -> Option<Self> {
         let generation = shared.load_full();
         let index = generation.snapshot().cluster_index(id)?;
@@ -64,7 +64,7 @@ impl Target {
         self.check().interval()
     }
 
-    /// Its destinations.
+    /// The keys of all destinations.
     pub(crate) fn keys(&self) -> Vec<DestinationKey> {
         self.state()
             .destinations()
@@ -73,7 +73,7 @@ impl Target {
             .collect()
     }
 
-    /// Its destinations that are asked something else than in `before`, where they were already.
+    /// The destinations that existed in `before` and are probed with other settings now.
     pub(crate) fn asked_anew_since(&self, before: &Self) -> HashSet<DestinationKey> {
         self.destinations()
             .filter(|(destination, state)| {
@@ -85,7 +85,8 @@ impl Target {
             .collect()
     }
 
-    /// Forgets how many probes in a row failed or succeeded at the destinations that `chosen` picks. Verdicts stay.
+    /// Resets the counts of consecutive results for the destinations that `chosen` selects. Health
+    /// stays.
     pub(crate) fn count_anew(&self, chosen: impl Fn(DestinationKey) -> bool) {
         for (_, state) in self.destinations().filter(|(_, state)| chosen(state.key())) {
             state.health().update(|record| {
@@ -95,14 +96,14 @@ impl Target {
         }
     }
 
-    /// What the destination that is called like `destination` is asked, if it is the one that has this key.
+    /// The probe settings of the destination with this id, if it still has this key.
     fn question(&self, destination: &Destination, key: DestinationKey) -> Option<Question<'_>> {
         let (index, destination) = self.cluster().destination(destination.id())?;
         let is_same = self.state().destination(index).key() == key;
         is_same.then(|| Question::of(self.check(), destination))
     }
 
-    /// Whether the destination is still there, and still asked the same.
+    /// True if the destination still exists and its probe settings are unchanged.
     fn is_current(
         &self,
         shared: &Shared,
@@ -138,7 +139,7 @@ impl Target {
     }
 }
 
-/// What one probe brought.
+/// The result of one probe.
 struct Finding<'a> {
     destination: &'a Destination,
     state: &'a DestinationState,
@@ -146,18 +147,18 @@ struct Finding<'a> {
     elapsed: Duration,
 }
 
-/// Probes those of the cluster's destinations that `keys` names, and applies all verdicts together when the last probe
-/// has ended.
+/// Probes the destinations in `keys`, and applies all results together after the last probe has
+/// ended.
 ///
-/// Probes that are not wanted any more, since their destination is gone or is asked something else now, end early, and
-/// nothing is concluded from them. Dropped, it ends all its probes and concludes nothing.
+/// Probes end early, without a result, when their destination is removed or its probe settings
+/// change. Cancel safe: dropping the future ends all probes and applies nothing.
 pub(crate) async fn run_round(prober: &Prober, target: &Target, keys: &[DestinationKey]) {
     let chosen: HashSet<_> = keys.iter().collect();
     let probes = target
         .destinations()
         .filter(|(_, state)| chosen.contains(&state.key()))
         .map(|(destination, state)| probe_one(prober, target, destination, state));
-    // Collected, so that what the stream holds borrows nothing from the iterator above.
+    // Collected, so that the stream borrows nothing from the iterator above.
     let probes: Vec<_> = probes.collect();
     let findings: Vec<_> = stream::iter(probes)
         .buffer_unordered(PARALLEL)
@@ -167,7 +168,7 @@ pub(crate) async fn run_round(prober: &Prober, target: &Target, keys: &[Destinat
     conclude(prober, target, &findings);
 }
 
-/// Probes one destination, unless nobody wants to know any more.
+/// Probes one destination. `None` if the result is no longer relevant.
 async fn probe_one<'a>(
     prober: &'a Prober,
     target: &'a Target,
@@ -213,11 +214,11 @@ async fn probe_one<'a>(
 fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
     let check = target.check();
     let Some(policy) = prober.shared.health_policies().find(check.policy()) else {
-        // Such a configuration is not published.
+        // A configuration with an unknown policy is rejected before it gets here.
         return;
     };
     let mut changes = Vec::new();
-    // Others may have waited for the last one for long.
+    // Results may be outdated by the time the last probe ends.
     let is_current = |f: &&Finding<'_>| target.is_current(&prober.shared, f.destination, f.state);
     for finding in findings.iter().filter(is_current) {
         let text: Arc<str> = describe(&finding.result).into();
@@ -236,7 +237,7 @@ fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
             failures: record.failures,
             successes: record.successes,
         };
-        // The program's code runs without a lock: it may look at the proxy's state.
+        // The policy runs without a lock, since it may read the state of the proxy.
         let health = match contained_call(|| policy.judge(&probed)) {
             Ok(health) => health,
             Err(Panicked(message)) => {
@@ -293,7 +294,7 @@ fn describe(result: &Result<StatusCode, ProbeError>) -> String {
 }
 
 fn log(target: &Target, destination: &Destination, before: Health, now: Health, reason: &str) {
-    // One event per change, never one per probe.
+    // One event per change, not one per probe.
     macro_rules! event {
         ($level:ident) => {
             tracing::$level!(

@@ -12,17 +12,17 @@ use crate::health::{Probe, ProbeError};
 use crate::progress::OutgoingBody;
 use crate::upstream::Upstreams;
 
-/// What probes say that they come from.
+/// The `User-Agent` of probes.
 const AGENT: &str = concat!(
     "proxy-runtime/",
     env!("CARGO_PKG_VERSION"),
     " (active health check)"
 );
 
-/// Probes with a `GET` of the destination's or the check's path, and the check's query, below the destination's health address,
-/// in the HTTP version that the cluster's requests have.
+/// Probes with a `GET` below the destination's health address: the path of the destination or the
+/// check, the query of the check, and the HTTP version of the cluster.
 ///
-/// Each probe opens a connection of its own: one that is kept open would not notice that no new ones can be opened.
+/// Each probe opens a new connection: a pooled one would not notice that new connections fail.
 pub(crate) struct UpstreamProbe(Arc<Upstreams>);
 
 impl UpstreamProbe {
@@ -59,6 +59,7 @@ fn request(
         .method(Method::GET)
         .header(USER_AGENT, AGENT);
     let request = if http2 {
+        // HTTP/2 takes the authority from the URI; HTTP/1.1 needs `Host`.
         let uri = Uri::builder()
             .scheme(address.scheme().as_str())
             .authority(authority.as_bytes())

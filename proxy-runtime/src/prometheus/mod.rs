@@ -1,4 +1,4 @@
-//! The metrics for Prometheus.
+//! Metrics for Prometheus.
 
 #[cfg(test)]
 mod tests;
@@ -21,12 +21,12 @@ use crate::observe::{HistogramCounts, Labels, SeriesTable};
 use crate::proxy::{Proxy, Shared};
 use crate::state::Generation;
 
-/// A label value for what would make too many series.
+/// The label value for everything beyond the limit of series.
 const OTHER: &str = "_OTHER";
 
 type Label<'a> = (&'static str, &'a str);
 
-/// The metrics of one proxy, read at the moment of the scrape.
+/// The metrics of one proxy, read at each scrape.
 ///
 /// | metric | type | labels |
 /// |---|---|---|
@@ -49,18 +49,19 @@ type Label<'a> = (&'static str, &'a str);
 /// | `proxy_pool_connections` | gauge | `cluster`, `destination` |
 /// | `proxy_pool_connects_total` | counter | `cluster`, `destination`, `result` |
 ///
-/// The names are those of OpenTelemetry's conventions for HTTP where it has one. Methods that nobody knows are
-/// `_OTHER`; per route and cluster there are at most 64 combinations of method, version and status, and what comes beyond
-/// is counted under `_OTHER`. Routes, clusters and destinations that are removed take their series with them.
+/// Names follow the conventions of OpenTelemetry for HTTP where they exist. Unknown methods are
+/// `_OTHER`. Per route and cluster there are at most 64 combinations of method, version and status;
+/// further ones are counted as `_OTHER`. Series of removed routes, clusters and destinations are
+/// removed as well.
 #[derive(Clone, Debug)]
 pub struct ProxyCollector {
     shared: Arc<Shared>,
-    /// Configurations that were refused before they came to the proxy.
+    /// Number of configurations that were rejected before they reached the proxy.
     refused_before: u64,
 }
 
 impl Proxy {
-    /// The metrics, for a registry of the program's own.
+    /// Returns a collector of the metrics, for the program's own registry.
     pub fn collector(&self) -> ProxyCollector {
         ProxyCollector::new(Arc::clone(self.shared()))
     }
@@ -74,14 +75,15 @@ impl ProxyCollector {
         }
     }
 
-    /// Counts configurations, which were refused before they came to the proxy, with those that the proxy refused.
+    /// Adds configurations that were rejected earlier, such as by the merge, to those that the
+    /// proxy rejected.
     #[cfg(feature = "admin")]
     pub(crate) fn refused_before(mut self, count: u64) -> Self {
         self.refused_before = count;
         self
     }
 
-    /// The metrics as text in the OpenMetrics format, version 1.0.0, whose content type is
+    /// Returns the metrics as OpenMetrics text, version 1.0.0. The content type is
     /// `application/openmetrics-text; version=1.0.0; charset=utf-8`.
     pub fn to_text(&self) -> String {
         let mut registry = Registry::default();
@@ -110,7 +112,7 @@ impl Collector for ProxyCollector {
     }
 }
 
-/// One scrape.
+/// The state of one scrape.
 struct Page<'a, 'e> {
     encoder: DescriptorEncoder<'e>,
     shared: &'a Shared,
@@ -325,7 +327,7 @@ impl Page<'_, '_> {
     }
 }
 
-/// Calls `each` with the labels of every destination, whether it is probed, and its state.
+/// Calls `each` with the labels of every destination, true if it is probed, and its state.
 fn each_destination(
     generation: &Generation,
     mut each: impl FnMut([Label<'_>; 2], bool, &DestinationState) -> fmt::Result,

@@ -1,4 +1,4 @@
-//! Routes that are known before a request is forwarded.
+//! Routes that the server resolves before forwarding.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use proxy_model::compiled::RouteIndex;
 
 use crate::state::Generation;
 
-/// The route of a request, found when its head was read by the server of this crate, on HTTP/1.1. There the framing of the
-/// request was checked, and it does not ask for another protocol.
+/// The route of a request, resolved by the server of this crate when it read the head over
+/// HTTP/1.1. The framing of the request is valid, and it does not upgrade to another protocol.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundRoute {
     pub(crate) generation: Arc<Generation>,

@@ -1,4 +1,4 @@
-//! The last configurations, and what each changed.
+//! The last configurations with their changes.
 
 use std::collections::VecDeque;
 
@@ -8,39 +8,41 @@ use serde::Serialize;
 
 use crate::state::Generation;
 
-/// How many changes are remembered.
+/// Maximum of entries that are kept.
 const CHANGES: usize = 20;
-/// How many lines of one change are remembered.
+/// Maximum of lines per entry.
 const LINES: usize = 200;
-/// How many bytes of one line.
+/// Maximum bytes of a line.
 const LINE: usize = 400;
 
-/// One configuration that came, and what it changed.
+/// A configuration that was published or rejected, with its changes.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct PastChange {
-    /// Number of the generation; of a refused one, of the generation that went on serving.
+    /// Number of the generation; for a rejected configuration, that of the generation that kept
+    /// serving.
     pub generation: u64,
-    /// When it came.
+    /// The time of the attempt.
     pub at: Moment,
     /// Content hash of the configuration.
     pub revision: String,
-    /// What became of it.
+    /// The result.
     pub outcome: Outcome,
-    /// What is different from the configuration before, a line per change: at most 200.
+    /// The differences from the previous configuration, or the problems of a rejected one, one per
+    /// line: at most 200.
     pub lines: Vec<String>,
-    /// How many more changes there were.
+    /// Number of further lines.
     pub omitted: usize,
 }
 
-/// What became of a configuration.
+/// The result of publishing a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It served, and perhaps still does.
+    /// The configuration became active.
     Published,
-    /// It could not be used; the lines say why.
+    /// The configuration was rejected; the lines have the reasons.
     Refused,
 }
 
@@ -52,7 +54,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Remembers that `now` serves after `before`. Returns how many changes it made.
+    /// Records that `now` has replaced `before`. Returns the number of changes.
     pub(super) fn published(&mut self, before: Option<&Generation>, now: &Generation) -> usize {
         let (lines, omitted) = match before {
             Some(before) => readable(before.snapshot(), now.snapshot()),
@@ -71,7 +73,7 @@ impl History {
         count
     }
 
-    /// Remembers that the configuration of this revision could not be used.
+    /// Records that the configuration of this revision was rejected.
     pub(super) fn refused(&mut self, revision: Revision, problems: &Problems) {
         self.push(PastChange {
             generation: self.generation,
@@ -100,7 +102,7 @@ fn readable(before: &Snapshot, now: &Snapshot) -> (Vec<String>, usize) {
     (lines, omitted)
 }
 
-/// One line of a change: a value that is very long is cut.
+/// One line of a change, shortened if it is too long.
 fn line(what: &impl ToString) -> String {
     let mut line = what.to_string();
     if line.len() > LINE {

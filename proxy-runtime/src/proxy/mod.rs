@@ -1,4 +1,4 @@
-//! The proxy as a program holds it.
+//! The proxy handle of a program.
 
 mod found;
 mod history;
@@ -19,11 +19,11 @@ pub(crate) use self::shared::{Settings, Shared};
 #[cfg(test)]
 mod tests;
 
-/// A proxy: its current configuration and everything that is known at run time. Cheap to clone; clones are the same
+/// A proxy: its current configuration and its runtime state. Cheap to clone; clones are the same
 /// proxy.
 ///
-/// It is made by [`Proxy::builder`]. Requests go through a [`ProxyService`], of which there may be as many as there are
-/// threads.
+/// Created by [`Proxy::builder`]. Requests go through a [`ProxyService`]; a program may have one
+/// per thread.
 ///
 /// # Examples
 ///
@@ -33,7 +33,7 @@ mod tests;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let (proxy, driver) = Proxy::builder().build().expect("an empty configuration is valid");
-/// // The driver follows changes, probes destinations and measures rates.
+/// // The driver follows configuration changes, probes destinations and measures rates.
 /// tokio::spawn(driver);
 /// let service = proxy.service();
 /// # drop(service);
@@ -45,7 +45,7 @@ pub struct Proxy {
     alive: Alive,
 }
 
-/// Held by everything that uses a proxy. The driver ends when nobody does any more.
+/// Held by every handle of a proxy. The driver ends when all are dropped.
 pub(crate) type Alive = Arc<watch::Sender<()>>;
 
 impl Proxy {
@@ -53,24 +53,27 @@ impl Proxy {
         Self { shared, alive }
     }
 
-    /// A service that forwards requests. It has connections of its own, which its clones share: one for each
-    /// single-threaded runtime is best, and one for all threads is good.
+    /// Creates a service that forwards requests. It has its own connections, which its clones
+    /// share. Create one for each single-threaded runtime, or one for a multi-threaded runtime.
     pub fn service(&self) -> ProxyService {
         let pool = self.shared.upstreams().pool();
         ProxyService::new(Arc::clone(&self.shared), pool, Arc::clone(&self.alive))
     }
 
-    /// Puts a configuration in place of the current one. Requests that have begun go on with the one they began with.
+    /// Replaces the current configuration. Requests in progress keep the configuration they began
+    /// with.
     ///
-    /// This is for programs that have no source for [`ProxyBuilder::snapshots`](crate::ProxyBuilder::snapshots), or that mix in changes of their own:
-    /// the latest call or the latest change of the source counts. Building the state of 100,000 destinations takes from
-    /// 50 to 250 ms, depending on how much changes, on the caller's thread.
+    /// For programs without a channel for
+    /// [`ProxyBuilder::snapshots`](crate::ProxyBuilder::snapshots), or with changes of their own:
+    /// the latest call or the latest value of the channel wins. Building the state of 100,000
+    /// destinations takes 50 to 250 ms on the caller's thread, depending on the number of changes.
     ///
-    /// Returns the number of the generation that serves now.
+    /// Returns the number of the new generation.
     ///
     /// # Errors
     ///
-    /// The configuration names a policy, a filter or a layer that this proxy does not have. The current one stays.
+    /// Fails if the configuration names a policy, a filter or a layer that this proxy does not
+    /// have. The current configuration stays.
     pub fn publish(&self, snapshot: Arc<Snapshot>) -> Result<u64, Problems> {
         self.shared.publish(snapshot)
     }
@@ -80,25 +83,25 @@ impl Proxy {
         Arc::clone(self.shared.load().snapshot())
     }
 
-    /// What the current configuration says that this proxy does not honour, as [`unsupported`](crate::unsupported), and
-    /// `https` destinations if it was built without TLS settings for them.
+    /// The settings of the current configuration that this proxy does not support: those of
+    /// [`unsupported`](crate::unsupported), and `https` destinations if it was built without TLS.
     pub fn unsupported(&self) -> Problems {
         self.shared.unsupported(self.shared.load().snapshot())
     }
 
-    /// What goes wrong with requests because of the configuration or of what it names: a warning `loop_detected` for each route
-    /// whose requests came back to this proxy in the last five minutes, and `unresolved_name` for each name of a destination
-    /// whose last look-up failed.
+    /// Problems that were observed with requests: a warning `loop_detected` for each route whose
+    /// requests came back to this proxy in the last five minutes, and `unresolved_name` for each
+    /// destination name whose last look-up failed.
     pub fn observed_problems(&self) -> Problems {
         self.shared.observed()
     }
 
-    /// A signal with the number of the generation that serves, for each new one.
+    /// A channel with the number of the active generation, updated by each new one.
     pub fn generations(&self) -> watch::Receiver<u64> {
         self.shared.generations()
     }
 
-    /// The last configurations, the latest first: at most 20, with those that were refused.
+    /// The last configurations, the latest first: at most 20, including rejected ones.
     pub fn history(&self) -> Vec<PastChange> {
         self.shared.history()
     }

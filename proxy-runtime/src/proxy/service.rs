@@ -7,23 +7,22 @@ use super::{Alive, Shared};
 use crate::proxy::FoundRoute;
 use crate::upstream::UpstreamPool;
 
-/// Forwards requests: a [`tower_service::Service`] over `http` requests that never fails, since whatever goes wrong is
-/// answered to the client. It is always ready.
+/// Forwards requests: a [`tower_service::Service`] over `http` requests that is always ready and
+/// never fails; errors become responses to the client.
 ///
-/// Clones share connections; [`Proxy::service`](crate::Proxy::service) makes one with connections of its own. It has to
-/// be called in a tokio runtime, and its connections live in the runtime in which they were opened.
+/// Clones share connections; [`Proxy::service`](crate::Proxy::service) creates a service with its
+/// own. Call it in a tokio runtime: connections live in the runtime in which they were opened.
 ///
-/// The server's knowledge of the client goes into the request's extensions, as
-/// [`ConnectionInfo`](crate::ConnectionInfo). The response's extensions tell what happened, as
-/// [`ExchangeInfo`](crate::response::ExchangeInfo).
+/// A server adds [`ConnectionInfo`](crate::ConnectionInfo) to the extensions of a request. The
+/// extensions of a response have [`ExchangeInfo`](crate::response::ExchangeInfo).
 #[derive(Clone)]
 pub struct ProxyService {
     parts: Arc<Parts>,
-    /// The route of the next request, if it is known.
+    /// The route of the next request, if it is already resolved.
     found: Option<FoundRoute>,
 }
 
-/// What all clones of a service share.
+/// The state that all clones of a service share.
 struct Parts {
     shared: Arc<Shared>,
     pool: UpstreamPool,
@@ -42,23 +41,23 @@ impl ProxyService {
         }
     }
 
-    /// The proxy that it belongs to.
+    /// The proxy of this service.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.parts.shared
     }
 
-    /// Tells the route of the next request, which need not be looked for then.
+    /// Sets the route of the next request, so that it is not looked up again.
     #[cfg(feature = "server")]
     pub(crate) fn set_route(&mut self, found: FoundRoute) {
         self.found = Some(found);
     }
 
-    /// The route of the request that is called for, if it is known.
+    /// Takes the route of the current request, if it was set.
     pub(crate) fn take_route(&mut self) -> Option<FoundRoute> {
         self.found.take()
     }
 
-    /// Its connections.
+    /// The connections of this service.
     pub(crate) fn pool(&self) -> &UpstreamPool {
         &self.parts.pool
     }

@@ -1,4 +1,5 @@
-//! Behind the handles of a proxy: the configuration that serves, how the next is published, and what outlives both.
+//! The state behind the handles of a proxy: the active configuration, the publication of the next
+//! one, and the state that survives both.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,18 +20,18 @@ use crate::support::unsupported_by;
 use crate::transform::LoopGuard;
 use crate::upstream::{Unresolved, UpstreamOptions, Upstreams};
 
-/// How many problems of one configuration are logged one by one.
+/// Maximum of problems per configuration that are logged one by one.
 const WARNINGS: usize = 20;
 
-/// How long what went wrong with a request is shown.
+/// The time for which an observed problem is shown.
 const RECENT: Duration = Duration::from_secs(300);
 
-/// What all handles of one proxy share.
+/// The state that all handles of one proxy share.
 pub(crate) struct Shared {
     generation: ArcSwap<Generation>,
-    /// Number of the generation that serves.
+    /// Number of the active generation.
     published: watch::Sender<u64>,
-    /// Held while a generation is built and published, so that none is lost between two that are built at once.
+    /// Locked while a generation is built and published, so that concurrent calls do not lose one.
     publishing: Mutex<History>,
     registered: Registered,
     health_policies: HealthPolicies,
@@ -41,7 +42,7 @@ pub(crate) struct Shared {
     speaks_tls: bool,
 }
 
-/// What a proxy is made of, besides its first configuration.
+/// The settings of a proxy, without its first configuration.
 #[derive(Default)]
 pub(crate) struct Settings {
     pub(crate) registered: Registered,
@@ -49,7 +50,7 @@ pub(crate) struct Settings {
     pub(crate) context: PickContext,
     pub(crate) upstream: UpstreamOptions,
     pub(crate) max_request_body: Option<u64>,
-    /// Whether loops are not looked for.
+    /// True if the detection of loops is disabled.
     pub(crate) is_unguarded: bool,
 }
 
@@ -84,23 +85,23 @@ impl Shared {
         })
     }
 
-    /// The generation that serves. A request loads it once and sees this one to its end.
+    /// The active generation. A request loads it once and keeps it to its end.
     pub(crate) fn load(&self) -> Guard<Arc<Generation>> {
         self.generation.load()
     }
 
-    /// Where generations are published, for who looks often.
+    /// The cell of the active generation, for callers that cache it.
     #[cfg(feature = "server")]
     pub(crate) fn published(&self) -> &ArcSwap<Generation> {
         &self.generation
     }
 
-    /// The same, to be kept for longer than a moment.
+    /// The active generation, for longer use than that of [`load`](Self::load).
     pub(crate) fn load_full(&self) -> Arc<Generation> {
         self.generation.load_full()
     }
 
-    /// Puts a configuration in place of the current one.
+    /// Replaces the current configuration.
     pub(crate) fn publish(&self, snapshot: Arc<Snapshot>) -> Result<u64, Problems> {
         let mut history = self.lock_history();
         let before = self.generation.load_full();
@@ -126,6 +127,8 @@ impl Shared {
         };
         let number = next.number();
         self.generation.store(Arc::clone(&next));
+        // Only after the new generation serves: connections of removed destinations must not be
+        // taken again.
         before.retire(&next);
         self.metrics.reloads.increment();
         let changes = history.published(Some(&before), &next);
@@ -146,12 +149,12 @@ impl Shared {
         Ok(number)
     }
 
-    /// What a configuration says that this proxy does not honour.
+    /// The settings of a configuration that this proxy does not support.
     pub(crate) fn unsupported(&self, snapshot: &Snapshot) -> Problems {
         unsupported_by(snapshot, self.speaks_tls)
     }
 
-    /// What went wrong lately with requests because of the configuration or of what it names.
+    /// Recent problems that were observed with requests.
     pub(crate) fn observed(&self) -> Problems {
         let generation = self.load();
         let unresolved = self.upstreams.unresolved();
@@ -180,33 +183,34 @@ impl Shared {
         &self.health_policies
     }
 
-    /// Where chance comes from.
+    /// The source of random numbers.
     pub(crate) fn random(&self) -> &Random {
         &self.context.random
     }
 
-    /// The largest request body, in bytes, where the route does not say.
+    /// Maximum size of a request body, in bytes, for routes that set none.
     pub(crate) fn max_request_body(&self) -> Option<u64> {
         self.max_request_body
     }
 
-    /// What is counted of the whole proxy.
+    /// The metrics of the whole proxy.
     pub(crate) fn metrics(&self) -> &Arc<ProxyMetrics> {
         &self.metrics
     }
 
-    /// What the connection pools of all services share.
+    /// The state that the connection pools of all services share.
     pub(crate) fn upstreams(&self) -> &Arc<Upstreams> {
         &self.upstreams
     }
 
     fn lock_history(&self) -> MutexGuard<'_, History> {
-        // What is in the history is whole entries; a panic leaves at most one out.
+        // Entries of the history are whole; a panic loses at most one.
         self.publishing.lock()
     }
 }
 
-/// `None` for a name that no destination has any more.
+/// Returns a warning for the destination with this name. `None` if no destination has the name any
+/// more.
 fn unresolved_name(generation: &Generation, unresolved: &Unresolved) -> Option<Problem> {
     let Unresolved {
         name,
@@ -247,7 +251,7 @@ fn loop_detected(route: &RouteId, count: u64, age: Duration) -> Problem {
     )
 }
 
-/// Logs what was found, but for what is known already.
+/// Logs the problems in `found` that are not in `known`.
 fn warn_of(found: &Problems, known: &Problems) {
     let known: HashSet<_> = known.iter().collect();
     let mut new = found.iter().filter(|problem| !known.contains(problem));

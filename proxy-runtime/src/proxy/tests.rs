@@ -38,7 +38,7 @@ async fn the_driver_follows_its_source() {
     assert_eq!(*generations.borrow_and_update(), 2);
     assert_eq!(proxy.clusters()[0].destinations.len(), 2);
 
-    // When the source goes away, what it said last stays.
+    // When the channel closes, its last configuration stays.
     drop(source);
     sleep(Duration::from_secs(1)).await;
     assert_eq!(proxy.clusters()[0].destinations.len(), 2);

@@ -1,4 +1,4 @@
-//! Where clients come in.
+//! Accepting connections.
 
 use std::io;
 use std::net::{self, SocketAddr};
@@ -8,11 +8,11 @@ pub(crate) use self::linux::{Acceptance, ClientSocket};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use self::portable::{Acceptance, ClientSocket};
 
-/// The next of the clients whose connections the kernel has set up already.
+/// Accepts a client that the kernel has already connected.
 ///
 /// # Errors
 ///
-/// There is none, or it cannot be accepted.
+/// Fails with `WouldBlock` if there is none, or with an error of accept(2).
 pub(crate) fn accept_now(listener: &net::TcpListener) -> io::Result<(ClientSocket, SocketAddr)> {
     let (socket, remote) = listener.accept()?;
     socket.set_nonblocking(true)?;
@@ -22,11 +22,12 @@ pub(crate) fn accept_now(listener: &net::TcpListener) -> io::Result<(ClientSocke
 /// More than a backlog can hold.
 const MOST_WAITING: usize = 65_536;
 
-/// Hands the clients whose connections the kernel has set up already to `serve`, as long as there is room for them.
+/// Passes all clients that the kernel has already connected to `serve`, while there is room.
 ///
 /// # Errors
 ///
-/// No client can be accepted, be it this one or another. What is left of them is reset when the socket closes.
+/// Fails if no client can be accepted at all. The remaining clients are reset when the socket
+/// closes.
 pub(crate) fn accept_waiting<C>(
     mut accept: impl FnMut() -> io::Result<C>,
     has_room: impl Fn() -> bool,
@@ -46,8 +47,8 @@ pub(crate) fn accept_waiting<C>(
     Ok(())
 }
 
-/// Whether the error is that of the one connection that was to be accepted, or of the call; accept(2) reports them late. The
-/// next client may well be accepted.
+/// True if the error concerns a single connection or call: accept(2) reports errors of a connection
+/// late. The next call may succeed.
 pub(crate) fn concerns_one_client(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -70,18 +71,18 @@ mod linux {
     /// The socket of a client.
     pub(crate) type ClientSocket = crate::stream::LateSocket;
 
-    /// A listening socket whose clients are waited for.
+    /// A listening socket in the runtime.
     ///
-    /// Not the runtime's own, which would register each client's socket before anybody has to wait for it.
+    /// Not tokio's own type, which would register each client's socket before it has to wait.
     #[derive(Debug)]
     pub(crate) struct Acceptance(AsyncFd<net::TcpListener>);
 
     impl Acceptance {
-        /// Waits for the clients of a socket that does not block.
+        /// Registers a non-blocking socket.
         ///
         /// # Errors
         ///
-        /// The system does not let it be waited for.
+        /// Fails if the registration fails.
         pub(crate) fn new(listener: net::TcpListener) -> io::Result<Self> {
             #[allow(
                 deprecated,
@@ -90,11 +91,11 @@ mod linux {
             AsyncFd::with_interest(listener, Interest::READABLE).map(Self)
         }
 
-        /// The next client. Cancel-safe.
+        /// Waits for the next client. Cancel safe.
         ///
         /// # Errors
         ///
-        /// Those of accept(2).
+        /// Fails with the errors of accept(2).
         pub(crate) async fn accept(&self) -> io::Result<(ClientSocket, SocketAddr)> {
             let accept = |listener: &net::TcpListener| {
                 let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -105,7 +106,7 @@ mod linux {
             self.0.async_io(Interest::READABLE, accept).await
         }
 
-        /// The socket, which nobody waits for any more.
+        /// Returns the socket, removed from the runtime.
         pub(crate) fn into_listener(self) -> io::Result<net::TcpListener> {
             Ok(self.0.into_inner())
         }
@@ -127,30 +128,30 @@ mod portable {
     /// The socket of a client.
     pub(crate) type ClientSocket = tokio::net::TcpStream;
 
-    /// A listening socket whose clients are waited for.
+    /// A listening socket in the runtime.
     #[derive(Debug)]
     pub(crate) struct Acceptance(TcpListener);
 
     impl Acceptance {
-        /// Waits for the clients of a socket that does not block.
+        /// Registers a non-blocking socket.
         ///
         /// # Errors
         ///
-        /// The system does not let it be waited for.
+        /// Fails if the registration fails.
         pub(crate) fn new(listener: net::TcpListener) -> io::Result<Self> {
             TcpListener::from_std(listener).map(Self)
         }
 
-        /// The next client. Cancel-safe.
+        /// Waits for the next client. Cancel safe.
         ///
         /// # Errors
         ///
-        /// Those of accept(2).
+        /// Fails with the errors of accept(2).
         pub(crate) async fn accept(&self) -> io::Result<(ClientSocket, SocketAddr)> {
             self.0.accept().await
         }
 
-        /// The socket, which nobody waits for any more.
+        /// Returns the socket, removed from the runtime.
         pub(crate) fn into_listener(self) -> io::Result<net::TcpListener> {
             self.0.into_std()
         }
@@ -170,7 +171,8 @@ mod tests {
 
     const TOO_MANY_OPEN_FILES: i32 = 24;
 
-    /// What is served of these clients and errors when there is room for so many; then nobody waits.
+    /// Serves these clients and errors with room for `room` clients. Returns the served clients,
+    /// the result, and the rest.
     fn served(waiting: Vec<io::Result<u8>>, room: usize) -> (Vec<u8>, io::Result<()>, usize) {
         let mut waiting = waiting.into_iter();
         let served = RefCell::new(Vec::new());

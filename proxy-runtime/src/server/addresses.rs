@@ -1,4 +1,4 @@
-//! How many connections each client address has.
+//! Connection counts per client address.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 
 use super::offers::Source;
 
-/// How many connections each client address has, over all workers. Asked when connections come and go, and not with requests.
+/// Connection counts per client address, over all workers. Updated when connections open and close,
+/// not per request.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     most: usize,
@@ -15,7 +16,7 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// Each may have this many.
+    /// Sets the maximum per address.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
@@ -23,7 +24,7 @@ impl Addresses {
         }
     }
 
-    /// Counts a connection, unless its client has as many as it may.
+    /// Counts a connection. `None` if its address is at the maximum.
     pub(super) fn enter(&self, remote: SocketAddr) -> Option<Source> {
         let source = Source::new(remote.ip());
         let mut counts = self.counts.lock();

@@ -1,4 +1,4 @@
-//! From addresses and limits to a server that is bound, and on to one that serves.
+//! The builder of a server, and the server before its start.
 
 use std::fmt;
 use std::io;
@@ -29,9 +29,9 @@ use super::worker::{self, Command, Part, Socket};
 use crate::BoxError;
 use crate::observe::{WorkerPlace, targets};
 
-/// Makes a [`Server`].
+/// Builds a [`Server`].
 ///
-/// Its type parameter makes a service for each worker, on the worker's thread and within its runtime.
+/// `F` creates the service of each worker, on the worker's thread and in its runtime.
 #[derive(Clone)]
 #[must_use = "nothing is bound before `bind`"]
 pub struct ServerBuilder<F> {
@@ -57,40 +57,40 @@ impl<F> ServerBuilder<F> {
         }
     }
 
-    /// Adds an address to listen on. At least one is needed.
+    /// Adds a listener. At least one is required.
     pub fn with_listener(mut self, listener: Listener) -> Self {
         self.listeners.push(listener);
         self
     }
 
-    /// Sets the number of workers. By default there are as many as the machine runs threads at a time, within what the
-    /// system grants the process.
+    /// Sets the number of workers. Default: the available parallelism of the process.
     pub fn with_workers(mut self, workers: NonZeroUsize) -> Self {
         self.workers = Some(workers);
         self
     }
 
-    /// Sets what clients are allowed.
+    /// Sets the limits for clients.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets what takes a record of each finished request. By default nothing does.
+    /// Sets the receiver of a record for each finished request. Default: none.
     pub fn with_access_log(mut self, sink: Arc<dyn AccessLogSink>) -> Self {
         self.access_log = Some(sink);
         self
     }
 
-    /// Sets how many connections of a socket the kernel may set up before they are accepted. 1024, and never more than
-    /// the system's own limit (`net.core.somaxconn`).
+    /// Sets the backlog: the number of connections per socket that the kernel completes before they
+    /// are accepted. The system limits it as well (`net.core.somaxconn`). Default: 1024.
     pub fn with_backlog(mut self, connections: u32) -> Self {
         self.backlog = connections;
         self
     }
 
-    /// Sets whether the ports may be shared with another process that shares them too, on Linux: for programs that
-    /// start their successor before they drain. By default a port that is taken is an error.
+    /// Sets whether another process may share the ports on Linux, for programs that start their
+    /// successor before they drain. Both processes must share. Default: false, so a port in use is
+    /// an error.
     pub fn with_shared_ports(mut self, share: bool) -> Self {
         self.share_ports = share;
         self
@@ -101,17 +101,18 @@ impl<F> ServerBuilder<F> {
     ///
     /// # Errors
     ///
-    /// There is no listener, or an address cannot be bound; none is bound then.
+    /// Fails if there is no listener, or if an address cannot be bound. No address is bound then.
     pub fn bind(self) -> Result<Server<F>, BindError> {
         self.bind_with(&mut ListeningSockets::default())
     }
 
-    /// As [`bind`](Self::bind), but an address of which there are `inherited` sockets has those, which are taken out; what
-    /// is left in there belongs to nobody here. An address with port 0 always gets a new socket.
+    /// Like [`bind`](Self::bind), but takes the sockets of an address from `inherited` if it has
+    /// any. Sockets that are left there belong to no listener. An address with port 0 always gets a
+    /// new socket.
     ///
     /// # Errors
     ///
-    /// As for [`bind`](Self::bind).
+    /// Fails as [`bind`](Self::bind) does.
     pub fn bind_with(self, inherited: &mut ListeningSockets) -> Result<Server<F>, BindError> {
         if self.listeners.is_empty() {
             return Err(BindError::NoAddress);
@@ -141,7 +142,8 @@ impl<F> ServerBuilder<F> {
     }
 }
 
-/// The sockets of each worker. There may be more of an address than workers.
+/// Distributes the sockets of all addresses over the workers. An address may have more sockets than
+/// workers.
 fn by_worker(bound: Vec<Bound>, listeners: &[Listener], workers: usize) -> Vec<Vec<Socket>> {
     let mut sockets: Vec<Vec<Socket>> = (0..workers).map(|_| Vec::new()).collect();
     for (bound, listener) in bound.into_iter().zip(listeners) {
@@ -162,7 +164,7 @@ impl<F> fmt::Debug for ServerBuilder<F> {
     }
 }
 
-/// A server that listens and does not serve yet.
+/// A server that listens but does not serve yet.
 #[must_use = "nothing is served before `start`"]
 pub struct Server<F> {
     addresses: Vec<SocketAddr>,
@@ -174,23 +176,23 @@ pub struct Server<F> {
 }
 
 impl<F> Server<F> {
-    /// The addresses that are listened on, in the order in which the listeners were given; port 0 has become the port
-    /// that was free.
+    /// The bound addresses in the order of the listeners. Port 0 is replaced by the chosen port.
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What the server will count.
+    /// The counters of the server.
     pub fn metrics(&self) -> &Arc<ServerMetrics> {
         &self.metrics
     }
 
-    /// Its sockets once more, for a program that takes the place of this one. As long as these are there, the kernel queues
-    /// clients for them: drop them before the server is to stop without a successor.
+    /// Duplicates the sockets for a program that replaces this one (hot restart). While the
+    /// duplicates exist, the kernel queues clients for them: drop them before the server stops
+    /// without a successor.
     ///
     /// # Errors
     ///
-    /// There are no more file descriptors.
+    /// Fails if the process has no file descriptors left.
     pub fn listening_sockets(&self) -> io::Result<ListeningSockets> {
         let mut sockets = ListeningSockets::default();
         for socket in self.sockets.iter().flatten() {
@@ -199,11 +201,12 @@ impl<F> Server<F> {
         Ok(sockets)
     }
 
-    /// Starts the threads, and returns when all of them serve: after some milliseconds, for which it blocks.
+    /// Starts the threads. Blocks for some milliseconds until all of them serve.
     ///
     /// # Errors
     ///
-    /// The system has no thread or no runtime to give, or the factory panicked. Nothing serves then.
+    /// Fails if a thread or a runtime cannot be created, or if the factory panics. Nothing serves
+    /// then.
     pub fn start<S, B>(self) -> io::Result<ServerHandle>
     where
         F: Fn() -> S + Send + Sync + 'static,
@@ -303,12 +306,13 @@ where
             };
             let outcome = runtime.block_on(async move {
                 let service = factory();
-                // Nobody waits any more if another worker failed; the command to end is there then.
+                // The receiver is gone if another worker failed; the command to stop follows.
                 let _ = ready.send(Ok(()));
                 worker::run(sockets, service, shared, commands, part).await
             });
+            // Dropped before the report, so that all connections have ended when it arrives.
             drop(runtime);
-            // Nobody may want to know.
+            // The receiver may be gone.
             let _ = reporter.send(outcome);
         })?;
     match is_ready.recv() {

@@ -1,4 +1,4 @@
-//! Moments as text, in UTC.
+//! Formatting and conversion of UTC times.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -6,22 +6,23 @@ use std::time::SystemTime;
 #[cfg(any(feature = "tls", test))]
 use jiff::civil::DateTime;
 
-/// A moment in the form of RFC 3339, to the millisecond.
+/// A time in the format of RFC 3339, with milliseconds.
 pub(crate) struct Timestamp(pub(crate) SystemTime);
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A clock that is thousands of years off is no reason to panic: such a moment is logged as 1970.
+        // A time out of range must not cause a panic: it is logged as 1970.
         let moment = jiff::Timestamp::try_from(self.0).unwrap_or_default();
         write!(f, "{moment:.3}")
     }
 }
 
-/// The moment of a date and time in UTC. `None` before 1970.
+/// The time of a date in UTC. `None` before 1970.
 #[cfg(feature = "tls")]
 pub(crate) fn moment(of: DateTime) -> Option<SystemTime> {
     const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
-    // Without a time zone, since certificates are valid beyond the last moment that jiff converts between zones.
+    // `DateTime` has no time zone: certificates may be valid beyond the last time that jiff
+    // converts between zones.
     let since = std::time::Duration::try_from(of.duration_since(EPOCH)).ok()?;
     SystemTime::UNIX_EPOCH.checked_add(since)
 }

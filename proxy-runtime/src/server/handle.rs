@@ -1,4 +1,4 @@
-//! By what a program ends a server that was started, or waits for its end.
+//! The handle of a running server.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use super::metrics::ServerMetrics;
 use super::worker::{Command, WorkerReport};
 use crate::observe::targets;
 
-/// A server at work.
+/// A running server.
 ///
-/// Dropping it stops the server: it closes its sockets and cuts its connections, without waiting for either.
-/// [`shutdown`](Self::shutdown) ends it properly.
+/// Dropping the handle stops the server: it closes its sockets and resets its connections without
+/// waiting. [`shutdown`](Self::shutdown) stops it gracefully.
 #[must_use = "a server stops when its handle is dropped"]
 pub struct ServerHandle {
     addresses: Vec<SocketAddr>,
@@ -29,13 +29,13 @@ pub(crate) struct RunningWorker {
     pub(crate) thread: JoinHandle<()>,
 }
 
-/// How the connections ended that were there when a server was told to stop.
+/// The ends of the connections that were open when the server began to stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrainReport {
-    /// Connections that ended after their last response, or were idle.
+    /// Number of connections that ended after their last response, or were idle.
     pub drained: u64,
-    /// Connections that were reset at the deadline, tunnels among them.
+    /// Number of connections that were reset at the deadline, including tunnels.
     pub cut: u64,
 }
 
@@ -54,28 +54,29 @@ impl ServerHandle {
         }
     }
 
-    /// The addresses that are listened on, in the order in which the listeners were given; port 0 has become the port
-    /// that was free.
+    /// The bound addresses in the order of the listeners. Port 0 is replaced by the chosen port.
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What the server counts.
+    /// The counters of the server.
     pub fn metrics(&self) -> &Arc<ServerMetrics> {
         &self.metrics
     }
 
-    /// Ends the server: it stops listening at once, so that another program may take the port, and lets its connections
-    /// come to their end.
+    /// Stops the server gracefully: closes the listening sockets at once, so that another program
+    /// can take the ports, and drains the connections.
     ///
-    /// Requests in flight are answered. On HTTP/1.1 the response says `Connection: close`, and a connection without a
-    /// request is closed after [`Limits::closing_grace`](super::Limits::closing_grace); HTTP/2 sends GOAWAY. Tunnels are
-    /// left alone. What is left after `deadline` is reset and counted.
+    /// Requests in flight get their response. HTTP/1.1 responses have `Connection: close`, and idle
+    /// connections are closed after [`Limits::closing_grace`](super::Limits::closing_grace); HTTP/2
+    /// connections get GOAWAY. Tunnels continue. Connections that remain after `deadline` are reset
+    /// and counted.
     ///
-    /// Returns when all threads have ended. Dropped before, it cuts what is left at once.
+    /// Returns when all threads have ended. Not cancel safe: dropping the future resets the
+    /// remaining connections at once.
     pub async fn shutdown(mut self, deadline: Duration) -> DrainReport {
         let now = Instant::now();
-        // Some years are as good as never, and do not overflow.
+        // A duration of some years stands for never, and avoids an overflow.
         let deadline = now
             .checked_add(deadline)
             .unwrap_or_else(|| now + Duration::from_secs(365 * 86_400));
@@ -94,13 +95,13 @@ impl ServerHandle {
         sum
     }
 
-    /// Blocks the thread until the server has ended, which without [`shutdown`](Self::shutdown) it does not: for
-    /// programs that have nothing else to do, and are ended by a signal.
+    /// Blocks until the server has ended, for programs that a signal ends. Only
+    /// [`shutdown`](Self::shutdown) or a failure of all workers ends the server.
     pub fn join(mut self) {
         self.join_threads();
     }
 
-    /// The threads drop their runtimes before they report, so that they are about to end.
+    /// Joins the threads, which end soon: each drops its runtime before it reports.
     fn join_threads(&mut self) {
         for worker in self.workers.drain(..) {
             if worker.thread.join().is_err() {

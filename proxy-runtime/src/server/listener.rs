@@ -1,4 +1,4 @@
-//! Sockets that listen: one per worker and address, so that the kernel spreads the connections.
+//! Listening sockets: one per worker and address, so that the kernel distributes the connections.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -11,7 +11,7 @@ use super::tls::TlsServerConfig;
 use super::worker::Socket;
 use crate::connection::ListenerRules;
 
-/// An address to listen on, and what is spoken there.
+/// An address to listen on, with its protocol.
 #[derive(Clone, Debug)]
 pub struct Listener {
     address: SocketAddr,
@@ -21,10 +21,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Cleartext: HTTP/1.1, and HTTP/2 with prior knowledge.
+    /// Listens for cleartext: HTTP/1.1, and HTTP/2 with prior knowledge.
     ///
-    /// Port 0 takes a free one, see [`Server::local_addrs`](super::Server::local_addrs). The unspecified IPv6 address
-    /// `[::]` takes IPv4 too, unless the server also listens on the same port of `0.0.0.0`.
+    /// Port 0 takes a free port, see [`Server::local_addrs`](super::Server::local_addrs). The IPv6
+    /// address `[::]` includes IPv4, unless the server also listens on the same port of `0.0.0.0`.
     pub fn http(address: SocketAddr) -> Self {
         Self {
             address,
@@ -34,7 +34,7 @@ impl Listener {
         }
     }
 
-    /// TLS: HTTP/2 or HTTP/1.1 as the client and ALPN have it.
+    /// Listens for TLS: HTTP/2 or HTTP/1.1, chosen by ALPN.
     #[cfg(feature = "tls")]
     pub fn https(address: SocketAddr, tls: TlsServerConfig) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Listener {
         }
     }
 
-    /// Sets what it asks of requests. Default: what all are asked.
+    /// Sets the rules for requests. Default: the rules that apply to all listeners.
     #[must_use]
     pub fn with_rules(mut self, rules: ListenerRules) -> Self {
         self.rules = rules;
@@ -65,12 +65,12 @@ impl Listener {
         self
     }
 
-    /// The address, as given.
+    /// The configured address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// One of its sockets.
+    /// Wraps one socket of the listener.
     pub(crate) fn socket(&self, listener: TcpListener) -> Socket {
         Socket {
             listener,
@@ -81,16 +81,16 @@ impl Listener {
     }
 }
 
-/// An address that cannot be listened on.
+/// An error that prevents listening on an address.
 ///
-/// The text says what to do about it.
+/// The message says how to correct it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// Nothing to listen on was given.
+    /// No listener was configured.
     #[error("there is no address to listen on")]
     NoAddress,
-    /// The port is taken.
+    /// The port is in use.
     #[error(
         "cannot listen on {address}: another program listens there; choose another port or stop that program"
     )]
@@ -98,7 +98,7 @@ pub enum BindError {
         /// The address.
         address: SocketAddr,
     },
-    /// The process may not take the port.
+    /// The process lacks the permission for the port.
     #[error(
         "cannot listen on {address}: permission denied; choose a port from 1024 on, or give the program the right to \
          take a lower one (on Linux CAP_NET_BIND_SERVICE)"
@@ -121,7 +121,7 @@ pub enum BindError {
     Io {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system error.
         source: io::Error,
     },
 }
@@ -137,23 +137,24 @@ impl BindError {
     }
 }
 
-/// How the sockets are made.
+/// The options of listening sockets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SocketOptions {
     pub(crate) workers: usize,
     pub(crate) backlog: u32,
-    /// Whether another program that shares its port may listen on the same one.
+    /// True if another process that shares its port may listen on the same one.
     pub(crate) share_port: bool,
 }
 
-/// The sockets of one address: one per worker, or more.
+/// The sockets of one address: at least one per worker.
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) address: SocketAddr,
     pub(crate) sockets: Vec<TcpListener>,
 }
 
-/// Binds `address` for every worker, unless there are sockets of it already; `all` are the addresses of the whole server.
+/// Binds `address` for every worker, unless there are inherited sockets. `all` are the addresses of
+/// the server.
 pub(crate) fn bind(
     address: SocketAddr,
     all: &[SocketAddr],
@@ -189,7 +190,8 @@ fn bind_all(address: SocketAddr, all: &[SocketAddr], options: SocketOptions) -> 
     Ok(Bound { address, sockets })
 }
 
-/// At least one for each worker. Of more than that, none is left out: the kernel queues clients at each.
+/// Provides at least one socket per worker. No inherited socket is dropped, since the kernel queues
+/// clients at each.
 fn share_out(mut sockets: Vec<TcpListener>, workers: usize) -> io::Result<Vec<TcpListener>> {
     let distinct = sockets.len();
     for worker in distinct..workers {
@@ -198,11 +200,12 @@ fn share_out(mut sockets: Vec<TcpListener>, workers: usize) -> io::Result<Vec<Tc
     Ok(sockets)
 }
 
-/// First probed after a minute of silence; then the system gives up after its own number of probes.
+/// Keep-alive begins after a minute of silence; the system decides about the number of probes.
 const KEEPALIVE: TcpKeepalive = TcpKeepalive::new().with_time(Duration::from_secs(60));
 
-/// Whether each worker gets a socket of its own, between which the kernel spreads the connections. Elsewhere the option
-/// of the same name gives all of them to one socket, so that the workers share a single one.
+/// True if each worker gets its own socket, over which the kernel distributes connections.
+/// Elsewhere the option of the same name gives all connections to one socket, so the workers share
+/// it.
 const SHARES_PORTS: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
 fn open(
@@ -219,16 +222,17 @@ fn open(
     if address.is_ipv6() {
         socket.set_only_v6(only_v6)?;
     }
-    // Elsewhere the option means that the address may be stolen.
+    // On other systems the option allows stealing the address.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
     #[cfg(any(target_os = "linux", target_os = "android"))]
     socket.set_reuse_port(reuse_port)?;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let _ = reuse_port;
-    // Connections inherit it: a client that vanished without a word is noticed also while nothing is sent to it.
+    // Accepted connections inherit the option, which detects vanished clients while nothing is
+    // sent.
     socket.set_tcp_keepalive(&KEEPALIVE)?;
-    // The same. It is set before clients can come, since each of them gets what there is then.
+    // Inherited as well. Set before `listen`, since a connection copies the value of that moment.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -236,14 +240,14 @@ fn open(
     Ok(socket.into())
 }
 
-/// Whether connections send at once what is written, without being told: they take it over from the socket that they come to,
-/// which may be one that was opened elsewhere.
+/// True if connections inherit `TCP_NODELAY` from the listening socket, which another process may
+/// have opened.
 pub(crate) fn sends_at_once(listener: &TcpListener) -> bool {
-    // Linux makes a connection's socket as a copy of the listening one.
+    // Linux creates the socket of a connection as a copy of the listening one.
     cfg!(target_os = "linux") && SockRef::from(listener).tcp_nodelay().unwrap_or(false)
 }
 
-/// `[::]` takes IPv4 as well, unless the same port of `0.0.0.0` is listened on separately.
+/// True if `[::]` should include IPv4: unless the server listens on the same port of `0.0.0.0`.
 fn is_dual_stack(address: SocketAddr, all: &[SocketAddr]) -> bool {
     let is_any_v4 = |other: &SocketAddr| {
         other.ip() == IpAddr::V4(Ipv4Addr::UNSPECIFIED) && other.port() == address.port()
@@ -356,7 +360,7 @@ mod tests {
 
     #[test]
     fn an_address_of_another_machine_is_reported_with_what_to_do() {
-        // TEST-NET-1 of RFC 5737 is nobody's address.
+        // TEST-NET-1 of RFC 5737 belongs to no machine.
         let address = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 0));
         let error = bind(address, &[], options(1), Vec::new()).unwrap_err();
         assert!(matches!(error, BindError::NotAvailable { .. }), "{error:?}");

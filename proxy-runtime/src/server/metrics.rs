@@ -1,4 +1,4 @@
-//! What the server counts.
+//! The counters of the server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How long it is worth a word that connections were reset for what they held.
+/// The time for which resets for lack of memory are reported.
 #[cfg(any(feature = "admin", test))]
 const RECENT: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// What a server has counted since it was bound. Cheap to read at any time, from any thread.
+/// The counters of a server since it was bound. Cheap to read at any time, from any thread.
 ///
-/// Each worker writes counters of its own; [`counts`](Self::counts) adds them up.
+/// Each worker writes its own counters; [`counts`](Self::counts) adds them up.
 #[derive(Debug)]
 pub struct ServerMetrics {
     workers: Box<[Arc<WorkerMetrics>]>,
@@ -27,12 +27,12 @@ impl ServerMetrics {
         }
     }
 
-    /// Sets what [`held_bytes`](ServerCounts::held_bytes) may be.
+    /// Sets the limit of [`held_bytes`](ServerCounts::held_bytes).
     pub(crate) fn limit_held(&self, bytes: u64) {
         self.held_limit.store(bytes, Relaxed);
     }
 
-    /// Returns whether connections were reset for what they held within the last 30 seconds.
+    /// Returns true if connections were reset for lack of memory within the last 30 seconds.
     #[cfg(any(feature = "admin", test))]
     pub(crate) fn sheds(&self) -> bool {
         let is_recent = |at: Instant| at.elapsed() < RECENT;
@@ -47,8 +47,8 @@ impl ServerMetrics {
 
     /// The sums over all workers.
     ///
-    /// The figures are read one after the other while the server goes on, so that they may disagree by what happened
-    /// in between.
+    /// The counters are read one after another while the server runs, so they may be inconsistent
+    /// by the events in between.
     pub fn counts(&self) -> ServerCounts {
         let sum = |field: fn(&WorkerMetrics) -> &AtomicU64| {
             self.workers
@@ -77,7 +77,7 @@ impl ServerMetrics {
         }
     }
 
-    /// Requests that each worker has begun, in the order of the workers.
+    /// Number of requests begun per worker.
     pub fn requests_by_worker(&self) -> impl Iterator<Item = u64> + '_ {
         self.workers
             .iter()
@@ -85,52 +85,54 @@ impl ServerMetrics {
     }
 }
 
-/// The figures of [`ServerMetrics`] at one moment.
+/// The values of [`ServerMetrics`] at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerCounts {
     /// Connections accepted since the start.
     pub accepted_connections: u64,
-    /// Connections that are open, upgraded ones included.
+    /// Open connections, including upgraded ones.
     pub active_connections: u64,
-    /// Attempts to accept that failed, most often for want of file descriptors.
+    /// Failed attempts to accept, most often for lack of file descriptors.
     pub accept_errors: u64,
-    /// Times that a worker stopped accepting because it had its share of the connections.
+    /// Number of times that a worker stopped accepting because it had its share of the connections.
     pub connection_limit_reached: u64,
-    /// Connections closed at once because their client had as many as
-    /// [`connections_per_address`](super::Limits::connections_per_address) allows.
+    /// Connections closed at once because their address was at the maximum of
+    /// [`connections_per_address`](super::Limits::connections_per_address).
     pub connections_beyond_address_limit: u64,
-    /// Connections without a whole request that were closed because a worker had its share of the connections and others came.
+    /// Connections without a complete request that were closed to make room for new ones.
     pub evicted_connections: u64,
-    /// Connections that were reset because clients made a worker hold more than its share of
+    /// Connections reset because clients made a worker hold more than its share of
     /// [`memory_bytes`](super::Limits::memory_bytes).
     pub shed_connections: u64,
-    /// Bytes that wait in memory for clients, or for what they have sent to be taken.
+    /// Bytes in memory that wait for clients, or for a receiver of what clients sent.
     pub held_bytes: u64,
-    /// How many they may be, all workers together; 0 before the server is started.
+    /// The limit of `held_bytes` over all workers; 0 before the server is started.
     pub held_bytes_limit: u64,
-    /// TLS handshakes that failed or took too long.
+    /// TLS handshakes that failed or timed out.
     pub tls_handshake_failures: u64,
     /// Requests begun since the start.
     pub requests: u64,
-    /// Requests that are being answered.
+    /// Requests in progress.
     pub active_requests: u64,
-    /// Requests that the server refused itself although it could read them: see
-    /// [the rules](crate::server#what-is-refused). Of bodies, those that exceeded one of the server's
-    /// [`Limits`](super::Limits) before their response had begun; limits of routes and clusters are not the server's.
+    /// Valid requests that the server rejected: see [the rules](crate::server#rejected-requests).
+    /// Bodies count if they exceeded one of the server's [`Limits`](super::Limits) before the
+    /// response had begun; limits of routes and clusters do not count here.
     pub refused_requests: u64,
-    /// Connections ended because what came over them was no request with one meaning, too large a head, or a flood.
+    /// Connections closed because of an ambiguous or invalid request, an oversized head, or a
+    /// flood.
     pub malformed_requests: u64,
-    /// Connections closed because a request's head did not arrive in time.
-    /// On HTTP/2 also those whose client did not acknowledge the settings.
+    /// Connections closed because the head of a request timed out, or because an HTTP/2 client did
+    /// not acknowledge the settings.
     pub header_timeouts: u64,
-    /// Uploads and downloads ended because the client was slower than the [`data_rate`](super::Limits::data_rate).
+    /// Transfers ended because the client was slower than the
+    /// [`data_rate`](super::Limits::data_rate).
     pub slow_clients: u64,
-    /// Requests whose service panicked, which were answered with 500, or the body of whose response did, which broke off.
+    /// Requests whose service panicked (500), or whose response body panicked (aborted).
     pub panics: u64,
 }
 
-/// The counters of one worker: one writer, in a cache line that no other worker writes to.
+/// The counters of one worker, on cache lines that no other worker writes to.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct WorkerMetrics {
@@ -142,7 +144,7 @@ pub(crate) struct WorkerMetrics {
     pub(crate) evicted: AtomicU64,
     pub(crate) shed: AtomicU64,
     pub(crate) held: AtomicU64,
-    /// When a connection was last reset for what it held.
+    /// The time of the last reset for lack of memory.
     pub(crate) shed_at: Mutex<Option<Instant>>,
     pub(crate) tls_failures: AtomicU64,
     pub(crate) requests: AtomicU64,

@@ -1,11 +1,12 @@
-//! A server with one single-threaded runtime per core.
+//! An HTTP server with one single-threaded runtime per core.
 //!
-//! Each worker is a thread with a tokio runtime, listening sockets, connections and a service of its own; the kernel
-//! spreads the connections over the workers (`SO_REUSEPORT` on Linux; elsewhere the workers share a socket). A request
-//! never changes threads. Workers share the configuration and the live state of destinations, which requests read or add to
-//! without waiting for each other; connections to destinations they share for clusters with `MaxConnectionsPerServer` only, whose
-//! limit is the whole proxy's and whose pool is one for all ([`upstream`](crate::upstream)). This is the one place of the crate that
-//! starts threads and makes runtimes: it is what it is for. It installs no signal handler and never ends the process.
+//! Each worker is a thread with its own tokio runtime, listening sockets, connections and service.
+//! The kernel distributes connections over the workers (`SO_REUSEPORT` on Linux; elsewhere the
+//! workers share a socket). A request never changes threads. Workers share the configuration and
+//! the live state of destinations without waiting for each other. They share connections to
+//! destinations only for clusters with `MaxConnectionsPerServer`, whose limit applies to the whole
+//! proxy ([`upstream`](crate::upstream)). No other module of the crate starts threads or creates
+//! runtimes. The server installs no signal handler and never ends the process.
 //!
 //! It hosts any tower service over [`RequestBody`]; [`Server::for_proxy`] hosts a [`Proxy`].
 //!
@@ -39,62 +40,67 @@
 //!     .bind()?;
 //! println!("listening on {:?}", server.local_addrs());
 //! let handle = server.start()?;
-//! // … until it is time to stop:
+//! // … at the end:
 //! let report = handle.shutdown(Duration::from_secs(30)).await;
 //! assert_eq!(report.cut, 0);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # What is refused
+//! # Rejected requests
 //!
-//! [`Limits`] says how much a client may cost. Beyond that, requests are refused that two programs could read in two
-//! ways: on HTTP/1.1 whatever [`http1`](crate::http1#one-meaning) does not read, and on both versions what follows. The
-//! service does not see them; the response is a fixed text, and on HTTP/1.1 the connection is closed.
+//! [`Limits`] bounds the cost of a client. Besides, requests are rejected that two programs could
+//! interpret differently: on HTTP/1.1 all that [`http1`](crate::http1#one-meaning) does not accept,
+//! and on both versions the following. The service does not see them. The response is a fixed text,
+//! and on HTTP/1.1 the connection is closed.
 //!
 //! | request | response |
 //! |---|---|
-//! | no `Host` on HTTP/1.1, two of them, or one that is no host: userinfo, spaces, commas, an open bracket, a port that is no number | 400 |
+//! | no `Host` on HTTP/1.1, two of them, or an invalid one: userinfo, spaces, commas, `[`, a bad port | 400 |
 //! | a line that ends in a line feed alone, a folded line, white space before a colon | 400 |
 //! | HTTP/2 without an authority, or with an `:authority` and a `Host` that differ | 400 |
-//! | a target that is no path (`*` is, for OPTIONS), or absolute with another scheme than http or https | 400 |
+//! | a target that is no path (except `*` for OPTIONS), or absolute with another scheme than http and https | 400 |
 //! | a path with `%00`, with a `%` without two digits, or with a dot segment that has a parameter (`/..;x/`) | 400 |
 //! | a path with an encoded slash or a parameter, where the listener is [strict](Listener::with_strict_paths) | 400 |
-//! | `Transfer-Encoding` and `Content-Length`, either of them twice, `chunked` twice, or `Transfer-Encoding` on HTTP/1.0 | 400 |
+//! | `Transfer-Encoding` with `Content-Length`, either twice, `chunked` twice, or a coding on HTTP/1.0 | 400 |
 //! | another transfer coding | 501 |
 //! | another version than 1.0 and 1.1 where those are spoken | 505 |
 //! | a WebSocket handshake with a body | 400 |
-//! | a field name that imitates one of the proxy's with underscores, such as `X_Forwarded_For` | 400 |
+//! | a field name that imitates a field of the proxy with underscores, such as `X_Forwarded_For` | 400 |
 //! | `CONNECT`, `TRACE` | 405 |
 //! | `Expect` with anything but `100-continue` | 417 |
 //! | a method of more than 64 letters | 501 |
 //!
-//! A request of HTTP/2 that is malformed as RFC 9113 section 8.1.1 has it, and as `h2` or the server finds, has its stream reset with
-//! `PROTOCOL_ERROR`. A call of gRPC is told a status of gRPC in place of these.
+//! A malformed HTTP/2 request (RFC 9113 section 8.1.1) has its stream reset with `PROTOCOL_ERROR`.
+//! A gRPC call gets a gRPC status instead of these responses.
 //!
-//! Chunks that cannot be read break the body off: the service gets an error, and the connection ends with its response. So does
-//! a body that exceeds a limit. If the service answers that with 400 or 5xx, the response is replaced by the server's, which says
-//! 408, 413 or 431; a [`ProxyService`] knows what happened, and its response is the route's.
+//! Invalid chunks abort the body: the service gets an error, and the connection ends with its
+//! response. The same holds for a body beyond a limit. If the service then responds with 400 or
+//! 5xx, the server sends 408, 413 or 431 instead; a [`ProxyService`] knows the cause, and its
+//! response is the route's.
 //!
-//! What is not refused is brought into one form: an absolute target becomes a path, its authority becomes `Host`, and
-//! dot segments of the path are resolved. `X-Real-IP` and others by which proxies tell where a request came from are removed, unless
-//! the listener [trusts](Listener::with_trusted_senders) its clients.
+//! Accepted requests are normalised: an absolute target becomes a path, its authority becomes
+//! `Host`, and dot segments of the path are resolved. `X-Real-IP` and similar fields about the
+//! origin of a request are removed, unless the listener [trusts](Listener::with_trusted_senders)
+//! its clients.
 //!
 //! # Other protocols
 //!
-//! A request that asks for another protocol has an [`OnUpgrade`] in its extensions. On HTTP/1.1 whoever answers 101 gets the
-//! connection from it; on HTTP/2 (`CONNECT` of RFC 8441) whoever answers 2xx gets the stream.
+//! A request that asks for another protocol has an [`OnUpgrade`] in its extensions. A service that
+//! responds 101 on HTTP/1.1 gets the connection from it; on HTTP/2 (`CONNECT` of RFC 8441) a
+//! service that responds 2xx gets the stream.
 //!
-//! # How a connection ends
+//! # End of a connection
 //!
-//! Whenever the server decides to end an HTTP/1.1 connection – it drains, or the connection has had its requests or its
-//! age – it says so with the next response (`Connection: close`), and still reads from an idle one for
-//! [`Limits::closing_grace`]. HTTP/2 connections get GOAWAY. After a refusal, and after a response with which the server ends a
-//! connection of HTTP/1.1, the rest of what the client sends is read and discarded for up to two seconds, so that the
-//! response gets there.
+//! When the server decides to close an HTTP/1.1 connection, because of a drain, its age or its
+//! number of requests, it announces that in the next response (`Connection: close`), and still
+//! reads from an idle one for [`Limits::closing_grace`]. HTTP/2 connections get GOAWAY. After a
+//! rejection, and after the last response on an HTTP/1.1 connection, the server discards further
+//! data for up to two seconds (lingering close), so that the response arrives.
 //!
-//! A client of HTTP/1.1 that closes its side of the connection while it waits for a response is taken for gone, and its request
-//! is given up, unless the response comes before that is noticed: within the first 250 ms of a cleartext connection nobody looks.
+//! An HTTP/1.1 client that closes its sending side while it waits for a response counts as
+//! disconnected, and its request is cancelled, unless the response is ready first. In the first 250
+//! ms of a cleartext connection this is not checked.
 
 mod accept;
 mod access_log;
@@ -145,14 +151,14 @@ use crate::proxy::{Proxy, ProxyService};
 pub use crate::stream::{OnUpgrade, Upgraded};
 
 impl Server<()> {
-    /// Begins to make a server whose workers serve with what `factory` makes: it is called once on each worker's thread,
-    /// within its runtime.
+    /// Returns a builder for a server. `factory` creates the service of each worker; it is called
+    /// once on each worker's thread, in its runtime.
     pub fn builder<F>(factory: F) -> ServerBuilder<F> {
         ServerBuilder::new(factory)
     }
 
-    /// Begins to make a server for `proxy`: each worker forwards with a [`ProxyService`], and so with connections to
-    /// destinations, of its own.
+    /// Returns a builder for a server that runs `proxy`. Each worker has its own [`ProxyService`]
+    /// with its own connections to destinations.
     pub fn for_proxy(proxy: &Proxy) -> ServerBuilder<impl Fn() -> ProxyService + use<>> {
         let proxy = proxy.clone();
         Self::builder(move || proxy.service())

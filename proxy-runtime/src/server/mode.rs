@@ -1,4 +1,4 @@
-//! What a worker is about, and who is to be woken when that changes.
+//! The mode of a worker, and the connections that are notified of a change.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
@@ -9,21 +9,23 @@ use parking_lot::{Mutex, MutexGuard};
 use super::offers::{Offer, Offers, Source};
 use super::shared::WorkerShared;
 
-/// What a worker is about.
+/// The mode of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Mode {
     /// Accept and serve.
     Serving,
-    /// The worker has its share of connections: idle ones give way, others end after their response.
+    /// The worker has its share of connections: idle ones are closed, others end after their
+    /// response.
     Full,
-    /// No new connections; those there are end after their response.
+    /// No new connections; existing ones end after their response.
     Draining,
 }
 
-/// The mode of a worker, with the tasks of the connections that want to know of a change.
+/// The mode of a worker, with the tasks of connections to notify of a change.
 ///
-/// To look costs a load; a connection registers once and is woken, instead of looking at a channel with every request.
+/// A read costs one load. A connection registers once and is woken, instead of polling a channel
+/// with every request.
 #[derive(Debug)]
 pub(crate) struct ModeCell {
     mode: AtomicU8,
@@ -35,7 +37,7 @@ struct Watchers {
     places: Vec<Place>,
     /// The first free place.
     free: Option<u32>,
-    /// Those that may be told to give way.
+    /// Connections that may be evicted.
     offers: Offers,
 }
 
@@ -49,7 +51,7 @@ enum Place {
 struct Watcher {
     waker: Waker,
     offer: Option<Offer>,
-    /// It is to end, for the place that it takes.
+    /// True if the connection was evicted and should end.
     gives_way: bool,
 }
 
@@ -79,13 +81,13 @@ impl ModeCell {
         }
     }
 
-    /// Changes the mode, and wakes whoever watches.
+    /// Sets the mode and wakes all watchers.
     pub(crate) fn set(&self, mode: Mode) {
         self.mode.store(mode as u8, SeqCst);
         self.wake_all();
     }
 
-    /// Changes the mode if it is `from`; returns whether it was.
+    /// Changes the mode from `from` to `to`. Returns false if it was another one.
     pub(crate) fn change(&self, from: Mode, to: Mode) -> bool {
         let is_changed = self
             .mode
@@ -132,16 +134,16 @@ impl ModeCell {
         let next = watchers.free.replace(place);
         let freed = std::mem::replace(&mut watchers.places[place as usize], Place::Free { next });
         drop(watchers);
-        // The last reference to a task drops the task, which may hold anything.
+        // Dropping the last reference to a task drops the task, which may run any code.
         drop(freed);
     }
 
-    /// Whether there is a connection that may be told to give way.
+    /// Returns true if a connection may be evicted.
     pub(crate) fn has_offers(&self) -> bool {
         !self.lock().offers.is_empty()
     }
 
-    /// Tells the connection to give way whose turn it is; whether there is one.
+    /// Evicts the next connection. Returns false if there is none.
     pub(crate) fn evict(&self) -> bool {
         let mut watchers = self.lock();
         let Some(place) = watchers.offers.take() else {
@@ -160,7 +162,7 @@ impl ModeCell {
     }
 }
 
-/// Has a task woken when the worker's mode changes, until it is dropped.
+/// Wakes a task when the worker's mode changes, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ModeWatch {
     worker: Arc<WorkerShared>,
@@ -177,7 +179,7 @@ impl ModeWatch {
 }
 
 impl ModeWatch {
-    /// Notes that the connection, of a client at `source`, has asked for nothing yet, and so may be told to give way.
+    /// Marks the connection of a client at `source` as evictable: it has no complete request yet.
     pub(crate) fn offer(&self, source: Source) {
         let mut watchers = self.worker.mode_cell().lock();
         let is_new = watchers
@@ -191,7 +193,7 @@ impl ModeWatch {
         }
     }
 
-    /// Notes that the connection has asked for something, and so is not to give way.
+    /// Ends the mark: the connection has a request.
     pub(crate) fn withdraw(&self) {
         let mut watchers = self.worker.mode_cell().lock();
         let Some(watcher) = watchers.get(self.place) else {
@@ -203,7 +205,7 @@ impl ModeWatch {
         }
     }
 
-    /// Whether the connection was told to give way.
+    /// Returns true if the connection was evicted.
     pub(crate) fn gives_way(&self) -> bool {
         let mut watchers = self.worker.mode_cell().lock();
         watchers

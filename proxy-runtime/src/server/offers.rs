@@ -1,14 +1,15 @@
-//! Connections that have asked for nothing yet, in the order in which they give way to others.
+//! Evictable connections, in the order of their eviction.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZero;
 
-/// Where a client is, as far as clients that are at one place are counted together: an address of IPv4, and of IPv6 the network of 64
-/// bits, of which one client may have all addresses.
+/// The origin of a client: an IPv4 address, or an IPv6 /64 network, all addresses of which may
+/// belong to one client.
 ///
-/// In 64 bits, since each connection has one: no network of IPv6 begins with the 32 bits of 0 that addresses of IPv4 get.
+/// Fits into 64 bits, since each connection stores one: no IPv6 network begins with the 32 zero
+/// bits of an IPv4 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Source(NonZero<u64>);
 
@@ -21,27 +22,28 @@ impl Source {
         Self(NonZero::new(number).unwrap_or(NonZero::<u64>::MAX))
     }
 
-    /// That of a client, all those of which nobody knows where they are being one.
+    /// The source of a client. All clients of unknown address count as one.
     pub(crate) fn of(remote: Option<SocketAddr>) -> Self {
         let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         Self::new(remote.map_or(unknown, |remote| remote.ip()))
     }
 }
 
-/// A connection among the offers.
+/// A connection in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     source: Source,
     order: u64,
 }
 
-/// Connections that have asked for nothing yet. The one to give way is the oldest one of the source that has most of them.
+/// Connections without a request. The oldest connection of the source with the most of them is
+/// evicted first.
 #[derive(Debug, Default)]
 pub(crate) struct Offers {
     next: u64,
-    /// For each source its connections, the oldest one first, by their places.
+    /// The slots of each source's connections, the oldest first.
     sources: HashMap<Source, BTreeMap<u64, u32>>,
-    /// The sources by what they have; the last one gives way.
+    /// The sources by number of connections; the last one is evicted from.
     ranks: BTreeSet<(usize, Reverse<u64>, Source)>,
 }
 
@@ -50,7 +52,7 @@ impl Offers {
         self.ranks.is_empty()
     }
 
-    /// Adds the connection that has this place.
+    /// Adds the connection in this slot.
     pub(crate) fn add(&mut self, source: Source, place: u32) -> Offer {
         let order = self.next;
         self.next += 1;
@@ -60,14 +62,14 @@ impl Offers {
         Offer { source, order }
     }
 
-    /// Takes one out that asks for something, or has ended.
+    /// Removes a connection that has a request now, or has ended.
     pub(crate) fn remove(&mut self, offer: Offer) {
         self.change(offer.source, |places| {
             places.remove(&offer.order);
         });
     }
 
-    /// Takes out the one that is to give way, and returns its place.
+    /// Removes the next connection to evict. Returns its slot.
     pub(crate) fn take(&mut self) -> Option<u32> {
         let &(_, Reverse(order), source) = self.ranks.last()?;
         let mut taken = None;
@@ -77,6 +79,8 @@ impl Offers {
 
     fn change(&mut self, source: Source, change: impl FnOnce(&mut BTreeMap<u64, u32>)) {
         let places = self.sources.entry(source).or_default();
+        // The rank depends on the connections, so it is removed before and added again after the
+        // change.
         if let Some(rank) = rank(source, places) {
             self.ranks.remove(&rank);
         }

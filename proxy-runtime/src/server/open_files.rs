@@ -1,9 +1,9 @@
-//! How many connections the process has room for.
+//! The number of connections that the process has file descriptors for.
 
-/// Where the system does not tell.
+/// The default if the limit cannot be read.
 const UNKNOWN: usize = 10_000;
 
-/// No more than this by default, whatever the system allows.
+/// Maximum of the default.
 const MOST: usize = 50_000;
 
 /// The default for [`Limits::connections`](super::Limits::connections).
@@ -14,7 +14,8 @@ pub(crate) fn default_connections() -> usize {
     limit.map_or(UNKNOWN, room)
 }
 
-/// Half for the other side of each connection, and a fifth of the rest for all else.
+/// Half of the descriptors is for the other side of each connection, and a fifth of the rest for
+/// everything else.
 fn room(open_files: usize) -> usize {
     (open_files / 2 / 5 * 4).clamp(1, MOST)
 }

@@ -1,19 +1,19 @@
-//! How an exchange with a client ended.
+//! The end of an exchange with a client.
 
-/// How an exchange ended.
+/// The end of an exchange with a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The whole response was written to the socket; on HTTP/2, handed to the connection.
+    /// The whole response was written to the socket; on HTTP/2, passed to the connection.
     Complete,
-    /// The client went away, or was cut, before it had the whole response.
+    /// The client disconnected, or was disconnected, before it had the whole response.
     Aborted,
-    /// The response's body could not be read to its end; the client sees that it is truncated.
+    /// The response body could not be read to its end; the client sees that it is truncated.
     Failed,
 }
 
 impl Outcome {
-    /// For logs.
+    /// The name for logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "complete",

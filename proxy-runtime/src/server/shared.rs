@@ -1,4 +1,4 @@
-//! A worker's own: limits, counts and mode, held by it and by each of its connections.
+//! The state of one worker: limits, counters and mode, shared by its connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,25 +19,25 @@ use super::mode::{Mode, ModeCell, ModeWatch};
 use super::offers::Source;
 use crate::observe::targets;
 
-/// What the connections of one worker share.
+/// The state that the connections of one worker share.
 #[derive(Debug)]
 pub(crate) struct WorkerShared {
-    /// As they are kept to.
+    /// The effective limits.
     pub(crate) limits: Limits,
-    /// The connections that this worker may have.
+    /// Maximum number of connections of this worker.
     share: u64,
     pub(crate) metrics: Arc<WorkerMetrics>,
     pub(crate) access_log: Option<Arc<dyn AccessLogSink>>,
     mode: ModeCell,
-    /// A connection ended.
+    /// Notified when a connection ends.
     freed: Notify,
-    /// The sockets that are left are reset, not closed.
+    /// True once remaining sockets are reset instead of closed.
     cutting: AtomicBool,
-    /// When the log was last told that the worker is full.
+    /// The time of the last log line about a full worker.
     told: Mutex<Option<Instant>>,
-    /// What each client address has, where that is limited.
+    /// Connection counts per client address, if they are limited.
     addresses: Option<Arc<Addresses>>,
-    /// What clients may make this worker hold.
+    /// The memory that clients make this worker hold.
     pub(crate) memory: Memory,
 }
 
@@ -62,13 +62,13 @@ impl WorkerShared {
         }
     }
 
-    /// Lets clients make this worker hold so many bytes. Without it, as many as they like.
+    /// Limits the memory that clients can make this worker hold. Default: unlimited.
     pub(crate) fn with_memory(mut self, bytes: u64) -> Self {
         self.memory = Memory::new(bytes);
         self
     }
 
-    /// Counts connections of each client address together with other workers.
+    /// Counts connections per client address together with other workers.
     pub(crate) fn with_addresses(mut self, addresses: Option<Arc<Addresses>>) -> Self {
         self.addresses = addresses;
         self
@@ -87,8 +87,8 @@ impl WorkerShared {
         self.metrics.active.load(Relaxed)
     }
 
-    /// The same for a client at `remote`, unless that has as many connections as it may. Where the worker has its share without it,
-    /// another connection gives way.
+    /// Like [`enter`](Self::enter), for a client at `remote`. `None` if its address is at the
+    /// maximum. Evicts a connection if the worker is at its share.
     pub(crate) fn enter_from(self: &Arc<Self>, remote: SocketAddr) -> Option<Occupied> {
         let source = match &self.addresses {
             None => None,
@@ -108,7 +108,8 @@ impl WorkerShared {
         Some(occupied)
     }
 
-    /// Notes that the connection behind `watch` has asked for nothing yet, if places are getting rare; whether they are.
+    /// Marks the connection of `watch` as evictable if connections are scarce. Returns true if they
+    /// are.
     pub(crate) fn offer(&self, watch: &ModeWatch, remote: Option<SocketAddr>) -> bool {
         let is_crowded = self.active() * 2 >= self.share;
         if is_crowded {
@@ -120,7 +121,7 @@ impl WorkerShared {
         is_crowded
     }
 
-    /// Counts a connection until the returned value is dropped.
+    /// Counts a connection until the permit is dropped.
     pub(crate) fn enter(self: &Arc<Self>) -> Occupied {
         WorkerMetrics::add(&self.metrics.accepted);
         let active = self.metrics.active.fetch_add(1, Relaxed) + 1;
@@ -134,7 +135,7 @@ impl WorkerShared {
         }
     }
 
-    /// Now and then only: clients decide how often it happens.
+    /// Logs at most once a minute: clients decide how often it happens.
     fn tell_full(&self, connections: u64) {
         const PAUSE: Duration = Duration::from_secs(60);
         let mut told = self.told.lock();
@@ -148,12 +149,12 @@ impl WorkerShared {
         }
     }
 
-    /// Whether there is room for a connection.
+    /// Returns true if the worker may accept a connection.
     pub(crate) fn has_room(&self) -> bool {
         self.active() < self.share
     }
 
-    /// Notes that the connection behind `watch` has asked for something.
+    /// Records that the connection of `watch` has a complete request.
     pub(crate) fn withdraw(&self, watch: &ModeWatch) {
         watch.withdraw();
         if !self.has_room() {
@@ -161,17 +162,18 @@ impl WorkerShared {
         }
     }
 
-    /// Accepts a connection once there is room for it, or one that gives way to it. Cancel safe if `accept` makes what is.
+    /// Accepts a connection once there is room, or one that can be evicted. Cancel safe if `accept`
+    /// returns cancel-safe futures.
     pub(crate) async fn accept<F: Future>(&self, accept: impl Fn() -> F) -> F::Output {
         loop {
             self.until(|| self.may_accept()).await;
             if self.has_room() {
                 return accept().await;
             }
-            // Those that were accepted just now have their first turn before, so that they are among those that give way: else it
-            // would be the only one of another client that has had one.
+            // New connections run first, so that they are evictable as well: otherwise only a
+            // connection of another client would be.
             yield_now().await;
-            // Only as long as one would give way.
+            // Accepts beyond the share only while a connection is evictable.
             tokio::select! {
                 biased;
                 () = self.until(|| !self.may_accept()) => {}
@@ -180,7 +182,8 @@ impl WorkerShared {
         }
     }
 
-    /// One at a time beyond the share, so that it is among those that give way before the next one comes.
+    /// Beyond the share one at a time, so that the new connection is evictable before the next one
+    /// comes.
     fn may_accept(&self) -> bool {
         self.has_room() || (self.active() == self.share && self.mode.has_offers())
     }
@@ -194,7 +197,7 @@ impl WorkerShared {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
-            // Registers before looking, so that nothing is missed in between.
+            // Registers before the check, so that no notification is lost in between.
             freed.as_mut().enable();
             if condition() {
                 return;
@@ -217,7 +220,7 @@ impl WorkerShared {
 
     fn leave(&self) {
         let active = self.metrics.active.fetch_sub(1, Relaxed) - 1;
-        // An eighth below the limit, so that the worker does not change its mind with every connection.
+        // An eighth below the limit, so that the mode does not change with every connection.
         if active <= self.share - (self.share / 8).max(1) {
             self.mode.change(Mode::Full, Mode::Serving);
         }
@@ -225,11 +228,11 @@ impl WorkerShared {
     }
 }
 
-/// A connection that counts.
+/// A permit of one open connection.
 #[derive(Debug)]
 pub(crate) struct Occupied {
     worker: Arc<WorkerShared>,
-    /// Where its client is, if connections of each are counted.
+    /// The source of the client, if connections per address are limited.
     source: Option<Source>,
 }
 

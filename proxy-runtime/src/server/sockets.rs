@@ -1,13 +1,14 @@
-//! Listening sockets that go from one process to the next.
+//! Listening sockets that one process passes to another (hot restart).
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-/// Sockets that listen already: what a program hands to the one that takes its place.
+/// Listening sockets that a program passes to its successor.
 ///
-/// As long as one of the two has a socket, the kernel goes on queueing clients there, and whichever of them accepts serves
-/// them. So nobody is refused, which a new socket on the same port cannot promise: what a closing socket has queued is
-/// reset. How the sockets get from one process to the other is up to them; on Unix `SCM_RIGHTS` does it.
+/// While either process has a socket, the kernel queues clients at it, and the process that accepts
+/// serves them. No client is rejected. A new socket on the same port cannot guarantee that: clients
+/// in the queue of a closing socket are reset. The transfer between the processes is up to the
+/// program; Unix has `SCM_RIGHTS`.
 ///
 /// ```
 /// use proxy_runtime::server::ListeningSockets;
@@ -30,7 +31,7 @@ impl ListeningSockets {
     ///
     /// # Errors
     ///
-    /// It has no address, or cannot be made non-blocking.
+    /// Fails if it has no address, or cannot be made non-blocking.
     pub fn add(&mut self, socket: TcpListener) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
@@ -38,7 +39,7 @@ impl ListeningSockets {
         Ok(())
     }
 
-    /// Takes out the sockets of an address.
+    /// Removes and returns the sockets of an address.
     pub fn take(&mut self, address: SocketAddr) -> Vec<TcpListener> {
         let all = std::mem::take(&mut self.sockets);
         let (taken, left): (Vec<_>, Vec<_>) = all.into_iter().partition(|(of, _)| *of == address);
@@ -46,17 +47,17 @@ impl ListeningSockets {
         taken.into_iter().map(|(_, socket)| socket).collect()
     }
 
-    /// All of them.
+    /// All sockets.
     pub fn iter(&self) -> impl Iterator<Item = &TcpListener> {
         self.sockets.iter().map(|(_, socket)| socket)
     }
 
-    /// How many there are.
+    /// Number of sockets.
     pub fn len(&self) -> usize {
         self.sockets.len()
     }
 
-    /// Whether there is none.
+    /// True if there are no sockets.
     pub fn is_empty(&self) -> bool {
         self.sockets.is_empty()
     }

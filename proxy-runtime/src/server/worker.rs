@@ -1,4 +1,4 @@
-//! One worker: a thread with a runtime, sockets, connections and a service of its own.
+//! A worker: a thread with its own runtime, sockets, connections and service.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,16 +27,16 @@ use crate::connection::{ConnectionInfo, ListenerRules};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::upstream::RuntimeGroup;
 
-/// After an error that concerns all connections, such as being out of file descriptors: long enough to be no load,
-/// short enough to be no outage.
+/// Pause after an error that affects all connections, such as a lack of file descriptors: long
+/// enough to cause no load, short enough to cause no outage.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
-/// What the workers are told.
+/// A command to all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Serve,
-    /// Take no new connections, and end when the last one has ended, or at this moment of the machine's clock: each
-    /// runtime may have one of its own.
+    /// Accept no connections, and end with the last connection or at this time. The time is of the
+    /// machine's clock, since each runtime may have its own.
     Drain(Instant),
 }
 
@@ -46,30 +46,31 @@ impl Command {
     }
 }
 
-/// A worker's part in the work of its server, by which the workers wait for each other. Dropped, it says that the worker has
-/// nothing left to do.
+/// The share of a worker in its server, by which workers wait for each other. Dropping it reports
+/// that the worker is done.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// Never told anything: what matters is that it is there.
+    /// Never sends: the channel closes with the last worker.
     own: watch::Sender<()>,
     all: watch::Receiver<()>,
     group: RuntimeGroup,
 }
 
 impl Part {
-    /// The first one. Those of the other workers are its clones.
+    /// The first share. Other workers get clones.
     pub(crate) fn new() -> Self {
         let (own, all) = watch::channel(());
         let group = RuntimeGroup::new();
         Self { own, all, group }
     }
 
-    /// That of the thread that it is taken on, which may then use the connections of all of them.
+    /// Enters the group of runtimes on the calling thread, which may then use the connections of
+    /// the whole group.
     pub(crate) fn take_here(&self) {
         self.group.enter();
     }
 
-    /// Ends it, and waits until all of them have ended. Cancel safe.
+    /// Ends this share, and waits for the end of all others. Cancel safe.
     async fn end(self) {
         let Self { own, mut all, .. } = self;
         drop(own);
@@ -77,14 +78,14 @@ impl Part {
     }
 }
 
-/// How a worker ended.
+/// The ends of a worker's connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WorkerReport {
     pub(crate) drained: u64,
     pub(crate) cut: u64,
 }
 
-/// A socket, and what is spoken there.
+/// A listening socket with its protocol and rules.
 #[derive(Debug)]
 pub(crate) struct Socket {
     pub(crate) listener: std::net::TcpListener,
@@ -93,22 +94,23 @@ pub(crate) struct Socket {
     pub(crate) rules: ListenerRules,
 }
 
-/// The runtime of a worker.
+/// Creates the runtime of a worker.
 ///
 /// # Errors
 ///
-/// The system does not have the resources.
+/// Fails if the system lacks the resources.
 pub(crate) fn runtime() -> io::Result<LocalRuntime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())
 }
 
-/// Serves until told to stop, or until whoever could tell is gone. What is left of the connections then ends with the
-/// runtime.
+/// Serves until a command to stop, or until the sender is dropped. Remaining connections end with
+/// the runtime.
 ///
-/// A worker whose last connection has ended waits for those of the others: their requests may be on connections to
-/// destinations that belong to its runtime, since where a destination's connections are limited all workers share them.
+/// A worker without connections waits for the others: if the connections to a destination are
+/// limited, all workers share them, and another worker's request may use one that belongs to this
+/// runtime.
 pub(crate) async fn run<S, B>(
     sockets: Vec<Socket>,
     service: S,
@@ -149,10 +151,11 @@ where
     let is_told = told.is_ok();
     drop(told);
     for acceptor in acceptors {
-        // A panic there is on record, and must not keep the others from draining.
+        // A panic is already logged, and must not prevent the drain of the others.
         let _ = acceptor.await;
     }
-    // Only now, so that clients who are told to connect anew do not come back here.
+    // The drain begins after all sockets are closed, so that clients that reconnect do not come
+    // back here.
     shared.drain();
     let before = shared.active();
     if is_told {
@@ -170,7 +173,7 @@ where
     }
 }
 
-/// Waits until all has ended as it should, the time is up, or whoever set the time is gone.
+/// Waits for `drained`, the deadline, or the drop of the sender.
 async fn unless_cut(drained: impl Future<Output = ()>, commands: &mut watch::Receiver<Command>) {
     let mut drained = std::pin::pin!(drained);
     loop {
@@ -191,20 +194,20 @@ async fn unless_cut(drained: impl Future<Output = ()>, commands: &mut watch::Rec
     }
 }
 
-/// Accepts connections on one socket.
+/// Accepts the connections of one socket.
 struct Acceptor<S> {
     #[cfg(feature = "tls")]
     tls: Option<TlsServerConfig>,
     rules: ListenerRules,
     service: Rc<Served<S>>,
     shared: Arc<WorkerShared>,
-    /// The address that clients come to, if there is only one.
+    /// The local address of all clients, unless the socket listens on all addresses.
     local: Option<SocketAddr>,
-    /// Connections send at once without being told.
+    /// True if connections inherit `TCP_NODELAY`.
     sends_at_once: bool,
-    /// The last attempt to accept failed.
+    /// True if the last attempt to accept failed.
     starved: bool,
-    /// The log says that it cannot.
+    /// True if the failure was logged.
     starvation_logged: bool,
 }
 
@@ -231,7 +234,7 @@ where
         }
     }
 
-    /// Accepts until the worker is to stop. At the limit it leaves new connections in the kernel's backlog.
+    /// Accepts until the worker stops. At the limit, new connections stay in the kernel's backlog.
     async fn run(mut self, listener: Acceptance, mut commands: watch::Receiver<Command>) {
         let shared = self.shared.clone();
         let mut stop = std::pin::pin!(commands.wait_for(Command::is_to_stop));
@@ -258,7 +261,7 @@ where
             return;
         };
         if !self.sends_at_once {
-            // It only fails for a connection that is gone already.
+            // The call fails only for a connection that is already closed.
             let _ = stream.set_nodelay(true);
         }
         let mut info = ConnectionInfo::new(canonical(remote));
@@ -294,7 +297,7 @@ where
             return;
         }
         WorkerMetrics::add(&self.shared.metrics.accept_errors);
-        // Clients decide how often it changes.
+        // Clients decide how often the state changes.
         static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
         if !std::mem::replace(&mut self.starved, true)
             && let Some(left_out) = SELDOM.pass()
@@ -310,10 +313,11 @@ where
         sleep(ACCEPT_RETRY).await;
     }
 
-    /// Serves the connections that the kernel has set up already, as far as there is room for them, then closes the socket: they
-    /// would be reset with it.
+    /// Serves the connections in the kernel's queue while there is room, then closes the socket:
+    /// the rest is reset with it.
     ///
-    /// It waits for no room: that would put off the end, and as long as the socket is open, further clients come to it.
+    /// Does not wait for room: that would delay the end, and further clients would arrive at the
+    /// open socket.
     fn take_the_rest(&self, listener: Acceptance) {
         let Ok(listener) = listener.into_listener() else {
             return;
@@ -334,7 +338,7 @@ where
     }
 }
 
-/// IPv4 clients of an IPv6 socket appear as what they are.
+/// Shows IPv4 clients of an IPv6 socket as IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

@@ -1,4 +1,5 @@
-//! What is published: each request holds one generation from its beginning to its end.
+//! Generations: the unit of publication. Each request holds one generation from its beginning to
+//! its end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,14 +16,14 @@ use crate::extensions::Extensions;
 use crate::live::ClientKey;
 use crate::live::DestinationState;
 
-/// What the program registered, so that a configuration may name it.
+/// Extensions that the program registered, by the names that configurations use.
 #[derive(Debug, Default)]
 pub(crate) struct Registered {
     pub(crate) balancers: Balancers,
     pub(crate) extensions: Extensions,
 }
 
-/// One configuration together with the live state of everything in it. Immutable, but for what lives in the state.
+/// One configuration with the live state of everything in it. Immutable except for the live state.
 #[derive(Debug)]
 pub(crate) struct Generation {
     number: u64,
@@ -33,11 +34,11 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    /// The first generation.
+    /// Builds the first generation.
     ///
     /// # Errors
     ///
-    /// A policy, a filter or a layer that is not registered.
+    /// Fails if a policy, a filter or a layer is not registered.
     pub(crate) fn first(
         snapshot: Arc<Snapshot>,
         registered: &Registered,
@@ -46,12 +47,12 @@ impl Generation {
         Self::build(None, snapshot, registered, context)
     }
 
-    /// The generation after this one. Live state is carried over; this generation itself is left as it is, so that
-    /// nothing has happened if the new one is not published.
+    /// Builds the generation after this one. Live state is inherited. This generation stays as it
+    /// is, so a new one that is not published has no effect.
     ///
     /// # Errors
     ///
-    /// A policy, a filter or a layer that is not registered.
+    /// Fails if a policy, a filter or a layer is not registered.
     pub(crate) fn next(
         &self,
         snapshot: Arc<Snapshot>,
@@ -71,6 +72,7 @@ impl Generation {
         let mut problems = Problems::new();
         let mut clusters = Vec::with_capacity(snapshot.clusters().len());
         for cluster in snapshot.clusters() {
+            // All problems are collected, so that one attempt shows them all.
             match registered.balancers.resolve(cluster) {
                 Ok(balancer) => {
                     let before = carried.cluster(cluster.id());
@@ -108,7 +110,7 @@ impl Generation {
         })
     }
 
-    /// Marks what is in this generation but not in `next`, which was published after it.
+    /// Marks the destinations that are not in `next`, the generation published after this one.
     pub(crate) fn retire(&self, next: &Self) {
         let kept: std::collections::HashSet<_> = next.destinations().map(|d| d.key()).collect();
         for destination in self.destinations() {
@@ -118,7 +120,7 @@ impl Generation {
         }
     }
 
-    /// 1 for the first, and one more for each after it.
+    /// The number: 1 for the first generation, and one more for each later one.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -128,7 +130,7 @@ impl Generation {
         &self.snapshot
     }
 
-    /// When it was built.
+    /// The time when the generation was built.
     pub(crate) fn published_at(&self) -> Moment {
         self.published_at
     }
@@ -143,7 +145,7 @@ impl Generation {
         &self.routes[index.0 as usize]
     }
 
-    /// The route that takes a request.
+    /// The route that matches a request.
     #[inline]
     pub(crate) fn find_route<H: RequestHead>(&self, head: &H) -> Lookup {
         self.snapshot.table().find(self.snapshot.routes(), head)
@@ -154,7 +156,7 @@ impl Generation {
         self.snapshot.clusters().iter().zip(&self.clusters)
     }
 
-    /// Each route's state, in the order of the configuration.
+    /// The state of each route, in the order of the configuration.
     pub(crate) fn routes(&self) -> &[RouteState] {
         &self.routes
     }
@@ -170,7 +172,7 @@ impl Generation {
     }
 }
 
-/// What the previous generation leaves to the next, by id.
+/// The state that the next generation inherits, by id.
 struct Carried<'a> {
     clusters: HashMap<&'a ClusterId, (&'a Cluster, &'a ClusterState)>,
     routes: HashMap<&'a RouteId, &'a RouteState>,
@@ -220,6 +222,7 @@ fn cluster_state(
         .map(|destination| {
             let kept = before.and_then(|(old, state)| {
                 let (index, before) = old.destination(destination.id())?;
+                // Another address is another server, so nothing is known about it.
                 let same = before.address() == destination.address();
                 same.then(|| Arc::clone(state.destination(index)))
             });
@@ -242,7 +245,7 @@ fn cluster_state(
     )
 }
 
-/// Whether connections that were made for the old cluster may be used for the new one (E24).
+/// True if connections that were opened for the old cluster may serve the new one.
 fn same_client(old: &Cluster, new: &Cluster) -> bool {
     old.upstream() == new.upstream() && old.config().http_client == new.config().http_client
 }

@@ -1,4 +1,4 @@
-//! Live state of one route.
+//! The live state of one route.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::observe::RouteMetrics;
 use crate::support::{Refusal, refusal};
 #[cfg(feature = "server")]
 use crate::transform::HeadPlan;
-use crate::transform::{LoopGuard, guards};
+use crate::transform::{LoopGuard, TrailerPlan, guards};
 
 /// The state of one route in one generation.
 #[derive(Debug)]
@@ -23,23 +23,26 @@ pub(crate) struct RouteState {
     id: RouteId,
     metrics: Arc<RouteMetrics>,
     refusal: Option<Refusal>,
-    /// What it does to heads, if that can be done on bytes and it has no layers, which want `http` types.
+    /// The compiled transforms.
     #[cfg(feature = "server")]
-    plan: Option<Arc<HeadPlan>>,
-    /// The same, whether it has layers or not.
+    plan: Arc<HeadPlan>,
+    /// True if requests are served on the byte path: the route has no layers, which need `http`
+    /// types.
     #[cfg(feature = "server")]
-    inner_plan: Option<Arc<HeadPlan>>,
+    is_raw: bool,
+    /// What it does to the trailers of responses, if anything.
+    trailers: Option<Arc<TrailerPlan>>,
     extensions: Option<Box<RouteExtensions>>,
-    /// How its requests are recognised that come back, unless the route is not guarded.
+    /// The detection of forwarding loops, unless it is disabled for the route.
     loop_guard: Option<Arc<LoopGuard>>,
-    /// For a weighted route, the sum of the weights up to and including each target.
+    /// The sums of the weights up to and including each target of a weighted route.
     cumulative: Box<[u64]>,
 }
 
-/// Why a route leads nowhere.
+/// The reason why a route has no cluster for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nowhere {
-    /// No cluster is named, or it does not exist.
+    /// The route names no cluster, or one that does not exist.
     NoCluster,
     /// The request belongs to none of the route's partitions.
     NoPartition(KeyRefusal),
@@ -78,9 +81,13 @@ impl RouteState {
             metrics,
             refusal: refusal(route),
             #[cfg(feature = "server")]
-            plan: plan.clone().filter(|_| !has_layers),
+            is_raw: !has_layers,
             #[cfg(feature = "server")]
-            inner_plan: plan,
+            trailers: plan.trailers.clone(),
+            #[cfg(not(feature = "server"))]
+            trailers: TrailerPlan::of(route.transforms()).map(Arc::new),
+            #[cfg(feature = "server")]
+            plan,
             extensions,
             loop_guard,
             cumulative,
@@ -92,37 +99,48 @@ impl RouteState {
         &self.id
     }
 
-    /// What is counted of it.
+    /// The metrics of the route.
     pub(crate) fn metrics(&self) -> &Arc<RouteMetrics> {
         &self.metrics
     }
 
-    /// What it does to heads that went through its layers, if it has any, and that can be done in one pass.
+    /// The compiled transforms for heads that have passed the layers of the route, if they can be
+    /// made in one pass.
     #[cfg(feature = "server")]
     pub(crate) fn inner_plan(&self) -> Option<&HeadPlan> {
-        self.inner_plan.as_deref()
+        Some(&self.plan)
+            .filter(|plan| !plan.changes_method && plan.trailers.is_none())
+            .map(|plan| &**plan)
     }
 
-    /// What it does to heads, if that can be done on bytes.
+    /// The compiled transforms, if the route can be served on the byte path.
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn plan(&self) -> Option<&HeadPlan> {
-        self.plan.as_deref()
+        self.is_raw.then_some(&*self.plan)
     }
 
-    /// Why its requests are refused, if they are: the route asks for a protection that is not there.
+    /// What it does to the trailers of responses, if anything.
+    pub(crate) fn trailers(&self) -> Option<&Arc<TrailerPlan>> {
+        self.trailers.as_ref()
+    }
+
+    /// The reason why the route rejects all requests: it requires a protection that the proxy does
+    /// not support.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         self.refusal
     }
 
-    /// How its requests are recognised that come back, if they are.
+    /// The detection of forwarding loops, if it is enabled.
     pub(crate) fn loop_guard(&self) -> Option<&LoopGuard> {
         self.loop_guard.as_deref()
     }
 
-    /// Whether the proxy has forwarded a request of the route before, of whose fields `classes` are there.
+    /// True if this proxy has forwarded the request before. `classes` are the known fields of the
+    /// head.
     #[inline]
     pub(crate) fn is_loop<H: RequestHead + ?Sized>(&self, head: &H, classes: ClassSet) -> bool {
+        // The check for the field class is cheap and excludes nearly all requests.
         classes.contains(FieldClass::CdnLoop)
             && self
                 .loop_guard
@@ -130,17 +148,17 @@ impl RouteState {
                 .is_some_and(|guard| guard.has_forwarded(head))
     }
 
-    /// Its filters and layers, if it has any.
+    /// The filters and layers of the route, if it has any.
     pub(crate) fn extensions(&self) -> Option<&RouteExtensions> {
         self.extensions.as_deref()
     }
 
-    /// The cluster for one request of `route`, which is the route that this state belongs to.
+    /// Chooses the cluster for a request. `route` must be the route of this state.
     ///
     /// # Errors
     ///
-    /// There is none. So it is for the share of a weighted target whose cluster does not exist: to give that share to the
-    /// others would hide the mistake.
+    /// Fails if there is none. A missing cluster of a weighted route keeps its share: giving that
+    /// share to the others would hide the mistake.
     pub(crate) fn choose<H: RequestHead + ?Sized>(
         &self,
         route: &Route,

@@ -19,29 +19,29 @@ use crate::observe::SECONDS;
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ClusterStatus {
-    /// Its id.
+    /// The id.
     pub id: ClusterId,
     /// Name of the load balancing policy.
     pub policy: String,
-    /// Whether its destinations are probed.
+    /// True if active checks probe the destinations.
     pub probed: bool,
-    /// How many destinations may be picked.
+    /// Number of available destinations.
     pub available: usize,
-    /// Whether no destination is healthy and all are used nevertheless.
+    /// True if unhealthy destinations are used because no destination is healthy.
     pub panic: bool,
     /// Requests in flight at all destinations.
     pub in_flight: u32,
-    /// Requests that were sent to destinations since the cluster came.
+    /// Number of requests that were sent to destinations since the cluster was added.
     pub requests: u64,
     /// Requests in each of the last 60 seconds, the oldest first.
     pub per_second: Vec<u32>,
-    /// Answers of the last minute; `None` without any.
+    /// Response times of the last minute; `None` without responses.
     pub latency: Option<Latency>,
-    /// Errors since the cluster came.
+    /// Errors since the cluster was added.
     pub errors: ErrorCounts,
-    /// Requests that failed in the last 30 seconds; `None` without any.
+    /// Recent failures, of the last 30 seconds; `None` without any.
     pub failing: Option<Failing>,
-    /// Its destinations in the order of the configuration.
+    /// The destinations in the order of the configuration.
     pub destinations: Vec<DestinationStatus>,
 }
 
@@ -49,55 +49,55 @@ pub struct ClusterStatus {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct DestinationStatus {
-    /// Its id.
+    /// The id.
     pub id: DestinationId,
-    /// Its URL as configured.
+    /// The configured URL.
     pub address: String,
-    /// Share of the cluster's requests.
+    /// The weight: the share of the cluster's requests.
     pub weight: u32,
-    /// Tier.
+    /// The tier; smaller numbers are preferred.
     pub priority: u32,
-    /// Where it is.
+    /// The zone.
     pub zone: Option<String>,
-    /// Whether it may be picked.
+    /// True if the destination may be picked.
     pub eligible: bool,
-    /// Why not.
+    /// The reason why the destination may not be picked.
     pub why: Option<String>,
-    /// What the active check says: `Unknown` while there is none.
+    /// The health by the active check; `Unknown` if there is no check.
     pub health: Health,
-    /// Since when.
+    /// The time of the last change of health.
     pub since: Option<Moment>,
-    /// Why the check says so.
+    /// The reason of the last change of health.
     pub reason: Option<String>,
-    /// What probes ask for, without the query; `None` while the check is off.
+    /// The URL of probes without the query; `None` while the check is disabled.
     pub probe: Option<String>,
-    /// Probes that have ended.
+    /// Number of completed probes.
     pub probes: u64,
-    /// What the latest one found.
+    /// The result of the latest probe.
     pub last_probe: Option<String>,
     /// Requests in flight.
     pub in_flight: u32,
-    /// Open connections, used and idle.
+    /// Open connections, in use and idle.
     pub connections: i64,
-    /// Connections opened since it came.
+    /// Connections opened since the destination was added.
     pub connects: u64,
-    /// Connections that could not be opened since it came.
+    /// Failed connection attempts since the destination was added.
     pub connect_failures: u64,
-    /// Requests that were sent to it since it came.
+    /// Requests sent since the destination was added.
     pub requests: u64,
-    /// Responses since it came.
+    /// Responses since the destination was added.
     pub responses: ResponseCounts,
     /// Requests in each of the last 60 seconds, the oldest first.
     pub per_second: Vec<u32>,
-    /// Answers of the last minute; `None` without any.
+    /// Response times of the last minute; `None` without responses.
     pub latency: Option<Latency>,
-    /// Errors since it came.
+    /// Errors since the destination was added.
     pub errors: ErrorCounts,
-    /// Requests that failed in the last 30 seconds through its fault; `None` without any.
+    /// Failures of the last 30 seconds that the destination caused; `None` without any.
     pub failing: Option<Failing>,
-    /// Bytes of request bodies that were sent to it.
+    /// Bytes of request bodies sent to the destination.
     pub bytes_sent: u64,
-    /// Bytes of response bodies that were received from it.
+    /// Bytes of response bodies received from the destination.
     pub bytes_received: u64,
 }
 
@@ -120,7 +120,7 @@ pub struct ResponseCounts {
     /// 5xx
     #[serde(rename = "5xx")]
     pub server_error: u64,
-    /// Anything else.
+    /// Other statuses.
     pub other: u64,
 }
 
@@ -160,7 +160,7 @@ impl ClusterStatus {
     }
 }
 
-/// The URL of a destination's probes. The query is left out: it may have a secret in it.
+/// The URL of a destination's probes without the query, which may contain a secret.
 fn probe_url(check: &ActiveCheck, destination: &Destination) -> String {
     let address = destination.health_address();
     let authority = String::from_utf8_lossy(address.authority().as_bytes());
@@ -231,7 +231,7 @@ impl ResponseCounts {
     }
 }
 
-/// Durations of the answers of about the last minute.
+/// Response times of about the last minute.
 pub(super) fn last_minute(live: &DestinationState) -> Option<HistogramCounts> {
     let now = live.metrics().latency()?;
     Some(live.traffic().last_minute(&now))

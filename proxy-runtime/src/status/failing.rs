@@ -1,4 +1,4 @@
-//! Requests that failed in the last seconds.
+//! Recent failures of requests.
 
 use proxy_model::compiled::Cluster;
 use serde::Serialize;
@@ -8,24 +8,25 @@ use crate::error::ForwardErrorKind;
 use crate::live::DestinationState;
 use crate::observe::{RECENT, RecentFailures};
 
-/// Requests of the last 30 seconds, of which some failed through the fault of a destination, of the proxy or of its configuration.
+/// Requests of the last 30 seconds, some of which failed because of a destination, the proxy or its
+/// configuration.
 ///
 /// Requests are counted once for each destination that they were sent to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Failing {
-    /// Those that failed.
+    /// Number of failed requests.
     pub failures: u64,
-    /// All of them, with those that have not ended.
+    /// Number of all requests, including those in progress.
     pub requests: u64,
-    /// Why the latest one failed, with causes.
+    /// The cause of the latest failure, with nested causes.
     pub cause: String,
-    /// For a cluster, the destinations at which some failed.
+    /// Number of destinations with failures, for a cluster.
     pub destinations: usize,
 }
 
 impl Failing {
-    /// Whether none has worked.
+    /// True if no request succeeded.
     #[cfg(feature = "admin")]
     pub(crate) fn is_all(&self) -> bool {
         self.failures >= self.requests
@@ -38,26 +39,27 @@ impl Failing {
         }
         Some(Self {
             failures: failed,
-            // A request that fails now may have come long ago.
+            // A request that fails now may have begun before the window.
             requests: requests.max(failed),
             cause: failures.cause()?.to_string(),
             destinations,
         })
     }
 
-    /// That of a destination, if any failed.
+    /// The failures of a destination, if there are any.
     pub(super) fn of_destination(live: &DestinationState) -> Option<Self> {
         Self::new(&live.metrics().failures, recent_requests(live), 1)
     }
 
-    /// That of a cluster, of whose destinations `available` may be picked. The cause is that of the destination with most failures.
+    /// The failures of a cluster with `available` destinations. The cause is that of the
+    /// destination with the most failures.
     pub(super) fn of_cluster(
         state: &ClusterState,
         available: usize,
         destinations: &[Option<Self>],
     ) -> Option<Self> {
         let own = &state.live().metrics().failures;
-        // What there was no destination for says nothing of one that has come since then.
+        // Failures for lack of a destination no longer matter once one is available.
         let is_over =
             available > 0 && own.kind() == Some(ForwardErrorKind::NoAvailableDestinations);
         let own = Self::new(own, 0, 0).filter(|_| !is_over);
@@ -80,7 +82,7 @@ impl Failing {
         })
     }
 
-    /// The same, of a cluster by itself.
+    /// The failures of a cluster, computed from its state.
     pub(super) fn of(cluster: &Cluster, state: &ClusterState) -> Option<Self> {
         let destinations = state.destinations().iter();
         let destinations: Vec<_> = destinations.map(|d| Self::of_destination(d)).collect();
@@ -91,6 +93,6 @@ impl Failing {
 
 fn recent_requests(live: &DestinationState) -> u64 {
     let begun = live.traffic().recent(RECENT, live.metrics().requests());
-    // Tunnels and streams that began long ago and go on have not failed.
+    // Long-lived tunnels and streams count as requests that have not failed.
     begun.max(u64::from(live.in_flight()))
 }

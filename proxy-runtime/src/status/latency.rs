@@ -1,4 +1,4 @@
-//! How long answers take.
+//! Response times.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use serde::{Serialize, Serializer};
 
 use crate::observe::HistogramCounts;
 
-/// How long answers took, from the pick of the destination to the head of its response. Accurate to a few per cent.
+/// Times from the pick of a destination to the head of its response. Accurate to a few per cent.
 ///
 /// Serialised in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Latency {
-    /// Half of them were no slower.
+    /// The median.
     #[serde(rename = "p50_ms", serialize_with = "as_millis")]
     pub p50: Duration,
-    /// 99 of 100 were no slower.
+    /// The 99th percentile.
     #[serde(rename = "p99_ms", serialize_with = "as_millis")]
     pub p99: Duration,
 }
 
 impl Latency {
-    /// `None` when nothing was counted.
+    /// `None` without samples.
     pub(super) fn of(counts: &HistogramCounts) -> Option<Self> {
         Some(Self {
             p50: counts.quantile(0.5)?,

@@ -1,7 +1,8 @@
-//! The state of a proxy as people and programs look at it.
+//! The state of a proxy for users and programs.
 //!
-//! These are copies, taken at the moment of the call; nothing here can change the proxy. They serialise to JSON; names
-//! of fields may be added, and are changed only with a new version of the API that shows them.
+//! The values are copies from the moment of the call; they cannot change the proxy. They serialise
+//! to JSON. Fields may be added; they are renamed only with a new version of the API that returns
+//! them.
 
 mod cluster;
 mod failing;
@@ -28,7 +29,7 @@ use proxy_model::ClusterId;
 use crate::observe::ErrorCounters;
 use crate::proxy::Proxy;
 
-/// Errors that happened, by the name of their kind.
+/// Number of errors by the name of their kind.
 pub(crate) type ErrorCounts = BTreeMap<&'static str, u64>;
 
 fn error_counts(counters: &ErrorCounters) -> ErrorCounts {

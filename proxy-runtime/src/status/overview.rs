@@ -1,4 +1,4 @@
-//! Sums over all routes and clusters, made when they are asked for.
+//! Sums over all routes and clusters, computed at each call.
 
 use discovery_core::Moment;
 use serde::Serialize;
@@ -13,35 +13,35 @@ use crate::proxy::Shared;
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Overview {
-    /// Number of the generation that serves.
+    /// Number of the active generation.
     pub generation: u64,
-    /// Content hash of its configuration.
+    /// Content hash of the active configuration.
     pub revision: String,
-    /// Since when it serves.
+    /// The time when the active generation was published.
     pub published: Moment,
-    /// How many routes it has.
+    /// Number of routes.
     pub routes: usize,
-    /// How many clusters.
+    /// Number of clusters.
     pub clusters: usize,
-    /// How many clusters have no destination that may be picked.
+    /// Number of clusters without an available destination.
     pub clusters_without_destinations: usize,
-    /// How many clusters use unhealthy destinations, since they have no others.
+    /// Number of clusters that use unhealthy destinations because no others are left.
     pub clusters_in_panic: usize,
-    /// How many clusters had requests in the last 30 seconds that failed.
+    /// Number of clusters with failed requests in the last 30 seconds.
     pub clusters_failing: usize,
-    /// How many destinations.
+    /// Number of destinations.
     pub destinations: usize,
-    /// How many of them the active check found healthy.
+    /// Number of destinations that the active check found healthy.
     pub healthy: usize,
-    /// How many of them the active check found unhealthy.
+    /// Number of destinations that the active check found unhealthy.
     pub unhealthy: usize,
     /// Requests whose response has not ended.
     pub active_requests: i64,
     /// Requests in the last second, over all routes.
     pub requests_per_second: u64,
-    /// Answers of the last minute over all clusters; `None` without any.
+    /// Response times of the last minute over all clusters; `None` without responses.
     pub latency: Option<Latency>,
-    /// Errors of requests that never got as far as a cluster.
+    /// Errors of requests that reached no cluster.
     pub errors: ErrorCounts,
 }
 

@@ -12,42 +12,44 @@ use crate::state::{Generation, RouteState};
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct RouteStatus {
-    /// Its id.
+    /// The id.
     pub id: RouteId,
-    /// Smaller is tried first.
+    /// The order; smaller numbers are matched first.
     pub order: i32,
-    /// Path template as configured; `None` matches every path.
+    /// The configured path template; `None` matches every path.
     pub path: Option<String>,
-    /// Host patterns; none match every host.
+    /// Host patterns; an empty list matches every host.
     pub hosts: Vec<String>,
-    /// Methods; none match every method.
+    /// Methods; an empty list matches every method.
     pub methods: Vec<String>,
-    /// What headers and query parameters must be, each in words: `header x-version is canary`. Without the values of those whose
-    /// names are like those of secrets.
+    /// Conditions on headers and query parameters in words: `header x-version is canary`. Values
+    /// are hidden if the name sounds like a secret.
     pub conditions: Vec<String>,
-    /// Where its requests go; none: they get 503.
+    /// The clusters of the route; if empty, requests get 503.
     pub clusters: Vec<RouteShare>,
-    /// Where requests have the key that decides between its clusters, if one does: `the header x-tenant`.
+    /// The part of a request that holds the partition key, if the route has partitions:
+    /// `the header x-tenant`.
     pub partition_key: Option<String>,
-    /// Why all its requests are refused, if they are.
+    /// The reason why the route rejects all requests, if it does.
     pub refused: Option<String>,
-    /// Requests since it came.
+    /// Requests since the route was added.
     pub requests: u64,
     /// Requests in each of the last 60 seconds, the oldest first.
     pub per_second: Vec<u32>,
 }
 
-/// One cluster's share of a route's requests. One that has several partitions has several shares.
+/// The share of one cluster in a route's requests. A cluster with several partitions has several
+/// shares.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RouteShare {
-    /// The cluster's id as the route names it.
+    /// The id of the cluster, as spelled in the route.
     pub cluster: String,
-    /// Whether the cluster exists. The share of one that does not is answered with 503.
+    /// True if the cluster exists. The share of a missing cluster gets 503.
     pub exists: bool,
-    /// The share, from 0 to 1. `None`: keys decide, and nobody knows how often each is asked for.
+    /// The share, from 0 to 1. `None` if keys decide and their frequency is unknown.
     pub share: Option<f64>,
-    /// The keys that lead here, if keys decide: `0 to 9`, or a name.
+    /// The partition keys of this share: `0 to 9`, or a name. `None` without partitions.
     pub keys: Option<String>,
 }
 
@@ -73,7 +75,7 @@ impl RouteStatus {
     }
 }
 
-/// What headers and query parameters must be, in words.
+/// Describes the conditions on headers and query parameters.
 fn conditions(matches: &RouteMatch) -> Vec<String> {
     let headers = matches.headers.iter().flatten().map(|header| {
         let is = match header.mode {
@@ -159,7 +161,7 @@ fn shares(generation: &Generation, route: &Route) -> Vec<RouteShare> {
     }
 }
 
-/// Whether the names of a route's partitions are compared with something whose name sounds like that of a secret.
+/// True if the partition key is a header or query parameter whose name sounds like a secret.
 fn has_secret_key(route: &RouteConfig) -> bool {
     let key = route.partitioned_clusters.as_ref().map(|all| &all.key);
     let name = key.and_then(|key| key.header.as_ref().or(key.query_parameter.as_ref()));

@@ -1,4 +1,4 @@
-//! Measures rates, and reports what begins to fail or works again.
+//! Periodic sampling of rates and failures.
 
 use proxy_model::{ClusterId, DestinationId};
 use tracing::{info, warn};
@@ -7,15 +7,15 @@ use crate::observe::Traffic;
 use crate::observe::{BUSY, RecentFailures, Turn, targets};
 use crate::state::Generation;
 
-/// Destinations and routes that are sampled before other tasks get their turn.
+/// Number of destinations and routes between two yields to other tasks.
 const BATCH: usize = 1_000;
-/// Changes between working and failing that are logged at a time; of more there is one line.
+/// Maximum of log lines per call; one line reports the number of the others.
 const MOST_LINES: usize = 20;
 
-/// Takes note of what every route and destination did since the last call, logs which of them fails now or works again, and has
-/// workers count apart where there is much to count. To be called once a second.
+/// Samples the traffic of every route and destination, logs which destinations begin to fail or
+/// work again, and gives workers their own counters at busy ones. To be called once a second.
 ///
-/// Cancel-safe: what was not reached is sampled with the next call.
+/// Cancel safe: routes and destinations that were not reached are sampled by the next call.
 pub(crate) async fn sample(generation: &Generation) {
     let mut sampled = 0;
     let mut turns = 0;
@@ -66,13 +66,13 @@ pub(crate) async fn sample(generation: &Generation) {
     }
 }
 
-/// The cluster and the destination that requests failed at; none if it is the cluster by itself.
+/// The cluster, and the destination if the failures belong to one.
 struct Whose<'a> {
     cluster: &'a ClusterId,
     destination: Option<&'a DestinationId>,
 }
 
-/// Logs if there is a change between working and failing.
+/// Logs a change between failing and working.
 fn report(
     failures: &RecentFailures,
     answers: impl Fn() -> u64,
@@ -109,7 +109,7 @@ fn report(
     }
 }
 
-/// Whether cores meet at its counters so often that each should have its own.
+/// True if a counter for each worker pays off.
 fn is_busy(traffic: &Traffic) -> bool {
     u64::from(traffic.last_second()) >= BUSY
 }

@@ -1,12 +1,12 @@
-//! What may be a secret, by its name.
+//! Detection of secrets by name.
 
-/// What stands in place of a secret.
+/// The placeholder for a secret.
 pub(crate) const REDACTED: &str = "(redacted)";
 
-/// Whether what goes by this name may be a secret: a header, a query parameter, or metadata.
+/// True if a header, query parameter or metadata entry of this name may hold a secret.
 ///
-/// Names are all there is to tell by. One that is hidden for nothing costs a look into the configuration's file; one that is
-/// shown cannot be taken back.
+/// Only the name is known. A value hidden without need can be looked up in the configuration file;
+/// a value that was shown cannot be taken back.
 pub(crate) fn sounds_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let sounds = [

@@ -1,9 +1,9 @@
-//! URLs without what may be a secret in them.
+//! URLs without possible secrets.
 
 use crate::status::secret::{REDACTED, sounds_secret};
 
-/// `text` without its user information, if it is a URL that has one, and without the values of query parameters that may be
-/// secrets, if it has a query.
+/// Returns `text` without the user information of a URL, and without values of query parameters
+/// that may be secrets.
 pub(crate) fn shown_url(text: &str) -> String {
     let (before, query) = match text.split_once('?') {
         Some((before, query)) => (before, Some(query)),

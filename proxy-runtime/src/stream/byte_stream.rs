@@ -1,4 +1,4 @@
-//! Byte streams, as those who read and write messages see them.
+//! Byte streams for reading and writing messages.
 
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
@@ -6,41 +6,43 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-/// A byte stream that messages are read from and written to, as a whole and not piece by piece.
+/// A byte stream that one task reads and writes.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin {
-    /// Whether nobody has had to wait for this stream yet, so that the runtime does not know of it and who waits for something
-    /// else spares it that by not asking.
+    /// True if the stream is not registered with the runtime yet, since no task has had to wait for
+    /// it. A caller that waits for another event should not poll it then, which would register it.
     #[cfg(feature = "server")]
     #[inline]
     fn is_early(&self) -> bool {
         false
     }
 
-    /// Whether something has come on a stream that is [early](Self::is_early): the system is asked.
+    /// True if an [early](Self::is_early) stream has received data. Makes a system call.
     #[cfg(feature = "server")]
     fn has_come_early(&self) -> bool {
         false
     }
 
-    /// Whether something may have come, as far as that is known without asking the system.
+    /// True if data may be available, as far as is known without a system call.
     #[inline]
     fn may_be_readable(&self) -> bool {
         true
     }
 
-    /// Ready when it is worth to read, for which there must be a buffer then. That nothing comes all the same is possible.
+    /// Ready when a read is worth while, for which a buffer is needed. The read may still find no
+    /// data.
     #[inline]
     fn poll_readable(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads what has come into the room that `buffer` has, and returns how much it was; 0 at the end of the stream.
+    /// Reads into the spare capacity of `buffer`. Returns the number of bytes; 0 at the end of the
+    /// stream.
     #[inline]
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         pin!(self.read_buf(buffer)).poll(cx)
     }
 
-    /// Writes as much of `slices` as the stream takes, and returns how much it was.
+    /// Writes as much of `slices` as the stream accepts. Returns the number of bytes.
     #[inline]
     fn poll_send(
         &mut self,

@@ -1,4 +1,4 @@
-//! Sockets of Linux that the runtime comes to know of late, or never.
+//! Sockets on Linux that are registered with the runtime late, or never.
 
 use std::io::{self, IoSlice};
 use std::mem;
@@ -16,35 +16,36 @@ use tokio::net::TcpStream;
 
 use super::ByteStream;
 
-/// A socket that is registered with the runtime when something first has to be waited for.
+/// A socket that is registered with the runtime at the first wait.
 ///
-/// A client that opens a connection nearly always sends its request with it, and one of which that is the only request is
-/// answered without any waiting for its socket: it need not enter epoll, nor leave it again, which are two of ten system calls.
-/// To that end one read is tried right away. Whoever wants to read again is somebody who waits.
+/// A client that opens a connection nearly always sends its request at once. A connection with a
+/// single request is then served without waiting for its socket. It need not enter and leave epoll:
+/// two of ten system calls. One read is tried immediately; a caller that wants to read again has to
+/// wait anyway.
 #[derive(Debug)]
 pub(crate) struct LateSocket(State);
 
 #[derive(Debug)]
 enum State {
-    /// The runtime does not know of it.
+    /// The runtime does not know the socket.
     Early {
         socket: net::TcpStream,
-        /// The one read that is tried was made.
+        /// True once the immediate read was made.
         is_read: bool,
     },
     Registered(TcpStream),
-    /// It could not be registered.
+    /// The registration failed.
     Lost,
 }
 
 impl LateSocket {
-    /// Of a socket that does not block.
+    /// Wraps a non-blocking socket.
     pub(crate) fn new(socket: net::TcpStream) -> Self {
         let is_read = false;
         Self(State::Early { socket, is_read })
     }
 
-    /// As [`TcpStream::local_addr`].
+    /// Like [`TcpStream::local_addr`].
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         match &self.0 {
             State::Early { socket, .. } => socket.local_addr(),
@@ -53,12 +54,12 @@ impl LateSocket {
         }
     }
 
-    /// As [`TcpStream::set_nodelay`].
+    /// Like [`TcpStream::set_nodelay`].
     pub(crate) fn set_nodelay(&self, is_set: bool) -> io::Result<()> {
         self.options()?.set_tcp_nodelay(is_set)
     }
 
-    /// As [`TcpStream::set_zero_linger`].
+    /// Like [`TcpStream::set_zero_linger`].
     pub(crate) fn set_zero_linger(&self) -> io::Result<()> {
         self.options()?.set_linger(Some(Duration::ZERO))
     }
@@ -71,11 +72,11 @@ impl LateSocket {
         }
     }
 
-    /// The socket as one that can be waited for.
+    /// The socket, registered with the runtime.
     ///
     /// # Errors
     ///
-    /// The system does not let it in, now or before.
+    /// Fails if the registration fails, now or earlier.
     #[inline]
     fn registered(&mut self) -> io::Result<&mut TcpStream> {
         if let State::Early { .. } = self.0 {
@@ -88,13 +89,14 @@ impl LateSocket {
     }
 
     fn register(&mut self) -> io::Result<()> {
+        // `Lost` stays if the registration fails, since `from_std` consumes the socket.
         if let State::Early { socket, .. } = mem::replace(&mut self.0, State::Lost) {
             self.0 = State::Registered(TcpStream::from_std(socket)?);
         }
         Ok(())
     }
 
-    /// Makes the read that is tried, unless that was done; `None` when it has to be waited for.
+    /// Makes the immediate read, unless it was made already. `None` if the caller has to wait.
     #[inline]
     fn read_early(
         &mut self,
@@ -109,7 +111,7 @@ impl LateSocket {
         }
     }
 
-    /// Writes; `None` when it has to be waited for.
+    /// Writes at once. `None` if the caller has to wait.
     #[inline]
     fn write_early(&self, slices: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
         let State::Early { socket, .. } = &self.0 else {
@@ -234,7 +236,7 @@ impl AsyncWrite for LateSocket {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // A socket keeps nothing back.
+        // A socket has no buffer to flush.
         Poll::Ready(Ok(()))
     }
 
@@ -256,7 +258,7 @@ mod tests {
 
     use super::*;
 
-    /// A socket that was just accepted, and its client, which has sent `text`.
+    /// An accepted socket, and its client, which has sent `text`.
     async fn pair(text: &[u8]) -> (LateSocket, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap())
@@ -327,7 +329,7 @@ mod tests {
     #[tokio::test]
     async fn who_does_not_take_what_is_written_is_waited_for() {
         let (mut socket, mut client) = pair(b"").await;
-        // More than the system holds for a connection.
+        // More than the system buffers for a connection.
         let sent = vec![7; 32 << 20];
         let mut received = Vec::new();
         let writing = async {

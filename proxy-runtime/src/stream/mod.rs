@@ -1,5 +1,5 @@
-//! Bytes between sockets and what gives them a meaning: read into buffers that idle connections do not hold, and written
-//! whole.
+//! Byte transport between sockets and parsers: reads into buffers that idle connections do not
+//! hold, and complete writes.
 
 mod byte_stream;
 #[cfg(all(target_os = "linux", feature = "server"))]

@@ -1,4 +1,5 @@
-//! Between a socket and who parses: that one asks for reads, and consumes; the memory is the thread's.
+//! The buffer between a socket and a parser. The parser requests reads and consumes bytes; the
+//! memory belongs to a pool of the thread.
 
 use std::io;
 use std::pin::pin;
@@ -10,25 +11,27 @@ use tokio::io::AsyncReadExt;
 use super::ByteStream;
 use super::spare::{self, LARGE, MOST_COPIED, SMALL};
 
-/// The part of a buffer up to which its content is copied rather than given away with it: a copy is cheaper then, and holds less.
+/// The divisor of the capacity below which content is copied. A copy of little content is cheaper
+/// than giving the buffer away, and holds less memory.
 const COPIED: usize = 4;
 
-/// What was read from a socket and has not been used yet.
+/// Bytes that were read from a socket and not consumed yet.
 ///
-/// It has no memory while nothing is in it and nothing comes, so that idle connections cost none. It begins with 32 KiB,
-/// has 256 KiB once a read has filled that, and begins with those as long as reads need them, unless memory is
-/// [tight](spare::set_tight). A message whose head does not fit makes it grow further: who parses knows when that is enough.
+/// Has no memory while it is empty and no data arrives, so idle connections cost none. It begins
+/// with 32 KiB, grows to 256 KiB once a read has filled that, and keeps that size while reads need
+/// it, unless memory is [tight](spare::set_tight). A longer head makes it grow further; the parser
+/// limits the growth.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBuffer {
     bytes: Vec<u8>,
-    /// What comes before has been used.
+    /// The start of the unconsumed bytes.
     start: usize,
-    /// The last read filled all there was, or more than a small buffer has.
+    /// True if the last read filled the buffer, or more than a small buffer holds.
     is_large: bool,
 }
 
 impl ReadBuffer {
-    /// A buffer in which `bytes` are, which were read before.
+    /// A buffer that contains `bytes`.
     #[cfg(test)]
     pub(crate) fn with(bytes: &[u8]) -> Self {
         let mut buffer = Self::default();
@@ -39,37 +42,37 @@ impl ReadBuffer {
         buffer
     }
 
-    /// What is there to be used.
+    /// The unconsumed bytes.
     #[inline]
     pub(crate) fn filled(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 
-    /// Whether nothing is there.
+    /// True if no unconsumed bytes are left.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.start == self.bytes.len()
     }
 
-    /// Bytes of memory that it has.
+    /// The allocated memory in bytes.
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn memory(&self) -> u64 {
         self.bytes.capacity() as u64
     }
 
-    /// Whether more can be read without more memory than an empty buffer takes, or this one has.
+    /// True if a read needs no more memory than an empty buffer takes, or than this one has.
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.is_empty() || self.bytes.len() < self.bytes.capacity()
     }
 
-    /// The first `count` bytes have been used.
+    /// Consumes the first `count` bytes.
     ///
     /// # Panics
     ///
-    /// If there are fewer.
+    /// Panics if there are fewer bytes.
     #[inline]
     pub(crate) fn consume(&mut self, count: usize) {
         assert!(count <= self.bytes.len() - self.start, "more than there is");
@@ -80,7 +83,7 @@ impl ReadBuffer {
         }
     }
 
-    /// The first `count` bytes, for who keeps them longer than this buffer does.
+    /// Takes the first `count` bytes as a value that may outlive this buffer.
     pub(crate) fn take(&mut self, count: usize) -> Bytes {
         let is_all = count == self.filled().len();
         if !is_all || count < self.bytes.capacity() / COPIED {
@@ -92,8 +95,8 @@ impl ReadBuffer {
         Bytes::from(std::mem::take(&mut self.bytes)).slice(start..)
     }
 
-    /// The same of a head, of which parts are kept for themselves: there is one to a message, so that it may hold a little
-    /// more memory than it needs.
+    /// Like [`take`](Self::take), for a head. Parts of a head are kept one by one; there is one
+    /// head per message, so it may hold a little more memory than it needs.
     pub(crate) fn take_head(&mut self, count: usize) -> Bytes {
         if count > MOST_COPIED {
             return self.take(count);
@@ -103,7 +106,7 @@ impl ReadBuffer {
         head
     }
 
-    /// Gives the memory back, if nothing is there.
+    /// Releases the memory if the buffer is empty.
     #[inline]
     pub(crate) fn rest(&mut self) {
         if self.is_empty() && self.bytes.capacity() > 0 {
@@ -112,9 +115,9 @@ impl ReadBuffer {
         }
     }
 
-    /// Reads what has come, behind what is there, and returns how much it was; 0 at the end of the stream.
+    /// Reads behind the unconsumed bytes. Returns the number of bytes; 0 at the end of the stream.
     ///
-    /// While it waits with nothing there, it holds no memory. Cancel-safe.
+    /// Holds no memory while it waits with an empty buffer. Cancel safe.
     #[inline]
     pub(crate) fn poll_read<T: ByteStream>(
         &mut self,
@@ -125,7 +128,7 @@ impl ReadBuffer {
         self.poll_fill(io, cx)
     }
 
-    /// The same of a stream that is worth to read. Apart, since most looks find that nothing has come.
+    /// Reads from a stream that is probably readable. Not inlined, since most polls find no data.
     #[inline(never)]
     fn poll_fill<T: ByteStream>(
         &mut self,
@@ -135,12 +138,12 @@ impl ReadBuffer {
         self.make_room();
         let room = self.bytes.capacity() - self.bytes.len();
         let polled = match self.is_large {
-            // It takes from the task's budget: a transfer can be without end.
+            // Uses the task's budget: a transfer can be endless, and must yield to other tasks.
             true => pin!(io.read_buf(&mut self.bytes)).poll(cx),
             false => io.poll_fill(cx, &mut self.bytes),
         };
         if polled.is_pending() {
-            // Even a new socket may say once that it is readable when it is not.
+            // A new socket may report readiness once without data.
             self.rest();
         }
         let count = ready!(polled)?;
@@ -163,7 +166,8 @@ impl ReadBuffer {
     fn make_more_room(&mut self) {
         let unused = self.bytes.len() - self.start;
         if self.is_large && unused == 0 && self.bytes.capacity() < LARGE {
-            // The second read is about to fill it as well, or will show that the first one was all.
+            // The second read will fill the large buffer as well, or show that the first read was
+            // all.
             spare::give_back(std::mem::replace(&mut self.bytes, spare::take(LARGE)));
             self.start = 0;
         } else if !self.is_large
@@ -248,7 +252,7 @@ mod tests {
         }
         assert_eq!(reads[..2], [SMALL, LARGE]);
         assert!(reads.len() < 8, "{reads:?}");
-        // The first read of what follows shows that it is small.
+        // The first read of the following data shows that it is small.
         for (capacity, text) in [(LARGE, b"next"), (SMALL, b"last")] {
             buffer.rest();
             far.write_all(text).await.unwrap();
@@ -291,7 +295,7 @@ mod tests {
             buffer.consume(count);
         }
         spare::set_tight(false);
-        // What was decided before holds for one more read.
+        // An earlier decision applies to one more read.
         assert_eq!(counts[0], (LARGE, LARGE));
         assert_eq!(counts[1..], [(SMALL, SMALL); 2]);
         // The buffer is full, so the next read may be large again.

@@ -1,4 +1,4 @@
-//! The short way to and from sockets of Linux.
+//! The fast path to sockets on Linux.
 
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
@@ -12,11 +12,11 @@ use tokio::net::TcpStream;
 
 use super::ByteStream;
 
-/// What a socket is known to be ready for is tried before the runtime is asked: that is most of all reads and writes, and
-/// costs a third. Who has to wait is registered by the ordinary way.
+/// Tries the system call directly if the socket is known to be ready: this covers most reads and
+/// writes, and costs a third. Otherwise the caller waits in the usual way.
 ///
-/// None of this takes from the task's budget, so that who reads without end has to read large buffers in the ordinary way,
-/// as [`ReadBuffer`](super::ReadBuffer) does.
+/// The direct call does not use the task's budget. Endless reads of large buffers must use the
+/// usual way, as [`ReadBuffer`](super::ReadBuffer) does.
 impl ByteStream for TcpStream {
     #[inline]
     fn may_be_readable(&self) -> bool {
@@ -61,11 +61,11 @@ impl ByteStream for TcpStream {
     }
 }
 
-/// Does `io` if the socket is known to be ready for it; `None` if not.
+/// Calls `io` if the socket is known to be ready; returns `None` if not.
 ///
-/// Since epoll tells of readiness once, a call that moves less than `most` has shown that there is no more: the runtime
-/// forgets the readiness then, as after a call in vain, so that the next attempt costs no call of the system. It forgets
-/// only what it knew before the call, not what came meanwhile.
+/// Epoll reports readiness once. A call that moves less than `most` shows that no more is
+/// available, so the readiness is cleared, as after a call that would block; the next attempt then
+/// costs no system call. Only the readiness from before the call is cleared, not a later event.
 #[inline]
 fn attempt(
     socket: &TcpStream,
@@ -74,7 +74,7 @@ fn attempt(
     io: impl FnOnce() -> rustix::io::Result<usize>,
 ) -> Option<io::Result<usize>> {
     let mut done = Err(Errno::WOULDBLOCK);
-    // What it returns is only for the runtime.
+    // The value is for the runtime only.
     let _ = socket.try_io(interest, || {
         done = io();
         match done {
@@ -141,7 +141,7 @@ mod tests {
     #[tokio::test]
     async fn what_the_socket_does_not_take_is_waited_for() {
         let (mut near, mut far) = pair().await;
-        // More than the system holds for a connection.
+        // More than the system buffers for a connection.
         let sent = vec![7; 32 << 20];
         let mut written = 0;
         let mut is_full = false;

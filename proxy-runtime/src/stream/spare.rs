@@ -1,4 +1,4 @@
-//! Buffers that nobody uses at the moment.
+//! Pools of unused buffers, one set per thread.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,37 +7,38 @@ use bytes::{Bytes, BytesMut};
 
 use crate::spare::{Lend, Spare};
 
-/// Bytes of a buffer that a request's head is written into. Who waits for a response may hold one.
+/// Bytes of a buffer for the head of a request. A request that waits for its response may hold one.
 pub(crate) const HEAD: usize = 2 * 1024;
 
-/// The same for a long head.
+/// Bytes of a buffer for a long head.
 pub(crate) const LONG_HEAD: usize = 8 * 1024;
 
-/// Bytes that a buffer for what is read begins with: a head, and most bodies.
+/// Initial bytes of a read buffer: enough for a head, and for most bodies.
 pub(crate) const SMALL: usize = 32 * 1024;
 
-/// Bytes of a buffer that a transfer fills again and again. More gains nothing (benches/COMPARISON.md).
+/// Bytes of a buffer for a continuous transfer. More gains nothing (benches/COMPARISON.md).
 pub(super) const LARGE: usize = 256 * 1024;
 
-/// Small buffers that a thread keeps: 2 MiB.
+/// Maximum of small buffers in a thread's pool: 2 MiB.
 const MOST_SMALL: usize = 64;
 
-/// Buffers for heads that a thread keeps: 1 MiB, or up to four times as much if they had to grow.
+/// Maximum of buffers for heads in a thread's pool: 1 MiB, or up to four times as much if they had
+/// to grow.
 const MOST_HEADS: usize = 512;
 
-/// Buffers for long heads that a thread keeps: 1 MiB, or likewise.
+/// Maximum of buffers for long heads in a thread's pool: 1 MiB, or up to four times as much.
 const MOST_LONG_HEADS: usize = 128;
 
-/// Large buffers that a thread keeps: 1 MiB.
+/// Maximum of large buffers in a thread's pool: 1 MiB.
 const MOST_LARGE: usize = 4;
 
-/// Bytes that a copy may have.
+/// Maximum bytes of a copy.
 pub(super) const MOST_COPIED: usize = 1024;
 
-/// Bytes of a block that copies share. As much memory as that is held by who keeps a part of a head.
+/// Bytes of a block that copies share. A single part of a head can keep this much memory alive.
 const BLOCK: usize = 8 * 1024;
 
-/// Blocks that a thread keeps: 256 KiB.
+/// Maximum of blocks in a thread's pool: 256 KiB.
 const MOST_BLOCKS: usize = 32;
 
 thread_local! {
@@ -52,19 +53,19 @@ thread_local! {
     static LARGE_BUFFERS: Spare<Vec<u8>, MOST_LARGE> = const { Spare::new() };
 }
 
-/// Sets whether reads of this thread are to take little memory, however much comes.
+/// Sets whether reads of this thread should use little memory.
 #[cfg(feature = "server")]
 pub(crate) fn set_tight(is_tight: bool) {
-    // A thread that ends reads no more.
+    // A thread at its end makes no more reads.
     let _ = IS_TIGHT.try_with(|tight| tight.set(is_tight));
 }
 
-/// Returns whether they are.
+/// Returns true if reads of this thread should use little memory.
 pub(crate) fn is_tight() -> bool {
     IS_TIGHT.try_with(Cell::get).unwrap_or_default()
 }
 
-/// An empty buffer with room for `size` bytes, which is one of the four sizes.
+/// Acquires an empty buffer of `size` bytes, which must be one of the four sizes.
 #[inline]
 pub(crate) fn take(size: usize) -> Vec<u8> {
     let spare = match size {
@@ -76,7 +77,7 @@ pub(crate) fn take(size: usize) -> Vec<u8> {
     spare.unwrap_or_else(|| Vec::with_capacity(size))
 }
 
-/// Gives a buffer that has no memory as much as a [`SMALL`] one has.
+/// Gives a buffer without memory the size of [`SMALL`].
 #[cfg(feature = "server")]
 #[inline]
 pub(crate) fn lend(buffer: &mut Vec<u8>) {
@@ -85,7 +86,7 @@ pub(crate) fn lend(buffer: &mut Vec<u8>) {
     }
 }
 
-/// Keeps a buffer for the next one who needs it. Those for what is read are freed when they have grown.
+/// Releases a buffer to the pool. Read buffers that have grown are freed.
 #[inline]
 pub(crate) fn give_back(mut buffer: Vec<u8>) {
     buffer.clear();
@@ -98,16 +99,16 @@ pub(crate) fn give_back(mut buffer: Vec<u8>) {
     }
 }
 
-/// Blocks that copies are put into, one behind the other.
+/// Blocks that hold copies, one behind the other.
 struct Copies {
     current: BytesMut,
-    /// Those that are full, the oldest first: parts of them may still be in use.
+    /// Full blocks, the oldest first. Parts of them may still be in use.
     full: VecDeque<BytesMut>,
 }
 
 impl Copies {
-    /// A block with room for so many bytes in place of the current one: the oldest, if nobody has a part of it any more. One
-    /// of which somebody keeps a part for long is freed with that part.
+    /// Replaces the current block by one with `room` bytes: the oldest block if no part of it is in
+    /// use. A block with a long-lived part is freed with that part.
     #[cold]
     fn turn(&mut self, room: usize) {
         let mut oldest = self.full.pop_front();
@@ -128,9 +129,9 @@ impl Copies {
     }
 }
 
-/// A copy of up to [`MOST_COPIED`] bytes: of a head, of which parts are kept for as long as something is done with it.
+/// Copies up to [`MOST_COPIED`] bytes, such as a head whose parts live as long as the request.
 ///
-/// Heads share blocks, so that most of them take none of their own, however often they are shared.
+/// Heads share blocks, so most copies need no allocation.
 pub(super) fn copy(bytes: &[u8]) -> Bytes {
     let copied = COPIES.try_with(|copies| {
         let copies = &mut *copies.borrow_mut();
@@ -147,7 +148,7 @@ pub(super) fn copy(bytes: &[u8]) -> Bytes {
 mod tests {
     use super::*;
 
-    /// How many blocks there are, and where a copy begins.
+    /// Number of blocks, and the address of a copy.
     fn place_of(copy: &Bytes) -> (usize, *const u8) {
         let blocks = COPIES.with(|copies| copies.borrow().full.len() + 1);
         (blocks, copy.as_ptr())
@@ -161,7 +162,7 @@ mod tests {
         drop(first);
         assert_eq!((&part[..], &second[..]), (&b"and more"[..], &b"other"[..]));
         assert!(copy(b"").is_empty());
-        // As many as fill all blocks several times do not touch it.
+        // Filling all blocks several times must not overwrite it.
         for _ in 0..4 * MOST_BLOCKS * BLOCK / MOST_COPIED {
             assert_eq!(copy(&[7; MOST_COPIED]), [7; MOST_COPIED].as_slice());
         }

@@ -1,4 +1,4 @@
-//! Writing whole.
+//! Complete writes.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -6,9 +6,9 @@ use std::task::{Context, Poll, ready};
 
 use super::ByteStream;
 
-/// Writes `first` and then `second`, in one call if the system takes them, and hands them to the network.
+/// Writes `first` and then `second`, in one call if the system accepts both, and flushes.
 ///
-/// Not cancel-safe: dropped, a part may have been written.
+/// Not cancel safe: after a drop, a part may have been written.
 #[cfg(feature = "server")]
 pub(crate) async fn write_all<T: ByteStream>(
     io: &mut T,
@@ -19,7 +19,8 @@ pub(crate) async fn write_all<T: ByteStream>(
     std::future::poll_fn(|cx| poll_write_all(io, cx, [first, second], &mut written)).await
 }
 
-/// The same as a step, for any number of parts: `written` tells how far it has come.
+/// Like [`write_all`], as a poll function for any number of parts. `written` holds the progress
+/// between calls.
 #[inline]
 pub(crate) fn poll_write_all<T: ByteStream, const PARTS: usize>(
     io: &mut T,

@@ -24,7 +24,7 @@ pub(crate) struct LoopGuard {
     line: Arc<[u8]>,
     /// What routes that change nothing share.
     #[cfg(feature = "server")]
-    unchanged: OnceLock<Option<Arc<HeadPlan>>>,
+    unchanged: OnceLock<Arc<HeadPlan>>,
 }
 
 impl LoopGuard {
@@ -53,11 +53,8 @@ impl LoopGuard {
 
     /// The plan of routes that change nothing, which `make` makes.
     #[cfg(feature = "server")]
-    pub(crate) fn unchanged(
-        &self,
-        make: impl FnOnce() -> Option<Arc<HeadPlan>>,
-    ) -> Option<Arc<HeadPlan>> {
-        self.unchanged.get_or_init(make).clone()
+    pub(crate) fn unchanged(&self, make: impl FnOnce() -> Arc<HeadPlan>) -> Arc<HeadPlan> {
+        Arc::clone(self.unchanged.get_or_init(make))
     }
 
     /// Whether a request was forwarded by the proxy before.

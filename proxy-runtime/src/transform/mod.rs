@@ -6,24 +6,32 @@
 mod forwarded;
 #[cfg(feature = "server")]
 mod head_plan;
+#[cfg(feature = "server")]
+mod host_rule;
 mod loop_guard;
+#[cfg(feature = "server")]
+mod operation;
 mod request;
 mod response;
-#[cfg(feature = "server")]
 mod target;
 #[cfg(test)]
 mod tests;
+mod trailers;
 
 #[cfg(feature = "server")]
 pub(crate) use self::forwarded::{Origin, Parts};
 #[cfg(feature = "server")]
-pub(crate) use self::head_plan::{
-    Changed, HeadPlan, HostRule, RequestOperation, known, with_slice,
-};
+pub(crate) use self::head_plan::{Changed, HeadPlan};
+#[cfg(feature = "server")]
+pub(crate) use self::host_rule::{HOST_LINE, Host, HostRule, mark_host};
 pub(crate) use self::loop_guard::{LoopGuard, guards};
 #[cfg(feature = "server")]
-pub(crate) use self::request::{NoValue, is_imitation, route_value};
+pub(crate) use self::operation::{RequestOperation, known, with_slice};
+#[cfg(feature = "server")]
+pub(crate) use self::request::{NoValue, is_imitation, route_host, route_value};
 pub(crate) use self::request::{Outgoing, append, apply_to_request, retain};
-pub(crate) use self::response::{apply_to_own_response, apply_to_response, apply_to_trailers};
+pub(crate) use self::response::{apply_to_own_response, apply_to_response};
+pub(crate) use self::target::sent_method;
 #[cfg(feature = "server")]
 pub(crate) use self::target::{Invalid, elsewhere};
+pub(crate) use self::trailers::TrailerPlan;

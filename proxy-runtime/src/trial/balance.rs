@@ -1,4 +1,4 @@
-//! Tries a policy without a network.
+//! A harness for load balancing policies.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::cluster::{ClusterState, PickContext};
 use crate::observe::InFlightGuard;
 use crate::state::{Generation, Registered};
 
-/// One cluster to try a policy on, without a network: for tests and benchmarks.
+/// A harness for load balancing policies: one cluster without a network, for tests and benchmarks.
 ///
 /// # Examples
 ///
@@ -43,15 +43,15 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// A request for `/` without headers, for policies that do not look at requests.
+    /// A request for `/` without headers, for policies that ignore requests.
     pub const GET: TrialHead = TrialHead(());
 
-    /// A cluster of these destinations, none of which has requests in flight. Chance follows from `seed`. The cluster's
-    /// own policy does not matter.
+    /// Creates a cluster of these destinations without requests in flight. `seed` makes random
+    /// choices repeatable. The policy of the configuration is ignored.
     ///
     /// # Errors
     ///
-    /// The configuration is not valid.
+    /// Fails if the configuration is invalid.
     pub fn new(mut cluster: ClusterConfig, seed: u64) -> Result<Self, Problems> {
         cluster.load_balancing_policy = None;
         let mut config = ProxyConfig::default();
@@ -69,7 +69,7 @@ impl Trial {
         })
     }
 
-    /// Puts so many more requests in flight at a destination; one that does not exist is left out.
+    /// Adds requests in flight at a destination. An unknown destination is ignored.
     pub fn occupy(&mut self, destination: &DestinationId, requests: usize) {
         let found = self.generation.snapshot().clusters()[0].destination(destination);
         if let Some((index, _)) = found {
@@ -79,7 +79,8 @@ impl Trial {
         }
     }
 
-    /// The destination that a request would go to. It is not in flight there afterwards.
+    /// Returns the destination that a request would go to. The request does not count as in flight
+    /// afterwards.
     pub fn pick(
         &self,
         policy: &dyn LoadBalancer,
@@ -95,7 +96,7 @@ impl Trial {
             .cluster(proxy_model::compiled::ClusterIndex(0))
     }
 
-    /// Has each worker count for itself, as if there were many requests.
+    /// Makes each worker count its own requests, as at a busy destination.
     #[cfg(all(test, feature = "server"))]
     pub(crate) fn split(&self) {
         for destination in self.state().destinations() {

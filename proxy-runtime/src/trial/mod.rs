@@ -1,4 +1,4 @@
-//! Parts of the proxy by themselves, to be tried and measured.
+//! Harnesses for parts of the proxy, for tests and benchmarks.
 
 mod balance;
 #[cfg(feature = "testing")]

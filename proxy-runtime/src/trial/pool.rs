@@ -1,4 +1,4 @@
-//! A pool by itself.
+//! A harness for a connection pool.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use crate::state::Generation;
 use crate::upstream::{Protocols, Wanted};
 use crate::{BoxError, Proxy, ProxyService};
 
-/// The idle connections to one destination, to measure what it costs to take one of them and to give it back, without a
-/// request.
+/// The idle connections to one destination, to measure acquire and release without a request.
 #[derive(Debug)]
 pub struct PoolTrial {
     service: ProxyService,
@@ -18,16 +17,16 @@ pub struct PoolTrial {
 }
 
 impl PoolTrial {
-    /// Opens so many connections of HTTP/1.1 to the first destination of the proxy's first cluster, which has to accept
-    /// them and to keep them open.
+    /// Opens HTTP/1.1 connections to the first destination of the proxy's first cluster, which must
+    /// accept them and keep them open.
     ///
     /// # Errors
     ///
-    /// One of them cannot be opened.
+    /// Fails if a connection cannot be opened.
     ///
     /// # Panics
     ///
-    /// If there is no such destination.
+    /// Panics if there is no such destination.
     pub async fn open(proxy: &Proxy, connections: usize) -> Result<Self, BoxError> {
         let service = proxy.service();
         let generation = service.shared().load_full();
@@ -46,8 +45,8 @@ impl PoolTrial {
         Ok(trial)
     }
 
-    /// Takes the connection that was used last, sees that it is still open, and gives it back. Returns whether there was
-    /// one.
+    /// Acquires the most recently used connection, checks that it is still open, and releases it.
+    /// Returns true if there was one.
     pub fn take_and_give_back(&self) -> bool {
         let now = Instant::now();
         let ready = self.service.pool().ready(&self.wanted(), now);

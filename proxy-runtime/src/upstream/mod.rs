@@ -60,13 +60,13 @@ use self::destination::DestinationPool;
 pub(crate) use self::error::{ConnectError, ExchangeError, SendError};
 #[cfg(feature = "server")]
 pub(crate) use self::group::RuntimeGroup;
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) use self::http1::Http1Body;
 #[cfg(feature = "server")]
 pub(crate) use self::http1::{
     Early, Http1Connection, Http1Error, MOST_INTERIM, Output, RawRoundTrip, Unanswered,
     limits as response_limits,
 };
-#[cfg(all(feature = "http2", feature = "server"))]
-pub(crate) use self::http1::{Http1Body, Rest};
 pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;

@@ -25,7 +25,7 @@ fn start(active: &Value, request: &Value, destinations: &[Value]) -> Proxy {
     start_driven(active, request, destinations).0
 }
 
-/// The same, with the task of the driver.
+/// Like [`start`], with the task of the driver.
 #[track_caller]
 fn start_driven(
     active: &Value,
@@ -38,7 +38,7 @@ fn start_driven(
     (proxy, tokio::spawn(driver))
 }
 
-/// One cluster with these settings of the active check, and destinations d0, d1 …
+/// A cluster with these settings of the active check, and destinations d0, d1 …
 #[track_caller]
 fn compiled(active: &Value, request: &Value, destinations: &[Value]) -> Arc<Snapshot> {
     let named = destinations.iter().enumerate();
@@ -130,7 +130,7 @@ async fn destinations_that_do_not_answer_are_unhealthy_and_the_reason_says_how()
     assert!(proxy.clusters()[0].panic, "none is left, so all are used");
 }
 
-/// What a probe looked like.
+/// A received probe.
 #[derive(Clone, Debug, PartialEq)]
 struct Seen {
     method: String,
@@ -170,7 +170,7 @@ async fn a_probe_is_a_get_of_path_and_query_at_the_health_address() {
             &json!({ "Path": "/status", "Query": "?deep=1" }),
             &version,
             &[json!({
-                // Nobody is there; the probes go elsewhere.
+                // A refused port; the probes go elsewhere.
                 "Address": RefusingPort::new().url(),
                 "Health": format!("{}/base/", origin.url()),
                 "Host": "orders.example",
@@ -184,7 +184,7 @@ async fn a_probe_is_a_get_of_path_and_query_at_the_health_address() {
     }
 }
 
-/// An origin that is well at these paths only, and remembers what it was asked for.
+/// An origin that is healthy at these paths only, and records the paths of probes.
 fn well_at(paths: &[&str]) -> (Origin, Arc<Mutex<BTreeSet<String>>>) {
     let paths: Vec<_> = paths.iter().map(ToString::to_string).collect();
     let asked = Arc::new(Mutex::new(BTreeSet::new()));
@@ -212,7 +212,8 @@ async fn destinations_of_one_cluster_are_probed_at_their_own_paths() {
         &[
             json!({ "Address": first.url(), "HealthPath": "/healthz" }),
             json!({
-                // Nobody is there; the probes go elsewhere, and the path is appended to where that is.
+                // A refused port; the probes go elsewhere, and the path is appended to that
+                // address.
                 "Address": RefusingPort::new().url(),
                 "Health": format!("{}/base", second.url()),
                 "HealthPath": "/status/live",

@@ -1,4 +1,4 @@
-//! A configuration that changes a thousand times under load.
+//! A thousand configuration changes under load.
 
 #![cfg(feature = "server")]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
@@ -19,8 +19,9 @@ use testkit::origin::Origin;
 
 const RELOADS: u64 = 1000;
 
-/// Configuration number `n`: two of the origins serve, under new ids; every path has one route, which matches in another
-/// way each time, and a route that is there for this configuration only.
+/// Configuration number `n`: two of the origins serve, with new ids. Every path has one route,
+/// which matches in another way each time, and there is a route that exists in this configuration
+/// only.
 fn snapshot(n: u64, origins: &[Origin]) -> Arc<Snapshot> {
     let count = origins.len() as u64;
     let mut destinations = Map::new();
@@ -56,7 +57,7 @@ fn snapshot(n: u64, origins: &[Origin]) -> Arc<Snapshot> {
     Arc::new(snapshot)
 }
 
-/// GETs, and now and then a POST whose body is longer than a buffer.
+/// GETs, and occasionally a POST whose body is longer than a buffer.
 fn load(load: Load) -> Load {
     load.connections(3)
         .max_duration(Duration::from_secs(600))
@@ -99,7 +100,7 @@ async fn a_thousand_reloads_under_load_fail_no_request() {
     ];
     let first = *proxy.generations().borrow();
     for n in 1..=RELOADS {
-        // Requests of both kinds pass between any two changes.
+        // Requests of both kinds happen between any two changes.
         for load in &loads {
             load.wait_for_finished(load.report().finished + 1).await;
         }
@@ -131,7 +132,7 @@ async fn a_thousand_reloads_under_load_fail_no_request() {
     driver.abort();
 }
 
-/// A worker that no request comes to keeps no configuration alive that others have replaced.
+/// A worker without requests keeps no replaced configuration in memory.
 #[tokio::test]
 async fn replaced_configurations_are_let_go_of() {
     let origins = [Origin::echo(), Origin::echo()];

@@ -10,19 +10,20 @@ use super::state::Cluster;
 use crate::health::EntityKey;
 use crate::hosting::{CodePackageDescription, PackageDescription};
 
-/// So many applications a cluster takes.
+/// The maximum number of applications of a cluster.
 const MAX_APPLICATIONS: usize = 100_000;
-/// So many parameters an application takes, and so many bytes each.
+/// The maximum number of parameters of an application.
 const MAX_PARAMETERS: usize = 1000;
 const MAX_PARAMETER: usize = 64 * 1024;
 
 impl Cluster {
-    /// Creates an application with the default services of its type, all or nothing. Others are created one by one.
+    /// Creates an application with the default services of its type, all or nothing. Further services are
+    /// created one by one.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_APPLICATION_TYPE_NOT_FOUND`, `FABRIC_E_APPLICATION_ALREADY_EXISTS`; `E_INVALIDARG` for a parameter that
-    /// the type does not declare.
+    /// `FABRIC_E_APPLICATION_TYPE_NOT_FOUND`, `FABRIC_E_APPLICATION_ALREADY_EXISTS`; `E_INVALIDARG` for a
+    /// parameter that the type does not declare.
     pub fn create_application(&mut self, creation: ApplicationCreation) -> Result<(), FabricError> {
         let declared = self.application_type(&creation.type_name, &creation.type_version)?;
         check_parameters(declared, &creation.parameters)?;
@@ -69,7 +70,7 @@ impl Cluster {
         self.applications.insert(name.clone(), application);
         for service in services {
             if let Err(error) = self.create_service(service) {
-                // It has just been created, so it is there.
+                // The application was just created, so it exists.
                 let _ = self.delete_application(&name);
                 return Err(error);
             }
@@ -105,7 +106,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// The parameters of an application: its own over the defaults of its type. Names are those of the type.
+    /// Returns the parameters of an application: its own over the defaults of its type, with the names of the
+    /// type.
     ///
     /// # Errors
     ///
@@ -127,13 +129,13 @@ impl Cluster {
         ))
     }
 
-    /// The version of an application's type that a node was told about.
+    /// Returns the version of an application's type that was declared to a node.
     pub(super) fn version_on(&self, node: &str, application: &FabricName) -> Option<String> {
         self.nodes.get(node)?.versions.get(application).cloned()
     }
 }
 
-/// Parameters with those of an application over the defaults of its type. Names are those of the type.
+/// Returns the parameters of an application over the defaults of its type, with the names of the type.
 fn overridden(
     defaults: &IndexMap<String, String>,
     own: &IndexMap<String, String>,
@@ -149,7 +151,7 @@ fn overridden(
     parameters
 }
 
-/// Whether a type declares these parameters.
+/// Checks that an application type declares all of these parameters and that they are within the limits.
 pub(super) fn check_parameters(
     declared: &ApplicationType,
     parameters: &IndexMap<String, String>,
@@ -178,7 +180,7 @@ pub(super) fn check_parameters(
     Ok(())
 }
 
-/// What nodes are told about the packages of an application.
+/// Returns the packages of an application as nodes see them.
 pub(super) fn descriptions(
     name: &FabricName,
     declared: &ApplicationType,

@@ -1,4 +1,4 @@
-//! A cluster from its description.
+//! The construction of a cluster from its description.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,32 +15,32 @@ use crate::health::{EntityKey, HealthStore, ReportQueue};
 use crate::hosting::{self, HostingConfig, Moment};
 use crate::topology::{ClusterDescription, NodeDescription, Plan, Topology, TopologyError};
 
-/// So many nodes keep the cluster together.
+/// The maximum number of seed nodes.
 const SEED_NODES: usize = 5;
 
 impl Cluster {
-    /// A cluster as `topology` describes it, at its first moment: everything is created, and what takes no time has
-    /// happened.
+    /// Creates a cluster from `topology`, at moment 0. All entities exist, and everything that takes no time
+    /// has happened.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with the topology.
+    /// A [`TopologyError`] with all errors of the topology.
     pub fn new(topology: &Topology) -> Result<Self, TopologyError> {
         Self::build(topology, false, None)
     }
 
-    /// The same, with [workloads](Self::attach_workloads) from the first moment on: no replica is ready before its address
-    /// was [published](Self::publish_address).
+    /// Creates a cluster with [workloads](Self::attach_workloads) from the start: no replica is ready before
+    /// its address was [published](Self::publish_address).
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new).
+    /// Those of [`new`](Self::new).
     pub fn with_workloads(topology: &Topology) -> Result<Self, TopologyError> {
         Self::build(topology, true, None)
     }
 
-    /// A cluster with or without workloads whose ids of instances begin with a date; `None`: with that of its start. A
-    /// cluster that is built again has to have other ids, or clients could not tell its instances from the old ones.
+    /// Creates a cluster with or without workloads. `ids_since` is the base date of instance ids; `None`: the
+    /// start date. A rebuilt cluster needs new ids, or clients would take its instances for the old ones.
     pub(crate) fn build(
         topology: &Topology,
         workloads: bool,
@@ -142,7 +142,7 @@ impl Cluster {
         self.say_node_status(&name);
     }
 
-    /// Creates everything that is planned. An error comes with the place that it is about.
+    /// Creates all planned entities. An error comes with its place in the topology.
     fn populate(&mut self, plan: Plan) -> Result<(), (String, FabricError)> {
         for script in plan.scripts {
             self.scripts.push(Script {

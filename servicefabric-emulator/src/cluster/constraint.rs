@@ -1,25 +1,25 @@
-//! Placement constraints: which nodes a service may be on.
+//! Placement constraints: the nodes on which a service may be.
 
 use super::entity::Node;
 use super::error::FabricError;
 
-/// The longest expression that is read, in bytes.
+/// The maximum length of an expression, in bytes.
 const MAX_LENGTH: usize = 4096;
 
-/// The most alternatives that an expression has when its parentheses are resolved.
+/// The maximum number of alternatives after an expression's parentheses are resolved.
 const MAX_ALTERNATIVES: usize = 256;
 
-/// The deepest nesting of parentheses.
+/// The maximum nesting of parentheses.
 const MAX_DEPTH: usize = 16;
 
 /// An expression such as `NodeType == Front && Disk != Slow || NodeName == _Node_0`.
 ///
-/// Comparisons are `==` and `!=`, of a property of the node with a text; `&&` binds before `||`, and parentheses before
-/// both. `NodeType`, `NodeName`, `FaultDomain` and `UpgradeDomain` are properties of every node; a node without a
-/// property differs from every text.
+/// Comparisons are `==` and `!=`, between a property of the node and a text. `&&` binds tighter than `||`,
+/// and parentheses come first. `NodeType`, `NodeName`, `FaultDomain` and `UpgradeDomain` are properties of
+/// every node. A missing property differs from every text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Constraint {
-    /// One of these has to hold; any node fits when there is none.
+    /// The alternatives, one of which must hold. Empty: any node.
     alternatives: Vec<Vec<Comparison>>,
 }
 
@@ -31,11 +31,11 @@ struct Comparison {
 }
 
 impl Constraint {
-    /// Reads an expression; an empty one holds for every node.
+    /// Parses an expression. An empty one is satisfied by every node.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG`, with what was expected.
+    /// `E_INVALIDARG`, with the expected syntax.
     pub(crate) fn parse(text: &str) -> Result<Self, FabricError> {
         if text.trim().is_empty() {
             return Ok(Self::default());
@@ -50,7 +50,7 @@ impl Constraint {
         })
     }
 
-    /// Whether it holds for a node.
+    /// Returns true if a node satisfies the constraint.
     pub(crate) fn admits(&self, node: &Node) -> bool {
         let mut alternatives = self.alternatives.iter();
         self.alternatives.is_empty()
@@ -58,7 +58,7 @@ impl Constraint {
     }
 }
 
-/// The alternatives of an expression, each of which is a list of comparisons that all have to hold.
+/// Returns the alternatives of an expression: lists of comparisons that must all hold.
 fn alternatives(text: &str, depth: usize) -> Result<Vec<Vec<Comparison>>, FabricError> {
     let mut alternatives = Vec::new();
     for all in split(text, "||")? {
@@ -90,7 +90,7 @@ fn alternatives(text: &str, depth: usize) -> Result<Vec<Vec<Comparison>>, Fabric
     Ok(alternatives)
 }
 
-/// The parts between an operator, as far as that does not stand in parentheses.
+/// Splits a text at an operator outside parentheses.
 fn split<'a>(text: &'a str, operator: &str) -> Result<Vec<&'a str>, FabricError> {
     let (mut parts, mut begin, mut open) = (Vec::new(), 0, 0_usize);
     for (at, character) in text.char_indices() {
@@ -161,7 +161,7 @@ impl Comparison {
     }
 }
 
-/// Whether an expression can be read.
+/// Checks that a placement constraint can be parsed.
 pub(crate) fn check_constraints(text: &str) -> Result<(), FabricError> {
     Constraint::parse(text).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Dates: where virtual time lies on the calendar.
+//! Calendar dates of virtual time.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -23,8 +23,8 @@ impl Date {
     /// The beginning of 1970.
     pub(crate) const EPOCH: Self = Self { millis: 0 };
 
-    /// Reads `2026-01-01T00:00:00Z`, also with a fraction of a second; `None` for anything else, and for years outside
-    /// of 1601 to 9999.
+    /// Parses `2026-01-01T00:00:00Z`, optionally with a fraction of a second. `None` for any other format,
+    /// and for years outside 1601 to 9999.
     pub fn parse(text: &str) -> Option<Self> {
         let in_form = |byte: u8| byte.is_ascii_digit() || b"-:.TZ".contains(&byte);
         if !text.bytes().all(in_form) {
@@ -38,7 +38,7 @@ impl Date {
         Some(Self { millis })
     }
 
-    /// The date of a moment, when the clock began at `self`.
+    /// Returns the date of a moment, for a clock that began at `self`.
     #[must_use]
     pub fn plus(self, moment: Moment) -> Self {
         let passed = i64::try_from(moment.as_millis()).unwrap_or(i64::MAX);
@@ -52,7 +52,7 @@ impl Date {
         self.millis
     }
 
-    /// The date that a clock of the system shows.
+    /// Converts a time of the system's clock.
     pub fn of(time: SystemTime) -> Self {
         let since = time
             .duration_since(SystemTime::UNIX_EPOCH)

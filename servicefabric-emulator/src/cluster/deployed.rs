@@ -1,4 +1,4 @@
-//! What is deployed on a node.
+//! Queries for deployed applications, packages, service types and replicas of a node.
 
 use super::entity::{DeployedApplication, DeployedReplica};
 use super::error::FabricError;
@@ -9,8 +9,8 @@ use super::page::{Page, PageRequest};
 use super::state::{Cluster, NodeEntry};
 use crate::hosting::{self, DeployedCodePackage, DeployedPackage, DeployedServiceType};
 
-/// All of these fail with `FABRIC_E_NODE_NOT_FOUND` when there is no such node. A list about an application that is not
-/// on the node is empty.
+/// All of these fail with `FABRIC_E_NODE_NOT_FOUND` for an unknown node. A list about an application that is
+/// not on the node is empty.
 impl Cluster {
     /// The applications on a node, by name.
     ///
@@ -30,7 +30,7 @@ impl Cluster {
         Ok(Page::take(described, page, |found| found.name.to_string()))
     }
 
-    /// One application on a node; `None` when it is not there.
+    /// Returns an application on a node. `None` if it is not deployed there.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a cluster wants done outside of it.
+//! Requests of a cluster to real workloads outside of it.
 
 use std::sync::Arc;
 
@@ -6,37 +6,36 @@ use super::entity::{EndpointResource, PartitionInformation, ReplicaRole, Service
 use super::identity::ReplicaRef;
 use super::name::FabricName;
 
-/// Something that a real workload has to do. Without workloads there are none.
+/// A request to a real workload. Clusters without workloads produce none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// A replica is to be opened: its listeners have to listen. With
-    /// [workloads](super::Cluster::attach_workloads) it is not ready before
-    /// [`publish_address`](super::Cluster::publish_address) was called for it.
+    /// A replica opens, and its listeners have to listen. With [workloads](super::Cluster::attach_workloads)
+    /// it is ready only after [`publish_address`](super::Cluster::publish_address).
     Open(OpenedReplica),
-    /// A replica is closed, or its process or node is gone: what was opened for it has to end.
+    /// A replica has closed, or its process or node has gone. Its workload has to end.
     Close {
         /// The replica.
         replica: ReplicaRef,
-        /// Whether it ended all at once, as by a crash. Otherwise it may finish what it does.
+        /// True if the replica ended abruptly, as by a crash. False if it may finish its work.
         aborted: bool,
     },
     /// The role of a replica changed.
     Role {
         /// The replica.
         replica: ReplicaRef,
-        /// The role that it has now.
+        /// The new role.
         role: ReplicaRole,
     },
 }
 
-/// A replica that is to be opened.
+/// A replica to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenedReplica {
     /// The replica.
     pub replica: ReplicaRef,
-    /// Which part of its service its partition is.
+    /// The part of the service that the partition covers.
     pub partition: PartitionInformation,
     /// The node that it is on.
     pub node: Arc<str>,
@@ -48,12 +47,12 @@ pub struct OpenedReplica {
     pub service_type: String,
     /// The application.
     pub application: FabricName,
-    /// The version of the code that runs.
+    /// The version of the running code.
     pub code_version: String,
-    /// Whether the service keeps state.
+    /// The kind of the service: stateless or stateful.
     pub kind: ServiceKind,
-    /// Its role when it is opened.
+    /// The role of the replica when it opens.
     pub role: ReplicaRole,
-    /// What it is to listen on; a port is set when the manifest fixes it.
+    /// The endpoints to listen on. A port is set if the manifest fixes it.
     pub listeners: Vec<EndpointResource>,
 }

@@ -1,4 +1,4 @@
-//! Primaries: who is, who becomes one, and whether enough replicas are up.
+//! Elections of primaries, and the quorum of replicas.
 
 use super::effect::Effect;
 use super::entity::{
@@ -11,12 +11,12 @@ use super::timer::Timer;
 use crate::hosting::Span;
 
 impl Partition {
-    /// Whether it belongs to a stateful service.
+    /// Returns true if the partition has an epoch, that is, if its service is stateful.
     pub(super) fn epoch_of_stateful(&self) -> bool {
         self.kind == ServiceKind::Stateful
     }
 
-    /// Whether so few of the replicas that have the state are up that nothing can be decided.
+    /// Returns true if only a minority of the members is up, so that no primary can be elected.
     fn has_lost_quorum(&self) -> bool {
         let members = || self.replicas.values().filter(|replica| replica.is_member());
         let up = members()
@@ -26,7 +26,7 @@ impl Partition {
         total > 0 && up < total / 2 + 1
     }
 
-    /// The replica that can be the primary next.
+    /// Returns the replica that can become the primary next.
     fn candidate(&self) -> Option<ReplicaRef> {
         let secondaries = self.replicas.values().filter(|replica| {
             replica.role == ReplicaRole::ActiveSecondary
@@ -37,7 +37,7 @@ impl Partition {
         chosen.map(|replica| replica.key)
     }
 
-    /// Whether a replica is being built that is to be the primary.
+    /// Returns true if the replica that is to become the primary is still being built.
     fn awaits_heir(&self) -> bool {
         self.replicas
             .values()
@@ -46,7 +46,7 @@ impl Partition {
 }
 
 impl Replica {
-    /// Whether it has the state of its partition.
+    /// Returns true if the replica has the state of its partition: it is a primary or an active secondary.
     fn is_member(&self) -> bool {
         matches!(
             self.role,
@@ -54,19 +54,19 @@ impl Replica {
         )
     }
 
-    /// Whether it counts towards what the partition is to have.
+    /// Returns true if the replica counts towards the target size of the partition.
     pub(super) fn is_counted(&self) -> bool {
         self.intent != Intent::Leave
     }
 
-    /// Whether it only waits for the end of its time.
+    /// Returns true if the replica leaves and only waits for the end of its close delay.
     pub(super) fn is_drained_away(&self) -> bool {
         self.draining_until.is_some() && self.intent == Intent::Leave
     }
 }
 
 impl Cluster {
-    /// Chooses a new primary when there is none that works, or it is about to leave.
+    /// Elects a new primary if none works, or the present one is about to leave.
     pub(super) fn elect(&mut self, id: PartitionId) {
         let now = self.now;
         let wait = self.settings.reconfiguration_time;
@@ -83,7 +83,7 @@ impl Cluster {
             partition.reconfigured_at = None;
             return;
         };
-        // A primary that still works hands over at once; one that is gone has to be found out about first.
+        // A working primary hands over at once. The absence of a lost one must be detected first.
         let works = primary.is_some_and(|primary| primary.status == ReplicaStatus::Ready);
         if works && partition.awaits_heir() {
             return;
@@ -137,7 +137,7 @@ impl Cluster {
         self.dirty.insert(id);
     }
 
-    /// Works out the status of a partition, and tells the health store what changed.
+    /// Updates the status of a partition, and reports a change to the health store.
     pub(super) fn refresh_status(&mut self, id: PartitionId) {
         let now = self.now;
         let unplaced = self.unplaced.contains(&id);

@@ -1,4 +1,5 @@
-//! Addresses of replicas: made up from ports of their node, published by a workload, or wrong on purpose.
+//! Addresses of replicas: generated from ports of their node, published by a workload, or overridden by a
+//! test.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +11,10 @@ use super::state::Cluster;
 use super::timer::Timer;
 use crate::hosting::Span;
 
-/// The longest address that is published, in bytes.
+/// The maximum length of an address, in bytes.
 const MAX_ADDRESS: usize = 64 * 1024;
 
-/// Ports that a node gives to endpoints without one.
+/// The pool of ports for endpoints without a fixed one.
 #[derive(Clone, Debug)]
 pub(super) struct PortPool {
     first: u16,
@@ -32,7 +33,7 @@ impl PortPool {
         }
     }
 
-    /// A port that is not taken, as long as there is one.
+    /// Returns a free port, as long as there is one.
     fn take(&mut self) -> u16 {
         if let Ok(port) = u16::try_from(self.next)
             && port <= self.last
@@ -40,7 +41,8 @@ impl PortPool {
             self.next += 1;
             return port;
         }
-        // A node of an emulated cluster may have more replicas than ports: then some share one. Nothing listens there.
+        // A node of an emulated cluster may have more replicas than ports: then some share one. No program
+        // listens on it.
         self.free.pop_first().unwrap_or(self.first)
     }
 
@@ -50,18 +52,19 @@ impl PortPool {
 }
 
 impl Cluster {
-    /// From now on a replica is ready only when its address was [published](Self::publish_address). Replicas that are
-    /// ready keep what they have.
+    /// Requires a [published](Self::publish_address) address before a replica becomes ready, from now on.
+    /// Replicas that are ready keep their addresses.
     pub fn attach_workloads(&mut self) {
         self.workloads = true;
     }
 
-    /// The replica listens: this is its address, usually `{"Endpoints":{"http":"http://127.0.0.1:8080"}}`.
+    /// Publishes the address of a replica that now listens, usually
+    /// `{"Endpoints":{"http":"http://127.0.0.1:8080"}}`.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST` when it is gone, `FABRIC_E_NOT_READY` when it is not being opened,
-    /// `FABRIC_E_VALUE_TOO_LARGE` for more than 64 KiB.
+    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST` if it no longer exists, `FABRIC_E_NOT_READY` if it is not being
+    /// opened, `FABRIC_E_VALUE_TOO_LARGE` for more than 64 KiB.
     pub fn publish_address(
         &mut self,
         replica: ReplicaRef,
@@ -88,12 +91,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// The replica could not be opened: it is given up, and another is placed after the time between two questions of the
-    /// reconfiguration agent.
+    /// Reports that a replica could not be opened. It is dropped, and another one is placed after the retry
+    /// interval of the reconfiguration agent.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST` when it is gone.
+    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST` if it no longer exists.
     pub fn open_failed(&mut self, replica: ReplicaRef, reason: &str) -> Result<(), FabricError> {
         let node = self.existing_replica(replica)?.node.clone();
         self.say_open_failed(replica.partition, replica, reason);
@@ -104,14 +107,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// Hosting has opened a replica: somebody outside has to listen, or an address is made up.
+    /// Handles a replica that hosting has opened: requests its workload, or generates an address.
     pub(super) fn open(&mut self, key: ReplicaRef) {
         let listeners = self.listeners_of(key);
         let now = self.now;
         if let Some(replica) = self.replica_mut(key) {
             replica.opened = true;
             if replica.status == ReplicaStatus::Down {
-                // It is back, and is built anew from the others.
+                // The replica has returned, and is rebuilt from the others.
                 replica.status = ReplicaStatus::InBuild;
                 replica.since = now;
                 self.dirty.insert(key.partition);
@@ -128,7 +131,7 @@ impl Cluster {
         }
     }
 
-    /// The listeners of a replica, as the version of its package on its node says.
+    /// Returns the listeners of a replica, from the version of its package on its node.
     fn listeners_of(&self, key: ReplicaRef) -> Vec<EndpointResource> {
         let found = self.replica(key).and_then(|replica| {
             let service = self
@@ -170,7 +173,7 @@ impl Cluster {
         })
     }
 
-    /// An address for each listener, with the port that the manifest says or one of the node.
+    /// Generates an address for each listener, with the port of the manifest or one of the node.
     fn make_address(&mut self, key: ReplicaRef, listeners: &[EndpointResource]) -> Option<String> {
         let replica = self
             .partitions
@@ -192,7 +195,7 @@ impl Cluster {
         Some(format!("{{\"Endpoints\":{{{}}}}}", endpoints.join(",")))
     }
 
-    /// Gives the ports of a replica back to its node.
+    /// Returns the ports of a replica to its node.
     pub(super) fn release_ports(&mut self, key: ReplicaRef) {
         let replica = self.partitions.get_mut(&key.partition);
         let Some(replica) = replica.and_then(|found| found.replicas.get_mut(&key.replica)) else {
@@ -205,7 +208,7 @@ impl Cluster {
         }
     }
 
-    /// The replica listens, and so it is ready.
+    /// Makes a replica ready that listens at this address.
     pub(super) fn become_ready(&mut self, key: ReplicaRef, address: String) {
         let now = self.now;
         let Some(partition) = self.partitions.get_mut(&key.partition) else {
@@ -244,7 +247,7 @@ impl Cluster {
         self.dirty.insert(key.partition);
     }
 
-    /// Shows another address of a replica that is ready.
+    /// Shows another address of a ready replica.
     fn show_address(&mut self, key: ReplicaRef, address: String) {
         if let Some(partition) = self.partitions.get_mut(&key.partition)
             && let Some(replica) = partition.replicas.get_mut(&key.replica)
@@ -254,8 +257,8 @@ impl Cluster {
         }
     }
 
-    /// Shows this address in the place of what the replica published: any text, an empty one too. `None` takes it
-    /// back.
+    /// Shows this address in place of the published one: any text, even an empty one. `None` ends the
+    /// override.
     ///
     /// # Errors
     ///
@@ -283,7 +286,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Gives a replica another made-up address every `period`; zero ends that.
+    /// Changes the generated address of a replica every `period`. Zero ends that.
     ///
     /// # Errors
     ///
@@ -303,7 +306,7 @@ impl Cluster {
         let before = found.flapping.take();
         if period != Span::ZERO {
             found.flapping = Some(period);
-            // A timer that is planned already goes on with the new period.
+            // A pending timer continues with the new period.
             if before.is_none() {
                 self.plan(period, Timer::Flap(replica));
             }
@@ -321,7 +324,7 @@ impl Cluster {
         if replica.status == ReplicaStatus::Ready && replica.hidden_address.is_none() {
             self.release_ports(key);
             let listeners = self.listeners_of(key);
-            // The ports that were just given back are taken last, so that the address is another one.
+            // The ports released just now are used last, so that the address changes.
             if let Some(address) = self.make_address(key, &listeners) {
                 self.show_address(key, address);
             }
@@ -330,7 +333,7 @@ impl Cluster {
     }
 }
 
-/// A JSON text.
+/// Returns a text as a JSON string.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,20 +1,20 @@
-//! What a cluster answers when it does not do what it was asked.
+//! The error of a cluster that rejects a request.
 
 use std::fmt;
 
-/// Why the cluster refused, in the words of Service Fabric: a code that programs compare, and a sentence for people.
+/// The reason for a rejection, as Service Fabric reports it: a code for programs and a sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 #[non_exhaustive]
 pub struct FabricError {
     /// The code, e.g. `FABRIC_E_APPLICATION_NOT_FOUND`.
     pub code: ErrorCode,
-    /// What is wrong, and with what.
+    /// The message: the error, and the entity that it concerns.
     pub message: String,
 }
 
 impl FabricError {
-    /// An error of one kind, with its sentence.
+    /// Creates an error with this code and message.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -22,7 +22,7 @@ impl FabricError {
         }
     }
 
-    /// `E_INVALIDARG`: the request itself is wrong.
+    /// Creates an `E_INVALIDARG`: the request itself is wrong.
     pub fn invalid_argument(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidArgument, message)
     }
@@ -30,22 +30,22 @@ impl FabricError {
 
 macro_rules! error_codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal, $status:literal;)*) => {
-        /// The codes that the cluster answers with.
+        /// The error codes of the cluster.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ErrorCode {
             $($(#[$doc])* $variant,)*
         }
 
         impl ErrorCode {
-            /// Every code there is.
+            /// All codes.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The code as it stands in an answer, e.g. `FABRIC_E_TIMEOUT`.
+            /// Returns the code as text, e.g. `FABRIC_E_TIMEOUT`.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
             }
 
-            /// The status that the REST gateway answers with.
+            /// Returns the HTTP status of the REST gateway.
             pub fn http_status(self) -> u16 {
                 match self { $(Self::$variant => $status,)* }
             }
@@ -54,39 +54,39 @@ macro_rules! error_codes {
 }
 
 error_codes! {
-    /// The request is malformed, or has a value that is not allowed.
+    /// The request is malformed, or has an invalid value.
     InvalidArgument = "E_INVALIDARG", 400;
-    /// A partition key that does not fit the scheme of the service.
+    /// The partition key does not fit the scheme of the service.
     InvalidPartitionKey = "FABRIC_E_INVALID_PARTITION_KEY", 400;
-    /// A name that is not a `fabric:` URI.
+    /// The name is not a `fabric:` URI.
     InvalidNameUri = "FABRIC_E_INVALID_NAME_URI", 400;
-    /// An address that cannot be used.
+    /// The address cannot be used.
     InvalidAddress = "FABRIC_E_INVALID_ADDRESS", 400;
-    /// A service type that the application's type does not declare.
+    /// The application's type does not declare the service type.
     ServiceTypeNotRegistered = "FABRIC_E_SERVICE_TYPE_NOT_REGISTERED", 400;
     /// A required value is empty.
     ValueEmpty = "FABRIC_E_VALUE_EMPTY", 400;
-    /// An operation that only stateful services have.
+    /// The operation exists for stateful services only.
     InvalidForStatelessServices = "FABRIC_E_INVALID_FOR_STATELESS_SERVICES", 400;
-    /// An operation that only stateless services have.
+    /// The operation exists for stateless services only.
     InvalidForStatefulServices = "FABRIC_E_INVALID_FOR_STATEFUL_SERVICES", 400;
-    /// The node is up, and has to be down for this.
+    /// The node is up, and must be down for the operation.
     NodeIsUp = "FABRIC_E_NODE_IS_UP", 400;
-    /// There is no such node.
+    /// No node of this name exists.
     NodeNotFound = "FABRIC_E_NODE_NOT_FOUND", 404;
-    /// There is no such application type, or not in this version.
+    /// No application type of this name and version exists.
     ApplicationTypeNotFound = "FABRIC_E_APPLICATION_TYPE_NOT_FOUND", 404;
-    /// There is no such application.
+    /// No application of this name exists.
     ApplicationNotFound = "FABRIC_E_APPLICATION_NOT_FOUND", 404;
     /// The application type has no such service type.
     ServiceTypeNotFound = "FABRIC_E_SERVICE_TYPE_NOT_FOUND", 404;
-    /// There is no such service.
+    /// No service of this name exists.
     ServiceDoesNotExist = "FABRIC_E_SERVICE_DOES_NOT_EXIST", 404;
-    /// There is no such partition.
+    /// No partition of this id exists.
     PartitionNotFound = "FABRIC_E_PARTITION_NOT_FOUND", 404;
     /// The partition has no such replica.
     ReplicaDoesNotExist = "FABRIC_E_REPLICA_DOES_NOT_EXIST", 404;
-    /// There is no such name.
+    /// The naming service has no such name.
     NameDoesNotExist = "FABRIC_E_NAME_DOES_NOT_EXIST", 404;
     /// The name has no such property.
     PropertyDoesNotExist = "FABRIC_E_PROPERTY_DOES_NOT_EXIST", 404;
@@ -94,55 +94,55 @@ error_codes! {
     ServiceManifestNotFound = "FABRIC_E_SERVICE_MANIFEST_NOT_FOUND", 404;
     /// The image store has no such file.
     FileNotFound = "FABRIC_E_FILE_NOT_FOUND", 404;
-    /// Nothing in the cluster bears this name or id.
+    /// The health store has no entity of this name or id.
     HealthEntityNotFound = "FABRIC_E_HEALTH_ENTITY_NOT_FOUND", 404;
-    /// There is no such code package on the node.
+    /// No such code package is deployed on the node.
     CodePackageNotFound = "FABRIC_E_CODE_PACKAGE_NOT_FOUND", 404;
-    /// There is an application of this name already.
+    /// An application of this name already exists.
     ApplicationAlreadyExists = "FABRIC_E_APPLICATION_ALREADY_EXISTS", 409;
     /// The application is being upgraded already.
     ApplicationUpgradeInProgress = "FABRIC_E_APPLICATION_UPGRADE_IN_PROGRESS", 409;
-    /// No upgrade of the application is under way.
+    /// No upgrade of the application is in progress.
     ApplicationNotUpgrading = "FABRIC_E_APPLICATION_NOT_UPGRADING", 400;
-    /// The application is what the upgrade would make of it.
+    /// The application already has the version and parameters of the upgrade.
     ApplicationAlreadyInTargetVersion = "FABRIC_E_APPLICATION_ALREADY_IN_TARGET_VERSION", 409;
-    /// There is a service of this name already.
+    /// A service of this name already exists.
     ServiceAlreadyExists = "FABRIC_E_SERVICE_ALREADY_EXISTS", 409;
     /// The type is provisioned in this version already.
     ApplicationTypeAlreadyExists = "FABRIC_E_APPLICATION_TYPE_ALREADY_EXISTS", 409;
     /// An application uses the type in this version.
     ApplicationTypeInUse = "FABRIC_E_APPLICATION_TYPE_IN_USE", 409;
-    /// There is such a name already.
+    /// The naming service already has this name.
     NameAlreadyExists = "FABRIC_E_NAME_ALREADY_EXISTS", 409;
     /// The name has names or properties below it, or is that of a service or an application.
     NameNotEmpty = "FABRIC_E_NAME_NOT_EMPTY", 409;
-    /// A condition of a batch of property operations did not hold.
+    /// A condition of a batch of property operations failed.
     PropertyCheckFailed = "FABRIC_E_PROPERTY_CHECK_FAILED", 409;
-    /// A report that is older than one that the health store has.
+    /// The report is older than the one in the health store.
     HealthStaleReport = "FABRIC_E_HEALTH_STALE_REPORT", 409;
-    /// More health reports than are kept.
+    /// Too many health reports.
     HealthMaxReportsReached = "FABRIC_E_HEALTH_MAX_REPORTS_REACHED", 409;
-    /// What is asked for is about another instance than the one that runs.
+    /// The request names another instance than the one that runs.
     InstanceIdMismatch = "FABRIC_E_INSTANCE_ID_MISMATCH", 409;
-    /// A value that is larger than what is allowed.
+    /// The value exceeds its limit.
     ValueTooLarge = "FABRIC_E_VALUE_TOO_LARGE", 413;
-    /// Something failed that has no code of its own.
+    /// Any other failure.
     Fail = "E_FAIL", 500;
-    /// The emulator has no such part of a cluster.
+    /// The emulator lacks this part of a cluster.
     NotImplemented = "E_NOTIMPL", 501;
-    /// Too few replicas are up to write.
+    /// Too few replicas are up for a write.
     NoWriteQuorum = "FABRIC_E_NO_WRITE_QUORUM", 503;
-    /// The replica is no primary.
+    /// The replica is not the primary.
     NotPrimary = "FABRIC_E_NOT_PRIMARY", 503;
     /// The partition is not ready yet.
     NotReady = "FABRIC_E_NOT_READY", 503;
-    /// The partition is choosing a new primary.
+    /// The partition is electing a new primary.
     ReconfigurationPending = "FABRIC_E_RECONFIGURATION_PENDING", 503;
     /// No endpoint of the service is known.
     ServiceOffline = "FABRIC_E_SERVICE_OFFLINE", 503;
     /// The operation was aborted.
     Abort = "E_ABORT", 503;
-    /// The operation took longer than it may.
+    /// The operation timed out.
     Timeout = "FABRIC_E_TIMEOUT", 504;
     /// Another part of the cluster could not be reached.
     CommunicationError = "FABRIC_E_COMMUNICATION_ERROR", 504;

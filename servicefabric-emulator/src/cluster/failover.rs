@@ -1,4 +1,4 @@
-//! The failover manager: it brings every partition to what it should be.
+//! The failover manager: it brings every partition to its target.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use super::timer::Timer;
 use crate::health::EntityKey;
 use crate::hosting::{self, Moment, Placement, ReplicaKind, Span};
 
-/// So many partitions are looked at before hosting is heard.
+/// The maximum number of partitions to reconcile before events of hosting are handled.
 const ROUND: usize = 1000;
 
 impl Cluster {
-    /// Lets everything that follows from what has happened happen, at this moment.
+    /// Carries out all consequences of past events that take no time.
     pub(super) fn settle(&mut self) {
         loop {
-            // Hosting keeps a bounded number of events: it is heard now and then while much is placed.
+            // Hosting keeps a bounded number of events, so they are handled between batches of placements.
             for _ in 0..ROUND {
                 let Some(id) = self.dirty.pop_first() else {
                     break;
@@ -39,7 +39,7 @@ impl Cluster {
         }
     }
 
-    /// Whether partitions wait to be looked at, or hosting to be heard.
+    /// Returns true if partitions wait for reconciliation, or hosting may have events.
     pub(super) fn is_unsettled(&self) -> bool {
         !self.dirty.is_empty() || self.unheard
     }
@@ -66,7 +66,7 @@ impl Cluster {
         self.refresh_status(id);
     }
 
-    /// One instance on every node that takes one, none elsewhere.
+    /// Places one instance on every node that takes one, and removes all others.
     fn reconcile_everywhere(&mut self, id: PartitionId) {
         let Some(partition) = self.partitions.get(&id) else {
             return;
@@ -92,7 +92,8 @@ impl Cluster {
         }
     }
 
-    /// So many instances, on different nodes.
+    /// Adds or removes instances of a stateless partition until it has its target number, each on a different
+    /// node.
     fn reconcile_instances(&mut self, id: PartitionId, target: usize) {
         while let Some(partition) = self.partitions.get(&id) {
             let counted = || {
@@ -120,7 +121,8 @@ impl Cluster {
         }
     }
 
-    /// So many replicas, on different nodes; those that are down are waited for.
+    /// Adds or removes replicas of a stateful partition until it has its target number, each on a different
+    /// node. Waits for replicas that are down.
     fn reconcile_replicas(&mut self, id: PartitionId, target: usize) {
         while let Some(partition) = self.partitions.get(&id) {
             let counted = || {
@@ -158,7 +160,7 @@ impl Cluster {
         }
     }
 
-    /// The first replica of a partition is placed. When there were others before, what they had is gone with them.
+    /// Starts a partition again with its first replica. The state of former replicas is lost.
     fn begin_anew(&mut self, id: PartitionId) {
         if let Some(partition) = self.partitions.get_mut(&id)
             && partition.epoch.configuration_version > 0
@@ -220,7 +222,7 @@ impl Cluster {
         Some(key)
     }
 
-    /// Takes a replica out: an instance is drained first when its service says so.
+    /// Removes a replica. An instance is drained first if its service has a close delay.
     pub(super) fn close(&mut self, key: ReplicaRef) {
         let Some(replica) = self.replica(key) else {
             return;
@@ -235,7 +237,7 @@ impl Cluster {
             None if replica.is_resolvable() && delay != Span::ZERO => {
                 self.drain(key, delay, Intent::Leave);
             }
-            // It is drained already, maybe for an upgrade that it will not see any more.
+            // The instance is already draining, maybe for an upgrade that it will not live to see.
             Some(until) if until > self.now => {
                 if let Some(replica) = self.replica_mut(key) {
                     replica.intent = Intent::Leave;
@@ -246,9 +248,9 @@ impl Cluster {
         }
     }
 
-    /// Takes an instance out of the naming service; it is closed later.
+    /// Removes an instance from the naming service. It is closed later.
     pub(super) fn drain(&mut self, key: ReplicaRef, delay: Span, intent: Intent) {
-        // An infinite delay ends at the last moment there is, which never comes.
+        // An infinite delay ends at the last moment, which never comes.
         let until = self
             .now
             .after(delay)
@@ -273,7 +275,7 @@ impl Cluster {
         let over = replica
             .draining_until
             .is_some_and(|until| until <= self.now);
-        // One that is drained for an upgrade is closed by the upgrade.
+        // The upgrade closes an instance that is drained for it.
         if over && replica.intent != Intent::Upgrade {
             self.drop_replica(key);
         }
@@ -290,13 +292,13 @@ impl Cluster {
 
     pub(super) fn close_in_hosting(&mut self, key: ReplicaRef, node: &str) {
         if let Some(entry) = self.nodes.get_mut(node) {
-            // Hosting may have forgotten it already, with the node.
+            // Hosting may have forgotten the replica already, with the node.
             let _ = entry.host.close(&hosting_key(key));
             self.unheard = true;
         }
     }
 
-    /// Forgets a replica that is not on its node any more.
+    /// Forgets a replica that is no longer on its node.
     pub(super) fn forget_replica(&mut self, key: ReplicaRef) {
         self.end_workload(key, false);
         self.release_ports(key);
@@ -314,7 +316,7 @@ impl Cluster {
         self.dirty.insert(key.partition);
     }
 
-    /// What was opened for a replica outside has to end.
+    /// Requests the end of the workload that was opened for a replica.
     pub(super) fn end_workload(&mut self, key: ReplicaRef, aborted: bool) {
         if self.replica(key).is_some_and(|replica| replica.opened) {
             self.want(Effect::Close {
@@ -327,7 +329,7 @@ impl Cluster {
         }
     }
 
-    /// The process or the node of a replica is gone, with the replica.
+    /// Handles a replica whose process or node has gone.
     pub(super) fn went_down(&mut self, key: ReplicaRef) {
         self.end_workload(key, true);
         self.release_ports(key);
@@ -352,7 +354,7 @@ impl Cluster {
         partition.lookup += 1;
         self.dirty.insert(key.partition);
         if replica.intent == Intent::Upgrade {
-            // It comes back by itself, in the new version.
+            // The replica returns by itself, in the new version.
             replica.status = ReplicaStatus::InBuild;
             return;
         }
@@ -360,7 +362,7 @@ impl Cluster {
         self.plan(wait.unwrap_or(Span::ZERO), Timer::RestartWait(key, now));
     }
 
-    /// A replica that went down at `since` is given up when it is still down, and enough others are up.
+    /// Drops a replica that went down at `since` if it is still down, and enough others are up.
     pub(super) fn end_restart_wait(&mut self, key: ReplicaRef, since: Moment) {
         let Some(replica) = self.replica(key) else {
             return;
@@ -371,7 +373,7 @@ impl Cluster {
         let partition = self.partitions.get(&key.partition);
         let lost = partition.is_some_and(|found| found.status == PartitionStatus::InQuorumLoss);
         if lost {
-            // Its state may be the only one that is left.
+            // Its state may be the only copy.
             let wait = Span::from_secs(60);
             self.plan(wait, Timer::RestartWait(key, since));
         } else {
@@ -379,7 +381,7 @@ impl Cluster {
         }
     }
 
-    /// Lets replicas go that another one has replaced.
+    /// Removes leaving replicas that another one has replaced.
     fn let_leavers_go(&mut self, id: PartitionId, target: usize) {
         let Some(partition) = self.partitions.get(&id) else {
             return;
@@ -403,7 +405,7 @@ impl Cluster {
         }
     }
 
-    /// Restores a replica whose state is still on its node.
+    /// Reopens a replica whose state is still on its node.
     pub(super) fn place_existing(&mut self, key: ReplicaRef) {
         let Some(partition) = self.partitions.get(&key.partition) else {
             return;
@@ -419,7 +421,7 @@ impl Cluster {
         placement.persisted = service.has_persisted_state;
         let node = replica.node.clone();
         if let Some(entry) = self.nodes.get_mut(&node) {
-            // It may be there already: a node that starts brings back what it had.
+            // A starting node reopens its own replicas, so this one may be there already.
             let _ = entry.host.place(placement.with_kind(ReplicaKind::Existing));
             self.unheard = true;
         }
@@ -442,7 +444,7 @@ impl Cluster {
         partition.replicas.get_mut(&key.replica)
     }
 
-    /// Whether a partition is one of a stateful service.
+    /// Returns true if a partition belongs to a stateful service.
     pub(super) fn is_stateful(&self, id: PartitionId) -> bool {
         self.partitions
             .get(&id)
@@ -450,12 +452,12 @@ impl Cluster {
     }
 }
 
-/// The key that hosting has for a replica.
+/// Returns hosting's key of a replica.
 pub(super) fn hosting_key(key: ReplicaRef) -> hosting::ReplicaKey {
     hosting::ReplicaKey::new(&key.partition.to_string(), key.replica)
 }
 
-/// The replica that hosting means.
+/// Returns the replica of hosting's key.
 pub(super) fn replica_ref(key: &hosting::ReplicaKey) -> Option<ReplicaRef> {
     let partition = key.partition.parse().ok()?;
     Some(ReplicaRef {

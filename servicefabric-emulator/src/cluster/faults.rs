@@ -1,4 +1,4 @@
-//! What goes wrong on purpose, and settings that tests turn.
+//! Injected faults, and settings for tests.
 
 use std::sync::Arc;
 
@@ -11,11 +11,12 @@ use super::state::{Cluster, Script};
 use crate::health::{EntityKey, HealthReport};
 use crate::hosting::{Behaviour, PackageKey, Span};
 
-/// So many scripts are kept.
+/// The maximum number of scripts.
 const MAX_SCRIPTS: usize = 10_000;
 
 impl Cluster {
-    /// Shows a partition in this status, whatever it is in; `None` takes it back. Nothing else changes.
+    /// Shows a partition in this status in place of the real one. `None` ends the override. Nothing else
+    /// changes.
     ///
     /// # Errors
     ///
@@ -34,22 +35,23 @@ impl Cluster {
         Ok(())
     }
 
-    /// How old the answers of [`resolve`](Self::resolve) may be; zero: not at all; infinite: until they are challenged.
+    /// Sets the maximum age of cached answers of [`resolve`](Self::resolve). Zero disables the cache; with an
+    /// infinite age an answer is reused until a client challenges it.
     pub fn set_resolve_cache(&mut self, age: Span) {
         self.resolve_cache.set_age(age);
     }
 
-    /// How often health reports that are not immediate are sent to the store; zero: at once.
+    /// Sets the interval at which health reports that are not immediate reach the store. Zero: at once.
     pub fn set_health_report_interval(&mut self, interval: Span) {
         self.reports.set_interval(interval);
     }
 
-    /// Tells how a package behaves from now on, on one node or on all. The activation id of the package does not matter:
-    /// all its instances behave so.
+    /// Sets the behaviour of a package from now on, on one node or on all. It applies to all instances of the
+    /// package, whatever their activation id.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_NODE_NOT_FOUND`; `E_INVALIDARG` when too much was scripted before.
+    /// `FABRIC_E_NODE_NOT_FOUND`; `E_INVALIDARG` if there are too many scripts.
     pub fn script(
         &mut self,
         node: Option<&str>,
@@ -70,7 +72,7 @@ impl Cluster {
             if node.as_ref().is_some_and(|node| *node != entry.node.name) {
                 continue;
             }
-            // Instances that are there already behave so from now on; others are told when they come.
+            // Existing instances change their behaviour at once; later ones get it when they are placed.
             let same = |found: &PackageKey| {
                 found.application == package.application && found.manifest == package.manifest
             };
@@ -94,13 +96,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes a health report of a user. When it is not immediate, it takes effect with the next batch. A report about
-    /// something that is not there is taken, and vanishes.
+    /// Takes a health report of a client. Unless it is immediate, it takes effect with the next batch. A
+    /// report about an unknown entity is accepted, and then dropped.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for an empty source or property and for a source `System.…`, `FABRIC_E_HEALTH_STALE_REPORT`,
-    /// `FABRIC_E_HEALTH_MAX_REPORTS_REACHED`, `FABRIC_E_VALUE_TOO_LARGE`.
+    /// `E_INVALIDARG` for an empty source or property and for a source `System.…`,
+    /// `FABRIC_E_HEALTH_STALE_REPORT`, `FABRIC_E_HEALTH_MAX_REPORTS_REACHED`, `FABRIC_E_VALUE_TOO_LARGE`.
     pub fn report_health(
         &mut self,
         entity: EntityKey,

@@ -1,4 +1,4 @@
-//! What hosting says, and what the cluster makes of it.
+//! The events of hosting and their effects on the cluster.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::hosting::{
 };
 
 impl Cluster {
-    /// Hears what has happened on the nodes since the last time.
+    /// Handles the events of the nodes since the last call.
     pub(super) fn hear_hosting(&mut self) {
         self.unheard = false;
         let mut heard = Vec::new();
@@ -74,7 +74,7 @@ impl Cluster {
         let known = known.filter(|key| self.replica(*key).is_some_and(|found| found.node == *node));
         match known {
             Some(key) => self.open(key),
-            // It was given up while its node was down.
+            // The replica was dropped while its node was down.
             None => {
                 if let Some(entry) = self.nodes.get_mut(node) {
                     let _ = entry.host.close(replica);
@@ -84,7 +84,7 @@ impl Cluster {
         }
     }
 
-    /// The process of a replica is gone.
+    /// Handles the loss of a replica's process.
     fn on_down(&mut self, key: ReplicaRef) {
         let Some(replica) = self.replica(key) else {
             return;
@@ -104,8 +104,8 @@ impl Cluster {
             self.went_down(key);
             return;
         }
-        // Without persisted state it is another replica when it comes back. Its node is asked first: the process is
-        // started again there.
+        // A replica without persisted state returns as a new one. Its node is preferred, since the process
+        // restarts there.
         let node = replica.node.clone();
         let leaving = replica.intent == Intent::Leave;
         self.end_workload(key, true);
@@ -131,7 +131,8 @@ impl Cluster {
         }
     }
 
-    /// The process of an instance made room for another version: a new instance, with an id of its own, waits for that.
+    /// Replaces an instance whose process has made way for another version. The new instance, with a new id,
+    /// waits for that version.
     fn replace_upgraded(&mut self, key: ReplicaRef) {
         let Some(node) = self.replica(key).map(|replica| replica.node.clone()) else {
             return;
@@ -167,7 +168,7 @@ impl Cluster {
         self.retry_unplaced();
     }
 
-    /// Looks again at everything for which there was no node.
+    /// Retries all partitions without a node for a replica.
     pub(super) fn retry_unplaced(&mut self) {
         self.dirty.extend(self.unplaced.iter().copied());
         self.dirty.extend(self.everywhere.iter().copied());
@@ -199,8 +200,8 @@ impl Cluster {
         self.health.insert(key, Some(above));
     }
 
-    /// An operation was given up. Its package is gone with it, unless it was the download for an upgrade, or a new
-    /// operation has begun already.
+    /// Handles an abandoned operation. Its package is gone as well, unless the operation was the download of
+    /// an upgrade, or a new operation has begun already.
     fn on_abandoned(&mut self, node: &Arc<str>, package: PackageKey) {
         let deployed = self.nodes.get(node).is_some_and(|entry| {
             let packages = entry.host.packages(&package.application);
@@ -242,7 +243,7 @@ impl Cluster {
                 let Ok(application) = FabricName::parse(&name) else {
                     return;
                 };
-                // What is taken back may be about what is gone already, with its node.
+                // A withdrawn report may concern an entity that has gone together with its node.
                 if matches!(report, hosting::HealthReport::State { .. }) {
                     self.deploy_application(node, &name);
                 }
@@ -271,7 +272,7 @@ impl Cluster {
         }
     }
 
-    /// Everything that was deployed on a node is gone from the health store.
+    /// Removes everything that was deployed on a node from the health store.
     pub(super) fn undeploy_all(&mut self, node: &Arc<str>) {
         let names: Vec<FabricName> = self.applications.keys().cloned().collect();
         for application in names {
@@ -285,7 +286,7 @@ impl Cluster {
         self.blocked.retain(|_, nodes| !nodes.is_empty());
     }
 
-    /// Tells a node how a package behaves, if that was scripted and the node does not know yet.
+    /// Sends a node the scripted behaviour of a package, if there is one and the node does not have it yet.
     pub(super) fn script_package(&mut self, node: &Arc<str>, package: &PackageKey) {
         let Some(entry) = self.nodes.get_mut(node) else {
             return;
@@ -307,7 +308,7 @@ impl Cluster {
         }
     }
 
-    /// Whether hosting has a replica.
+    /// Returns true if hosting has a replica.
     #[cfg(test)]
     pub(super) fn is_hosted(&self, key: ReplicaRef) -> bool {
         let wanted = super::failover::hosting_key(key);

@@ -1,4 +1,5 @@
-//! Ids that look as those of a real cluster: of what has a name a hash, which is the same in every run; of instances a time.
+//! Ids in the form of a real cluster's: hashes for entities with names, the same in every run; times for
+//! instances.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,13 +11,14 @@ use super::error::FabricError;
 pub struct PartitionId(u128);
 
 impl PartitionId {
-    /// The id of the `index`-th partition of the service that was created as the `generation`-th of its name.
+    /// Derives the id of the `index`-th partition of the service that was created as the `generation`-th of
+    /// its name.
     pub(crate) fn derive(service: &str, generation: u64, index: usize) -> Self {
         let seed = format!("partition\0{service}\0{generation}\0{index}");
         let high = u128::from(hash(&seed, 0));
         let low = u128::from(hash(&seed, 1));
         let raw = (high << 64) | low;
-        // The bits of a version-8 GUID (RFC 9562): one whose content its maker decides.
+        // The version bits of a GUID of version 8 (RFC 9562), whose content its creator defines.
         let version = (raw & !(0xF << 76)) | (0x8 << 76);
         Self((version & !(0x3 << 62)) | (0x2 << 62))
     }
@@ -45,7 +47,7 @@ impl fmt::Debug for PartitionId {
 impl FromStr for PartitionId {
     type Err = FabricError;
 
-    /// Reads a GUID with dashes.
+    /// Parses a GUID with dashes.
     ///
     /// # Errors
     ///
@@ -67,8 +69,8 @@ impl FromStr for PartitionId {
     }
 }
 
-/// One replica of a stateful service, or one instance of a stateless one, in the whole cluster. The number alone is
-/// unique inside its partition only.
+/// A replica of a stateful service, or an instance of a stateless one, in the whole cluster. The replica's
+/// number alone is unique in its partition only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReplicaRef {
     /// The partition.
@@ -83,26 +85,26 @@ impl fmt::Display for ReplicaRef {
     }
 }
 
-/// An id that grows with `sequence`: as real ones, steps of 100 ns, of which `since` is the first. Ten thousand of them
-/// take a second, so that a cluster that begins later has none of those that an earlier one had.
+/// Returns an id that grows with `sequence`: like real ones, a number of 100 ns steps, from `since`. Ten
+/// thousand of them take a second, so that a later cluster has none of an earlier one's ids.
 pub(crate) fn instance_id(since: i64, sequence: u64) -> i64 {
     let step = i64::try_from(sequence % 1_000_000_000).unwrap_or(0);
     let spread = i64::try_from(hash("instance", sequence) % 700).unwrap_or(0);
     since.saturating_add(step * 1_000 + spread)
 }
 
-/// A 128-bit id as nodes have it: 32 hexadecimal digits.
+/// Returns the 128-bit id of a node: 32 hexadecimal digits.
 pub(crate) fn node_id(name: &str) -> String {
     format!("{:016x}{:016x}", hash(name, 0x6e), hash(name, 0x6f))
 }
 
-/// The 64-bit FNV-1a of `text`, stirred with `salt`.
+/// Returns the 64-bit FNV-1a hash of `text`, mixed with `salt`.
 pub(crate) fn hash(text: &str, salt: u64) -> u64 {
     let mut state = 0xcbf2_9ce4_8422_2325_u64;
     for byte in text.bytes().chain(salt.to_le_bytes()) {
         state = (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
-    // FNV leaves neighbours alike in their high bits; this is the finalizer of SplitMix64.
+    // FNV gives similar texts similar high bits; this is the finalizer of SplitMix64.
     state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     state ^ (state >> 31)

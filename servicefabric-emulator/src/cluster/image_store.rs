@@ -10,13 +10,14 @@ use super::package::{APPLICATION_MANIFEST, MAX_MANIFEST, SERVICE_MANIFEST};
 use super::state::Cluster;
 use crate::hosting::Moment;
 
-/// So many files the store has at most.
+/// The maximum number of files.
 const MAX_FILES: usize = 100_000;
 
-/// So many bytes all manifests together have at most.
+/// The maximum size of all manifests together, in bytes.
 const MAX_KEPT: usize = 64 << 20;
 
-/// Files by their paths, with `/` between segments. Of manifests the text is kept, of all else the size.
+/// The files by their paths, with `/` between segments. For manifests the text is kept, for all others the
+/// size.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ImageStore {
     files: BTreeMap<String, StoredFile>,
@@ -27,30 +28,30 @@ pub(super) struct ImageStore {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredFile {
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// When it was uploaded.
+    /// The time of the upload.
     pub modified: Moment,
     text: Option<Arc<str>>,
 }
 
-/// What a directory of the image store has in it.
+/// The content of a directory of the image store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredContent {
-    /// Its files, by path.
+    /// The files, by path.
     pub files: Vec<(String, StoredFile)>,
-    /// Its directories, each with the number of files below it.
+    /// The directories, each with the number of files below it.
     pub folders: Vec<(String, usize)>,
 }
 
 impl Cluster {
-    /// Takes a file of `size` bytes into the image store. `content` is needed of manifests only.
+    /// Stores a file of `size` bytes in the image store. `content` is only required for manifests.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for a path that is none and for a manifest that is no text, `FABRIC_E_VALUE_TOO_LARGE` when it is
-    /// larger than 1 MiB, `E_FAIL` when the store is full.
+    /// `E_INVALIDARG` for an invalid path and for a manifest that is no text, `FABRIC_E_VALUE_TOO_LARGE` if
+    /// it exceeds 1 MiB, `E_FAIL` if the store is full.
     pub fn upload(&mut self, path: &str, size: u64, content: &[u8]) -> Result<(), FabricError> {
         let path = checked(path)?;
         let text = match is_manifest(&path) {
@@ -84,7 +85,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// What is at a path of the image store; the empty path is its root. `None`: nothing.
+    /// Returns the content at a path of the image store. The empty path is its root. `None`: no file or
+    /// directory has this path.
     pub fn stored(&self, path: &str) -> Option<StoredContent> {
         let path = path.trim_matches('/');
         if let Some(file) = self.uploads.files.get(path) {
@@ -116,7 +118,7 @@ impl Cluster {
         (!is_empty || path.is_empty()).then_some(content)
     }
 
-    /// Removes a file, or a directory with all that is in it. What was provisioned of it stays.
+    /// Removes a file, or a directory with its content. Types that were provisioned from it stay.
     ///
     /// # Errors
     ///
@@ -138,7 +140,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// The application type of a package that was uploaded. `None`: no package was uploaded to this path.
+    /// Returns the application type of an uploaded package. `None`: no package was uploaded to this path.
     pub(super) fn uploaded(&self, path: &str) -> Option<Result<ApplicationType, FabricError>> {
         let path = path.trim_matches('/');
         self.uploads
@@ -155,7 +157,7 @@ impl Cluster {
 }
 
 impl ImageStore {
-    /// The files whose path begins so.
+    /// Returns the files whose path begins with `prefix`.
     fn below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a StoredFile)> {
         self.files
             .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
@@ -186,7 +188,7 @@ fn is_manifest(path: &str) -> bool {
     [APPLICATION_MANIFEST, SERVICE_MANIFEST].contains(&name)
 }
 
-/// Manifests are UTF-8, or UTF-16 with a byte order mark, as some editors write them.
+/// Decodes a manifest: UTF-8, or UTF-16 with a byte order mark, as some editors write it.
 fn text_of(path: &str, content: &[u8]) -> Result<Arc<str>, FabricError> {
     let units = |read: fn([u8; 2]) -> u16| {
         let units = content[2..]

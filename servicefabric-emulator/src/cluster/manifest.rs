@@ -1,4 +1,4 @@
-//! Manifests, as XML.
+//! Manifests as XML.
 
 use std::fmt::Write as _;
 
@@ -49,7 +49,7 @@ impl Cluster {
         })
     }
 
-    /// The manifest of the cluster: its nodes, and the settings of hosting that matter most.
+    /// Returns the manifest of the cluster: its nodes, and the main settings of hosting.
     pub fn cluster_manifest(&self) -> String {
         let mut xml = String::from(DECLARATION);
         let (name, version) = (Escaped(self.name()), Escaped(self.version()));
@@ -261,7 +261,7 @@ fn write_service_type(xml: &mut String, service_type: &ServiceType) {
         for extension in &service_type.extensions {
             let name = Escaped(&extension.name);
             line(xml, 4, format_args!("<Extension Name=\"{name}\">"));
-            // The content is XML itself, written by whoever made the package, and carried as it is.
+            // The content is XML from the package, and is copied unchanged.
             for part in extension.xml.lines() {
                 line(xml, 5, format_args!("{part}"));
             }
@@ -273,11 +273,11 @@ fn write_service_type(xml: &mut String, service_type: &ServiceType) {
 }
 
 fn line(xml: &mut String, depth: usize, text: std::fmt::Arguments<'_>) {
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(xml, "{:indent$}{text}", "", indent = depth * 2);
 }
 
-/// The extension that labels become: an element `Labels` with one `Label` for each.
+/// Returns the labels as an extension: an element `Labels` with one `Label` for each.
 pub(crate) fn labels_xml<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut xml =
         String::from("<Labels xmlns=\"http://schemas.microsoft.com/2015/03/fabact-no-schema\">\n");
@@ -293,7 +293,7 @@ pub(crate) fn labels_xml<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)
     xml
 }
 
-/// Text that may stand in an element or in an attribute. What XML cannot express at all becomes U+FFFD.
+/// A text escaped for an element or an attribute. Characters that XML cannot represent become U+FFFD.
 struct Escaped<'a>(&'a str);
 
 impl std::fmt::Display for Escaped<'_> {

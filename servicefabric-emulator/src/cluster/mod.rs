@@ -1,8 +1,8 @@
 //! A cluster: nodes, applications, services, partitions and replicas, in virtual time.
 //!
-//! [`Cluster`] is a value. It does nothing by itself: [`advance`](Cluster::advance) lets its time pass,
-//! [`next_due`](Cluster::next_due) says until when nothing would happen. The same calls give the same cluster,
-//! down to every id.
+//! [`Cluster`] is a value. It does nothing by itself: [`advance`](Cluster::advance) moves its time, and
+//! [`next_due`](Cluster::next_due) returns the time of the next event. The same calls give the same cluster,
+//! including every id.
 //!
 //! ```
 //! use servicefabric_emulator::cluster::{Cluster, PageRequest};

@@ -1,11 +1,11 @@
-//! Names, and the ids that stand for them in paths.
+//! Names, and their ids in paths.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::error::{ErrorCode, FabricError};
 
-/// The longest name that a cluster takes, in bytes.
+/// The maximum length of a name, in bytes.
 const MAX_NAME: usize = 1024;
 const SCHEME: &str = "fabric:/";
 
@@ -20,8 +20,8 @@ impl FabricName {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_INVALID_NAME_URI` when it is not a `fabric:/` URI with a path, or is too long. A `~` is refused as well:
-    /// ids have it in the place of `/`, so that such a name could not be addressed.
+    /// `FABRIC_E_INVALID_NAME_URI` if it is not a `fabric:/` URI with a path, or is too long. A `~` is
+    /// rejected as well: ids use it in place of `/`, so such a name could not be addressed.
     pub fn parse(text: &str) -> Result<Self, FabricError> {
         let refuse = |why: &str| {
             let shown: String = text.chars().take(120).collect();
@@ -45,7 +45,7 @@ impl FabricName {
         Ok(Self(text.into()))
     }
 
-    /// The name that an id stands for: `Shop~Web` and, as before version 6.0, `Shop/Web`. The id is one without
+    /// Returns the name with this id: `Shop~Web` or, as before version 6.0, `Shop/Web`. The id must have no
     /// percent-escapes.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl FabricName {
         &self.0
     }
 
-    /// The id as it stands in answers and paths, `Shop~Web`, with the escapes that a path needs.
+    /// Returns the id for responses and paths, `Shop~Web`, percent-encoded as needed.
     pub fn id(&self) -> String {
         let mut id = String::with_capacity(self.0.len());
         for character in self.path().chars() {
@@ -74,24 +74,24 @@ impl FabricName {
         id
     }
 
-    /// What follows `fabric:/`.
+    /// Returns the part after `fabric:/`.
     pub fn path(&self) -> &str {
         self.0.strip_prefix(SCHEME).unwrap_or(&self.0)
     }
 
-    /// The name one level up; `None` at the top.
+    /// Returns the name one level up. `None` at the top.
     pub fn parent(&self) -> Option<Self> {
         let (parent, _) = self.path().rsplit_once('/')?;
         Some(Self(format!("{SCHEME}{parent}").into()))
     }
 
-    /// Whether `self` lies below `other`, at any depth.
+    /// Returns true if `self` lies below `other`, at any depth.
     pub fn is_below(&self, other: &Self) -> bool {
         let rest = self.0.strip_prefix(&*other.0);
         rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// The name `part` below this one.
+    /// Returns the name `part` below this one.
     ///
     /// # Errors
     ///

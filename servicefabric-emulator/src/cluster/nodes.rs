@@ -1,4 +1,4 @@
-//! Nodes: up and down, in and out of service.
+//! Nodes: stop, start, deactivation and activation.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use super::identity::ReplicaRef;
 use super::state::{Cluster, NodeEntry};
 
 impl Cluster {
-    /// Takes everything off a node, in good order: instances are drained, primaries hand over, replicas move when the
-    /// intent says that their state will be lost. With [`Pause`](DeactivationIntent::Pause) all stays, and nothing new
-    /// comes. The node is `Disabling` until that is done, then `Disabled`.
+    /// Deactivates a node in good order: instances are drained, primaries hand over, and replicas move if the
+    /// intent implies that their state will be lost. With [`Pause`](DeactivationIntent::Pause) all replicas
+    /// stay, and no new ones are placed. The node is `Disabling` until that is done, then `Disabled`.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Cluster {
         }
         self.dirty.insert(key.partition);
         if intent == DeactivationIntent::Restart && persisted {
-            // Its state stays on the node, so it only goes down; a primary hands over before.
+            // Its state stays on the node, so the replica only goes down; a primary hands over before.
             self.elect(key.partition);
             if let Some(replica) = self.replica_mut(key) {
                 replica.intent = Intent::Stay;
@@ -70,7 +70,7 @@ impl Cluster {
         }
     }
 
-    /// Looks whether nodes that are being deactivated are empty.
+    /// Checks if nodes that are being deactivated are empty.
     pub(super) fn go_on_with_deactivations(&mut self) {
         let nodes: Vec<Arc<str>> = self.disabling.iter().cloned().collect();
         for name in nodes {
@@ -98,7 +98,7 @@ impl Cluster {
         }
     }
 
-    /// Lets a deactivated node take replicas again. Replicas whose state is still there come back.
+    /// Lets a deactivated node take replicas again. Replicas whose state is still on it return.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// What was to leave a node may stay, and what was there comes back, if the node is up.
+    /// Lets replicas that were to leave a node stay, and reopens those that were on it, if the node is up.
     fn bring_back(&mut self, node: &str) {
         let Some(entry) = self
             .nodes
@@ -145,7 +145,7 @@ impl Cluster {
         self.retry_unplaced();
     }
 
-    /// Takes a node down, as if its machine had lost power. Nothing happens when it is down.
+    /// Takes a node down, as if its machine had lost power. Does nothing if it is down.
     ///
     /// # Errors
     ///
@@ -182,7 +182,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Brings a node up again. Nothing happens when it is up.
+    /// Brings a node up again. Does nothing if it is up.
     ///
     /// # Errors
     ///
@@ -213,8 +213,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes a node down and brings it up at the same moment. `instance_id` is the life of the node that is meant; 0:
-    /// the present one.
+    /// Restarts a node at the same moment. `instance_id` is the intended life of the node; 0: the present
+    /// one.
     ///
     /// # Errors
     ///
@@ -238,7 +238,7 @@ impl Cluster {
         self.nodes.get_mut(node).ok_or_else(|| no_node(node))
     }
 
-    /// The primaries on a node hand over to secondaries elsewhere, as far as there are any that `admits`.
+    /// Hands a primary over to a secondary on another node that `admits`, if there is one.
     pub(super) fn hand_over(&mut self, key: ReplicaRef, admits: impl Fn(&str) -> bool) {
         let Some(partition) = self.partitions.get(&key.partition) else {
             return;

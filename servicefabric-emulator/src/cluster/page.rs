@@ -1,16 +1,16 @@
-//! Lists, page by page.
+//! Paging of lists.
 
-/// Which page of a list is wanted.
+/// A request for one page of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageRequest {
-    /// What the page before gave; `None` or empty for the first page.
+    /// The continuation token of the previous page. `None` or empty for the first page.
     pub continuation_token: Option<String>,
-    /// How many items at most; 0 for all that fit.
+    /// The maximum number of items. 0: as many as fit.
     pub max_results: usize,
 }
 
 impl PageRequest {
-    /// A page of at most so many items; 0 for all that fit.
+    /// Requests the first page, of at most `max_results` items. 0: as many as fit.
     pub fn first(max_results: usize) -> Self {
         Self {
             continuation_token: None,
@@ -18,14 +18,14 @@ impl PageRequest {
         }
     }
 
-    /// The page after the one that gave this token.
+    /// Requests the page after the one with this token.
     #[must_use]
     pub fn after(mut self, continuation_token: impl Into<String>) -> Self {
         self.continuation_token = Some(continuation_token.into());
         self
     }
 
-    /// The key behind which the page begins.
+    /// Returns the key after which the page begins.
     pub(crate) fn lower_bound(&self) -> Option<&str> {
         self.continuation_token
             .as_deref()
@@ -33,18 +33,18 @@ impl PageRequest {
     }
 }
 
-/// A part of a list.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Page<T> {
-    /// What is on it.
+    /// The items of the page.
     pub items: Vec<T>,
-    /// What to ask for the next page with: the key of the last item. Empty on the last page.
+    /// The token to request the next page with: the key of the last item. Empty on the last page.
     pub continuation_token: String,
 }
 
 impl<T> Page<T> {
-    /// Takes a page of items that begin behind the lower bound and come in the order of their keys.
+    /// Returns a page of items after the lower bound. The items must be ordered by key.
     pub(crate) fn take(
         items: impl Iterator<Item = T>,
         request: &PageRequest,

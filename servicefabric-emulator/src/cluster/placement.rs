@@ -1,4 +1,4 @@
-//! Which node takes a replica.
+//! The choice of a node for a replica.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use super::timer::Timer;
 use crate::hosting::{ActivationMode, PackageKey};
 
 impl Cluster {
-    /// The node for one more replica of a partition: `prefer` if that one may take it, otherwise the one in the fault
-    /// domain and the upgrade domain with the fewest replicas of the partition, with the fewest replicas of all.
-    /// Equals are told apart by a hash, so that partitions do not all begin at the same node.
+    /// Returns the node for another replica of a partition: `prefer` if it may take it. Otherwise the node in
+    /// the fault domain and upgrade domain with the fewest replicas of the partition, and then with the
+    /// fewest replicas of all. A hash decides between equals, so that partitions do not all begin at the same
+    /// node.
     pub(super) fn choose_node(
         &self,
         partition: &Partition,
@@ -48,7 +49,7 @@ impl Cluster {
         best.map(|entry| entry.node.name.clone())
     }
 
-    /// Whether a node may take a replica of a partition now.
+    /// Returns true if a node may take a replica of a partition now.
     pub(super) fn may_take(&self, node: &Node, service: &Service, partition: &Partition) -> bool {
         let taken = partition.replicas.values();
         let mut taken = taken.filter(|replica| !replica.is_drained_away());
@@ -61,7 +62,7 @@ impl Cluster {
                 .contains_key(&(partition.id, node.name.clone()))
     }
 
-    /// Whether hosting has told not to use a node for the type of a service.
+    /// Returns true if hosting has blocked the type of a service on a node.
     fn is_blocked(&self, node: &str, service: &Service, partition: PartitionId) -> bool {
         if self.blocked.is_empty() {
             return false;
@@ -72,7 +73,7 @@ impl Cluster {
             .is_some_and(|nodes| nodes.contains(node))
     }
 
-    /// A node does not take a replica of a partition for now; it is asked again later.
+    /// Records that a node rejects a replica of a partition for now. It is tried again later.
     pub(super) fn refuse(&mut self, partition: PartitionId, node: Arc<str>) {
         self.refused.insert((partition, node), self.now);
         let wait = self.settings.hosting.rap_message_retry_interval;
@@ -80,8 +81,8 @@ impl Cluster {
         self.dirty.insert(partition);
     }
 
-    /// The replica that goes first when there are too many: one that is not there yet, then the one on the fullest
-    /// node, then the youngest.
+    /// Returns the replica to remove first if there are too many: one that is not open yet, then the one on
+    /// the fullest node, then the youngest.
     pub(super) fn choose_victim<'a>(
         &self,
         replicas: impl Iterator<Item = &'a Replica>,
@@ -104,7 +105,7 @@ fn stays(replica: &Replica) -> bool {
     replica.intent != Intent::Leave && replica.draining_until.is_none()
 }
 
-/// The package instance in which the replicas of a partition live.
+/// Returns the package instance that hosts the replicas of a partition.
 pub(super) fn package_of(service: &Service, partition: PartitionId) -> PackageKey {
     let (application, manifest) = (service.application.as_str(), service.manifest_name.as_str());
     match service.activation_mode {

@@ -1,4 +1,4 @@
-//! What can be asked of a cluster.
+//! Queries of a cluster.
 
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -15,8 +15,8 @@ use crate::health::{
     ChunkQuery, ClusterHealthChunk, EntityHealth, EntityKey, HealthQuery, HealthState, HealthStore,
 };
 
-/// Lists come in the order of names, of ids, or of both; a page begins behind its token, whatever has changed meanwhile.
-/// Tokens that are not of the form of a key are refused.
+/// Lists are ordered by name, by id, or by both. A page begins after its token, whatever has changed
+/// meanwhile. Tokens that are not in the form of a key are rejected.
 impl Cluster {
     /// The nodes, by name.
     pub fn nodes(&self, filter: NodeStatusFilter, page: &PageRequest) -> Page<&Node> {
@@ -34,7 +34,8 @@ impl Cluster {
         self.nodes.get(name).map(|entry| &entry.node)
     }
 
-    /// The application types in all versions, by name and version; of one name, and in one version, if that is given.
+    /// Returns the application types in all versions, by name and version, optionally of one name and in one
+    /// version.
     ///
     /// # Errors
     ///
@@ -96,7 +97,7 @@ impl Cluster {
         Ok(found.service_types().collect())
     }
 
-    /// The applications, by name; those of one type, if that is given.
+    /// Returns the applications, by name, optionally of one type.
     pub fn applications(&self, type_name: Option<&str>, page: &PageRequest) -> Page<&Application> {
         let bound = page.lower_bound().map_or(Unbounded, Excluded);
         let applications = self.applications.range::<str, _>((bound, Unbounded));
@@ -111,7 +112,7 @@ impl Cluster {
         self.applications.get(name)
     }
 
-    /// The services of an application, by name; those of one type, if that is given.
+    /// Returns the services of an application, by name, optionally of one type.
     ///
     /// # Errors
     ///
@@ -212,7 +213,7 @@ impl Cluster {
         &self.health
     }
 
-    /// The aggregated health of an entity; Ok for one that is not there.
+    /// Returns the aggregated health of an entity. Ok for an unknown one.
     pub fn health_state(&self, entity: &EntityKey) -> HealthState {
         self.health.state(entity).unwrap_or(HealthState::Ok)
     }
@@ -235,7 +236,7 @@ impl Cluster {
         })
     }
 
-    /// The health of the whole cluster, and of what of it is asked for.
+    /// Returns the health of the whole cluster, and of the entities that `query` selects.
     pub fn health_chunk(&self, query: &ChunkQuery) -> ClusterHealthChunk {
         self.health.chunk(query, |name| {
             self.applications
@@ -275,7 +276,7 @@ impl Cluster {
     }
 }
 
-/// Stands between name and version in the tokens of application types. Neither can have it.
+/// The separator of name and version in the tokens of application types. Neither can contain it.
 const TYPE_TOKEN_SEPARATOR: char = '+';
 
 fn wrong_token(token: &str) -> FabricError {

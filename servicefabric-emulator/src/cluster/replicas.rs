@@ -1,4 +1,4 @@
-//! Replicas and processes, one by one.
+//! Operations on single replicas and processes.
 
 use super::entity::{Intent, ReplicaRole, ReplicaStatus};
 use super::error::{ErrorCode, FabricError};
@@ -29,8 +29,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Removes a replica or an instance; another takes its place. An instance is drained first if its service says so,
-    /// and a primary hands over, unless it is done by `force`.
+    /// Removes a replica or an instance, which is then replaced. Unless `force` is set, an instance is
+    /// drained first if its service has a close delay, and a primary hands over.
     ///
     /// # Errors
     ///
@@ -53,13 +53,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// Moves the primary to `node`; `None`: to one that has a secondary. Where there is a secondary, the two change their
-    /// roles; elsewhere a replica is built first, and the present primary goes when that has taken over.
+    /// Moves the primary to `node`; `None`: to a node with a secondary. A secondary swaps roles with the
+    /// primary. On any other node a replica is built first, and the present primary is removed after the
+    /// takeover.
     ///
     /// # Errors
     ///
     /// `FABRIC_E_PARTITION_NOT_FOUND`, `FABRIC_E_INVALID_FOR_STATELESS_SERVICES`, `FABRIC_E_NODE_NOT_FOUND`;
-    /// `E_INVALIDARG` when there is no secondary, or the node cannot take the primary.
+    /// `E_INVALIDARG` if there is no secondary, or the node cannot take the primary.
     pub fn move_primary(
         &mut self,
         partition: PartitionId,
@@ -152,7 +153,7 @@ impl Cluster {
                 "no node can take the replica of partition '{partition}'"
             )));
         };
-        // One more for a moment: the old one goes when it is not counted any more.
+        // One more instance for a moment: the old one leaves when it is no longer counted.
         if let Some(replica) = self.replica_mut(moved) {
             replica.intent = Intent::Leave;
         }
@@ -173,12 +174,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes an instance out of the naming service and closes it after `delay`, as a scale-in or an upgrade does.
+    /// Removes an instance from the naming service and closes it after `delay`, like a scale-in or an
+    /// upgrade.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST`; `FABRIC_E_INVALID_FOR_STATEFUL_SERVICES` for a replica of a stateful service,
-    /// which is moved instead; `FABRIC_E_NOT_READY` when the instance is not ready, or drained already.
+    /// `FABRIC_E_REPLICA_DOES_NOT_EXIST`; `FABRIC_E_INVALID_FOR_STATEFUL_SERVICES` for a replica of a
+    /// stateful service, which is moved instead; `FABRIC_E_NOT_READY` when the instance is not ready, or
+    /// drained already.
     pub fn drain_instance(&mut self, instance: ReplicaRef, delay: Span) -> Result<(), FabricError> {
         let found = self.existing_replica(instance)?;
         if self.is_stateful(instance.partition) {
@@ -200,7 +203,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Restarts the process of a code package. `instance_id` is the run that is meant; 0: the present one.
+    /// Restarts the process of a code package. `instance_id` is the intended run; 0: the present one.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a cluster can be asked to create and change.
+//! Requests to create and change entities of a cluster.
 
 use indexmap::IndexMap;
 
@@ -10,9 +10,9 @@ use crate::hosting::{ActivationMode, Span};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApplicationCreation {
-    /// Its name.
+    /// The name of the application.
     pub name: FabricName,
-    /// Its type.
+    /// The name of the application type.
     pub type_name: String,
     /// The version of its type.
     pub type_version: String,
@@ -31,7 +31,7 @@ impl ApplicationCreation {
         }
     }
 
-    /// The same with these parameters.
+    /// Sets the parameters.
     #[must_use]
     pub fn with_parameters(mut self, parameters: IndexMap<String, String>) -> Self {
         self.parameters = parameters;
@@ -45,31 +45,31 @@ impl ApplicationCreation {
 pub struct ServiceCreation {
     /// The application that it belongs to.
     pub application: FabricName,
-    /// Its name, which lies below that of the application.
+    /// The name, which lies below that of the application.
     pub name: FabricName,
-    /// Its type.
+    /// The name of the service type.
     pub type_name: String,
-    /// How it is divided.
+    /// The partition scheme.
     pub scheme: PartitionScheme,
-    /// How many replicas or instances; it also says whether the service keeps state.
+    /// The number of replicas or instances, and with it the kind of the service: stateless or stateful.
     pub scale: ServiceScale,
-    /// Which nodes it may be on; `None`: what its type says.
+    /// The placement constraints. `None`: those of the service type.
     pub placement_constraints: Option<String>,
-    /// Whether each partition has a package activation of its own.
+    /// The activation mode: one package activation for all partitions, or one for each.
     pub activation_mode: ActivationMode,
-    /// How long an instance is still reachable after it was taken out of the naming service.
+    /// The time for which an instance stays reachable after the naming service has dropped it.
     pub instance_close_delay: Span,
-    /// How long a replica that is down is waited for before another one takes its place.
+    /// The time to wait for a replica that is down before it is replaced.
     pub replica_restart_wait: Span,
-    /// The name that the DNS service of the cluster has for it; empty for none. It is kept and shown, not resolved.
+    /// The name in the cluster's DNS service. Empty: none. It is stored and shown, but not resolved.
     pub dns_name: String,
 }
 
-/// How long a replica that is down is waited for when nothing else is said: 30 minutes.
+/// The time to wait for a replica that is down before it is replaced. Default: 30 minutes.
 pub(crate) const DEFAULT_RESTART_WAIT: Span = Span::from_secs(30 * 60);
 
 impl ServiceCreation {
-    /// A service that is not divided.
+    /// Creates a service with a single partition.
     pub fn new(
         application: FabricName,
         name: FabricName,
@@ -90,7 +90,7 @@ impl ServiceCreation {
         }
     }
 
-    /// The same with these partitions.
+    /// Sets the partition scheme.
     #[must_use]
     pub fn with_scheme(mut self, scheme: PartitionScheme) -> Self {
         self.scheme = scheme;
@@ -98,45 +98,46 @@ impl ServiceCreation {
     }
 }
 
-/// What is to change about a service; `None` for what stays.
+/// Changes of a service. A field that is `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceUpdate {
-    /// Instances of each partition of a stateless service; -1: one on every node.
+    /// The number of instances of each partition of a stateless service; -1: one on every node.
     pub instance_count: Option<i32>,
-    /// Replicas of each partition of a stateful service.
+    /// The number of replicas of each partition of a stateful service.
     pub target_replica_set_size: Option<u32>,
-    /// Replicas below which a partition takes no writes.
+    /// The number of replicas below which a partition takes no writes.
     pub min_replica_set_size: Option<u32>,
-    /// Which nodes it may be on.
+    /// The placement constraints.
     pub placement_constraints: Option<String>,
-    /// How long an instance is still reachable after it was taken out of the naming service.
+    /// The time for which an instance stays reachable after the naming service has dropped it.
     pub instance_close_delay: Option<Span>,
-    /// How long a replica that is down is waited for.
+    /// The time to wait for a replica that is down before it is replaced.
     pub replica_restart_wait: Option<Span>,
 }
 
-/// An upgrade of an application to begin.
+/// A request to upgrade an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpgradeRequest {
-    /// The version of its type that it is to have.
+    /// The new version of its type.
     pub to_version: String,
-    /// The parameters that it is to have; all of them, not only those that change.
+    /// The new parameters; all of them, not only those that change.
     pub parameters: IndexMap<String, String>,
-    /// How the upgrade goes on from domain to domain.
+    /// The mode: how the upgrade advances from domain to domain.
     pub mode: UpgradeMode,
-    /// How long after the last replica of a domain is ready the next domain begins, and the health is looked at.
+    /// The time between the last replica of a domain being ready and the health check that precedes the next
+    /// domain.
     pub wait: Span,
-    /// How long a domain may take before a monitored upgrade fails; an unmonitored one waits for ever.
+    /// The maximum time per domain of a monitored upgrade. An unmonitored upgrade waits without limit.
     pub domain_timeout: Span,
-    /// How long all domains together may take before a monitored upgrade fails; an unmonitored one waits for ever.
+    /// The maximum time of a monitored upgrade. An unmonitored upgrade waits without limit.
     pub timeout: Span,
-    /// What becomes of a monitored upgrade that fails.
+    /// The action after a monitored upgrade has failed.
     pub failure_action: FailureAction,
 }
 
 impl UpgradeRequest {
-    /// An upgrade without monitoring that goes on by itself.
+    /// Creates an unmonitored upgrade that continues automatically.
     pub fn new(to_version: &str) -> Self {
         Self {
             to_version: to_version.to_owned(),
@@ -149,42 +150,42 @@ impl UpgradeRequest {
         }
     }
 
-    /// The same with these parameters.
+    /// Sets the parameters.
     #[must_use]
     pub fn with_parameters(mut self, parameters: IndexMap<String, String>) -> Self {
         self.parameters = parameters;
         self
     }
 
-    /// The same in another mode.
+    /// Sets the mode.
     #[must_use]
     pub fn with_mode(mut self, mode: UpgradeMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The same with a wait between domains.
+    /// Sets the wait between domains.
     #[must_use]
     pub fn with_wait(mut self, wait: Span) -> Self {
         self.wait = wait;
         self
     }
 
-    /// The same with a time limit for each domain.
+    /// Sets the time limit of each domain.
     #[must_use]
     pub fn with_domain_timeout(mut self, timeout: Span) -> Self {
         self.domain_timeout = timeout;
         self
     }
 
-    /// The same with a time limit for all domains together.
+    /// Sets the time limit of all domains together.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Span) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The same with another end for when it fails.
+    /// Sets the action after a failure.
     #[must_use]
     pub fn with_failure_action(mut self, action: FailureAction) -> Self {
         self.failure_action = action;

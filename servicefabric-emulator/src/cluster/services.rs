@@ -1,4 +1,4 @@
-//! Services, and how they are divided.
+//! Services and their partitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,28 +16,29 @@ use super::state::Cluster;
 use crate::health::EntityKey;
 use crate::hosting::Span;
 
-/// So many partitions a service has.
+/// The maximum number of partitions of a service.
 const MAX_PARTITIONS: usize = 10_000;
-/// So many partitions a cluster has.
+/// The maximum number of partitions of a cluster.
 const MAX_ALL_PARTITIONS: usize = 200_000;
-/// So many replicas and instances a cluster has: about 350 MB.
+/// The maximum number of replicas and instances of a cluster: about 350 MB.
 pub(crate) const MAX_REPLICAS: usize = 100_000;
 
 impl Cluster {
-    /// Creates a service. Its replicas are placed at once; they are ready when hosting has opened them.
+    /// Creates a service. Its replicas are placed at once, and are ready when hosting has opened them.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_APPLICATION_NOT_FOUND`, `FABRIC_E_SERVICE_TYPE_NOT_FOUND`, `FABRIC_E_SERVICE_ALREADY_EXISTS`;
-    /// `E_INVALIDARG` for a name that is not below that of the application, for counts, partitions and constraints that
-    /// make no sense, and for a kind that is not that of the type.
+    /// `FABRIC_E_APPLICATION_NOT_FOUND`, `FABRIC_E_SERVICE_TYPE_NOT_FOUND`,
+    /// `FABRIC_E_SERVICE_ALREADY_EXISTS`; `E_INVALIDARG` for a name that is not below that of the
+    /// application, for counts, partitions and constraints that make no sense, and for a kind that is not
+    /// that of the type.
     pub fn create_service(&mut self, creation: ServiceCreation) -> Result<(), FabricError> {
         self.add_service(creation)?;
         self.settle();
         Ok(())
     }
 
-    /// Creates a service, and leaves it to the caller to let its replicas be placed.
+    /// Creates a service. The caller lets its replicas be placed.
     pub(super) fn add_service(&mut self, creation: ServiceCreation) -> Result<(), FabricError> {
         let application = self.existing_application(&creation.application)?;
         let name = creation.name.clone();
@@ -127,7 +128,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// How many replicas all services want together when one wants `after` in the place of `before`.
+    /// Returns the number of replicas that all services need if one of them changes from `before` to `after`.
+    /// Fails above the limit.
     fn check_wanted(&self, before: usize, after: usize) -> Result<usize, FabricError> {
         let wanted = self.wanted_replicas.saturating_sub(before) + after;
         if after > before && wanted > MAX_REPLICAS {
@@ -141,8 +143,8 @@ impl Cluster {
         Ok(wanted)
     }
 
-    /// A service that is created during an upgrade has to have its type in both versions: the upgrade ends in one of
-    /// them.
+    /// Checks that a service created during an upgrade has its type in both versions, since the upgrade ends
+    /// in one of them.
     fn check_survives_upgrade(
         &self,
         application: &Application,
@@ -208,7 +210,7 @@ impl Cluster {
         self.follow_scale(id, service.scale);
     }
 
-    /// Whether a partition wants an instance on every node decides when it is looked at.
+    /// Marks a partition for reconciliation, and records if it needs an instance on every node.
     fn follow_scale(&mut self, id: PartitionId, scale: ServiceScale) {
         if matches!(
             scale,
@@ -224,7 +226,7 @@ impl Cluster {
         self.dirty.insert(id);
     }
 
-    /// Changes a service. Replicas come, go and move as the new counts and constraints want.
+    /// Changes a service. Replicas are added, removed and moved to match the new counts and constraints.
     ///
     /// # Errors
     ///
@@ -275,7 +277,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Moves what the constraints of a service do not allow any more. Replicas that no other node can take stay.
+    /// Moves replicas from nodes that the constraints of a service no longer allow. Replicas that no other
+    /// node can take stay.
     fn leave_forbidden_nodes(&mut self, name: &FabricName) {
         let Some(service) = self.services.get(name) else {
             return;
@@ -396,7 +399,7 @@ fn updated_scale(scale: ServiceScale, update: &ServiceUpdate) -> Result<ServiceS
     }
 }
 
-/// How many replicas so many partitions have: at most one on each node.
+/// Returns the number of replicas of this number of partitions: at most one per partition on each node.
 pub(crate) fn wanted_replicas(scale: ServiceScale, partitions: usize, nodes: usize) -> usize {
     let each = match scale {
         ServiceScale::Stateless { instance_count, .. } => {
@@ -407,12 +410,12 @@ pub(crate) fn wanted_replicas(scale: ServiceScale, partitions: usize, nodes: usi
     partitions.saturating_mul(each.min(nodes))
 }
 
-/// Whether a service can be divided so.
+/// Checks that a service can be partitioned by a scheme.
 pub(crate) fn check_scheme(scheme: &PartitionScheme) -> Result<(), FabricError> {
     divide(scheme).map(drop)
 }
 
-/// The keys of each partition.
+/// Returns the keys of each partition.
 fn divide(scheme: &PartitionScheme) -> Result<Vec<PartitionInformation>, FabricError> {
     let too_many = |count: usize| {
         let error = format!("a service has 1 to {MAX_PARTITIONS} partitions, not {count}");
@@ -452,11 +455,12 @@ fn divide(scheme: &PartitionScheme) -> Result<Vec<PartitionInformation>, FabricE
     }
 }
 
-/// Divides so many keys from `low` on. The first partitions have one more when they do not divide evenly.
+/// Divides `keys` keys from `low` into ranges. If they do not divide evenly, the first partitions have one
+/// more.
 fn ranges(low: i64, keys: i128, count: i128) -> Vec<PartitionInformation> {
     let (each, rest) = (keys / count, keys % count);
     let begin = |index: i128| i128::from(low) + index * each + index.min(rest);
-    // Both ends lie between the lowest and the highest key, which are numbers of 64 bits.
+    // Both bounds lie between the lowest and the highest key, which are 64-bit numbers.
     let narrow = |key: i128| i64::try_from(key).unwrap_or(i64::MAX);
     let ranges = (0..count).map(|index| PartitionInformation::Int64Range {
         low: narrow(begin(index)),

@@ -26,7 +26,7 @@ pub struct Cluster {
     pub(super) types: BTreeMap<(String, String), ApplicationType>,
     /// Application types that can be provisioned, by name and version.
     pub(super) image_store: BTreeMap<(String, String), ApplicationType>,
-    /// What clients have uploaded.
+    /// The files that clients have uploaded.
     pub(super) uploads: ImageStore,
     pub(super) applications: BTreeMap<FabricName, Application>,
     pub(super) services: BTreeMap<FabricName, Service>,
@@ -36,65 +36,65 @@ pub struct Cluster {
     pub(super) health: HealthStore,
     pub(super) reports: ReportQueue,
     pub(super) effects: Vec<Effect>,
-    /// Whether an address is published by somebody outside.
+    /// True if real workloads outside the cluster publish the addresses.
     pub(super) workloads: bool,
-    /// What was scripted, in the order in which it was said; later ones go before earlier ones.
+    /// The scripts, oldest first. Later ones take precedence.
     pub(super) scripts: Vec<Script>,
-    /// What is to happen, by moment and order of planning.
+    /// The pending timers, by time and order of creation.
     pub(super) timers: BTreeMap<(Moment, u64), Timer>,
-    /// Partitions that have to be looked at.
+    /// The partitions to reconcile.
     pub(super) dirty: BTreeSet<PartitionId>,
     /// Partitions for which no node was found.
     pub(super) unplaced: BTreeSet<PartitionId>,
     /// Partitions with an instance on every node.
     pub(super) everywhere: BTreeSet<PartitionId>,
-    /// Nodes that hosting has told not to use for a service type.
+    /// The nodes that hosting has blocked for a service type.
     pub(super) blocked: BTreeMap<TypeKey, BTreeSet<Arc<str>>>,
-    /// Nodes that refused a replica of a partition, and when.
+    /// The nodes that have rejected a replica of a partition, and the time.
     pub(super) refused: BTreeMap<(PartitionId, Arc<str>), Moment>,
-    /// Upgrades that are under way.
+    /// The upgrades in progress.
     pub(super) upgrades: BTreeMap<FabricName, UpgradeRun>,
     /// Nodes that are being deactivated.
     pub(super) disabling: BTreeSet<Arc<str>>,
-    /// Whether hosting may have something to say.
+    /// True if hosting may have events to handle.
     pub(super) unheard: bool,
-    /// How many replicas and instances all services together want.
+    /// The number of replicas and instances that all services together need.
     pub(super) wanted_replicas: usize,
-    /// What ids are made from.
+    /// The counter that ids are derived from.
     pub(super) sequence: u64,
 }
 
-/// What does not change in the life of a cluster.
+/// The settings that stay fixed for the life of a cluster.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) start: Date,
-    /// What ids of instances begin with: steps of 100 ns since 1601.
+    /// The base of instance ids: steps of 100 ns since 1601.
     pub(super) ids_since: i64,
     pub(super) hosting: HostingConfig,
     pub(super) reconfiguration_time: Span,
 }
 
-/// A node, with what runs on it.
+/// A node and the replicas on it.
 #[derive(Clone, Debug)]
 pub(super) struct NodeEntry {
     pub(super) node: Node,
     pub(super) host: hosting::Node,
     pub(super) replicas: BTreeSet<ReplicaRef>,
     pub(super) ports: PortPool,
-    /// The version of the application type that the node was told about, by application.
+    /// The version of the application type that was declared to the node, by application.
     pub(super) versions: BTreeMap<FabricName, String>,
-    /// Packages that were told how they behave.
+    /// The packages whose behaviour was scripted.
     pub(super) scripted: BTreeSet<PackageKey>,
 }
 
-/// How a package behaves.
+/// A scripted behaviour of a package.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
-    /// On this node; `None`: on all.
+    /// The node; `None`: all.
     pub(super) node: Option<Arc<str>>,
-    /// Of this application; `None`: of all.
+    /// The application; `None`: all.
     pub(super) application: Option<FabricName>,
     /// The service manifest.
     pub(super) manifest: String,
@@ -107,7 +107,7 @@ impl Cluster {
         &self.settings.name
     }
 
-    /// The version of the runtime that the cluster says it has, e.g. `9.1.2277.9590`.
+    /// Returns the version of the runtime that the cluster reports, e.g. `9.1.2277.9590`.
     pub fn version(&self) -> &str {
         &self.settings.version
     }
@@ -122,25 +122,25 @@ impl Cluster {
         &self.settings.hosting
     }
 
-    /// Takes what was to be done outside since the last call.
+    /// Takes the requests to real workloads since the last call.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Wants something done outside. Without workloads there is nobody who would take it.
+    /// Adds a request to real workloads. Without workloads it is dropped, since no one would take it.
     pub(super) fn want(&mut self, effect: Effect) {
         if self.workloads {
             self.effects.push(effect);
         }
     }
 
-    /// An id for an instance, a replica, or the life of a node.
+    /// Returns a new id for an instance, a replica, or the life of a node.
     pub(super) fn next_instance_id(&mut self) -> i64 {
         let sequence = self.next_sequence();
         instance_id(self.settings.ids_since, sequence)
     }
 
-    /// The next number that an id is made from.
+    /// Returns the next number from which an id is derived.
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence

@@ -1,4 +1,4 @@
-//! What tests begin with.
+//! Fixtures of tests: clusters, nodes and names.
 
 use super::entity::{Node, NodeStatus, Partition, ReplicaStatus};
 use super::{Cluster, FabricName, PageRequest};
@@ -55,7 +55,7 @@ pub(crate) const SHOP: &str = r#"
     partitions = { ranges = { count = 2, low = 0, high = 9 } }
 "#;
 
-/// A cluster as the text describes it, after a second.
+/// Returns the cluster of a topology, after a second.
 pub(crate) fn cluster(text: &str) -> Cluster {
     let topology = Topology::from_toml(text).unwrap_or_else(|error| panic!("{error}"));
     let mut cluster = Cluster::new(&topology).unwrap_or_else(|error| panic!("{error}"));
@@ -90,7 +90,7 @@ pub(crate) fn ready(cluster: &Cluster, service: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Lets so many seconds pass.
+/// Advances the cluster by `seconds`.
 pub(crate) fn pass(cluster: &mut Cluster, seconds: u64) {
     let to = cluster.now().as_millis() + seconds * 1000;
     cluster.advance(Moment::from_millis(to));

@@ -1,26 +1,26 @@
-//! The clock of a cluster, and what waits for it.
+//! The clock of a cluster and its timers.
 
 use super::identity::{PartitionId, ReplicaRef};
 use super::name::FabricName;
 use super::state::Cluster;
 use crate::hosting::{Moment, Span};
 
-/// Something that is to happen. What it is about may be gone by then, or may have moved on: then nothing happens.
+/// A scheduled event. It does nothing if its subject no longer exists or has changed by then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// The time of an instance that is taken out of service is over.
+    /// The close delay of an instance is over.
     DrainEnd(ReplicaRef),
-    /// A replica that went down at this moment has been waited for long enough.
+    /// The wait for a replica that went down at this moment is over.
     RestartWait(ReplicaRef, Moment),
-    /// A new primary can be chosen.
+    /// The election of a new primary can end.
     Reconfigured(PartitionId),
     /// The address of a replica changes.
     Flap(ReplicaRef),
-    /// A node that refused a replica may be asked again.
+    /// A node that has rejected a replica may be tried again.
     Reconsider(PartitionId),
-    /// The wait of an upgrade is over; the number tells this wait from others.
+    /// The wait of an upgrade is over. The number identifies the wait.
     UpgradeWait(FabricName, u64),
-    /// A domain, or an upgrade, has taken as long as it may; the number tells it from every other one.
+    /// A domain, or an upgrade, has reached its time limit. The number identifies it.
     UpgradeTimeout(FabricName, u64),
 }
 
@@ -30,7 +30,7 @@ impl Cluster {
         self.now
     }
 
-    /// When something happens next by itself; `None`: nothing does.
+    /// Returns the time of the next event. `None` if none is due without outside input.
     pub fn next_due(&self) -> Option<Moment> {
         if self.is_unsettled() {
             return Some(self.now);
@@ -50,10 +50,10 @@ impl Cluster {
         all.into_iter().flatten().min().map(|due| due.max(self.now))
     }
 
-    /// Lets time pass until `to`: all that is due until then, `to` included, happens in its order. A moment that is not
-    /// later than now changes nothing but what is due now.
+    /// Advances the clock to `to`. All events that are due until then, `to` included, happen in order. A time
+    /// that is not later than now runs only the events that are due now.
     ///
-    /// The work grows with what happens. Whoever has a distant moment and little time goes step by step, with
+    /// The work grows with the number of events. To limit it, advance step by step with
     /// [`next_due`](Self::next_due).
     pub fn advance(&mut self, to: Moment) {
         self.settle();
@@ -65,7 +65,7 @@ impl Cluster {
         }
     }
 
-    /// Does what is due at `now`, which is no earlier than any moment before.
+    /// Runs the events that are due at `now`, which is no earlier than any previous time.
     fn step(&mut self, now: Moment) {
         self.now = now;
         for entry in self.nodes.values_mut() {
@@ -85,7 +85,7 @@ impl Cluster {
         self.health.expire(now);
     }
 
-    /// Plans something; it never happens when the span is infinite.
+    /// Schedules a timer. An infinite span schedules none.
     pub(super) fn plan(&mut self, after: Span, timer: Timer) {
         if let Some(at) = self.now.after(after) {
             let order = self.next_sequence();

@@ -1,19 +1,19 @@
-//! Application types: what can be deployed.
+//! Provisioned application types.
 
 use super::entity::{ApplicationType, ApplicationTypeStatus};
 use super::error::{ErrorCode, FabricError};
 use super::state::Cluster;
 
-/// So many versions of types are kept.
+/// The maximum number of versions of types.
 const MAX_TYPES: usize = 10_000;
 
 impl Cluster {
-    /// Provisions an application type from the image store: a package that was uploaded to this path, or one that the
-    /// topology holds back. The path of such a one is `Name/Version`, or `Name` when there is one version of it.
+    /// Provisions an application type from the image store: an uploaded package, or a type that the topology
+    /// holds back. The path of the latter is `Name/Version`, or `Name` if it has a single version.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` when the store has nothing there, `FABRIC_E_APPLICATION_TYPE_ALREADY_EXISTS`.
+    /// `E_INVALIDARG` if nothing is at the path, `FABRIC_E_APPLICATION_TYPE_ALREADY_EXISTS`.
     pub fn provision(&mut self, build_path: &str) -> Result<(), FabricError> {
         if let Some(uploaded) = self.uploaded(build_path) {
             return self.provision_type(uploaded?);

@@ -1,7 +1,7 @@
-//! What the cluster itself says to the health store.
+//! The health reports of the cluster's system services.
 //!
-//! Each system service has its own source: the failover manager speaks of nodes, services and partitions, the cluster
-//! manager of applications, the reconfiguration agent of replicas. Hosting speaks for itself.
+//! Each system service has its own source: the failover manager speaks of nodes, services and partitions, the
+//! cluster manager of applications, the reconfiguration agent of replicas. Hosting speaks for itself.
 
 use std::sync::Arc;
 
@@ -65,14 +65,15 @@ impl Cluster {
         self.say(&EntityKey::Replica(key), report);
     }
 
-    /// Takes back what was said about failures to open a replica of the partition.
+    /// Withdraws the reports about failures to open a replica of the partition.
     pub(super) fn say_replica_is_open(&mut self, key: ReplicaRef) {
         let partition = EntityKey::Partition(key.partition);
         self.health
             .withdraw(&partition, PLACEMENT, "ReplicaOpenStatus");
     }
 
-    /// A replica could not be opened. It is said of the partition, since the replica goes.
+    /// Reports that a replica could not be opened. The report is about the partition, since the replica is
+    /// dropped.
     pub(super) fn say_open_failed(&mut self, id: PartitionId, key: ReplicaRef, reason: &str) {
         let shown: String = reason.chars().take(1000).collect();
         let sentence = format!("Replica {} could not be opened: {shown}", key.replica);

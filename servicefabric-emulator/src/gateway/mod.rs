@@ -1,7 +1,8 @@
-//! The REST gateway, and the emulator around it: a cluster that runs with a clock and answers as a real one does.
+//! The REST gateway and the emulator around it: a cluster that runs with a clock and responds like a real
+//! one.
 //!
-//! [`Emulator`] is the entrance. The calls are those of a Service Fabric gateway, so that `sfctl` and the SDKs work; calls
-//! of the emulator's own are below `/emulator` (time, faults, crashes; the README has a table).
+//! [`Emulator`] is the entry point. The calls are those of a Service Fabric gateway, so that `sfctl` and the
+//! SDKs work. The emulator's own API is below `/emulator` (time, faults, crashes; the README has a table).
 
 mod admin;
 mod calls;

@@ -1,18 +1,18 @@
-//! The health of the whole cluster in one answer, as much of it as is asked for.
+//! The health of the whole cluster in one response, restricted to the requested parts.
 
 use super::{EntityKey, HealthState, HealthStore, StateFilter};
 use crate::cluster::{FabricName, PartitionId, ReplicaRef};
 
-/// Which parts of the cluster a [`ClusterHealthChunk`] has.
+/// The parts of the cluster that a [`ClusterHealthChunk`] includes.
 ///
-/// Each list names what is wanted: an entity is taken when the first filter that is about it admits its state. A filter
-/// that names one entity goes before one that is about all. Without a state, a filter that names an entity
-/// admits every state, and one that is about all admits none.
+/// Each list selects entities: the first filter that applies to an entity decides by its state. A filter that
+/// names an entity takes precedence over one for all. Without a state, a filter that names an entity includes
+/// every state, and one for all includes none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChunkQuery {
-    /// Which nodes.
+    /// The nodes.
     pub nodes: Vec<NodeFilter>,
-    /// Which applications, and what of them.
+    /// The applications, and their parts.
     pub applications: Vec<ApplicationFilter>,
 }
 
@@ -21,7 +21,7 @@ macro_rules! filters {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct $name {
-            /// Which states.
+            /// The states to include.
             pub state: StateFilter,
             $($(#[$field_doc])* pub $field: $type,)*
         }
@@ -29,66 +29,66 @@ macro_rules! filters {
 }
 
 filters! {
-    /// Wants nodes.
+    /// A filter for nodes.
     NodeFilter {
-        /// The one of this name; `None` for all.
+        /// The name; `None` for all.
         name: Option<String>,
     }
-    /// Wants applications.
+    /// A filter for applications.
     ApplicationFilter {
-        /// The one of this name; `None` for all.
+        /// The name; `None` for all.
         name: Option<FabricName>,
-        /// Those of this type.
+        /// The application type.
         type_name: Option<String>,
-        /// Which of its services.
+        /// The services.
         services: Vec<ServiceFilter>,
-        /// Which of its deployments.
+        /// The deployments.
         deployed_applications: Vec<DeployedApplicationFilter>,
     }
-    /// Wants services.
+    /// A filter for services.
     ServiceFilter {
-        /// The one of this name; `None` for all.
+        /// The name; `None` for all.
         name: Option<FabricName>,
-        /// Which of its partitions.
+        /// The partitions.
         partitions: Vec<PartitionFilter>,
     }
-    /// Wants partitions.
+    /// A filter for partitions.
     PartitionFilter {
-        /// The one with this id; `None` for all.
+        /// The id; `None` for all.
         id: Option<PartitionId>,
-        /// Which of its replicas.
+        /// The replicas.
         replicas: Vec<ReplicaFilter>,
     }
-    /// Wants replicas.
+    /// A filter for replicas.
     ReplicaFilter {
-        /// The one with this id; `None` for all.
+        /// The id; `None` for all.
         id: Option<i64>,
     }
-    /// Wants deployed applications.
+    /// A filter for deployed applications.
     DeployedApplicationFilter {
-        /// The one on this node; `None` for all.
+        /// The node; `None` for all.
         node: Option<String>,
-        /// Which of its packages.
+        /// The packages.
         packages: Vec<PackageFilter>,
     }
-    /// Wants deployed service packages.
+    /// A filter for deployed service packages.
     PackageFilter {
-        /// The one of this manifest; `None` for all.
+        /// The service manifest; `None` for all.
         manifest: Option<String>,
-        /// The one of this activation; `None` for all.
+        /// The activation id; `None` for all.
         activation_id: Option<String>,
     }
 }
 
-/// The health of the cluster, and of what was asked for.
+/// The health of the cluster, and of the selected entities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClusterHealthChunk {
     /// The state of the cluster.
     pub state: HealthState,
-    /// Nodes.
+    /// The nodes.
     pub nodes: Vec<NodeChunk>,
-    /// Applications.
+    /// The applications.
     pub applications: Vec<ApplicationChunk>,
 }
 
@@ -96,9 +96,9 @@ pub struct ClusterHealthChunk {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeChunk {
-    /// Its state.
+    /// The state.
     pub state: HealthState,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
@@ -106,15 +106,15 @@ pub struct NodeChunk {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApplicationChunk {
-    /// Its state.
+    /// The state.
     pub state: HealthState,
-    /// Its name.
+    /// The name.
     pub name: FabricName,
-    /// Its type.
+    /// The name of the application type.
     pub type_name: String,
-    /// Its services.
+    /// The services.
     pub services: Vec<ServiceChunk>,
-    /// Its deployments on nodes.
+    /// The deployments on nodes.
     pub deployed_applications: Vec<DeployedApplicationChunk>,
 }
 
@@ -122,11 +122,11 @@ pub struct ApplicationChunk {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceChunk {
-    /// Its state.
+    /// The state.
     pub state: HealthState,
-    /// Its name.
+    /// The name.
     pub name: FabricName,
-    /// Its partitions.
+    /// The partitions.
     pub partitions: Vec<PartitionChunk>,
 }
 
@@ -134,11 +134,11 @@ pub struct ServiceChunk {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartitionChunk {
-    /// Its state.
+    /// The state.
     pub state: HealthState,
-    /// Its id.
+    /// The id.
     pub id: PartitionId,
-    /// Its replicas.
+    /// The replicas.
     pub replicas: Vec<ReplicaChunk>,
 }
 
@@ -146,9 +146,9 @@ pub struct PartitionChunk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplicaChunk {
-    /// Its state.
+    /// The state.
     pub state: HealthState,
-    /// Its id.
+    /// The id.
     pub id: i64,
 }
 
@@ -156,11 +156,11 @@ pub struct ReplicaChunk {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeployedApplicationChunk {
-    /// Its state.
+    /// The state.
     pub state: HealthState,
     /// The node.
     pub node: String,
-    /// Its packages.
+    /// The packages.
     pub packages: Vec<PackageChunk>,
 }
 
@@ -168,15 +168,15 @@ pub struct DeployedApplicationChunk {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PackageChunk {
-    /// Its state.
+    /// The state.
     pub state: HealthState,
-    /// Its service manifest.
+    /// The service manifest.
     pub manifest: String,
-    /// Its activation; empty for the shared one.
+    /// The activation id. Empty for the shared activation.
     pub activation_id: String,
 }
 
-/// A filter, as the choice among filters sees it.
+/// The parts of a filter that decide on its use.
 trait Filter {
     fn state(&self) -> StateFilter;
     fn is_specific(&self) -> bool;
@@ -201,7 +201,7 @@ specific! {
     PackageFilter by manifest || activation_id;
 }
 
-/// The filter that decides about an entity, if it admits it.
+/// Returns the filter that decides on an entity, if it includes it.
 fn choose<F: Filter>(
     filters: &[F],
     is_about: impl Fn(&F) -> bool,
@@ -217,7 +217,7 @@ fn choose<F: Filter>(
     chosen.state().admits(state).then_some(chosen)
 }
 
-/// Whether something is wanted that may be named.
+/// Returns true if the filter names the entity, or none at all.
 fn wants<T: PartialEq + ?Sized, W: std::borrow::Borrow<T>>(wanted: &Option<W>, found: &T) -> bool {
     wanted
         .as_ref()
@@ -225,7 +225,8 @@ fn wants<T: PartialEq + ?Sized, W: std::borrow::Borrow<T>>(wanted: &Option<W>, f
 }
 
 impl HealthStore {
-    /// The health of the cluster and of what `query` asks for. `type_of` tells the type of an application.
+    /// Returns the health of the cluster and of the entities that `query` selects. `type_of` returns the type
+    /// of an application.
     pub(crate) fn chunk<'a>(
         &self,
         query: &ChunkQuery,

@@ -1,4 +1,4 @@
-//! What health is about.
+//! The entities that have health.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cluster::{FabricName, PartitionId, ReplicaRef};
 use crate::hosting::PackageKey;
 
-/// Something in the cluster that has health.
+/// An entity of the cluster that has health.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntityKey {
     /// The cluster.
@@ -38,7 +38,7 @@ pub enum EntityKey {
 }
 
 impl EntityKey {
-    /// Which kind of entity it is.
+    /// Returns the kind of the entity.
     pub fn kind(&self) -> EntityKind {
         match self {
             Self::Cluster => EntityKind::Cluster,
@@ -112,7 +112,7 @@ impl EntityKind {
         Self::DeployedServicePackage,
     ];
 
-    /// The word for it in answers.
+    /// Returns the word in responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cluster => "Cluster",

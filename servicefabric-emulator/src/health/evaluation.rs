@@ -1,30 +1,30 @@
-//! The health of one entity, as it is asked for.
+//! The health of one entity.
 
 use super::{EntityKey, EntityKind, HealthEvent, HealthState, StateFilter, Statistics};
 
-/// What an answer about the health of an entity is to contain.
+/// The parts that a response about an entity's health includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HealthQuery {
-    /// Which events.
+    /// The events.
     pub events: StateFilter,
-    /// Which nodes below it.
+    /// The nodes below the entity.
     pub nodes: StateFilter,
-    /// Which applications below it.
+    /// The applications below the entity.
     pub applications: StateFilter,
-    /// Which services below it.
+    /// The services below the entity.
     pub services: StateFilter,
-    /// Which partitions below it.
+    /// The partitions below the entity.
     pub partitions: StateFilter,
-    /// Which replicas below it.
+    /// The replicas below the entity.
     pub replicas: StateFilter,
-    /// Which deployed applications below it.
+    /// The deployed applications below the entity.
     pub deployed_applications: StateFilter,
-    /// Which deployed service packages below it.
+    /// The deployed service packages below the entity.
     pub deployed_service_packages: StateFilter,
 }
 
 impl HealthQuery {
-    /// The filter for children of one kind.
+    /// Returns the filter for children of one kind.
     pub fn children(&self, kind: EntityKind) -> StateFilter {
         match kind {
             EntityKind::Cluster => StateFilter::NONE,
@@ -43,50 +43,50 @@ impl HealthQuery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EntityHealth {
-    /// What it is about.
+    /// The entity.
     pub entity: EntityKey,
-    /// The worst of its events and of everything below it.
+    /// The worst state of its events and of everything below it.
     pub state: HealthState,
-    /// Its events, by source and property.
+    /// The events, by source and property.
     pub events: Vec<HealthEvent>,
-    /// Why it is not Ok; empty when it is.
+    /// The reasons why the entity is not Ok. Empty if it is.
     pub evaluations: Vec<Evaluation>,
-    /// Counts of everything below it.
+    /// The counts of everything below it.
     pub statistics: Statistics,
-    /// The entities right below it, in the order of their keys.
+    /// The entities directly below it, ordered by key.
     pub children: Vec<ChildHealth>,
 }
 
-/// The state of an entity below the one that was asked about.
+/// The state of an entity below the queried one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChildHealth {
     /// The entity.
     pub entity: EntityKey,
-    /// Its aggregated state.
+    /// The aggregated state.
     pub state: HealthState,
 }
 
 /// A reason why an entity is not Ok.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Evaluation {
-    /// An event of its own.
+    /// An event of the entity itself.
     Event(HealthEvent),
-    /// Entities right below it.
+    /// Entities directly below it.
     Children {
-        /// Their kind.
+        /// The kind of the children.
         kind: EntityKind,
         /// The worst state among them.
         state: HealthState,
-        /// How many there are.
+        /// The number of children.
         total: u64,
-        /// Those that are as bad as the worst, at most ten.
+        /// The children that are as unhealthy as the worst, at most ten.
         unhealthy: Vec<ChildHealth>,
     },
 }
 
 impl Evaluation {
-    /// How bad it is.
+    /// Returns the state that the evaluation explains.
     pub fn state(&self) -> HealthState {
         match self {
             Self::Event(event) => event.state(),
@@ -94,7 +94,7 @@ impl Evaluation {
         }
     }
 
-    /// The sentence for people.
+    /// Returns the sentence for people.
     pub fn description(&self) -> String {
         match self {
             Self::Event(event) => {

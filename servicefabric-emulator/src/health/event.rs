@@ -1,35 +1,36 @@
-//! Reports, and the events that the store keeps of them.
+//! Health reports and the events that the store keeps.
 
 use super::HealthState;
 use crate::cluster::{ErrorCode, FabricError};
 use crate::hosting::{Moment, Span};
 
-/// The longest description that is kept, in bytes; what is longer is cut.
+/// The maximum length of a description, in bytes. Longer ones are truncated.
 const MAX_DESCRIPTION: usize = 4096;
-/// The longest source or property, in bytes.
+/// The maximum length of a source or property, in bytes.
 const MAX_WORD: usize = 1024;
 
-/// What somebody says about one property of an entity.
+/// A report about one property of an entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthReport {
-    /// Who says it.
+    /// The source of the report.
     pub source: String,
-    /// What it is about.
+    /// The property.
     pub property: String,
-    /// How well it is.
+    /// The health state.
     pub state: HealthState,
-    /// How long it counts; infinite by default.
+    /// The time to live. Default: infinite.
     pub ttl: Span,
-    /// A sentence for people; cut after 4 KiB.
+    /// A sentence for people, truncated after 4 KiB.
     pub description: String,
-    /// Orders the reports of one source about one property; 0 and less: the store gives the next one.
+    /// The number that orders the reports of one source about one property. 0 or less: the store assigns the
+    /// next one.
     pub sequence_number: i64,
-    /// Whether the event disappears at the end of its time. Otherwise it is an Error then.
+    /// True if the event disappears when it expires. Otherwise it becomes an Error.
     pub remove_when_expired: bool,
 }
 
 impl HealthReport {
-    /// A report without an end and without a number.
+    /// Creates a report without expiry and without a number.
     pub fn new(source: impl Into<String>, property: impl Into<String>, state: HealthState) -> Self {
         Self {
             source: source.into(),
@@ -42,14 +43,14 @@ impl HealthReport {
         }
     }
 
-    /// The same with a description.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();
         self
     }
 
-    /// The same with a time to live.
+    /// Sets the time to live.
     #[must_use]
     pub fn with_ttl(mut self, ttl: Span, remove_when_expired: bool) -> Self {
         self.ttl = ttl;
@@ -57,19 +58,19 @@ impl HealthReport {
         self
     }
 
-    /// The same with a sequence number.
+    /// Sets the sequence number.
     #[must_use]
     pub fn with_sequence_number(mut self, sequence_number: i64) -> Self {
         self.sequence_number = sequence_number;
         self
     }
 
-    /// Whether a user may make this report; cuts the description.
+    /// Checks that a client may make this report, and truncates the description.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for an empty or `System.` source and for an empty property, `FABRIC_E_VALUE_TOO_LARGE` for words
-    /// that are too long.
+    /// `E_INVALIDARG` for an empty or `System.` source and for an empty property, `FABRIC_E_VALUE_TOO_LARGE`
+    /// for words that are too long.
     pub(crate) fn checked(mut self) -> Result<Self, FabricError> {
         if self.source.is_empty() || self.property.is_empty() {
             return Err(FabricError::invalid_argument(
@@ -99,28 +100,28 @@ impl HealthReport {
     }
 }
 
-/// What the store knows about one property of an entity.
+/// The last report about one property of an entity, and its history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HealthEvent {
-    /// The report. Its state is the one that was reported; see [`state`](Self::state) for the one that counts.
+    /// The report, with its reported state; see [`state`](Self::state) for the current one.
     pub report: HealthReport,
-    /// Whether its time is over, and it was not to be removed.
+    /// True if the event has expired and was not to be removed.
     pub is_expired: bool,
-    /// When it was reported.
+    /// The time of the report.
     pub reported_at: Moment,
-    /// When the store last changed it.
+    /// The time of the last change in the store.
     pub modified_at: Moment,
-    /// When it last became Ok.
+    /// The time at which the state last became Ok.
     pub last_ok_at: Option<Moment>,
-    /// When it last became Warning.
+    /// The time at which the state last became Warning.
     pub last_warning_at: Option<Moment>,
-    /// When it last became Error.
+    /// The time at which the state last became Error.
     pub last_error_at: Option<Moment>,
 }
 
 impl HealthEvent {
-    /// How well it is by now: an expired event is an Error.
+    /// Returns the current state: an expired event is an Error.
     pub fn state(&self) -> HealthState {
         if self.is_expired {
             HealthState::Error
@@ -129,7 +130,7 @@ impl HealthEvent {
         }
     }
 
-    /// When its time is over.
+    /// Returns the expiry time. `None` if the event never expires.
     pub fn expires_at(&self) -> Option<Moment> {
         self.reported_at.after(self.report.ttl)
     }

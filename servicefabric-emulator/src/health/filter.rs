@@ -1,36 +1,36 @@
-//! Which health states an answer is to have.
+//! The health states that a response includes.
 
 use super::HealthState;
 
-/// A bit mask of health states, as queries have it.
+/// A bit mask of health states, as in queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateFilter(u32);
 
 impl StateFilter {
-    /// What is usual for the question, which is all for most.
+    /// The default of the query, which includes all states for most queries.
     pub const DEFAULT: Self = Self(0);
-    /// Nothing.
+    /// No state.
     pub const NONE: Self = Self(1);
-    /// What is Ok.
+    /// The state Ok.
     pub const OK: Self = Self(2);
-    /// What is Warning.
+    /// The state Warning.
     pub const WARNING: Self = Self(4);
-    /// What is Error.
+    /// The state Error.
     pub const ERROR: Self = Self(8);
-    /// Everything.
+    /// All states.
     pub const ALL: Self = Self(0xFFFF);
 
-    /// The mask of a request; bits that mean nothing are ignored.
+    /// Creates a filter from the mask of a request. Unknown bits are ignored.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }
 
-    /// Whether nothing was said.
+    /// Returns true if no filter was given.
     pub const fn is_default(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether something of this state belongs to the answer. Nothing said means everything.
+    /// Returns true if the filter includes a state. The default includes all.
     pub const fn admits(self, state: HealthState) -> bool {
         let bit = match state {
             HealthState::Ok => Self::OK.0,

@@ -1,8 +1,8 @@
-//! The health store: what was reported about everything in the cluster, and what follows from it.
+//! The health store: the reports about all entities of the cluster, and the health that follows from them.
 //!
-//! Entities form a tree: the cluster has nodes and applications, an application has services and its deployments on
-//! nodes, a service has partitions, a partition has replicas. Each has events, one for every pair of source and
-//! property. An entity is as bad as the worst of its events and of the entities below it.
+//! Entities form a tree: the cluster has nodes and applications, an application has services and its
+//! deployments on nodes, a service has partitions, a partition has replicas. Each has events, one for every
+//! pair of source and property. An entity is as bad as the worst of its events and of the entities below it.
 //!
 //! | a report | does |
 //! |---|---|

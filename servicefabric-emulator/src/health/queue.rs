@@ -7,21 +7,21 @@ use super::{EntityKey, HealthReport, HealthStore};
 use crate::cluster::{ErrorCode, FabricError};
 use crate::hosting::{Moment, Span};
 
-/// So many reports wait at most.
+/// The maximum number of pending reports.
 const MAX_WAITING: usize = 20_000;
 
-/// The gateway's health client: it sends what was reported in batches, at whole multiples of an interval.
+/// The gateway's health client. It sends reports in batches, at whole multiples of an interval.
 #[derive(Clone, Debug)]
 pub(crate) struct ReportQueue {
     interval: Span,
-    /// By entity, source and property; a later report takes the place of an earlier one.
+    /// The pending reports by entity, source and property. A later report replaces an earlier one.
     waiting: BTreeMap<(EntityKey, String, String), (HealthReport, Moment)>,
-    /// When the first of those that wait was made.
+    /// The time of the oldest pending report.
     oldest: Moment,
 }
 
 impl ReportQueue {
-    /// A queue that sends at multiples of `interval`; nothing waits when that is zero.
+    /// Creates a queue that sends at multiples of `interval`. With zero, reports do not wait.
     pub(crate) fn new(interval: Span) -> Self {
         Self {
             interval,
@@ -35,12 +35,12 @@ impl ReportQueue {
         self.interval = interval;
     }
 
-    /// Takes a report. It reaches the store at once when it is `immediate`, otherwise with the next batch.
+    /// Queues a report. It reaches the store at once if it is `immediate`, otherwise with the next batch.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_HEALTH_STALE_REPORT` when a newer one was made before, `FABRIC_E_HEALTH_MAX_REPORTS_REACHED` when too
-    /// many wait or are kept. Not when there is no such entity: that is found out too late to say so.
+    /// `FABRIC_E_HEALTH_STALE_REPORT` if a newer report came before, `FABRIC_E_HEALTH_MAX_REPORTS_REACHED` if
+    /// too many are pending or stored. A missing entity is no error, since it is found only later.
     pub(crate) fn report(
         &mut self,
         store: &mut HealthStore,
@@ -55,7 +55,7 @@ impl ReportQueue {
             check_order(waiting.sequence_number, &report)?;
         }
         if immediate || self.interval == Span::ZERO {
-            // What waits about the same property is older, and would otherwise undo this report.
+            // A pending report about the same property is older, and would otherwise overwrite this one.
             self.waiting.remove(&slot);
             store.apply_report(&slot.0, report, now, now);
             return Ok(());
@@ -73,7 +73,7 @@ impl ReportQueue {
         Ok(())
     }
 
-    /// When the next batch is sent; `None` when nothing waits for it.
+    /// Returns the time of the next batch. `None` if no report is pending.
     pub(crate) fn next_due(&self) -> Option<Moment> {
         if self.waiting.is_empty() {
             return None;
@@ -83,7 +83,7 @@ impl ReportQueue {
         Some(Moment::from_millis(tick.saturating_mul(interval)))
     }
 
-    /// Sends what waits, if it is time.
+    /// Sends the pending reports, if the batch is due.
     pub(crate) fn flush(&mut self, store: &mut HealthStore, now: Moment) {
         if self.next_due().is_none_or(|due| due > now) {
             return;

@@ -2,7 +2,7 @@
 
 use super::{EntityKind, HealthState};
 
-/// How many entities are in each state.
+/// The numbers of entities in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -23,12 +23,12 @@ impl Counts {
         }
     }
 
-    /// All of them.
+    /// Returns the total.
     pub fn total(self) -> u64 {
         self.ok + self.warning + self.error
     }
 
-    /// The worst state that occurs; Ok when there is nothing.
+    /// Returns the worst state. Ok if the counts are zero.
     pub fn worst(self) -> HealthState {
         match self {
             Self { error: 1.., .. } => HealthState::Error,
@@ -38,17 +38,17 @@ impl Counts {
     }
 }
 
-/// Counts for all kinds of entities below one.
+/// The counts of all kinds of entities below one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics([Counts; EntityKind::ALL.len()]);
 
 impl Statistics {
-    /// The counts of one kind.
+    /// Returns the counts of one kind.
     pub fn of(&self, kind: EntityKind) -> Counts {
         self.0[kind as usize]
     }
 
-    /// The worst state that occurs in any kind.
+    /// Returns the worst state of all kinds.
     pub fn worst(&self) -> HealthState {
         let worst = self.0.iter().map(|counts| counts.worst()).max();
         worst.unwrap_or(HealthState::Ok)

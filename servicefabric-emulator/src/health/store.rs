@@ -7,18 +7,18 @@ use super::{EntityKey, EntityKind, HealthEvent, HealthReport, HealthState, Stati
 use crate::cluster::{ErrorCode, FabricError};
 use crate::hosting::Moment;
 
-/// So many events are kept of one entity.
+/// The maximum number of events of an entity.
 const MAX_EVENTS: usize = 500;
-/// So many entities are named in an evaluation.
+/// The maximum number of entities named in an evaluation.
 const MAX_NAMED: usize = 10;
 
-/// What is known about the health of everything in a cluster.
+/// The health of all entities of a cluster.
 #[derive(Clone, Debug)]
 pub struct HealthStore {
     entities: BTreeMap<EntityKey, Entity>,
-    /// When an event is over: moment, entity, source, property.
+    /// The expiry of events: time, entity, source, property.
     expiries: BTreeSet<(Moment, EntityKey, String, String)>,
-    /// The number that was last given to a report without one.
+    /// The last number assigned to a report without one.
     last_number: i64,
 }
 
@@ -26,11 +26,11 @@ pub struct HealthStore {
 struct Entity {
     parent: Option<EntityKey>,
     children: BTreeSet<EntityKey>,
-    /// Sorted by source and property. Most entities have one event.
+    /// The events, sorted by source and property. Most entities have one event.
     events: Vec<HealthEvent>,
-    /// The worst of the events.
+    /// The worst state of the events.
     own: HealthState,
-    /// The aggregated states of everything below.
+    /// The counts of everything below.
     below: Statistics,
 }
 
@@ -50,7 +50,7 @@ fn key_of(event: &HealthEvent) -> (&str, &str) {
 }
 
 impl HealthStore {
-    /// A store that knows nothing but the cluster. Numbers that it gives to reports begin after `first_number`.
+    /// Creates a store with only the cluster. Numbers assigned to reports begin after `first_number`.
     pub(crate) fn new(first_number: i64) -> Self {
         let mut store = Self {
             entities: BTreeMap::new(),
@@ -61,12 +61,12 @@ impl HealthStore {
         store
     }
 
-    /// The aggregated state of an entity; `None` when it is not there.
+    /// Returns the aggregated state of an entity. `None` if it is unknown.
     pub fn state(&self, key: &EntityKey) -> Option<HealthState> {
         self.entities.get(key).map(Entity::state)
     }
 
-    /// Counts of everything below an entity; `None` when it is not there.
+    /// Returns the counts of everything below an entity. `None` if it is unknown.
     pub fn statistics(&self, key: &EntityKey) -> Option<&Statistics> {
         self.entities.get(key).map(|entity| &entity.below)
     }
@@ -76,7 +76,7 @@ impl HealthStore {
         self.entities.get(key).map_or(&[], |entity| &entity.events)
     }
 
-    /// The entities right below one, in the order of their keys.
+    /// Returns the entities directly below one, ordered by key.
     pub fn children(&self, key: &EntityKey) -> impl Iterator<Item = (&EntityKey, HealthState)> {
         let children = self
             .entities
@@ -86,7 +86,7 @@ impl HealthStore {
         children.map(|child| (child, self.state(child).unwrap_or(HealthState::Ok)))
     }
 
-    /// The health of an entity; `None` when it is not there.
+    /// Returns the health of an entity. `None` if it is unknown.
     pub fn health(&self, key: &EntityKey, query: &HealthQuery) -> Option<EntityHealth> {
         let entity = self.entities.get(key)?;
         let events = entity
@@ -111,13 +111,13 @@ impl HealthStore {
         })
     }
 
-    /// Why an entity is not Ok; nothing when it is, and when it is not there.
+    /// Returns the reasons why an entity is not Ok. Empty if it is Ok or unknown.
     pub fn reasons(&self, key: &EntityKey) -> Vec<Evaluation> {
         let entity = self.entities.get(key);
         entity.map_or_else(Vec::new, |entity| self.evaluations(key, entity))
     }
 
-    /// What is as bad as the entity itself.
+    /// Returns the events and children that are as unhealthy as the entity itself.
     fn evaluations(&self, key: &EntityKey, entity: &Entity) -> Vec<Evaluation> {
         let state = entity.state();
         if state == HealthState::Ok {
@@ -151,12 +151,12 @@ impl HealthStore {
         evaluations
     }
 
-    /// When the next event is over.
+    /// Returns the time of the next expiry.
     pub(crate) fn next_due(&self) -> Option<Moment> {
         self.expiries.first().map(|(at, ..)| *at)
     }
 
-    /// Ends the time of the events that are over at `now`.
+    /// Expires the events that are due at `now`.
     pub(crate) fn expire(&mut self, now: Moment) {
         while let Some((at, ..)) = self.expiries.first() {
             if *at > now {
@@ -183,7 +183,7 @@ impl HealthStore {
         }
     }
 
-    /// Begins to keep the health of an entity. Nothing happens when it is there already, or its parent is not.
+    /// Adds an entity. Does nothing if it exists already, or its parent does not.
     pub(crate) fn insert(&mut self, key: EntityKey, parent: Option<EntityKey>) {
         if self.entities.contains_key(&key) {
             return;
@@ -212,7 +212,7 @@ impl HealthStore {
         self.entities.insert(key, entity);
     }
 
-    /// Forgets an entity and everything below it.
+    /// Removes an entity and everything below it.
     pub(crate) fn remove(&mut self, key: &EntityKey) {
         let Some(entity) = self.entities.get(key) else {
             return;
@@ -238,11 +238,11 @@ impl HealthStore {
         }
     }
 
-    /// Checks a report against what is known, without taking it.
+    /// Checks a report against the stored ones, without storing it.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_HEALTH_STALE_REPORT` when a newer one was taken before.
+    /// `FABRIC_E_HEALTH_STALE_REPORT` if a newer report was stored before.
     pub(crate) fn check(&self, key: &EntityKey, report: &HealthReport) -> Result<(), FabricError> {
         let Some(entity) = self.entities.get(key) else {
             return Ok(());
@@ -260,8 +260,8 @@ impl HealthStore {
         }
     }
 
-    /// Takes a report that was made at `reported_at`. One about an entity that is not there vanishes, so does one that
-    /// is stale or whose time was over before.
+    /// Stores a report that was made at `reported_at`. A report is dropped if its entity does not exist, if
+    /// it is stale, or if it has expired.
     pub(crate) fn apply_report(
         &mut self,
         key: &EntityKey,
@@ -279,7 +279,7 @@ impl HealthStore {
             return;
         }
         if report.sequence_number <= 0 {
-            // The number of 100 ns steps, as real ones are; always more than any that was given before.
+            // A number of 100 ns steps, like real ones; always more than any assigned before.
             let steps = i64::try_from(now.as_millis()).unwrap_or(i64::MAX / 20_000) * 10_000;
             self.last_number = self.last_number.max(steps).saturating_add(1);
             report.sequence_number = self.last_number;
@@ -323,7 +323,7 @@ impl HealthStore {
         self.refresh(key);
     }
 
-    /// Takes back what was said about one property.
+    /// Removes the event of one property.
     pub(crate) fn withdraw(&mut self, key: &EntityKey, source: &str, property: &str) {
         let Some(entity) = self.entities.get_mut(key) else {
             return;
@@ -348,7 +348,7 @@ impl HealthStore {
         }
     }
 
-    /// How many expiries are planned for an entity.
+    /// Returns the number of pending expiries of an entity.
     #[cfg(test)]
     pub(crate) fn expiries_of(&self, key: &EntityKey) -> usize {
         self.expiries
@@ -357,7 +357,7 @@ impl HealthStore {
             .count()
     }
 
-    /// Works out the state of an entity whose events changed, and tells those above.
+    /// Updates the state of an entity whose events have changed, and of its ancestors.
     fn refresh(&mut self, key: &EntityKey) {
         let Some(entity) = self.entities.get_mut(key) else {
             return;
@@ -376,7 +376,7 @@ impl HealthStore {
         }
     }
 
-    /// Tells `ancestor` about changes below it, and adds its own change to them. Returns the entity above.
+    /// Adds the changes below `ancestor` to its counts, and its own change to the list. Returns its parent.
     fn apply(&mut self, ancestor: &EntityKey, changes: &mut Vec<Change>) -> Option<EntityKey> {
         let entity = self.entities.get_mut(ancestor)?;
         let before = entity.state();
@@ -394,10 +394,10 @@ impl HealthStore {
     }
 }
 
-/// The kind of an entity, the state that it had, and the one that it has; `None` when it is gone.
+/// The kind of an entity, its old state, and its new state: `None` if it was removed.
 type Change = (EntityKind, HealthState, Option<HealthState>);
 
-/// Refuses a report that is older than the one with the number `known`.
+/// Rejects a report that is older than the one with the number `known`.
 pub(super) fn check_order(known: i64, report: &HealthReport) -> Result<(), FabricError> {
     if report.sequence_number > 0 && report.sequence_number < known {
         return Err(FabricError::new(

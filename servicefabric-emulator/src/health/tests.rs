@@ -15,7 +15,7 @@ fn report(state: HealthState) -> HealthReport {
     HealthReport::new("YARP", "DynamicConfig", state)
 }
 
-/// The event that the tests are about.
+/// Returns the event under test.
 fn event(cluster: &Cluster, key: &EntityKey) -> Option<HealthEvent> {
     let events = cluster.health_store().events(key).iter();
     events
@@ -78,7 +78,7 @@ fn reports_wait_for_the_next_batch_unless_they_are_immediate() {
         event(&cluster, &web()).unwrap().state(),
         HealthState::Warning
     );
-    // A later one that is immediate is not undone by an earlier one that waits.
+    // A later immediate report is not overwritten by an earlier pending one.
     cluster
         .report_health(web(), report(HealthState::Error), false)
         .unwrap();
@@ -141,7 +141,7 @@ fn an_event_whose_time_is_over_goes_or_is_an_error() {
     );
     let found = cluster.health(&web(), &HealthQuery::default()).unwrap();
     assert!(found.evaluations[0].description().contains("expired"));
-    // Said again, it counts again.
+    // A repeated report counts again.
     cluster
         .report_health(web(), report(HealthState::Ok).with_ttl(ttl, true), true)
         .unwrap();
@@ -186,7 +186,7 @@ fn sequence_numbers_order_the_reports_of_a_source() {
         .unwrap();
     pass(&mut cluster, 60);
     assert_eq!(event(&cluster, &web()).unwrap().report.sequence_number, 11);
-    // The same number again changes nothing.
+    // A repeated number changes nothing.
     cluster
         .report_health(web(), numbered(11, HealthState::Error), true)
         .unwrap();
@@ -194,7 +194,7 @@ fn sequence_numbers_order_the_reports_of_a_source() {
         event(&cluster, &web()).unwrap().state(),
         HealthState::Warning
     );
-    // Without a number it gets one that is larger than any of its own.
+    // A report without a number gets one that is larger than all earlier ones.
     cluster
         .report_health(web(), report(HealthState::Ok), true)
         .unwrap();
@@ -347,7 +347,7 @@ fn a_chunk_has_the_whole_cluster_or_what_is_asked_for() {
     let nothing = cluster.health_chunk(&ChunkQuery::default());
     assert!(nothing.nodes.is_empty() && nothing.applications.is_empty());
 
-    // By default, a filter for all admits nothing, one for a name admits any state.
+    // By default, a filter for all includes nothing, and one for a name includes any state.
     let named = ApplicationFilter {
         name: Some(name("fabric:/Shop")),
         services: vec![

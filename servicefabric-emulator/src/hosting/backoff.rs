@@ -1,14 +1,15 @@
-//! How long to wait after a failure.
+//! The waits after failures.
 
 use super::config::{HostingConfig, Profile};
 use super::moment::Span;
 
-/// How the wait before the restart of a crashed process grows with its failures in a row (`n`), beginning with 1.
+/// The growth of the wait before a crashed process restarts, by its consecutive failures (`n`, from 1).
 ///
 /// Package activations and downloads know nothing of this: their waits always grow linearly.
 ///
-/// The setting `ActivationRetryBackoffExponentiationBase` is a number. The documentation lets 0 mean both constant and
-/// linear; its worked example (10, 20, 30, 40 s) decides for linear. A base of 1 is constant, since 1ⁿ = 1.
+/// The setting `ActivationRetryBackoffExponentiationBase` is a number. The documentation lets 0 mean both
+/// constant and linear; its worked example (10, 20, 30, 40 s) decides for linear. A base of 1 is constant,
+/// since 1ⁿ = 1.
 ///
 /// ```
 /// use servicefabric_emulator::hosting::{BackoffMode, Span};
@@ -35,8 +36,8 @@ pub enum BackoffMode {
 }
 
 impl BackoffMode {
-    /// What a raw base stands for. `None` for what cannot be one: negative, infinite, not a number. A base between 0
-    /// and 1, whose waits would shrink, counts as 1.
+    /// Returns the mode for a raw base. `None` if it cannot be a base: negative, infinite, not a number. A
+    /// base between 0 and 1, whose waits would shrink, counts as 1.
     pub fn from_raw(base: f64) -> Option<Self> {
         if !base.is_finite() || base < 0.0 {
             None
@@ -49,12 +50,13 @@ impl BackoffMode {
         }
     }
 
-    /// The wait after `failures` in a row, without a limit, rounded to milliseconds (half away from zero).
+    /// Returns the wait after `failures` consecutive failures, without a limit, rounded to milliseconds (half
+    /// away from zero).
     pub fn wait(self, interval: Span, failures: u32) -> Span {
         self.scaled(interval, failures, |factor| factor)
     }
 
-    /// The same as the runtime's source computes it: the power is cut to a whole number.
+    /// Returns the wait as the runtime's source computes it: the power is truncated to a whole number.
     ///
     /// ```
     /// use servicefabric_emulator::hosting::{BackoffMode, Span};
@@ -72,11 +74,12 @@ impl BackoffMode {
             Self::Linear => return interval.saturating_mul(failures.into()),
             Self::Exponential(base) => base,
         };
-        // Nothing stays nothing, even infinitely often.
+        // Zero stays zero, even with infinitely many failures.
         if interval == Span::ZERO || interval.is_infinite() {
             return interval;
         }
-        // `powi` may differ between machines; repeated products do not. They are over as soon as nothing grows.
+        // `powi` may differ between machines; repeated products do not. The loop ends when the product stops
+        // growing.
         let base = if base > 1.0 { base } else { 1.0 };
         let mut power = 1.0_f64;
         for _ in 0..failures {
@@ -87,12 +90,12 @@ impl BackoffMode {
             }
             power = next;
         }
-        // What is too large for whole milliseconds becomes the largest, which is infinite.
+        // An overflow saturates to the largest value, which is infinite.
         Span::from_millis((interval.as_millis() as f64 * round(power)).round() as u64)
     }
 }
 
-/// The wait before a crashed process is started again.
+/// Returns the wait before a crashed process restarts.
 pub(super) fn restart_wait(config: &HostingConfig, failures: u32, jitter: Span) -> Span {
     let (mode, interval) = (
         config.activation_retry_backoff,
@@ -106,8 +109,8 @@ pub(super) fn restart_wait(config: &HostingConfig, failures: u32, jitter: Span) 
         .min(config.activation_max_retry_interval)
 }
 
-/// The wait before a failed download or activation is tried again: as many intervals as there were failures, one at
-/// least, and never more than the cap.
+/// Returns the wait before a failed download or activation is retried: an interval for each failure, at least
+/// one, and never more than the maximum.
 pub(super) fn retry_wait(interval: Span, cap: Span, failures: u32) -> Span {
     interval.saturating_mul(failures.max(1).into()).min(cap)
 }

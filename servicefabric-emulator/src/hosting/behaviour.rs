@@ -1,16 +1,16 @@
-//! How the outside of the machine behaves: networks, disks and processes, as a script says.
+//! Scripted behaviour of the outside of a machine: networks, disks and processes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::moment::Span;
 
-/// How often something fails before it succeeds.
+/// The number of failures before an operation succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failures {
-    /// The first so many attempts, counted from the moment the script was given and across operations.
+    /// The first attempts, counted from the moment the script was set and across operations.
     First(u32),
-    /// All of them.
+    /// All attempts.
     Always,
 }
 
@@ -20,23 +20,25 @@ impl Default for Failures {
     }
 }
 
-/// How attempts at one thing (a download, an activation, a deactivation) turn out.
+/// The outcomes of attempts at one operation: a download, an activation or a deactivation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Attempts {
-    /// How long an attempt takes, whether it fails or not. Default none.
+    /// The duration of an attempt, failed or not. Default: none.
     pub time: Span,
-    /// How many fail. Default none.
+    /// The number of failures. Default: none.
     pub failures: Failures,
-    /// How many fail first for a reason that is not the package's fault, such as a locked file. They do not count as
-    /// failures (`RetryOnInternalError`, at most `MaxRetryOnInternalError` of an operation). Default 0.
+    /// The number of initial failures for a reason other than the package, such as a locked file. They do not
+    /// count as failures (`RetryOnInternalError`, at most `MaxRetryOnInternalError` of an operation).
+    /// Default: 0.
     pub internal_errors: u32,
-    /// What is added to the wait before the first, second, … attempt: the random part of the real runtime, chosen here.
-    /// Nothing after the end of the list. Downloads limit it to `DeploymentFailedRetryIntervalRange`. Default empty.
+    /// The additional waits before the first, second, … attempt: the random part of the real runtime, chosen
+    /// here. Zero after the end of the list. Downloads limit it to `DeploymentFailedRetryIntervalRange`.
+    /// Default: empty.
     pub jitter: Vec<Span>,
 }
 
 impl Attempts {
-    /// Attempts that take so long and succeed.
+    /// Creates attempts that take this time and succeed.
     pub fn taking(time: Span) -> Self {
         Self {
             time,
@@ -44,7 +46,7 @@ impl Attempts {
         }
     }
 
-    /// Attempts that take no time, so many of which fail first.
+    /// Creates attempts that take no time, the first `failures` of which fail.
     pub fn failing(failures: u32) -> Self {
         Self {
             failures: Failures::First(failures),
@@ -61,12 +63,12 @@ impl Attempts {
     }
 }
 
-/// When a process that hosts service types registers them.
+/// The time at which a process that hosts service types registers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registration {
-    /// So long after its start.
+    /// The time after the start of the process.
     After(Span),
-    /// Not at all.
+    /// The process never registers its types.
     Never,
 }
 
@@ -79,14 +81,14 @@ impl Default for Registration {
 /// One life of a process: it ends by itself after some time, with an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
-    /// How long it runs; at least a millisecond. Infinite: until it is told to stop.
+    /// The run time, at least a millisecond. Infinite: until the process is stopped.
     pub lasts: Span,
-    /// What it exits with.
+    /// The exit code.
     pub exit_code: i32,
 }
 
 impl Life {
-    /// It crashes, with exit code 1, after a time.
+    /// Creates a life that ends in a crash, with exit code 1, after a time.
     pub fn crashing_after(lasts: Span) -> Self {
         Self {
             lasts,
@@ -95,61 +97,61 @@ impl Life {
     }
 }
 
-/// How the processes of one code package behave.
+/// The behaviour of the processes of one code package.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProcessBehaviour {
-    /// How long the setup entry point runs, if the code package has one. Default no time.
+    /// The run time of the setup entry point, if the code package has one. Default: no time.
     pub setup_time: Span,
-    /// The exit codes of its runs, in their order; 0 after the end of the list. Default empty.
+    /// The exit codes of its runs, in order; 0 after the end of the list. Default: empty.
     pub setup_exit_codes: Vec<i32>,
-    /// How many starts of the main process fail outright. Default none.
+    /// The number of starts of the main process that fail outright. Default: none.
     pub start_failures: Failures,
-    /// When it registers its types. Default at once.
+    /// The time at which the process registers its types. Default: at once.
     pub registration: Registration,
-    /// How its lives end, in their order. After the last it runs until it is told to stop. Default empty.
+    /// The lives of the process, in order. After the last one it runs until it is stopped. Default: empty.
     pub lives: Vec<Life>,
-    /// Begin with the first life again after the last. Default false.
+    /// True if the lives repeat after the last one. Default: false.
     pub repeat: bool,
-    /// Added to the waits before restarts, in their order; nothing after the end of the list. Default empty.
+    /// The additional waits before restarts, in order. Zero after the end of the list. Default: empty.
     pub restart_jitter: Vec<Span>,
 }
 
-/// How everything about one package instance behaves. By default all succeeds at once and nothing crashes.
+/// The behaviour of one package instance. By default everything succeeds at once and nothing crashes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Behaviour {
     /// Downloads of the package.
     pub download: Attempts,
     /// Activations of the package.
     pub activation: Attempts,
-    /// Deactivations; the time is how long the processes need after Ctrl+C.
+    /// Deactivations. The time is the one that the processes need after Ctrl+C.
     pub deactivation: Attempts,
-    /// Processes by the name of their code package; one that is not listed never fails.
+    /// Processes by the name of their code package. An absent one never fails.
     pub processes: BTreeMap<Arc<str>, ProcessBehaviour>,
 }
 
 impl Behaviour {
-    /// Sets how downloads behave.
+    /// Sets the behaviour of downloads.
     #[must_use]
     pub fn with_download(mut self, attempts: Attempts) -> Self {
         self.download = attempts;
         self
     }
 
-    /// Sets how activations behave.
+    /// Sets the behaviour of activations.
     #[must_use]
     pub fn with_activation(mut self, attempts: Attempts) -> Self {
         self.activation = attempts;
         self
     }
 
-    /// Sets how deactivations behave.
+    /// Sets the behaviour of deactivations.
     #[must_use]
     pub fn with_deactivation(mut self, attempts: Attempts) -> Self {
         self.deactivation = attempts;
         self
     }
 
-    /// Sets how the processes of a code package behave.
+    /// Sets the behaviour of a code package's processes.
     #[must_use]
     pub fn with_process(mut self, code_package: &str, behaviour: ProcessBehaviour) -> Self {
         self.processes.insert(code_package.into(), behaviour);

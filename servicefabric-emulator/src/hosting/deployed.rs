@@ -1,4 +1,4 @@
-//! What is on a node, for those who ask.
+//! The state of a node, for queries.
 
 use std::sync::Arc;
 
@@ -8,128 +8,129 @@ use super::description::{HostType, Placement};
 use super::key::PackageKey;
 use super::moment::Moment;
 
-/// How far a deployed application, package or code package has come.
+/// The status of a deployed application, package or code package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum DeploymentStatus {
-    /// It is on its way to the node.
+    /// The deployment is being downloaded to the node.
     Downloading,
-    /// It is being set up.
+    /// The deployment is being set up.
     Activating,
-    /// It is ready to be used.
+    /// The deployment is ready to be used.
     Active,
-    /// Another version of it is taking its place.
+    /// Another version is replacing the deployment.
     Upgrading,
-    /// It is going away.
+    /// The deployment is being removed.
     Deactivating,
-    /// Its process ended with code 0 and need not run again (code packages only).
+    /// The process ended with code 0 and need not run again (code packages only).
     RanToCompletion,
 }
 
 /// An application on the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeployedApplication {
-    /// Its name.
+    /// The name.
     pub name: Arc<str>,
-    /// How far it is.
+    /// The status.
     pub status: DeploymentStatus,
-    /// How many replicas its packages host.
+    /// The number of replicas that its packages host.
     pub usage: u32,
-    /// Since when it hosts none, if it hosts none.
+    /// The time since which no replica uses it, if none does.
     pub unused_since: Option<Moment>,
-    /// When it will be deactivated unless it is used before.
+    /// The time of the scheduled deactivation, which a use before then cancels.
     pub deactivation: Option<Moment>,
 }
 
 /// A package instance on the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeployedPackage {
-    /// Its name and activation id.
+    /// The name and activation id.
     pub key: PackageKey,
     /// The version of its manifest.
     pub version: Arc<str>,
-    /// How far it is.
+    /// The status.
     pub status: DeploymentStatus,
-    /// How many replicas it hosts.
+    /// The number of replicas that the package hosts.
     pub usage: u32,
-    /// Since when it hosts none, if it hosts none and is tracked for deactivation (from the end of its download on).
+    /// The time since which it hosts no replica, if it hosts none and is tracked for deactivation (from the
+    /// end of its download).
     pub unused_since: Option<Moment>,
-    /// When it will be deactivated unless it is used before.
+    /// The time of the scheduled deactivation, which a use before then cancels.
     pub deactivation: Option<Moment>,
-    /// When the next download or activation is attempted, while one is awaited after a failure.
+    /// The time of the next download or activation attempt, while one is pending after a failure.
     pub next_attempt: Option<Moment>,
 }
 
-/// What the process of an entry point does.
+/// The status of the process of an entry point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum EntryPointStatus {
-    /// It waits for its turn, or for the end of a back-off.
+    /// The process waits for its turn, or for the end of a back-off.
     Pending,
-    /// It is being started.
+    /// The process is being started.
     Starting,
-    /// It runs.
+    /// The process runs.
     Started,
-    /// It has been asked to end.
+    /// The process has been asked to stop.
     Stopping,
-    /// It does not run and will not be started.
+    /// The process does not run and will not be started.
     Stopped,
 }
 
-/// What has happened to the processes of an entry point so far.
+/// Statistics of the processes of an entry point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct EntryPointStatistics {
     /// The last exit code.
     pub last_exit_code: i32,
-    /// When it was last started, or the attempt was made.
+    /// The time of the last start or attempted start.
     pub last_activation: Option<Moment>,
-    /// When it last ended.
+    /// The time of the last exit.
     pub last_exit: Option<Moment>,
-    /// When a start last succeeded.
+    /// The time of the last successful start.
     pub last_successful_activation: Option<Moment>,
-    /// When it last ended with code 0.
+    /// The time of the last exit with code 0.
     pub last_successful_exit: Option<Moment>,
-    /// How often it was started.
+    /// The number of starts.
     pub activation_count: u32,
-    /// How many of the starts failed.
+    /// The number of failed starts.
     pub activation_failure_count: u32,
-    /// How many starts have failed since it was last well.
+    /// The number of failed starts since the process last ran well.
     pub continuous_activation_failure_count: u32,
-    /// How often it ended.
+    /// The number of exits.
     pub exit_count: u32,
-    /// How often it ended with a code other than 0.
+    /// The number of exits with a code other than 0.
     pub exit_failure_count: u32,
-    /// How often it has so ended since it was last well.
+    /// The number of such exits since the process last ran well.
     pub continuous_exit_failure_count: u32,
 }
 
 /// An entry point of a code package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeployedEntryPoint {
-    /// Its program.
+    /// The program.
     pub location: Arc<str>,
-    /// Its process, while there is one. Made up, and never used twice on a node.
+    /// The id of the process, while there is one. The id is synthetic and never reused on a node.
     pub process_id: Option<u64>,
-    /// What it does.
+    /// The status.
     pub status: EntryPointStatus,
-    /// When it will be started again, while that is awaited.
+    /// The time of the next start, while one is pending.
     pub next_activation: Option<Moment>,
-    /// Grows with each run; 0 before the first.
+    /// The number of runs so far.
     pub instance_id: u64,
-    /// What has happened to it.
+    /// The statistics.
     pub statistics: EntryPointStatistics,
 }
 
 /// A code package on the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeployedCodePackage {
-    /// The instance that it is part of.
+    /// The package instance.
     pub package: PackageKey,
-    /// Its name.
+    /// The name.
     pub name: Arc<str>,
-    /// Its version.
+    /// The version.
     pub version: Arc<str>,
-    /// What runs it.
+    /// The kind of host: process or container.
     pub host_type: HostType,
-    /// How far it is.
+    /// The status.
     pub status: DeploymentStatus,
     /// The setup entry point, if it has one.
     pub setup: Option<DeployedEntryPoint>,
@@ -137,53 +138,53 @@ pub struct DeployedCodePackage {
     pub main: DeployedEntryPoint,
 }
 
-/// Whether replicas of a service type can be opened.
+/// The status of a service type: whether its replicas can open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum TypeStatus {
-    /// No process has registered it; replicas wait.
+    /// No process has registered the type, and replicas wait.
     Enabled,
-    /// The same, and it will be disabled unless something succeeds before.
+    /// No process has registered the type, and it will be disabled unless an operation succeeds before then.
     DisableScheduled,
-    /// It is blocklisted: new replicas are refused.
+    /// The type is blocklisted: new replicas are rejected.
     Disabled,
-    /// A process has registered it: replicas open.
+    /// A process has registered the type, and replicas open.
     Registered,
 }
 
 /// A service type on the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeployedServiceType {
-    /// The instance that it is part of.
+    /// The package instance.
     pub package: PackageKey,
-    /// Its name.
+    /// The name.
     pub service_type: Arc<str>,
     /// The code package that hosts it.
     pub code_package: Arc<str>,
-    /// Whether replicas can be opened.
+    /// The status.
     pub status: TypeStatus,
-    /// When it will be disabled, while that is scheduled.
+    /// The time at which the type will be disabled, while that is scheduled.
     pub disable_at: Option<Moment>,
 }
 
-/// Whether a replica runs.
+/// The status of a replica on the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum SlotStatus {
-    /// It waits for its service type; the node is asked again at `next_poll`.
+    /// The replica waits for its service type. The node polls it again at `next_poll`.
     Waiting,
-    /// Its process hosts it.
+    /// The process hosts the replica.
     Open,
 }
 
 /// A replica on the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeployedReplica {
-    /// What was asked for.
+    /// The placement as requested.
     pub placement: Placement,
-    /// Whether it runs.
+    /// The status.
     pub status: SlotStatus,
-    /// When the node is asked again whether it can be opened.
+    /// The time of the next attempt to open the replica.
     pub next_poll: Option<Moment>,
-    /// The code package that hosts it, or shall; unknown while the package is not on the node.
+    /// The code package that hosts it, or will. Unknown while the package is not on the node.
     pub code_package: Option<Arc<str>>,
     /// The process that hosts it, while it is open.
     pub process_id: Option<u64>,

@@ -1,10 +1,10 @@
-//! What a node is told about: packages and placements.
+//! The inputs of a node: packages and placements.
 
 use std::sync::Arc;
 
 use super::key::{PackageKey, ReplicaKey};
 
-/// What a service manifest says about a package, as far as hosting cares.
+/// The parts of a service manifest that hosting uses.
 ///
 /// It holds for all instances of the package, shared and exclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,44 +52,45 @@ impl PackageDescription {
     }
 }
 
-/// What runs a code package.
+/// The kind of host that runs a code package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub enum HostType {
-    /// A process of its own.
+    /// A separate process.
     #[default]
     ExeHost,
     /// A container.
     ContainerHost,
 }
 
-/// What a code package is for.
+/// The role of a code package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
-    /// Its process registers these service types and hosts their replicas.
+    /// The process registers these service types and hosts their replicas.
     TypeHost(Vec<Arc<str>>),
-    /// Its process registers nothing; its crashes never harm a service type.
+    /// The process registers nothing. Its crashes never affect a service type.
     Helper,
 }
 
 /// A code package of a service manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodePackageDescription {
-    /// Its name, unique in the package.
+    /// The name, unique in the package.
     pub name: Arc<str>,
-    /// Its version.
+    /// The version.
     pub version: Arc<str>,
-    /// What it is for.
+    /// The role.
     pub role: Role,
-    /// What runs it.
+    /// The kind of host.
     pub host_type: HostType,
-    /// The program of the setup entry point, which runs once, to its end, before the main one starts. Default none.
+    /// The program of the setup entry point, which runs to its end before the main one starts. Default: none.
     pub setup: Option<Arc<str>>,
     /// The program of the main entry point.
     pub main: Arc<str>,
-    /// An exit with code 0 is its regular end: it is not started again. Default false.
+    /// True if an exit with code 0 is the regular end, without a restart. Default: false.
     pub run_to_completion: bool,
-    /// A program that does not know Service Fabric: hosting registers the types on its behalf, and moves its replicas
-    /// elsewhere when it fails again and again (`DeployedServiceFailoverContinuousFailureThreshold`). Default false.
+    /// True for a program that does not know Service Fabric: hosting registers the types on its behalf, and
+    /// moves its replicas elsewhere after repeated failures
+    /// (`DeployedServiceFailoverContinuousFailureThreshold`). Default: false.
     pub guest: bool,
 }
 
@@ -125,30 +126,32 @@ impl CodePackageDescription {
     }
 }
 
-/// Whether a replica has been somewhere before.
+/// The kind of a replica: new or reopened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplicaKind {
-    /// It is being created: a disabled service type refuses it for good, so that it can be placed on another node.
+    /// The replica is being created. A disabled service type rejects it for good, so that it can be placed on
+    /// another node.
     #[default]
     New,
-    /// It is being reopened, its state is here: it waits until the service type is enabled again.
+    /// The replica is being reopened, and its state is on this node. It waits until the service type is
+    /// enabled again.
     Existing,
 }
 
-/// The wish that a replica runs on the node.
+/// A request to run a replica on a node.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Placement {
     /// The replica.
     pub replica: ReplicaKey,
-    /// Whether it is new here.
+    /// The kind: new or reopened.
     pub kind: ReplicaKind,
-    /// The package instance that shall host it.
+    /// The package instance that will host it.
     pub package: PackageKey,
-    /// Its service type, which a code package of the package hosts.
+    /// The service type, which a code package of the package hosts.
     pub service_type: Arc<str>,
-    /// Its state survives on the node's disk, so that it comes back, as [`ReplicaKind::Existing`], after a restart of
-    /// the node. Otherwise it is dropped then.
+    /// True if the state is on the node's disk, so that the replica returns as [`ReplicaKind::Existing`]
+    /// after a restart of the node. Otherwise the restart drops it.
     pub persisted: bool,
 }
 
@@ -164,14 +167,14 @@ impl Placement {
         }
     }
 
-    /// The same with persisted state.
+    /// Sets persisted state.
     #[must_use]
     pub fn persisted(mut self) -> Self {
         self.persisted = true;
         self
     }
 
-    /// The same of another kind.
+    /// Sets the kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ReplicaKind) -> Self {
         self.kind = kind;

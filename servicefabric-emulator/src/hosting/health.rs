@@ -1,4 +1,4 @@
-//! What hosting reports to the health store, as source `System.Hosting` and without expiry.
+//! Health reports of hosting, with the source `System.Hosting` and without expiry.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use super::key::PackageKey;
 /// The source id of all reports of hosting.
 pub const SOURCE: &str = "System.Hosting";
 
-/// How well something is.
+/// The health state of an entity.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize,
 )]
 pub enum HealthState {
-    /// Well.
+    /// The entity is healthy.
     Ok,
-    /// Not as it should be.
+    /// The entity is impaired.
     Warning,
-    /// Broken.
+    /// The entity is broken.
     Error,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for HealthState {
     }
 }
 
-/// What a report is about. The node is the one that reports.
+/// The entity of a report. The node is the one that reports.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthEntity {
@@ -52,29 +52,29 @@ impl fmt::Display for HealthEntity {
     }
 }
 
-/// What is said about one property of an entity.
+/// A report about one property of an entity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthReport {
-    /// Its state, from now on.
+    /// The state from now on.
     State {
-        /// How well it is.
+        /// The health state.
         state: HealthState,
         /// A sentence for people.
         description: String,
     },
-    /// There is nothing to say any more: the event disappears.
+    /// The report is withdrawn, and its event disappears.
     Removed,
 }
 
-/// A report that stands: the last one about its property.
+/// The current report about a property.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StandingHealth {
-    /// What it is about.
+    /// The entity.
     pub entity: HealthEntity,
     /// The property.
     pub property: Arc<str>,
-    /// How well it is.
+    /// The health state.
     pub state: HealthState,
     /// A sentence for people.
     pub description: String,

@@ -1,17 +1,17 @@
-//! What things on a node are called.
+//! Keys of packages, processes, service types and replicas on a node.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-/// Whether replicas of several services and partitions share the processes of a package.
+/// The activation mode: whether replicas of several services and partitions share the processes of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 pub enum ActivationMode {
     /// One instance of the package on a node serves all partitions of all its services.
     #[default]
     SharedProcess,
-    /// Each partition of a service has an instance of the package of its own, told apart by its activation id.
+    /// Each partition of a service has its own instance of the package, identified by its activation id.
     ExclusiveProcess,
 }
 
@@ -27,12 +27,12 @@ pub struct PackageKey {
 }
 
 impl PackageKey {
-    /// The instance that is shared by all services of the package.
+    /// Returns the key of the instance that all services of the package share.
     pub fn shared(application: &str, manifest: &str) -> Self {
         Self::exclusive(application, manifest, "")
     }
 
-    /// The instance with this activation id; an empty id means the shared one.
+    /// Returns the key of the instance with this activation id. An empty id is that of the shared one.
     pub fn exclusive(application: &str, manifest: &str, activation_id: &str) -> Self {
         Self {
             application: application.into(),
@@ -41,7 +41,7 @@ impl PackageKey {
         }
     }
 
-    /// Which grace interval applies to the instance.
+    /// Returns the activation mode, which decides the grace interval of the instance.
     pub fn mode(&self) -> ActivationMode {
         if self.activation_id.is_empty() {
             ActivationMode::SharedProcess
@@ -50,7 +50,7 @@ impl PackageKey {
         }
     }
 
-    /// The process of one of its code packages.
+    /// Returns the key of a code package's process.
     pub fn process(&self, code_package: &str) -> ProcessKey {
         ProcessKey {
             package: self.clone(),
@@ -58,7 +58,7 @@ impl PackageKey {
         }
     }
 
-    /// One of its service types.
+    /// Returns the key of a service type.
     pub fn service_type(&self, name: &str) -> TypeKey {
         TypeKey {
             package: self.clone(),
@@ -77,7 +77,7 @@ impl fmt::Display for PackageKey {
     }
 }
 
-/// A code package of a package instance: what has (at most) one main process at a time.
+/// A code package of a package instance, which has at most one main process at a time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ProcessKey {
     /// The instance.
@@ -93,7 +93,7 @@ impl fmt::Display for ProcessKey {
     }
 }
 
-/// A service type as one package instance knows it.
+/// A service type of a package instance.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct TypeKey {
     /// The instance.

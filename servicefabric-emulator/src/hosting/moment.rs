@@ -1,4 +1,4 @@
-//! Virtual time: points and lengths in whole milliseconds.
+//! Virtual time: moments and spans in whole milliseconds.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,37 +8,37 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A point in virtual time: milliseconds since the node's (or the cluster's) clock began at [`Moment::ZERO`].
 ///
-/// As text it is a number of seconds with its unit (`601s`, `50.625s`); in JSON and TOML it is written as a number of
-/// seconds and read as a number or as such a text.
+/// Its text is a number of seconds with its unit (`601s`, `50.625s`). In JSON and TOML it is written as a
+/// number of seconds, and read as a number or as such a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Moment(u64);
 
-/// A length of virtual time in whole milliseconds, or [`Span::INFINITE`].
-///
-/// Read and written like a [`Moment`]; infinite is the text `infinite`. Also `ms`, `m` and `h` are understood as units.
+/// A length of virtual time in whole milliseconds, or [`Span::INFINITE`]. Read and written like a [`Moment`];
+/// infinite is the text `infinite`. The units `ms`, `m` and `h` are accepted as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 
 impl Moment {
-    /// When the clock began.
+    /// The start of the clock.
     pub const ZERO: Self = Self(0);
 
-    /// The moment so many milliseconds after the beginning.
+    /// Creates the moment this number of milliseconds after the start.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// The moment so many seconds after the beginning; the last moment there is if that is too far.
+    /// Creates the moment this number of seconds after the start. Saturates at the last moment.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1000))
     }
 
-    /// Milliseconds since the beginning.
+    /// Returns the milliseconds since the start.
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// The moment `span` later. `None` when that never comes: the span is infinite, or the clock ends before.
+    /// Returns the moment `span` later. `None` if it never comes: the span is infinite, or the clock ends
+    /// before.
     pub const fn after(self, span: Span) -> Option<Self> {
         if span.is_infinite() {
             return None;
@@ -49,64 +49,65 @@ impl Moment {
         }
     }
 
-    /// How long ago `earlier` was; nothing if it is not earlier.
+    /// Returns the time since `earlier`. Zero if it is not earlier.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Span {
-    /// No time at all.
+    /// A span of no time.
     pub const ZERO: Self = Self(0);
-    /// Longer than any other: what waits for it waits forever.
+    /// An infinite span. A wait for it never ends.
     pub const INFINITE: Self = Self(u64::MAX);
 
-    /// So many milliseconds.
+    /// Creates a span of milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// So many seconds; infinite if that is too many.
+    /// Creates a span of seconds. Infinite on overflow.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1000))
     }
 
-    /// Milliseconds; [`u64::MAX`] for an infinite span.
+    /// Returns the milliseconds; [`u64::MAX`] for an infinite span.
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// Whether this never ends.
+    /// Returns true if the span never ends.
     pub const fn is_infinite(self) -> bool {
         self.0 == u64::MAX
     }
 
-    /// Both, one after the other; infinite when it does not fit.
+    /// Returns the sum. Infinite on overflow.
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// So many times this; infinite when it does not fit.
+    /// Returns a multiple of the span. Infinite on overflow.
     #[must_use]
     pub const fn saturating_mul(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))
     }
 
-    /// The number of seconds, rounded to whole milliseconds (half away from zero). `None` for what is no length of
-    /// time: negative or not a number. Infinite when it is too much.
+    /// Converts seconds, rounded to whole milliseconds (half away from zero). `None` if the number is
+    /// negative or not a number. Infinite on overflow.
     pub fn from_secs_f64(secs: f64) -> Option<Self> {
         if secs.is_nan() || secs < 0.0 {
             return None;
         }
-        // A float that is too large, or infinite, becomes u64::MAX, which is what infinite means.
+        // A float that is too large, or infinite, becomes `u64::MAX`, which means infinite.
         Some(Self((secs * 1000.0).round() as u64))
     }
 
-    /// Reads `15`, `15s`, `0.5s`, `250ms`, `10m`, `1h` or `infinite`; a bare number counts seconds.
+    /// Parses `15`, `15s`, `0.5s`, `250ms`, `10m`, `1h` or `infinite`. A bare number counts seconds.
     ///
     /// # Errors
-    /// A sentence that says what was expected.
+    ///
+    /// A sentence with the expected format.
     pub fn parse(text: &str) -> Result<Self, String> {
         let trimmed = text.trim();
         if trimmed.eq_ignore_ascii_case("infinite") {
@@ -120,7 +121,7 @@ impl Span {
             "h" => 3_600_000.0,
             _ => return Err(expected(text)),
         };
-        // `parse` alone would also take `inf`, `nan` and a sign.
+        // `parse` alone would also accept `inf`, `nan` and a sign.
         if !digits.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
             return Err(expected(text));
         }

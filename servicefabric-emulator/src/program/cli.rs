@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// A local Service Fabric cluster: the REST gateway that sfctl and the SDKs speak to, and the hosting life cycle behind it
+/// A local Service Fabric cluster: the REST gateway that sfctl and the SDKs speak to, and the hosting life
+/// cycle behind it
 #[derive(Debug, Parser)]
 #[command(name = "servicefabric-emulator", version, propagate_version = true)]
 pub(super) struct Cli {
@@ -21,32 +22,33 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// Where the gateway listens; port 0 for any that is free
+    /// Address of the gateway; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:19080", value_parser = address)]
     pub(super) listen: String,
-    /// The cluster, as TOML or (by the ending `.json`) as JSON; without it there is a small example
+    /// Topology of the cluster, as TOML or (with the extension `.json`) as JSON. Default: a small example
     #[arg(long, value_name = "FILE")]
     pub(super) topology: Option<PathBuf>,
-    /// Deploy an application package: the directory with ApplicationManifest.xml. May be given several times; without
-    /// `--topology` there is nothing else in the cluster
+    /// Application package to deploy: the directory with ApplicationManifest.xml. May be given several times;
+    /// without `--topology` the cluster has nothing else
     #[arg(long, value_name = "DIR")]
     pub(super) package: Vec<PathBuf>,
-    /// Put a small HTTP server behind every replica that says who answers
+    /// Put a small HTTP server behind every replica that responds with the replica's identity
     #[arg(long)]
     pub(super) services: bool,
-    /// Let time pass so many times as fast
+    /// Run virtual time this many times faster
     #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = speed)]
     pub(super) speed: f64,
-    /// Let time stand still; `POST /emulator/time/advance` moves it
+    /// Stop virtual time; `POST /emulator/time/advance` moves it
     #[arg(long, conflicts_with = "speed")]
     pub(super) manual_time: bool,
-    /// Never list more than so many items at a time
+    /// Maximum number of items of a page
     #[arg(long, value_name = "ITEMS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) page_size: Option<u32>,
-    /// How often health reports reach the store that are not immediate; 0: at once. Without it the topology decides
+    /// Interval at which health reports that are not immediate reach the store; 0: at once. Default: as in
+    /// the topology
     #[arg(long, value_name = "SECONDS")]
     pub(super) report_interval: Option<u64>,
-    /// Which gateway to speak like, where they differ
+    /// Gateway version to imitate where versions differ
     #[arg(long, value_enum, default_value_t)]
     pub(super) dialect: Dialect,
     #[command(flatten)]
@@ -56,32 +58,32 @@ pub(super) struct Serve {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Security")]
 pub(super) struct Security {
-    /// Serve TLS with this certificate (PEM, its chain behind it)
+    /// Serve TLS with this certificate (PEM, followed by its chain)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(super) tls_cert: Option<PathBuf>,
-    /// The key of the certificate (PEM)
+    /// Key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(super) tls_key: Option<PathBuf>,
-    /// Want certificates of clients; those of these authorities (PEM) may do everything
+    /// Require client certificates; those of these authorities (PEM) have full access
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(super) client_ca: Option<PathBuf>,
-    /// Want certificates of clients; those of these authorities (PEM) may only query
+    /// Require client certificates; those of these authorities (PEM) have read access
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(super) reader_ca: Option<PathBuf>,
-    /// Want a bearer token; this one may do everything
+    /// Require a bearer token; this one has full access
     #[arg(long, value_name = "TOKEN", value_parser = NonEmptyStringValueParser::new())]
     pub(super) bearer: Vec<String>,
-    /// Want a bearer token; this one may only query
+    /// Require a bearer token; this one has read access
     #[arg(long, value_name = "TOKEN", value_parser = NonEmptyStringValueParser::new())]
     pub(super) reader_bearer: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum Dialect {
-    /// As the clients of version 8.2 read it
+    /// Format that clients of version 8.2 read
     #[default]
     Current,
-    /// As gateways of version 6.4 write it
+    /// Format that gateways of version 6.4 write
     Runtime64,
 }
 
@@ -90,21 +92,21 @@ pub(super) struct Timeline {
     /// The script
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum Format {
-    /// For people: one line for each event
+    /// Text for people: one line for each event
     #[default]
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 
-/// The fastest that time may go.
+/// The maximum speed of virtual time.
 const MAX_SPEED: f64 = 10_000.0;
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -114,7 +116,7 @@ fn speed(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("a number above 0, and at most {MAX_SPEED}, is wanted"))
 }
 
-/// A host by its name or address, and a port. Whether the host is there is seen when the gateway starts.
+/// Parses a host (name or address) and a port. A host that does not exist is noticed when the gateway starts.
 fn address(text: &str) -> Result<String, String> {
     let (host, port) = text
         .rsplit_once(':')

@@ -1,20 +1,21 @@
 use program_kit::Failure;
 use servicefabric_emulator::cluster::{Cluster, NodeStatusFilter, PageRequest, ServiceScale};
 
-/// What is kept for connections, and for the process itself.
+/// The number of descriptors kept for connections, and for the process itself.
 const RESERVE: usize = 256;
 
-/// How many listeners replicas may have; nothing where the system does not say how many descriptors a process may have.
+/// Returns the number of listeners that replicas may have. `None` if the system has no known limit of
+/// descriptors.
 pub(super) fn listeners(limit: Option<usize>) -> Option<usize> {
     limit.map(|limit| limit.saturating_sub(RESERVE))
 }
 
-/// How many descriptors this process may have.
+/// Returns the number of file descriptors that this process may have. `None` if it is unknown.
 pub(super) fn limit() -> Option<usize> {
     soft_limit(&std::fs::read_to_string("/proc/self/limits").ok()?)
 }
 
-/// The soft limit in a text like `/proc/self/limits`; nothing for one that has none.
+/// Returns the soft limit in a text like `/proc/self/limits`. `None` if it has none.
 fn soft_limit(limits: &str) -> Option<usize> {
     limits
         .lines()
@@ -25,11 +26,11 @@ fn soft_limit(limits: &str) -> Option<usize> {
         .ok()
 }
 
-/// Whether the listeners of all replicas of the cluster fit below the limit.
+/// Checks that the listeners of all replicas of the cluster fit below the limit.
 ///
 /// # Errors
 ///
-/// A sentence that says what to do when they do not.
+/// A sentence with the remedy, if they do not fit.
 pub(super) fn check(cluster: &Cluster, limit: Option<usize>) -> Result<(), Failure> {
     let needed = needed(cluster);
     let (Some(limit), Some(room)) = (limit, listeners(limit)) else {

@@ -1,4 +1,4 @@
-//! The command line around the library.
+//! The command line of the emulator.
 
 mod cli;
 mod descriptors;
@@ -12,7 +12,7 @@ use clap::Parser;
 
 use self::cli::{Cli, Command};
 
-/// Runs what the command line asks for; wrong usage ends with 2 before that.
+/// Runs the command of the command line. Wrong usage exits with 2 before that.
 pub(crate) fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(options) => serve::run(&options),

@@ -7,7 +7,7 @@ use servicefabric_emulator::gateway::Emulator;
 
 use super::cli::Serve;
 
-/// Says what runs and what to try. The last line is there when everything else is.
+/// Prints what runs and what to try. The last line appears when everything else is running.
 pub(super) fn show(emulator: &Emulator, options: &Serve) -> Result<(), Failure> {
     if emulator.address().ip().is_unspecified() && !secured(options) {
         tracing::warn!(
@@ -18,7 +18,8 @@ pub(super) fn show(emulator: &Emulator, options: &Serve) -> Result<(), Failure> 
     print(&text)
 }
 
-/// Where the gateway is reached from this machine: nobody can connect to the address that stands for all of them.
+/// Returns the URL of the gateway on this machine. The wildcard address, which cannot be connected to, is
+/// replaced.
 fn endpoint(emulator: &Emulator) -> String {
     let listens = emulator.address();
     let reached = reached(listens);

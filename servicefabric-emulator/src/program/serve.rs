@@ -13,13 +13,13 @@ use tokio::time::sleep;
 use super::cli;
 use super::{descriptors, screen};
 
-/// The cluster of those who have not written one down yet.
+/// The example cluster, for users without a topology.
 const EXAMPLE: &str = include_str!("example.toml");
 
-/// How often a person hears of a cluster that takes long to build.
+/// The interval of progress messages while a large cluster is built.
 const PROGRESS: Duration = Duration::from_secs(2);
 
-/// Runs a cluster until somebody stops it.
+/// Runs a cluster until the stop signal.
 pub(super) fn run(options: &cli::Serve) -> Result<(), Failure> {
     Logging::new("info", "info,servicefabric_emulator=debug").start()?;
     let builder = describe(options)?;
@@ -28,7 +28,7 @@ pub(super) fn run(options: &cli::Serve) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::new(format!("the system gives no runtime: {error}")))?;
     let result = runtime.block_on(serve(builder, options));
-    // A cluster that is just being built is of no use any more: nobody waits for it.
+    // A cluster that is still being built is no longer needed, so its thread is not awaited.
     runtime.shutdown_background();
     result
 }
@@ -54,7 +54,7 @@ async fn serve(builder: Builder, options: &cli::Serve) -> Result<(), Failure> {
     shown
 }
 
-/// Says again and again that the cluster is being built, as soon as that takes long.
+/// Logs periodically that the cluster is being built, once that takes long.
 async fn tell_progress() {
     let begun = Instant::now();
     loop {
@@ -76,7 +76,7 @@ fn describe(options: &cli::Serve) -> Result<Builder, Failure> {
         tracing::warn!("{warning}");
     }
     if topology.cluster.start.is_none() && !options.manual_time {
-        // Nobody chose a date, and people compare what they see with their clocks.
+        // No date was chosen, and people compare the dates with their clocks.
         topology.cluster.start = Some(Date::of(SystemTime::now()).to_string());
     }
     let mut builder = Emulator::builder(topology)
@@ -157,7 +157,7 @@ fn package(directory: &Path) -> Result<ApplicationType, Failure> {
         let path = directory.join(file);
         let text = std::fs::File::open(&path).and_then(|opened| {
             let mut text = String::new();
-            // One byte more than is allowed tells that there is more.
+            // One byte beyond the limit shows that the file is too large.
             opened
                 .take(MAX_MANIFEST as u64 + 1)
                 .read_to_string(&mut text)?;

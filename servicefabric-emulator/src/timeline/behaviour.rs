@@ -1,4 +1,4 @@
-//! How the outside behaves, as a script writes it.
+//! The parser of a script's behaviours.
 
 use super::reader::{Problems, Table, Value};
 use super::tree::Kind;
@@ -6,7 +6,7 @@ use crate::hosting::{
     Attempts, Behaviour, Failures, Life, ProcessBehaviour, Registration, Span, closest,
 };
 
-/// The keys `download`, `activation`, `deactivation` and `process` of a table.
+/// Reads the keys `download`, `activation`, `deactivation` and `process` of a table.
 pub(super) fn read_behaviour(
     table: &mut Table<'_>,
     code_packages: &[&str],
@@ -129,7 +129,7 @@ fn process(value: &Value<'_>, problems: &mut Problems) -> ProcessBehaviour {
     process
 }
 
-/// `"5s"`, or `{ lasts = "5s", exit_code = 0 }`.
+/// Reads `"5s"`, or `{ lasts = "5s", exit_code = 0 }`.
 fn life(value: &Value<'_>, problems: &mut Problems) -> Option<Life> {
     if !matches!(value.tree.kind, Kind::Table(_)) {
         return value.span(problems).map(Life::crashing_after);

@@ -1,4 +1,4 @@
-//! What happens, as a script writes it.
+//! The parser of a script's events.
 
 use super::behaviour::read_behaviour;
 use super::packages::texts;
@@ -9,7 +9,7 @@ use crate::hosting::{
     CodePackageDescription, PackageDescription, Placement, ReplicaKey, ReplicaKind, Role, closest,
 };
 
-/// What an event can do: exactly one of these keys must be there.
+/// The verbs of an event. An event has exactly one of them.
 const VERBS: [&str; 7] = [
     "place", "close", "activate", "exit", "upgrade", "behave", "node",
 ];
@@ -63,7 +63,7 @@ fn read_event(
             None
         }
     };
-    // After an error in the verb its companions are unknown: only one complaint then.
+    // After an error in the verb its other keys are unknown, so there is only one error.
     if !verbs.is_empty() && instruction.is_some() || verbs.is_empty() {
         table.finish(problems);
     }
@@ -218,8 +218,8 @@ fn exit(
     Some(Instruction::Exit(package.key.process(name), code?))
 }
 
-/// The package with a new version of itself and of its code; with `types`, these take the place of those of its first
-/// host.
+/// Returns the package with a new version of itself and of its code. `types`, if given, replace those of its
+/// first host.
 fn upgrade(
     object: &Value<'_>,
     table: &mut Table<'_>,
@@ -255,7 +255,7 @@ fn upgrade(
     Some(Instruction::Upgrade(package.key.clone(), description))
 }
 
-/// The package that `package` names; the only one if it is not there.
+/// Returns the package that `package` names. Default: the only one.
 fn package_of<'p>(
     table: &mut Table<'_>,
     packages: &'p [ScriptPackage],
@@ -267,7 +267,7 @@ fn package_of<'p>(
     if let [only] = packages {
         return Some(only);
     }
-    // Without any package there is a complaint already.
+    // Without any package, an error was already reported.
     if !packages.is_empty() {
         let suggestion = format!("say which with `package`: {}", labels(packages).join(", "));
         let message = format!("there are {} packages", packages.len());
@@ -304,7 +304,7 @@ fn labels(packages: &[ScriptPackage]) -> Vec<&str> {
         .collect()
 }
 
-/// `partition` or `partition/id`; the id is 1 if it is not there.
+/// Reads `partition` or `partition/id`. The id defaults to 1.
 fn replica(value: &Value<'_>, problems: &mut Problems) -> Option<ReplicaKey> {
     let text = value.text(problems)?;
     let Some((partition, id)) = text.rsplit_once('/') else {

@@ -1,4 +1,4 @@
-//! What a script leads to.
+//! The outcome of a script.
 
 use std::fmt;
 
@@ -10,25 +10,25 @@ use crate::hosting::{
     DeployedServiceType, EntryPointStatus, Logged, Moment, Node, SlotStatus, StandingHealth,
 };
 
-/// What a script leads to.
+/// The outcome of a script.
 ///
-/// Its text has a line for each event, and several for each state, all of which begin with their time; lines of states
-/// go on with `=`. As JSON it is an object with `log` and `states`; times are numbers of seconds.
+/// Its text has a line for each event, and several for each state, all of which begin with their time; lines
+/// of states go on with `=`. As JSON it is an object with `log` and `states`; times are numbers of seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Timeline {
-    /// What the script is called, if it says so.
+    /// The title of the script.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What is doubtful in the script.
+    /// The warnings about the script.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// What happened, in its order.
+    /// The events in order.
     pub log: Vec<Entry>,
-    /// What there was at the moments that the script wants to see.
+    /// The states at the times that the script requests.
     pub states: Vec<State>,
-    /// When the end of the script was.
+    /// The end time of the script.
     pub until: Moment,
-    /// When it was stopped because too much happened, if it was.
+    /// The time at which the run was cut off because of too many events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_off_at: Option<Moment>,
 }
@@ -50,14 +50,14 @@ impl Timeline {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Entry {
-    /// Something happened.
+    /// An event of the node.
     Event(Logged),
-    /// The node refused an instruction of the script.
+    /// The node rejected an instruction of the script.
     Refused(Refused),
 }
 
 impl Entry {
-    /// When.
+    /// Returns the time of the entry.
     pub fn at(&self) -> Moment {
         match self {
             Self::Event(logged) => logged.at,
@@ -66,21 +66,21 @@ impl Entry {
     }
 }
 
-/// An instruction that a node refused.
+/// An instruction that a node rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refused {
-    /// When.
+    /// The time.
     pub at: Moment,
-    /// Why.
+    /// The reason.
     pub refused: String,
 }
 
-/// What there is at a moment, after all that happens at it.
+/// The state of a node at a time, after all events at that time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct State {
-    /// When.
+    /// The time.
     pub at: Moment,
-    /// Whether the node is up.
+    /// True if the node is up.
     pub up: bool,
     /// The applications.
     pub applications: Vec<DeployedApplication>,
@@ -92,7 +92,7 @@ pub struct State {
     pub service_types: Vec<DeployedServiceType>,
     /// The replicas.
     pub replicas: Vec<DeployedReplica>,
-    /// The health reports that stand.
+    /// The current health reports.
     pub health: Vec<StandingHealth>,
 }
 
@@ -151,7 +151,7 @@ impl fmt::Display for Entry {
     }
 }
 
-/// What is there, line by line.
+/// Writes the state, line by line.
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.at;
@@ -245,7 +245,7 @@ fn process(code: &DeployedCodePackage) -> String {
     text
 }
 
-/// Since when something is unused, and when it goes.
+/// The time since which an entity is unused, and the time of its deactivation.
 struct Ending(Option<Moment>, Option<Moment>);
 
 impl fmt::Display for Ending {

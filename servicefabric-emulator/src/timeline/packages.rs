@@ -1,4 +1,4 @@
-//! Packages, as a script writes them.
+//! The parser of a script's packages.
 
 use super::behaviour::read_behaviour;
 use super::reader::{Problems, Table, Value};
@@ -69,7 +69,7 @@ fn read_package(value: &Value<'_>, problems: &mut Problems) -> Option<ScriptPack
     })
 }
 
-/// Either `types`, which one code package `Code` hosts, or a list `code`.
+/// Reads either `types`, which one code package `Code` hosts, or a list `code`.
 fn read_code_packages(
     table: &mut Table<'_>,
     version: &str,

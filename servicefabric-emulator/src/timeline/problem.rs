@@ -1,17 +1,17 @@
-//! What is wrong with a script.
+//! The errors of a script.
 
 use std::fmt;
 
-/// One thing that is wrong: where, what, and how to mend it.
+/// An error of a script: place, message and suggested correction.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Problem {
-    /// The line, counted from 1, where that is known: for TOML, and for text that is no JSON at all.
+    /// The line, from 1, if it is known: for TOML, and for text that is no JSON at all.
     pub line: Option<usize>,
     /// The place in the script, such as `event[3].place`; empty for the script as a whole.
     pub place: String,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// How to mend it.
+    /// The suggested correction.
     pub suggestion: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All that is wrong with a script, in the order of its text. Never empty.
+/// All errors of a script, in the order of its text. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptErrors(Vec<Problem>);
 
@@ -41,7 +41,7 @@ impl ScriptErrors {
         Self(problems)
     }
 
-    /// The problems.
+    /// Returns the errors.
     pub fn problems(&self) -> &[Problem] {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! From what is written to what can be run.
+//! The conversion of a document to a script.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ fn read_script(tree: &Tree, problems: &mut Problems) -> Option<Script> {
         );
     }
     table.finish(problems);
-    // Stable: what happens at the same moment happens in the order of the text.
+    // Stable: events at the same time happen in the order of the text.
     steps.sort_by_key(|step| step.at);
     Some(Script {
         title,
@@ -65,7 +65,7 @@ fn read_script(tree: &Tree, problems: &mut Problems) -> Option<Script> {
     })
 }
 
-/// A length of time since the beginning.
+/// Reads a time since the beginning.
 pub(super) fn moment(value: &Value<'_>, problems: &mut Problems) -> Option<Moment> {
     let span = value.span(problems)?;
     let moment = Moment::ZERO.after(span);
@@ -82,7 +82,7 @@ fn read_config(table: &mut Table<'_>, problems: &mut Problems) -> (HostingConfig
     };
     let mut config = HostingConfig::default();
     let mut entries = settings.all();
-    // The profile sets the defaults that the others change.
+    // The profile sets the defaults that the other settings change.
     entries.sort_by_key(|(name, _)| *name != "Profile");
     for (name, value) in entries {
         let setting = match &value.tree.kind {

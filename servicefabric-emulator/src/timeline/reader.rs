@@ -1,10 +1,10 @@
-//! Takes a tree apart, and remembers all that is wrong with it.
+//! The reader of a tree, which collects all errors.
 
 use super::problem::Problem;
 use super::tree::{Kind, Tree};
 use crate::hosting::{Span, closest};
 
-/// What is wrong so far.
+/// The errors found so far.
 #[derive(Debug, Default)]
 pub(super) struct Problems(pub(super) Vec<Problem>);
 
@@ -25,7 +25,7 @@ impl Problems {
     }
 }
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Debug, Clone)]
 pub(super) struct Value<'t> {
     pub(super) tree: &'t Tree,
@@ -49,7 +49,7 @@ impl<'t> Value<'t> {
         problems.add(self.tree.line, &self.place, message, suggestion);
     }
 
-    /// Says what was expected instead.
+    /// Reports a value of an unexpected type.
     fn expected(&self, problems: &mut Problems, expected: &str, example: &str) {
         let found = self.tree.kind.name();
         let message = format!("expected {expected}, found {found}");
@@ -137,7 +137,7 @@ impl<'t> Value<'t> {
             .collect()
     }
 
-    /// The entries of a table, each to be taken once.
+    /// Returns the entries of a table, each to be read once.
     pub(super) fn table(&self, problems: &mut Problems) -> Option<Table<'t>> {
         let Kind::Table(entries) = &self.tree.kind else {
             self.expected(problems, "a table", "{ }");
@@ -160,7 +160,7 @@ pub(super) struct Table<'t> {
 }
 
 impl<'t> Table<'t> {
-    /// The value of a key that is known here.
+    /// Returns the value of a known key.
     pub(super) fn get(&mut self, key: &'static str) -> Option<Value<'t>> {
         self.asked.push(key);
         let (_, tree) = self.entries.iter().find(|(name, _)| name == key)?;
@@ -170,7 +170,7 @@ impl<'t> Table<'t> {
         })
     }
 
-    /// The same for a key that must be there.
+    /// Returns the value of a required key.
     pub(super) fn need(
         &mut self,
         key: &'static str,
@@ -186,7 +186,7 @@ impl<'t> Table<'t> {
         found
     }
 
-    /// All entries, whatever their names.
+    /// Returns all entries, whatever their names.
     pub(super) fn all(&self) -> Vec<(&'t str, Value<'t>)> {
         let entries = self.entries.iter();
         entries
@@ -197,7 +197,7 @@ impl<'t> Table<'t> {
             .collect()
     }
 
-    /// Complains about all that nobody asked for.
+    /// Reports all unknown keys.
     pub(super) fn finish(self, problems: &mut Problems) {
         for (key, value) in self.all() {
             if !self.asked.contains(&key) {

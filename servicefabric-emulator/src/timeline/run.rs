@@ -1,19 +1,20 @@
-//! Runs a script.
+//! The execution of a script.
 
 use super::outcome::{Entry, Refused, State, Timeline};
 use super::script::{Script, Step};
 use crate::hosting::{Moment, Node};
 
-/// How many lines a log may have. A script that leads to more is stopped there.
+/// The maximum number of lines of a log. A script that exceeds it is stopped.
 const MAX_LOG: usize = 100_000;
-/// How many timers may fire.
+/// The maximum number of timers that may fire.
 const MAX_STEPS: u32 = 1_000_000;
 
 impl Script {
-    /// Runs it from 0 to its end, in virtual time: the same script gives the same timeline, byte for byte.
+    /// Runs the script from 0 to its end, in virtual time. The same script gives the same timeline, byte for
+    /// byte.
     ///
-    /// An instruction that the node refuses (such as to close a replica that is not there) is part of the log. A
-    /// script that leads to more than 100,000 events, or a million timers, is cut off, and the timeline says so.
+    /// A rejected instruction (such as closing an unknown replica) is part of the log. A script that leads to
+    /// more than 100,000 events, or a million timers, is cut off, and the timeline records that.
     pub fn run(&self) -> Timeline {
         let mut run = Run {
             node: self.node(),
@@ -25,7 +26,7 @@ impl Script {
         loop {
             let step_at = steps.peek().map(|step| step.at);
             let show_at = show.peek().copied();
-            // What happens at the moment of a show is to be seen.
+            // Events at the time of a show are part of it.
             let done = match (step_at, show_at) {
                 (Some(at), shown) if shown.is_none_or(|shown| at <= shown) => {
                     let step = steps.next().expect("it was peeked at");
@@ -54,7 +55,7 @@ struct Run {
 }
 
 impl Run {
-    /// Lets time pass. `None`: too much happened.
+    /// Advances the time. `None`: too many timers have fired.
     fn pass(&mut self, to: Moment) -> Option<()> {
         while self.node.step(to) {
             self.steps += 1;

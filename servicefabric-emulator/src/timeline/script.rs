@@ -1,4 +1,4 @@
-//! A script, ready to be run.
+//! A parsed script.
 
 use std::collections::BTreeSet;
 
@@ -9,34 +9,35 @@ use crate::hosting::{
     ProcessKey, ReplicaKey,
 };
 
-/// What a person wrote: circumstances, and what happens when. See the [module](super) for the format.
+/// A parsed script: circumstances, and events with their times. See the [module](super) for the format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     pub(super) title: Option<String>,
     pub(super) warnings: Vec<String>,
     pub(super) config: HostingConfig,
     pub(super) packages: Vec<ScriptPackage>,
-    /// In the order of their moments.
+    /// The steps, ordered by time.
     pub(super) steps: Vec<Step>,
     pub(super) show: BTreeSet<Moment>,
     pub(super) until: Moment,
 }
 
 impl Script {
-    /// Reads a script, in JSON if its text begins with a brace, else in TOML.
+    /// Parses a script, as JSON if its text begins with a brace, else as TOML.
     ///
     /// # Errors
-    /// All that is wrong with it, each with its line (in TOML), its place, and how to mend it.
+    ///
+    /// All errors, each with its line (in TOML), its place, and a suggested correction.
     pub fn read(text: &str) -> Result<Self, ScriptErrors> {
         read(text)
     }
 
-    /// What it is called, if it says so.
+    /// Returns the title.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// What is doubtful in it, but no error.
+    /// Returns the warnings: doubtful parts that are not errors.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -46,12 +47,12 @@ impl Script {
         &self.config
     }
 
-    /// When it ends.
+    /// Returns the end time.
     pub fn until(&self) -> Moment {
         self.until
     }
 
-    /// A node as the script finds it at the beginning.
+    /// Returns the initial node of the script.
     pub(super) fn node(&self) -> Node {
         let mut node = Node::new("node", self.config.clone());
         for package in &self.packages {
@@ -71,14 +72,14 @@ pub(super) struct ScriptPackage {
     pub(super) behaviour: Behaviour,
 }
 
-/// What is done when.
+/// An instruction and its time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
     pub(super) at: Moment,
     pub(super) instruction: Instruction,
 }
 
-/// What is done.
+/// An instruction.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Instruction {
     Place(Placement),

@@ -209,7 +209,7 @@ fn a_script_that_never_comes_to_rest_is_cut_off() {
             .to_string()
             .ends_with("(cut off: too much happens)\n")
     );
-    // Without events too: only questions that nobody answers differently.
+    // A script without events: only polls with unchanging results.
     let text = r#"
         until = "1000000000h"
         package = [{ name = "P", types = ["T"], download.takes = "infinite" }]

@@ -1,4 +1,4 @@
-//! A script as it is written, in TOML or in JSON, with the lines where things stand.
+//! A script as a tree of values, from TOML or JSON, with the lines of the values.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use super::problem::Problem;
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tree {
-    /// Where it begins, counted from 1; only TOML tells.
+    /// The line of its start, from 1. Only TOML has lines.
     pub(super) line: Option<usize>,
     pub(super) kind: Kind,
 }
 
-/// What a value is.
+/// The value of a node of the tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
     Text(String),
@@ -24,9 +24,9 @@ pub(super) enum Kind {
     Number(f64),
     Bool(bool),
     List(Vec<Tree>),
-    /// Keys and values; each key is there once.
+    /// Keys and values; each key is unique.
     Table(Vec<(String, Tree)>),
-    /// `null`, dates, numbers beyond 64 bits: nothing that a script can use.
+    /// `null`, dates, numbers beyond 64 bits: values that a script cannot use.
     Other(&'static str),
 }
 
@@ -44,7 +44,7 @@ impl Kind {
 }
 
 impl Tree {
-    /// Reads JSON when the text begins with a brace, else TOML.
+    /// Parses JSON if the text begins with a brace, else TOML.
     pub(super) fn parse(text: &str) -> Result<Self, Problem> {
         if text.trim_start().starts_with('{') {
             return serde_json::from_str(text)
@@ -74,7 +74,7 @@ fn broken(language: &str, line: usize, error: &dyn fmt::Display) -> Problem {
     }
 }
 
-/// Where the lines of a text begin.
+/// The start offsets of the lines of a text.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -87,7 +87,7 @@ impl Lines {
         )
     }
 
-    /// The line of a byte.
+    /// Returns the line of a byte offset.
     fn of(&self, at: usize) -> usize {
         self.0.partition_point(|start| *start <= at)
     }

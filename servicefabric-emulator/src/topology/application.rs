@@ -1,4 +1,4 @@
-//! Applications and services.
+//! The applications and services of a topology.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +20,16 @@ use crate::hosting::{ActivationMode, Span};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ApplicationDescription {
-    /// Its type. Required.
+    /// The name of the application type. Required.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// The version of its type. Default the first that the file has.
+    /// The version of its type. Default: the first one in the file.
     pub version: Option<String>,
-    /// Makes so many of it; its name then has `{n}` in it, which becomes 1, 2, 3… there and in the parameters.
+    /// The number of copies. The name must contain `{n}`, which becomes 1, 2, 3… there and in the parameters.
     pub count: Option<u32>,
     /// Parameters that differ from the defaults of the type.
     pub parameters: IndexMap<String, Scalar>,
-    /// Its services, by name: `Web` in `fabric:/Shop` stands for `fabric:/Shop/Web`.
+    /// The services, by name: `Web` in `fabric:/Shop` stands for `fabric:/Shop/Web`.
     pub services: IndexMap<String, ServiceDescription>,
 }
 
@@ -38,49 +38,51 @@ pub struct ApplicationDescription {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ServiceDescription {
-    /// Its type. Required.
+    /// The name of the service type. Required.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Makes so many of it; its name then has `{n}` in it, which becomes 1, 2, 3…
+    /// The number of copies. The name must contain `{n}`, which becomes 1, 2, 3…
     pub count: Option<u32>,
-    /// Instances of each partition of a stateless service; -1: one on every node. Default 1.
+    /// The number of instances of each partition of a stateless service; -1: one on every node. Default: 1.
     pub instances: Option<i32>,
-    /// Replicas of each partition of a stateful service. Default 3.
+    /// The number of replicas of each partition of a stateful service. Default: 3.
     pub replicas: Option<u32>,
-    /// Replicas below which a partition takes no writes. Default 2, or 1 when there is only one.
+    /// The number of replicas below which a partition takes no writes. Default: 2, or 1 with a single
+    /// replica.
     pub min_replicas: Option<u32>,
-    /// How it is divided. Default not at all.
+    /// The partition scheme. Default: a single partition.
     pub partitions: Option<PartitionsDescription>,
-    /// Which nodes it may be on. Default what its type says.
+    /// The placement constraints. Default: those of the service type.
     pub placement_constraints: Option<String>,
-    /// Whether each partition has an activation of the package of its own. Default false.
+    /// True if each partition has a package activation of its own. Default: false.
     pub exclusive: bool,
-    /// How long an instance is still reachable after it was taken out of the naming service. Default 0.
+    /// The time for which an instance stays reachable after the naming service has dropped it. Default: 0.
     pub instance_close_delay: Span,
-    /// How long a replica that is down is waited for. Default 30 minutes, as in a cluster.
+    /// The time to wait for a replica that is down before it is replaced. Default: 30 minutes, as in a
+    /// cluster.
     pub replica_restart_wait: Option<Span>,
-    /// Properties in the naming service.
+    /// The properties in the naming service.
     pub properties: IndexMap<String, PropertyDescription>,
 }
 
-/// How a service is divided.
+/// The partition scheme of a service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PartitionsDescription {
-    /// Not at all.
+    /// A single partition.
     Singleton,
-    /// Into ranges of numbers of the same length.
+    /// Ranges of numbers of the same length.
     Ranges {
-        /// How many.
+        /// The number of partitions.
         count: u32,
-        /// The lowest key. Default the lowest there is.
+        /// The lowest key. Default: the lowest 64-bit number.
         #[serde(default = "lowest")]
         low: i64,
-        /// The highest key. Default the highest there is.
+        /// The highest key. Default: the highest 64-bit number.
         #[serde(default = "highest")]
         high: i64,
     },
-    /// By names.
+    /// Names.
     Names(Vec<String>),
 }
 
@@ -95,21 +97,21 @@ fn highest() -> i64 {
 /// A property of a name.
 pub type PropertyDescription = Scalar;
 
-/// So many services a topology has, repetitions counted.
+/// The maximum number of services of a topology, repetitions included.
 const MAX_SERVICES: usize = 100_000;
 
-/// What is deployed.
+/// The deployed applications, services and properties.
 #[derive(Debug, Default)]
 pub(super) struct Deployed {
     pub(super) applications: Vec<ApplicationCreation>,
     pub(super) services: Vec<ServiceCreation>,
     pub(super) properties: Vec<(FabricName, String, PropertyValue)>,
-    /// Where each name comes from.
+    /// The place in the topology that declares each name.
     names: BTreeMap<FabricName, String>,
 }
 
 impl Deployed {
-    /// Whether nothing else has this name. What repeats is told once.
+    /// Returns true if the name is new. A duplicate is reported once.
     fn is_new(&mut self, name: &FabricName, at: &str, problems: &mut Problems) -> bool {
         let Some(other) = self.names.get(name) else {
             self.names.insert(name.clone(), at.to_owned());
@@ -124,7 +126,7 @@ impl Deployed {
     }
 }
 
-/// The applications and services that are described, each as often as it is wanted.
+/// Checks the described applications and services, and repeats them as often as requested.
 pub(super) fn plan(
     described: &IndexMap<String, ApplicationDescription>,
     types: &TypesByName<'_>,
@@ -162,7 +164,7 @@ pub(super) fn plan(
     deployed
 }
 
-/// The numbers of the repetitions, and whether there is any repetition.
+/// Returns the numbers of the repetitions, and whether there is any repetition.
 fn numbers(count: Option<u32>, name: &str, at: &str, problems: &mut Problems) -> Vec<Option<u32>> {
     match count {
         None => vec![None],
@@ -180,10 +182,10 @@ fn numbers(count: Option<u32>, name: &str, at: &str, problems: &mut Problems) ->
     }
 }
 
-/// Where the number of a repetition goes.
+/// The placeholder for the number of a repetition.
 const PLACE: &str = "{n}";
 
-/// The text with the number of the repetition in its place.
+/// Replaces the placeholder in a text by the number of the repetition.
 fn numbered(text: &str, number: Option<u32>) -> String {
     number.map_or_else(
         || text.to_owned(),
@@ -245,7 +247,7 @@ impl ApplicationDescription {
             );
             for (name, service) in &self.services {
                 let at = format!("{at}.services.{name}");
-                // What is wrong with one repetition is wrong with all: it is told once.
+                // An error in one copy is in all of them, and is reported once.
                 let mut ignored = Problems::default();
                 let first = number.is_none_or(|number| number == 1);
                 let problems = if first { &mut *problems } else { &mut ignored };

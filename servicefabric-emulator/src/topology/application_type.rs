@@ -1,4 +1,4 @@
-//! Application types.
+//! The application types of a topology.
 
 use std::collections::HashMap;
 
@@ -18,20 +18,20 @@ use crate::cluster::{
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ApplicationTypeDescription {
-    /// Its name. Required.
+    /// The name. Required.
     pub name: String,
-    /// Its version. Default `1.0.0`.
+    /// The version. Default: `1.0.0`.
     pub version: Option<String>,
-    /// Another version of the same type, of which this one takes all that is not written here.
+    /// Another version of the same type, from which this one takes all absent values.
     pub based_on: Option<String>,
-    /// Parameters with their defaults.
+    /// The parameters with their defaults.
     pub parameters: IndexMap<String, Scalar>,
-    /// Service types by name.
+    /// The service types by name.
     pub service_types: IndexMap<String, ServiceTypeDescription>,
-    /// Service manifests by name, for those who need more than one code package in them. Service types name the
-    /// manifest that they are in.
+    /// The service manifests by name, for types that need more than one code package in them. Service types
+    /// refer to their manifest.
     pub manifests: IndexMap<String, ManifestDescription>,
-    /// Whether it is only in the image store: it can be provisioned, but is not. Default false.
+    /// True if the type is only in the image store: it can be provisioned, but is not. Default: false.
     pub unprovisioned: bool,
 }
 
@@ -40,34 +40,34 @@ pub struct ApplicationTypeDescription {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ServiceTypeDescription {
-    /// `stateless` or `stateful`. Default stateless.
+    /// `stateless` or `stateful`. Default: stateless.
     pub kind: Option<ServiceKind>,
-    /// Whether the state of a stateful type outlives the process. Default true.
+    /// True if the state of a stateful type outlives the process. Default: true.
     pub persisted: Option<bool>,
-    /// The manifest that declares it. Default the name of the type, with `Pkg` in the place of `Type`.
+    /// The manifest that declares it. Default: the name of the type, with `Pkg` in place of `Type`.
     pub manifest: Option<String>,
-    /// Labels; they become the extension that `extension` names. A dotted key may be written as tables.
+    /// The labels, which become the extension that `extension` names. A dotted key may be written as tables.
     pub labels: Option<toml::Table>,
-    /// The name of the extension that the labels become. Default `YARP-preview`.
+    /// The name of the extension with the labels. Default: `YARP-preview`.
     pub extension: Option<String>,
-    /// Further extensions by name: XML as text.
+    /// The further extensions by name: XML as text.
     pub extensions: IndexMap<String, String>,
-    /// What its replicas listen on, by name. Default `http`.
+    /// The endpoints of its replicas, by name. Default: `http`.
     pub endpoints: Option<IndexMap<String, EndpointDescription>>,
-    /// Which nodes its services may be on, such as `NodeType == Front`. Default any.
+    /// The placement constraints of its services, such as `NodeType == Front`. Default: any node.
     pub placement_constraints: Option<String>,
 }
 
-/// Something to listen on.
+/// An endpoint of a replica.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EndpointDescription {
-    /// Scheme of the address. Default `https` for a listener of that name, otherwise `http`.
+    /// The scheme of the address. Default: `https` for a listener of that name, otherwise `http`.
     pub protocol: Option<String>,
-    /// A fixed port. Default one that the node gives.
+    /// The fixed port. Default: one of the node's ports.
     pub port: Option<u16>,
-    /// What follows the port. Default nothing.
+    /// The part of the address after the port. Default: empty.
     pub path: String,
 }
 
@@ -76,9 +76,9 @@ pub struct EndpointDescription {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ManifestDescription {
-    /// Its version. Default that of the application type.
+    /// The version. Default: that of the application type.
     pub version: Option<String>,
-    /// Code packages by name. Default one, `Code`, that hosts all service types of the manifest.
+    /// The code packages by name. Default: one, `Code`, that hosts all service types of the manifest.
     pub code_packages: IndexMap<String, CodePackageDescription>,
 }
 
@@ -87,22 +87,22 @@ pub struct ManifestDescription {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CodePackageDescription {
-    /// Its version. Default that of the manifest.
+    /// The version. Default: that of the manifest.
     pub version: Option<String>,
-    /// The service types that it hosts. Default none: it only helps the others.
+    /// The service types that it hosts. Default: none, for a helper program.
     pub hosts: Vec<String>,
-    /// The program that is run once before the main one. Default none.
+    /// The setup program, which runs once before the main one. Default: none.
     pub setup: Option<String>,
-    /// The program. Default the name of the code package.
+    /// The program. Default: the name of the code package.
     pub program: Option<String>,
 }
 
-/// The version of what has none.
+/// The default version.
 const FIRST_VERSION: &str = "1.0.0";
-/// So many labels a service type has.
+/// The maximum number of labels of a service type.
 const MAX_LABELS: usize = 10_000;
 
-/// The application types that are described, those that go on from others included.
+/// Checks the described application types, including those that extend others.
 pub(super) fn plan(
     described: &[ApplicationTypeDescription],
     problems: &mut Problems,
@@ -163,7 +163,7 @@ pub(super) fn plan(
 }
 
 impl ApplicationTypeDescription {
-    /// This description, with what another one says in its place.
+    /// Overlays this description with the values of another one.
     fn overlaid(mut self, other: Self) -> Self {
         self.parameters.extend(other.parameters);
         self.manifests.extend(other.manifests);
@@ -244,7 +244,7 @@ impl ManifestDescription {
     }
 }
 
-/// Gives a manifest without code packages the one that hosts everything, and checks that every type is hosted once.
+/// Adds the default code package to a manifest without any, and checks that every type is hosted once.
 fn finish_manifest(manifest: &mut ServiceManifest, at: &str, problems: &mut Problems) {
     let types = || {
         manifest
@@ -401,15 +401,15 @@ impl ServiceTypeDescription {
     }
 }
 
-/// The schemes that an endpoint of a service manifest may have.
+/// The valid schemes of an endpoint.
 const PROTOCOLS: [&str; 4] = ["http", "https", "tcp", "udp"];
 
-/// Whether a text can be the content of an element of a service manifest.
+/// Checks that a text is valid content of an element of a service manifest.
 fn check_xml(text: &str) -> Result<(), roxmltree::Error> {
     roxmltree::Document::parse(&format!("<Extension>{text}</Extension>")).map(drop)
 }
 
-/// Names of parameters are the same in any case.
+/// Checks the parameters. Their names are case-insensitive.
 fn check_parameters(parameters: &IndexMap<String, Scalar>, at: &str, problems: &mut Problems) {
     let mut seen: HashMap<String, &str> = HashMap::new();
     for name in parameters.keys() {
@@ -455,7 +455,7 @@ impl EndpointDescription {
     }
 }
 
-/// Labels, with those of `labels` in the place of earlier ones; tables are merged.
+/// Overlays labels with others; tables are merged.
 fn merge(mut before: toml::Table, labels: toml::Table) -> toml::Table {
     for (key, value) in labels {
         let merged = match (before.remove(&key), value) {
@@ -469,7 +469,7 @@ fn merge(mut before: toml::Table, labels: toml::Table) -> toml::Table {
     before
 }
 
-/// Joins the keys of tables with dots, down to texts.
+/// Joins the keys of nested tables with dots.
 fn flatten(
     table: &toml::Table,
     prefix: &str,

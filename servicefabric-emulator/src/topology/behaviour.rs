@@ -1,4 +1,4 @@
-//! How packages behave on nodes.
+//! The scripted behaviour of packages on nodes.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,54 +9,54 @@ use super::{NodeDescription, Topology};
 use crate::cluster::FabricName;
 use crate::hosting::{Attempts, Behaviour, Failures, Life, ProcessBehaviour, Registration, Span};
 
-/// How a service package behaves.
+/// The scripted behaviour of a service package.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct BehaviourDescription {
-    /// The application that it is about. Default all.
+    /// The application. Default: all.
     pub application: Option<String>,
-    /// The service manifest that it is about. Required.
+    /// The service manifest. Required.
     pub manifest: String,
-    /// The node that it is about. Default all.
+    /// The node. Default: all.
     pub node: Option<String>,
-    /// The code package that lives as written. Default the one that hosts service types.
+    /// The code package with these lives. Default: the one that hosts service types.
     pub code_package: Option<String>,
-    /// How long a download takes.
+    /// The duration of a download.
     pub download_time: Span,
-    /// How many downloads fail first.
+    /// The number of downloads that fail before one succeeds.
     pub download_failures: u32,
-    /// How long an activation takes.
+    /// The duration of an activation.
     pub activation_time: Span,
-    /// How many activations fail first.
+    /// The number of activations that fail before one succeeds.
     pub activation_failures: u32,
-    /// How long the program that is run first takes.
+    /// The run time of the setup entry point.
     pub setup_time: Span,
-    /// How long after its start a process registers its service types; infinite: never.
+    /// The time after which a started process registers its service types. Infinite: never.
     pub registration_delay: Span,
-    /// How long a process lives, one after the other: `["5s", "20s"]`, or `{ lasts = "5s", exit_code = 3 }`. After the
-    /// last it lives on.
+    /// The lives of a process, one after the other: `["5s", "20s"]`, or `{ lasts = "5s", exit_code = 3 }`.
+    /// After the last one it keeps running.
     pub lives: Vec<LifeDescription>,
-    /// Whether the lives begin anew after the last.
+    /// True if the lives repeat after the last one.
     pub repeat: bool,
 }
 
-/// How long a process lives, and what it exits with.
+/// The life of a process: its length and its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum LifeDescription {
-    /// It crashes after this time, with exit code 1.
+    /// A crash after this time, with exit code 1.
     Crash(Span),
-    /// It exits after this time with this code.
+    /// An exit after this time with this code.
     Exit {
-        /// After so long.
+        /// The length of the life.
         lasts: Span,
-        /// With this code.
+        /// The exit code.
         exit_code: i32,
     },
 }
 
-/// The behaviours that are described.
+/// Checks the described behaviours.
 pub(super) fn plan(
     topology: &Topology,
     nodes: &[NodeDescription],

@@ -1,4 +1,4 @@
-//! The cluster and its nodes.
+//! The cluster of a topology, and its nodes.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -10,23 +10,24 @@ use crate::hosting::Span;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ClusterDescription {
-    /// Its name. Default `local`.
+    /// The name. Default: `local`.
     pub name: String,
-    /// The version of the runtime that it says it has. Default `9.1.2277.9590`.
+    /// The version of the runtime that the cluster reports. Default: `9.1.2277.9590`.
     pub version: String,
-    /// When its clock begins: an ISO 8601 date in UTC. Default `2026-01-01T00:00:00Z`; in the program, unless time stands
-    /// still, the present.
+    /// The date at which the clock begins: an ISO 8601 date in UTC. Default: `2026-01-01T00:00:00Z`; in the
+    /// program, unless time stands still, the present.
     pub start: Option<String>,
-    /// Its nodes: how many, or a list. Default 5.
+    /// The nodes: a number, or a list. Default: 5.
     pub nodes: NodesDescription,
-    /// The first and the last port that nodes give to endpoints without one. Default 20000 to 29999.
+    /// The first and the last port for endpoints without a fixed one. Default: 20000 to 29999.
     pub ports: (u16, u16),
-    /// How often health reports that are not immediate are sent to the store. Default 30 s; 0: at once.
+    /// The interval at which health reports that are not immediate reach the store. 0: at once. Default: 30
+    /// s.
     pub health_report_interval: Span,
-    /// How long the naming service may answer from its cache. Default 10 s; 0: never; infinite: until somebody asks
-    /// for something newer than what it has.
+    /// The maximum age of cached answers of the naming service. 0: no cache; infinite: until a client
+    /// requests a newer answer. Default: 10 s.
     pub resolve_cache: Span,
-    /// How long it takes to choose a new primary. Default 0.
+    /// The duration of an election of a primary. Default: 0.
     pub reconfiguration_time: Span,
 }
 
@@ -45,19 +46,18 @@ impl Default for ClusterDescription {
     }
 }
 
-/// The nodes: how many there are, or each of them.
+/// The nodes: their number, or a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum NodesDescription {
-    /// So many, with the names `_Node_0`, `_Node_1`, …, each in a fault and an upgrade domain of its own, of which
-    /// there are five.
+    /// A number of nodes, with the names `_Node_0`, `_Node_1`, …, spread over five fault and upgrade domains.
     Count(u32),
-    /// Each.
+    /// The list of nodes.
     List(Vec<NodeDescription>),
 }
 
 impl NodesDescription {
-    /// How many there are.
+    /// Returns the number of nodes.
     pub fn count(&self) -> usize {
         match self {
             Self::Count(count) => *count as usize,
@@ -71,18 +71,18 @@ impl NodesDescription {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NodeDescription {
-    /// Its name. Default `_Node_` and its number.
+    /// The name. Default: `_Node_` and its number.
     pub name: Option<String>,
-    /// Address under which it is reached. Default `10.0.0.4` for the first, `10.0.0.5` for the next…
+    /// The address. Default: `10.0.0.4` for the first, `10.0.0.5` for the next…
     pub address: Option<String>,
-    /// Its type, which constraints call `NodeType`. Default `Node`.
+    /// The node type, which constraints call `NodeType`. Default: `Node`.
     pub node_type: Option<String>,
-    /// Its upgrade domain. Default the number of the node, modulo five.
+    /// The upgrade domain. Default: the number of the node, modulo five.
     pub upgrade_domain: Option<String>,
-    /// Its fault domain. Default `fd:/` and the number of the node, modulo five.
+    /// The fault domain. Default: `fd:/` and the number of the node, modulo five.
     pub fault_domain: Option<String>,
-    /// Properties that constraints can ask for.
+    /// The properties for placement constraints.
     pub properties: IndexMap<String, String>,
-    /// Whether it is down at the beginning. Default false.
+    /// True if the node is down at the beginning. Default: false.
     pub down: bool,
 }

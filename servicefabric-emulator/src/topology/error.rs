@@ -1,21 +1,21 @@
-//! What is wrong with a topology.
+//! The errors of a topology.
 
 use std::fmt;
 
-/// Why a topology cannot be used: everything that is wrong with it.
+/// The error of a topology that cannot be used, with all that is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopologyError {
-    /// The text has not the form of a topology. The message says where: line and column.
+    /// The text is not a valid topology. The message has the line and column.
     #[error("the topology cannot be read: {0}")]
     Syntax(String),
-    /// It can be read, but makes no cluster.
+    /// The topology can be parsed, but describes no valid cluster.
     #[error("{}", list(.0))]
     Invalid(Vec<Problem>),
 }
 
 impl TopologyError {
-    /// The cluster refused to create something.
+    /// Creates the error of an entity that the cluster rejected.
     pub(crate) fn refused(at: String, message: String) -> Self {
         Self::Invalid(vec![Problem {
             at,
@@ -25,15 +25,15 @@ impl TopologyError {
     }
 }
 
-/// One thing that is wrong.
+/// A single error of a topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// Where: the path of keys, e.g. `applications.Shop.services.Web.type`.
+    /// The path of keys, e.g. `applications.Shop.services.Web.type`.
     pub at: String,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// How to mend it; empty when the message says so.
+    /// The suggested correction. Empty if the message contains it.
     pub suggestion: String,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// So many problems are told.
+/// The maximum number of errors to report.
 const MAX_PROBLEMS: usize = 100;
 
 fn list(problems: &[Problem]) -> String {
@@ -63,7 +63,7 @@ fn list(problems: &[Problem]) -> String {
     format!("the topology has {what}:{}", lines.concat())
 }
 
-/// Problems as they are found.
+/// The errors found so far.
 #[derive(Debug, Default)]
 pub(super) struct Problems(Vec<Problem>);
 
@@ -83,7 +83,7 @@ impl Problems {
         }
     }
 
-    /// Something is named that is not there.
+    /// Reports a reference to an unknown name.
     pub(super) fn unknown<'a>(
         &mut self,
         at: impl Into<String>,
@@ -114,7 +114,7 @@ impl Problems {
     }
 }
 
-/// The known word that is so much like `name` that it may be meant.
+/// Returns the known word that is most similar to `name`, if it is similar enough.
 fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.chars().count() / 3).max(1);
     let near = known
@@ -124,8 +124,8 @@ fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
     near.min().map(|(_, word)| word)
 }
 
-/// How many letters have to be inserted, left out or changed; case does not matter. More than `limit` when the lengths
-/// alone say so.
+/// Returns the edit distance of two names, ignoring case: the number of letters to insert, omit or change.
+/// Returns more than `limit` if the lengths alone differ by more than that.
 fn distance(left: &str, right: &str, limit: usize) -> usize {
     let fold = |text: &str| {
         text.chars()

@@ -1,4 +1,4 @@
-//! Settings of hosting.
+//! The hosting settings of a topology.
 
 use indexmap::IndexMap;
 
@@ -7,7 +7,7 @@ use super::{Scalar, Topology};
 use crate::hosting::{HostingConfig, SettingValue};
 
 impl Topology {
-    /// What is not wrong, but may not be what was meant.
+    /// Returns warnings: settings that are valid, but may not be intended.
     pub fn warnings(&self) -> Vec<String> {
         let settings = values(&self.hosting);
         let settings = settings.iter().map(|(name, value)| (name.as_str(), value));

@@ -53,20 +53,20 @@ pub use self::error::{Problem, TopologyError};
 pub(crate) use self::plan::Plan;
 pub use self::scalar::Scalar;
 
-/// A cluster, as somebody wrote it down.
+/// The description of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Topology {
     /// The cluster itself, and its nodes.
     pub cluster: ClusterDescription,
-    /// Settings of hosting by the names that a cluster manifest gives them, such as `ActivationRetryBackoffInterval`;
-    /// lengths of time as `"10s"` or a number of seconds.
+    /// The settings of hosting by their names in a cluster manifest, such as
+    /// `ActivationRetryBackoffInterval`; lengths of time as `"10s"` or a number of seconds.
     pub hosting: IndexMap<String, Scalar>,
-    /// What can be deployed.
+    /// The application types that can be deployed.
     pub application_types: Vec<ApplicationTypeDescription>,
-    /// What is deployed, by name: `Shop` stands for `fabric:/Shop`.
+    /// The deployed applications, by name: `Shop` stands for `fabric:/Shop`.
     pub applications: IndexMap<String, ApplicationDescription>,
-    /// How packages behave on nodes.
+    /// The scripted behaviour of packages on nodes.
     pub behaviours: Vec<BehaviourDescription>,
 }

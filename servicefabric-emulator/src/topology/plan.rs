@@ -1,4 +1,4 @@
-//! From what somebody wrote to what a cluster is made of.
+//! The conversion of a description to the checked parts of a cluster.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use crate::cluster::{
 };
 use crate::hosting::{Behaviour, HostingConfig};
 
-/// When the clock of a cluster begins for which nobody chose a date.
+/// The default start date of a cluster's clock.
 const DEFAULT_START: &str = "2026-01-01T00:00:00Z";
 
-/// The most nodes that a cluster has.
+/// The maximum number of nodes of a cluster.
 const MAX_NODES: usize = 1000;
 
-/// Everything that a cluster is made of, checked.
+/// The checked parts of a cluster.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) start: Date,
@@ -35,7 +35,7 @@ pub(crate) struct PlannedType {
     pub(crate) provisioned: bool,
 }
 
-/// How a package behaves.
+/// The scripted behaviour of a package.
 #[derive(Debug)]
 pub(crate) struct PlannedScript {
     pub(crate) node: Option<String>,
@@ -49,12 +49,12 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// Everything that is wrong.
+    /// All errors.
     pub fn check(&self) -> Result<(), TopologyError> {
         self.plan().map(drop)
     }
 
-    /// What the cluster is made of.
+    /// Checks the topology and returns the parts of the cluster.
     pub(crate) fn plan(&self) -> Result<Plan, TopologyError> {
         let mut problems = Problems::default();
         let start = self.start(&mut problems);
@@ -90,7 +90,7 @@ impl Topology {
         })
     }
 
-    /// Every node, with all that has a default written out.
+    /// Returns every node, with all defaults filled in.
     fn planned_nodes(&self, problems: &mut Problems) -> Vec<NodeDescription> {
         let described = match &self.cluster.nodes {
             NodesDescription::Count(count) => {
@@ -145,7 +145,7 @@ impl Topology {
 }
 
 impl NodeDescription {
-    /// The same with every default written out, for the node at this place of the list.
+    /// Fills in the defaults of a node at this index of the list.
     fn filled(mut self, index: usize) -> Self {
         let domain = index % 5;
         let (third, fourth) = ((index + 4) / 256, (index + 4) % 256);
@@ -161,7 +161,7 @@ impl NodeDescription {
     }
 }
 
-/// Application types by name, with their versions in the order of the file.
+/// The application types by name, with their versions in the order of the file.
 pub(super) type TypesByName<'a> = BTreeMap<&'a str, Vec<&'a PlannedType>>;
 
 fn index(types: &[PlannedType]) -> TypesByName<'_> {

@@ -1,10 +1,10 @@
-//! Values that may be written as text, number or truth value.
+//! Values written as text, number or boolean.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A text, a number or a truth value; all are texts in the end.
+/// A text, a number or a boolean. All are treated as texts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Scalar {

@@ -75,7 +75,7 @@ fn a_key_that_is_unknown_is_told_with_its_line() {
     );
 }
 
-/// A topology, and what is said about it: where, and a part of the rest.
+/// Invalid topologies: the text, the place of the error, and a part of its message.
 const BAD: &[(&str, &str, &str)] = &[
     ("cluster.nodes = 0", "cluster.nodes", "1 to 1000"),
     (
@@ -182,7 +182,7 @@ const BAD: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The same for what is deployed, with a type to deploy.
+/// The same for deployed applications, with a type to deploy.
 const BAD_DEPLOYMENTS: &[(&str, &str, &str)] = &[
     (
         "applications.A = { type = \"t\" }",

@@ -1,4 +1,4 @@
-//! A cluster as its users see it: the example topologies, and the story of a few minutes in the life of a shop.
+//! A cluster from outside: the example topologies, and a few minutes in the life of a shop.
 
 use servicefabric_emulator::cluster::{
     ApplicationStatus, Cluster, FabricName, PageRequest, PartitionKey, PartitionStatus, Replica,
@@ -45,7 +45,7 @@ fn pass(cluster: &mut Cluster, seconds: u64) {
     ));
 }
 
-/// All services of the cluster, by walking its pages.
+/// Returns all services of the cluster, from its pages.
 fn services(cluster: &Cluster) -> Vec<FabricName> {
     let applications = cluster.applications(None, &PageRequest::default());
     let all = applications.items.iter().flat_map(|application| {
@@ -133,7 +133,7 @@ fn the_page_names_every_key() {
         "[[behaviours]]\nx = 1",
     ] {
         let error = Topology::from_toml(text).unwrap_err().to_string();
-        // The error names the keys that there are.
+        // The error lists the valid keys.
         let known: Vec<&str> = error
             .split("expected one of")
             .nth(1)
@@ -164,7 +164,7 @@ fn a_few_minutes_in_the_life_of_a_shop() {
     pass(&mut cluster, 1);
     assert_eq!(ready(&cluster, &web), 5);
 
-    // A crash: one instance is away for the back-off of 5 s, and its node says so.
+    // A crash: one instance is gone for the back-off of 5 s, and its node reports that.
     let victim = replicas(&cluster, &web)[0].clone();
     let process = PackageKey::shared("fabric:/Shop", "WebPkg").process("Code");
     cluster
@@ -179,7 +179,7 @@ fn a_few_minutes_in_the_life_of_a_shop() {
     assert_eq!(ready(&cluster, &web), 4);
     pass(&mut cluster, 2);
     assert_eq!(ready(&cluster, &web), 5);
-    // It is considered well again after it ran for five minutes.
+    // The process counts as healthy after five minutes.
     pass(&mut cluster, 300);
     assert_eq!(
         cluster.health_state(&EntityKey::Application(shop.clone())),
@@ -208,7 +208,8 @@ fn a_few_minutes_in_the_life_of_a_shop() {
     assert_eq!(state, UpgradeState::RollingForwardCompleted);
     assert!(labels(&cluster).contains("YARP.Routes.offers.Path"));
 
-    // A bad label: the proxy says so, renews it, and says that it is well again; then it is silent and is forgotten.
+    // A bad label: the proxy reports it, renews the report, and reports the recovery; then it stops and the
+    // report expires.
     let key = EntityKey::Service(web.clone());
     let say = |cluster: &mut Cluster, state: HealthState| {
         let report = HealthReport::new("YARP", "DynamicConfig", state)
@@ -252,7 +253,7 @@ fn ten_thousand_services_are_one_page_and_one_call_each() {
     let services = services(&cluster);
     assert_eq!(services.len(), 10_000);
     assert!(services.iter().all(|service| ready(&cluster, service) == 1));
-    // They are spread: no node has much more than another.
+    // Instances are spread: no node has many more than another.
     let nodes = cluster
         .nodes(Default::default(), &PageRequest::default())
         .items;

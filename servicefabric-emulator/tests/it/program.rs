@@ -1,4 +1,4 @@
-//! The program, as it is called.
+//! Tests of the program.
 #![cfg(feature = "program")]
 
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// A running `serve`, and where its gateway is.
+/// A running `serve`, and the address of its gateway.
 struct Serving {
     process: PeerProcess,
     address: SocketAddr,
@@ -97,7 +97,7 @@ async fn a_second_signal_ends_it_at_once() {
         connection.send(request).await.expect("it answers").status,
         200
     );
-    // A call in flight, which is waited for after the first signal.
+    // A call in flight, which is awaited after the first signal.
     let call = tokio::spawn(async move { connection.get("/Nodes?api-version=6.0").await.is_err() });
     testkit::time::eventually("the call has come", async || {
         serving.get("/emulator").await["FaultyAnswers"] == 1
@@ -182,7 +182,7 @@ async fn too_few_descriptors_are_told_before_anything_runs() {
 async fn all_addresses_are_shown_as_one_that_can_be_reached() {
     let mut serving = Serving::start(&["--listen", "0.0.0.0:0"]).await;
     assert!(serving.address.ip().is_loopback(), "{}", serving.address);
-    // A thread of its own writes what is logged.
+    // A separate thread writes the log.
     let warning = "everybody who reaches this machine";
     serving.process.wait_for_output(warning).await;
 }
@@ -287,7 +287,7 @@ async fn settings_that_may_be_meant_otherwise_are_pointed_out() {
     );
 }
 
-/// Standard error is a pipe that nobody reads.
+/// Standard error is a pipe that is not read.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_failure_that_nobody_reads_is_told_by_the_exit_code() {
@@ -424,7 +424,7 @@ async fn a_package_is_deployed_from_its_directory() {
     assert_eq!(count, Some(1), "nothing else is in the cluster");
 }
 
-/// The date at which the clock of a cluster stands, by a service that was created at its beginning.
+/// Returns the date of a cluster's clock, from a service created at its beginning.
 async fn begun(arguments: &[&str]) -> String {
     let serving = Serving::start(arguments).await;
     let node = serving.get("/Nodes/_Node_0?api-version=6.0").await;
@@ -436,7 +436,7 @@ async fn a_clock_begins_when_the_topology_says_or_where_time_stands_still() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("cluster.toml");
     let topology = path.to_str().unwrap();
-    // The date that is the default, too: who writes it means it.
+    // The default date, but written explicitly.
     std::fs::write(&path, "cluster.start = \"2026-01-01T00:00:00Z\"").unwrap();
     assert!(
         begun(&["--topology", topology])

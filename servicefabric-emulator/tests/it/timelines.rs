@@ -1,7 +1,7 @@
-//! The example scripts, and what they lead to: each `timelines/NAME.toml` with its `timelines/NAME.log`.
+//! The example scripts and their outcomes: each `timelines/NAME.toml` with its `timelines/NAME.log`.
 //!
-//! After a change that is meant to change the logs, `UPDATE_TIMELINES=1 cargo test -p servicefabric-emulator --test
-//! timelines` writes them anew; read the difference before it is committed.
+//! After an intended change of the logs, `UPDATE_TIMELINES=1 cargo test -p servicefabric-emulator --test
+//! timelines` rewrites them; review the difference before committing it.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -38,7 +38,7 @@ fn examples_lead_to_their_logs() {
         if update {
             fs::write(&expected, &log).unwrap();
         }
-        // A checkout may have turned the ends of lines.
+        // A checkout may have converted line ends.
         let expected = fs::read_to_string(&expected).unwrap().replace("\r\n", "\n");
         assert_eq!(log, expected, "{}", path.display());
     }

@@ -9,7 +9,7 @@ use rustls_pki_types::CertificateDer;
 
 use super::{Alpn, Identity, Leaf, config};
 
-/// A certificate authority that exists only as long as it is held.
+/// A certificate authority for one test.
 pub struct CertificateAuthority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -39,7 +39,7 @@ impl CertificateAuthority {
         self.issue_leaf(&Leaf::client(name))
     }
 
-    /// Issues a certificate that says what `leaf` says, for a new key.
+    /// Issues a certificate described by `leaf`, for a new key.
     pub fn issue_leaf(&self, leaf: &Leaf) -> Identity {
         let key = KeyPair::generate().expect("P-256 keys can always be made");
         let certificate = leaf
@@ -49,17 +49,17 @@ impl CertificateAuthority {
         Identity::new(&certificate, &key)
     }
 
-    /// The authority's own certificate.
+    /// The certificate of the authority.
     pub fn certificate(&self) -> CertificateDer<'static> {
         self.issuer.der().clone()
     }
 
-    /// The authority's own certificate as PEM.
+    /// The certificate of the authority as PEM.
     pub fn certificate_pem(&self) -> String {
         self.issuer.pem()
     }
 
-    /// A store that trusts this authority alone.
+    /// A store that trusts only this authority.
     pub fn roots(&self) -> Arc<RootCertStore> {
         let mut roots = RootCertStore::empty();
         roots
@@ -68,12 +68,13 @@ impl CertificateAuthority {
         Arc::new(roots)
     }
 
-    /// The configuration of a client that trusts this authority alone and shows no certificate.
+    /// A client configuration that trusts only this authority, without a client certificate.
     pub fn client_config(&self, alpn: Alpn) -> ClientConfig {
         config::client(self.roots(), None, alpn)
     }
 
-    /// The configuration of a client that trusts this authority alone and shows `identity` when asked.
+    /// A client configuration that trusts only this authority, with `identity` as client
+    /// certificate.
     pub fn client_config_with(&self, identity: &Identity, alpn: Alpn) -> ClientConfig {
         config::client(self.roots(), Some(identity), alpn)
     }

@@ -6,12 +6,12 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::Identity;
 
-/// The cryptography that all configurations here use: aws-lc-rs.
+/// The cryptography of all configurations: aws-lc-rs.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-/// Which protocols a TLS configuration offers, in this order.
+/// The protocols that a TLS configuration offers, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Alpn {
     /// `h2`, then `http/1.1`.
@@ -26,7 +26,7 @@ pub enum Alpn {
 }
 
 impl Alpn {
-    /// The list as rustls wants it.
+    /// The list in the form of rustls.
     pub fn protocols(self) -> Vec<Vec<u8>> {
         let names: &[&[u8]] = match self {
             Self::Both => &[b"h2", b"http/1.1"],
@@ -38,7 +38,7 @@ impl Alpn {
     }
 }
 
-/// The configuration of a client that trusts nobody, so that every handshake fails.
+/// A client configuration without trusted authorities: every handshake fails.
 pub fn trusting_no_one(alpn: Alpn) -> ClientConfig {
     client(Arc::new(RootCertStore::empty()), None, alpn)
 }

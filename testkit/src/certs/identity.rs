@@ -42,12 +42,13 @@ impl Identity {
         &self.key_pem
     }
 
-    /// The configuration of a server that shows this identity and asks clients for none.
+    /// A server configuration with this identity, without client certificates.
     pub fn server_config(&self, alpn: Alpn) -> ServerConfig {
         config::server(self, None, alpn)
     }
 
-    /// The configuration of a server that shows this identity and refuses clients without a certificate from `clients`.
+    /// A server configuration with this identity, which requires a client certificate from
+    /// `clients`.
     pub fn server_config_requiring(
         &self,
         clients: &CertificateAuthority,
@@ -60,7 +61,7 @@ impl Identity {
     ///
     /// # Panics
     ///
-    /// When that cannot be written.
+    /// Panics if they cannot be written.
     #[track_caller]
     pub fn write_pem(&self) -> PemFiles {
         pem::write(self)

@@ -1,15 +1,16 @@
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyUsagePurpose, date_time_ymd};
 
-/// What a certificate may be used for.
+/// The purpose of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
-    /// To prove who a server is.
+    /// Authentication of a server.
     Server,
-    /// To prove who a client is.
+    /// Authentication of a client.
     Client,
 }
 
-/// What a certificate is to say, for [`CertificateAuthority::issue_leaf`](super::CertificateAuthority::issue_leaf).
+/// The content of a certificate, for
+/// [`CertificateAuthority::issue_leaf`](super::CertificateAuthority::issue_leaf).
 ///
 /// ```
 /// use testkit::certs::{CertificateAuthority, Leaf};
@@ -33,12 +34,13 @@ enum Validity {
 }
 
 impl Leaf {
-    /// For a server with these names. A name may be an IP address, or begin with `*.`.
+    /// A certificate for a server with these names. A name may be an IP address, or begin with
+    /// `*.`.
     pub fn server(names: &[&str]) -> Self {
         Self::new(names, Usage::Server)
     }
 
-    /// For a client with this name.
+    /// A certificate for a client with this name.
     pub fn client(name: &str) -> Self {
         Self::new(&[name], Usage::Client)
     }

@@ -1,7 +1,7 @@
-//! Certificates made for one test, and TLS configurations from them.
+//! Certificates for tests, and TLS configurations with them.
 //!
-//! Every configuration names its cryptography (aws-lc-rs) itself; no process-wide default is installed, so tests neither
-//! need nor disturb one.
+//! Every configuration has its own cryptography (aws-lc-rs). No process-wide default is installed,
+//! so tests neither need nor affect one.
 //!
 //! ```
 //! use testkit::certs::{Alpn, CertificateAuthority};

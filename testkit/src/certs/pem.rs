@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::Identity;
 
-/// A certificate and its key in files, which are removed when this is dropped.
+/// A certificate and its key in files, which are removed on drop.
 #[derive(Debug)]
 pub struct PemFiles {
     directory: TempDir,
@@ -14,7 +14,7 @@ pub struct PemFiles {
 }
 
 impl PemFiles {
-    /// The directory of both files, for others that belong with them.
+    /// The directory of both files, for related files.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -29,11 +29,11 @@ impl PemFiles {
         &self.key
     }
 
-    /// Adds an authority's certificate as `ca.pem`, and gives its path.
+    /// Adds the certificate of an authority as `ca.pem`, and returns its path.
     ///
     /// # Panics
     ///
-    /// When that cannot be written.
+    /// Panics if it cannot be written.
     #[track_caller]
     pub fn add_authority(&self, authority: &super::CertificateAuthority) -> PathBuf {
         let path = self.directory().join("ca.pem");

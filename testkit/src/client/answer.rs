@@ -5,28 +5,28 @@ use hyper::body::Incoming;
 
 use super::ClientError;
 
-/// The longest body that is collected.
+/// Maximum length of a collected body.
 const BODY_LIMIT: usize = 64 << 20;
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Answer {
     /// The status.
     pub status: StatusCode,
-    /// The version that the server spoke.
+    /// The version of the server.
     pub version: Version,
-    /// Interim answers (1xx) that came before, in order.
+    /// Interim responses (1xx) before it, in order.
     pub interim: Vec<Interim>,
     /// Header fields.
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
-    /// Trailer fields, if any came.
+    /// Trailer fields, if any.
     pub trailers: Option<HeaderMap>,
 }
 
-/// An interim answer.
+/// An interim response.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Interim {
@@ -37,16 +37,16 @@ pub struct Interim {
 }
 
 impl Answer {
-    /// The body as text; what is not UTF-8 is replaced.
+    /// The body as text; bytes that are not UTF-8 are replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as a value, such as an [`Echo`](crate::origin::Echo).
+    /// Parses the body as JSON, such as an [`Echo`](crate::origin::Echo).
     ///
     /// # Panics
     ///
-    /// When it is not that; the message shows the status and the body.
+    /// Panics if the body does not fit; the message shows the status and the body.
     #[track_caller]
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> T {
         match serde_json::from_slice(&self.body) {
@@ -65,7 +65,7 @@ impl Answer {
     }
 }
 
-/// Reads an answer to its end.
+/// Reads a response to its end.
 pub(super) async fn collect(
     response: Response<Incoming>,
     interim: Vec<Interim>,

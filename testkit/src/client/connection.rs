@@ -22,7 +22,7 @@ use crate::body::{self, Body, BoxError};
 use crate::tasks::Tasks;
 use crate::time::{GUARD, within};
 
-/// Which protocol a connection speaks.
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1.
@@ -31,12 +31,12 @@ pub enum Protocol {
     Http2,
 }
 
-/// One client connection. Dropping it closes the socket and abandons what is under way.
+/// A client connection. Dropping it closes the socket and cancels requests in flight.
 ///
-/// Every wait is bounded by [`GUARD`] of real time, so a paused clock may run as far as it likes.
+/// Every wait is limited by [`GUARD`] of real time, so a paused clock may advance freely.
 ///
-/// Cancel safety: a `send` that is dropped cancels its exchange, as a client does that goes away: over HTTP/1.1 the
-/// connection is then closed, over HTTP/2 the stream is reset.
+/// Cancel safety: dropping a `send` cancels its exchange, like a client that disconnects: HTTP/1.1
+/// closes the connection, HTTP/2 resets the stream.
 pub struct Connection {
     sender: Sender,
     scheme: &'static str,
@@ -73,17 +73,17 @@ impl Connection {
         Self::handshake(tcp, local, Protocol::Http2, "http", addr.to_string()).await
     }
 
-    /// Connects with TLS, asking for `server_name` (a DNS name or an IP address), and speaks what ALPN agrees on: HTTP/2
-    /// for `h2`, otherwise HTTP/1.1.
+    /// Connects with TLS for `server_name` (a DNS name or an IP address), and uses the protocol of
+    /// ALPN: HTTP/2 for `h2`, otherwise HTTP/1.1.
     ///
     /// # Errors
     ///
-    /// As for [`http2`](Self::http2), and [`ClientError::Tls`]. With TLS 1.3 a server that refuses the client's certificate
-    /// is heard of only by the first exchange.
+    /// Fails as [`http2`](Self::http2) does, and with [`ClientError::Tls`]. With TLS 1.3 the
+    /// rejection of a client certificate shows only in the first exchange.
     ///
     /// # Panics
     ///
-    /// When `server_name` is not a valid name.
+    /// Panics if `server_name` is not a valid name.
     pub async fn tls(
         addr: SocketAddr,
         server_name: &str,
@@ -160,7 +160,7 @@ impl Connection {
         })
     }
 
-    /// What it speaks.
+    /// The protocol.
     pub fn protocol(&self) -> Protocol {
         match self.sender {
             Sender::Http1(_) => Protocol::Http1,
@@ -168,13 +168,13 @@ impl Connection {
         }
     }
 
-    /// This end's address: what the server sees as its peer.
+    /// The local address, which the server sees as its peer.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// Another handle on the same HTTP/2 connection, for exchanges at the same time; `None` over HTTP/1.1. The connection
-    /// is closed with the last handle.
+    /// Another handle of the same HTTP/2 connection, for concurrent exchanges; `None` over
+    /// HTTP/1.1. The connection closes with the last handle.
     pub fn share(&self) -> Option<Self> {
         match &self.sender {
             Sender::Http1(_) => None,
@@ -189,17 +189,18 @@ impl Connection {
         }
     }
 
-    /// Begins a request as this protocol wants it: over HTTP/1.1 the target is the path and the authority goes into `Host`,
-    /// over HTTP/2 the target has all. For another authority, see [`request_for`](Self::request_for).
+    /// Returns a request builder for this protocol: over HTTP/1.1 the target is the path and the
+    /// authority is in `Host`, over HTTP/2 the target has both. For another authority, see
+    /// [`request_for`](Self::request_for).
     ///
     /// # Panics
     ///
-    /// When the request is built, if `path` is no path or `method` no method.
+    /// Building the request fails if `path` or `method` is invalid.
     pub fn request(&self, method: &str, path: &str) -> http::request::Builder {
         self.request_for(&self.authority, method, path)
     }
 
-    /// As [`request`](Self::request), for this authority.
+    /// Like [`request`](Self::request), for this authority.
     pub fn request_for(&self, authority: &str, method: &str, path: &str) -> http::request::Builder {
         let request = Request::builder().method(method);
         match self.sender {
@@ -224,12 +225,13 @@ impl Connection {
         self.send(request.expect("a path was given")).await
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     ///
     /// # Errors
     ///
-    /// [`NotSent`](ClientError::NotSent), [`NoAnswer`](ClientError::NoAnswer), [`Truncated`](ClientError::Truncated) (with
-    /// what came), [`TooLong`](ClientError::TooLong), [`TimedOut`](ClientError::TimedOut).
+    /// [`NotSent`](ClientError::NotSent), [`NoAnswer`](ClientError::NoAnswer),
+    /// [`Truncated`](ClientError::Truncated) with the received part,
+    /// [`TooLong`](ClientError::TooLong), [`TimedOut`](ClientError::TimedOut).
     pub async fn send<B>(&mut self, mut request: Request<B>) -> Result<Answer, ClientError>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -252,8 +254,8 @@ impl Connection {
             .map_err(ClientError::TimedOut)?
     }
 
-    /// Sends a request and returns as soon as the head of the answer is there. The body is then read by
-    /// [`BodyExt::frame`](http_body_util::BodyExt::frame) and its kin, at the test's own pace.
+    /// Sends a request and returns with the head of the response. The test reads the body at its
+    /// own pace with [`BodyExt::frame`](http_body_util::BodyExt::frame) and similar methods.
     ///
     /// # Errors
     ///
@@ -282,11 +284,13 @@ impl Connection {
         sent.await.map_err(ClientError::TimedOut)?
     }
 
-    /// Sends a request for an upgrade (or a CONNECT) and gives the bytes that follow a 101 (or a 2xx).
+    /// Sends a request for an upgrade (or a CONNECT), and returns the stream after a 101 (or a
+    /// 2xx).
     ///
     /// # Errors
     ///
-    /// [`NotUpgraded`](ClientError::NotUpgraded) with the answer that came instead, and those of [`send`](Self::send).
+    /// [`NotUpgraded`](ClientError::NotUpgraded) with the other response, and those of
+    /// [`send`](Self::send).
     pub async fn upgrade<B>(
         &mut self,
         request: Request<B>,
@@ -311,7 +315,7 @@ impl Connection {
         Ok((response.map(drop), TokioIo::new(upgraded)))
     }
 
-    /// Whether the server has closed the connection, as far as is known already.
+    /// Returns true if the server is known to have closed the connection.
     pub fn is_closed(&self) -> bool {
         *self.ended.borrow()
     }
@@ -321,7 +325,7 @@ impl Connection {
     pub fn closed(&self) -> impl Future<Output = ()> + use<> {
         let mut ended = self.ended.clone();
         crate::time::guarded("the server to close the connection", async move {
-            // An error means that the driver is gone, and the connection with it.
+            // An error means that the driver, and so the connection, has ended.
             let _ = ended.wait_for(|ended| *ended).await;
         })
     }
@@ -359,8 +363,9 @@ fn unsent<B>(mut error: hyper::client::conn::TrySendError<B>) -> ClientError {
     }
 }
 
-/// Whether the server's orderly GOAWAY came before the request, or says that it was not processed (RFC 9113 6.8). hyper does not
-/// give the request back then. A stream that the GOAWAY lets finish fails otherwise when its connection breaks off.
+/// Returns true if the server's graceful GOAWAY came before the request, or reports that it was not
+/// processed (RFC 9113 6.8). hyper does not return the request then. A stream that the GOAWAY
+/// allows to finish fails with another error if its connection breaks.
 fn is_turned_away(error: &hyper::Error) -> bool {
     let source = std::error::Error::source(error);
     source

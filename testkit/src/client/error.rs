@@ -3,7 +3,7 @@ use std::io;
 use super::Answer;
 use crate::time::Elapsed;
 
-/// Why an exchange failed.
+/// The reason why an exchange failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -13,19 +13,19 @@ pub enum ClientError {
     /// No TLS session.
     #[error("TLS handshake failed")]
     Tls(#[source] io::Error),
-    /// The connection was already closed and nothing of the request was sent, or the server's GOAWAY says that it was not
-    /// processed: it can be sent over another connection (RFC 9113 6.8).
+    /// The connection was closed before any byte of the request was sent, or the server's GOAWAY
+    /// reports that it was not processed: it can be retried on another connection (RFC 9113 6.8).
     #[error("connection closed before the request was sent")]
     NotSent(#[source] hyper::Error),
-    /// No head of an answer came.
+    /// No response head arrived.
     #[error("no answer")]
     NoAnswer(#[source] hyper::Error),
-    /// The head of an answer came, but its body did not come to a proper end.
+    /// The head of a response arrived, but its body did not end properly.
     #[error("body cut off after {} bytes", .received.body.len())]
     Truncated {
-        /// The answer with what came of the body.
+        /// The response with the received part of the body.
         received: Box<Answer>,
-        /// What happened instead of the end.
+        /// The error in place of the end.
         #[source]
         source: hyper::Error,
     },
@@ -39,13 +39,13 @@ pub enum ClientError {
     /// The protocol after the upgrade failed.
     #[error("WebSocket failed")]
     WebSocket(#[source] tokio_tungstenite::tungstenite::Error),
-    /// Nothing happened for [`GUARD`](crate::time::GUARD) of real time.
+    /// No progress for [`GUARD`](crate::time::GUARD) of real time.
     #[error("gave up waiting")]
     TimedOut(#[source] Elapsed),
 }
 
 impl ClientError {
-    /// What came of an answer whose body was cut off.
+    /// The received part of a response whose body was truncated.
     pub fn truncated(&self) -> Option<&Answer> {
         match self {
             Self::Truncated { received, .. } => Some(received),
@@ -65,7 +65,7 @@ impl ClientError {
         None
     }
 
-    /// This error and its causes on one line.
+    /// The error and its causes on one line.
     pub fn chain(&self) -> String {
         let mut chain = self.to_string();
         let mut cause = std::error::Error::source(self);

@@ -11,10 +11,11 @@ use super::{Answer, ClientError, Connection, LoadReport, Protocol};
 use crate::body::{self, Body};
 use crate::time::{guarded, within};
 
-/// A closed loop of requests: each connection sends its next request when the answer to the last one is complete.
+/// A closed loop of requests: each connection sends its next request when the previous response is
+/// complete.
 ///
-/// Connections are kept alive, and opened anew when the server ends them. No request is ever sent twice; the only thing that
-/// is repeated is one of which not a byte was sent, because the connection had been closed before.
+/// Connections are kept alive, and reopened when the server closes them. No request is sent twice,
+/// except one of which no byte was sent because the connection had been closed before.
 ///
 /// ```
 /// use testkit::client::Load;
@@ -48,7 +49,8 @@ type MakeRequest = Arc<dyn Fn(&Connection, u64) -> Request<Body> + Send + Sync>;
 type Expect = Arc<dyn Fn(&Answer) -> Result<(), String> + Send + Sync>;
 
 impl Load {
-    /// GET `/` over 4 connections of HTTP/1.1, expecting 200, until told to stop; at most 1,000,000 requests or 120 s.
+    /// GET `/` over 4 HTTP/1.1 connections, expecting 200, until stopped; at most 1,000,000
+    /// requests or 120 s.
     pub fn new(addr: SocketAddr) -> Self {
         Self {
             addr,
@@ -69,19 +71,20 @@ impl Load {
         }
     }
 
-    /// Speaks HTTP/2 (by prior knowledge) rather than HTTP/1.1, one stream at a time on each connection.
+    /// Uses HTTP/2 (prior knowledge) instead of HTTP/1.1, with one stream at a time on each
+    /// connection.
     pub fn http2(mut self) -> Self {
         self.protocol = Protocol::Http2;
         self
     }
 
-    /// How many connections are busy at the same time.
+    /// Sets the number of concurrent connections.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self
     }
 
-    /// Makes the requests; the number is different for each, beginning with 0.
+    /// Sets the function that makes the requests; each call gets a different number, from 0.
     pub fn request<R>(mut self, request: R) -> Self
     where
         R: Fn(&Connection, u64) -> Request<Body> + Send + Sync + 'static,
@@ -103,7 +106,7 @@ impl Load {
         })
     }
 
-    /// Judges the answers; the error is the reason under which the failure is counted.
+    /// Sets the check of responses; its error is the reason under which the failure is counted.
     pub fn expect<E>(mut self, expect: E) -> Self
     where
         E: Fn(&Answer) -> Result<(), String> + Send + Sync + 'static,
@@ -124,14 +127,15 @@ impl Load {
         self
     }
 
-    /// Counts a request as failed when its answer is not complete after this much real time. Default: 20 s.
+    /// Sets the time limit of a request in real time, after which it counts as failed. Default: 20
+    /// s.
     pub fn request_limit(mut self, limit: Duration) -> Self {
         self.request_limit = limit;
         self
     }
 
-    /// How long each connection rests between two requests, on tokio's clock, so that a load of some minutes leaves something
-    /// of the machine to the programs that it is for. Default: not at all.
+    /// Sets the pause of each connection between two requests, on tokio's clock, so that a long
+    /// load leaves CPU time to the programs under test. Default: none.
     pub fn pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
@@ -178,7 +182,7 @@ impl std::fmt::Debug for Load {
     }
 }
 
-/// A [`Load`] under way. Dropping it abandons the requests that are under way.
+/// A [`Load`] in progress. Dropping it cancels the requests in flight.
 #[derive(Debug)]
 #[must_use = "a load ends when it is dropped"]
 pub struct RunningLoad {
@@ -188,7 +192,7 @@ pub struct RunningLoad {
 }
 
 impl RunningLoad {
-    /// What was done so far.
+    /// The results so far.
     pub fn report(&self) -> LoadReport {
         self.report.borrow().clone()
     }
@@ -203,13 +207,14 @@ impl RunningLoad {
         })
     }
 
-    /// Lets the requests under way come to their end, sends no more, and reports.
+    /// Finishes the requests in flight, sends no more, and returns the results.
     pub async fn stop(self) -> LoadReport {
         self.shared.stop.send_replace(true);
         self.finish().await
     }
 
-    /// Waits until the load ends by itself, at its greatest number of requests or its greatest duration, and reports.
+    /// Waits for the end of the load, at its maximum number of requests or duration, and returns
+    /// the results.
     pub async fn finish(mut self) -> LoadReport {
         while let Some(worker) = self.workers.join_next().await {
             if let Err(error) = worker {
@@ -236,7 +241,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// Ends the load after its greatest duration as `stop` does: between two requests.
+    /// Ends the load after its maximum duration as `stop` does: between two requests.
     async fn stop_in_time(self: Arc<Self>) {
         let mut stop = self.stop.subscribe();
         let _ = within(self.load.max_duration, stop.wait_for(|stop| *stop)).await;
@@ -256,7 +261,7 @@ impl Shared {
         Some(number)
     }
 
-    /// One connection after the other, one request after the other.
+    /// Uses one connection after another, with one request after another.
     async fn work(self: Arc<Self>) {
         let mut connection = None;
         while let Some(number) = self.next() {
@@ -266,7 +271,7 @@ impl Shared {
                 Err(_) => Err(format!("no answer within {:?}", self.load.request_limit)),
             };
             if outcome.is_err() {
-                // Whatever is still to come belongs to the failed exchange.
+                // Later data on the connection belongs to the failed exchange.
                 connection = None;
             }
             self.progress.send_modify(|report| report.record(outcome));
@@ -292,8 +297,8 @@ impl Shared {
             let request = (self.load.request)(open, number);
             match open.send(request).await {
                 Ok(answer) => return (self.load.expect)(&answer),
-                // Only a connection that had served before may turn out to be closed: a new one that takes no request is a
-                // failure, and repeating it would loop.
+                // Only a connection that has served before may turn out to be closed: a new one
+                // that accepts no request is a failure, and repeating it would loop.
                 Err(ClientError::NotSent(_)) if reused => {
                     *connection = None;
                     self.progress.send_modify(|report| report.reconnects += 1);

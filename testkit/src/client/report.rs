@@ -1,30 +1,30 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a [`Load`](super::Load) did.
+/// The results of a [`Load`](super::Load).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadReport {
-    /// Exchanges that were begun and came to an end, well or badly.
+    /// Number of exchanges that have ended, successfully or not.
     pub finished: u64,
-    /// Of these, the ones that were as expected.
+    /// Number of these with the expected result.
     pub succeeded: u64,
     /// The others, by reason.
     pub failed: BTreeMap<String, u64>,
     /// Connections opened.
     pub connections: u64,
-    /// Times that the server had closed a connection before anything of the next request was sent, so that it went out on a
-    /// new one: what every client does, and no failure.
+    /// Number of times that the server had closed a connection before any byte of the next request
+    /// was sent, so that a new one was used: normal for every client, and no failure.
     pub reconnects: u64,
 }
 
 impl LoadReport {
-    /// How many exchanges failed.
+    /// Number of failed exchanges.
     pub fn failures(&self) -> u64 {
         self.failed.values().sum()
     }
 
-    /// Panics with all reasons if anything failed, or if nothing was done at all.
+    /// Panics with all reasons if an exchange failed, or if there was none.
     #[track_caller]
     pub fn assert_no_failure(&self) {
         assert!(self.succeeded > 0, "the load did nothing: {self}");

@@ -220,7 +220,7 @@ async fn load_that_did_nothing_proves_nothing() {
 
 #[tokio::test]
 async fn load_follows_an_orderly_close_without_failure() {
-    // Each connection serves one request and says so.
+    // Each connection serves one request and closes.
     let origin = RawOrigin::answering_once(
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
     );

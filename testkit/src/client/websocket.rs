@@ -16,12 +16,12 @@ use super::{Answer, ClientError, Connection, Protocol};
 use crate::body;
 use crate::time::{GUARD, within};
 
-/// The example key of RFC 6455 1.3: any sixteen bytes in Base64 do.
+/// The example key of RFC 6455 1.3: any sixteen bytes in Base64 are valid.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
-/// What a server has to answer to [`KEY`].
+/// The accept key for [`KEY`].
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// A WebSocket, client side.
+/// The client side of a WebSocket.
 ///
 /// ```
 /// use testkit::client::{Message, websocket};
@@ -41,7 +41,7 @@ const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 pub struct WebSocket {
     response: Response<()>,
     stream: WebSocketStream<TokioIo<Upgraded>>,
-    /// An HTTP/2 tunnel lives only as long as its connection.
+    /// A tunnel over HTTP/2 ends with its connection.
     _connection: Connection,
 }
 
@@ -59,9 +59,9 @@ impl WebSocket {
     ///
     /// # Errors
     ///
-    /// [`NotUpgraded`](ClientError::NotUpgraded) with the answer that came instead (also when the accept key is wrong), and
-    /// those of [`Connection::send`]; over HTTP/2, [`NoAnswer`](ClientError::NoAnswer) when the server does not allow
-    /// extended CONNECT.
+    /// [`NotUpgraded`](ClientError::NotUpgraded) with the other response (also for a wrong accept
+    /// key), and those of [`Connection::send`]; over HTTP/2, [`NoAnswer`](ClientError::NoAnswer) if
+    /// the server does not allow extended CONNECT.
     ///
     /// # Panics
     ///
@@ -104,7 +104,7 @@ impl WebSocket {
         })
     }
 
-    /// The answer that opened it.
+    /// The response that opened it.
     pub fn response(&self) -> &Response<()> {
         &self.response
     }
@@ -125,8 +125,8 @@ impl WebSocket {
     ///
     /// # Errors
     ///
-    /// [`WebSocket`](ClientError::WebSocket) when the tunnel breaks, [`TimedOut`](ClientError::TimedOut) when nothing comes
-    /// for [`GUARD`].
+    /// [`WebSocket`](ClientError::WebSocket) if the tunnel fails,
+    /// [`TimedOut`](ClientError::TimedOut) without a message for [`GUARD`].
     pub async fn receive(&mut self) -> Result<Option<Message>, ClientError> {
         let next = within(GUARD, self.stream.next()).await;
         next.map_err(ClientError::TimedOut)?
@@ -134,7 +134,7 @@ impl WebSocket {
             .map_err(ClientError::WebSocket)
     }
 
-    /// Sends a close frame and reads until the other side has answered it.
+    /// Sends a close frame and reads until the other side has acknowledged it.
     ///
     /// # Errors
     ///

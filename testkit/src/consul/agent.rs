@@ -9,16 +9,16 @@ use crate::client::{ClientError, Connection};
 use crate::peers::{self, PeerProcess};
 use crate::time::{eventually, guarded};
 
-/// How much of an agent's log is shown when a test fails.
+/// Number of log lines that are shown when a test fails.
 const SHOWN_LINES: usize = 40;
 
-/// Where an agent answers over HTTP.
+/// The HTTP port of an agent.
 const HTTP_PORT: u16 = 8500;
 
-/// How long to rest before it is asked again whether it is ready.
+/// Pause between two checks of readiness.
 const REST: Duration = Duration::from_millis(20);
 
-/// A running agent. When this is dropped it is killed.
+/// A running agent. Dropping it kills it.
 #[derive(Debug)]
 #[must_use = "the agent is killed when this is dropped"]
 pub struct ConsulAgent {
@@ -26,7 +26,7 @@ pub struct ConsulAgent {
     process: PeerProcess,
 }
 
-/// An answer of an agent.
+/// A response of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConsulAnswer {
@@ -37,11 +37,11 @@ pub struct ConsulAnswer {
 }
 
 impl ConsulAnswer {
-    /// The body as JSON.
+    /// Parses the body as JSON.
     ///
     /// # Panics
     ///
-    /// When it is none, or the status is no success.
+    /// Panics if it is invalid, or if the status is not 2xx.
     #[track_caller]
     pub fn json(&self) -> Value {
         match serde_json::from_str(&self.body) {
@@ -57,36 +57,36 @@ impl ConsulAgent {
         Self { recipe, process }
     }
 
-    /// Its datacenter.
+    /// The name of the datacenter.
     pub fn datacenter(&self) -> &str {
         &self.recipe.datacenter
     }
 
-    /// Its node.
+    /// The name of the node.
     pub fn node(&self) -> String {
         format!("{}-1", self.recipe.datacenter)
     }
 
-    /// Its address, where it has Consul's usual ports.
+    /// The address, with Consul's usual ports.
     pub fn ip(&self) -> IpAddr {
         self.recipe.ip
     }
 
-    /// Where it answers over HTTP.
+    /// The URL of the HTTP API.
     pub fn url(&self) -> String {
         format!("http://{}", http_addr(&self.recipe))
     }
 
-    /// What it has logged since it was last started.
+    /// The log since the last start.
     pub fn log(&self) -> String {
         self.process.output()
     }
 
-    /// Calls it over HTTP, with the token that may do everything if there is one.
+    /// Sends an HTTP request, with the master token if there is one.
     ///
     /// # Panics
     ///
-    /// When it does not answer.
+    /// Panics if the agent does not respond.
     pub async fn call(&self, method: &str, path: &str, body: &str) -> ConsulAnswer {
         let answer = guarded(
             format!("{method} {path}"),
@@ -98,7 +98,7 @@ impl ConsulAgent {
         }
     }
 
-    /// Waits until it can ask the servers of another datacenter.
+    /// Waits until the servers of another datacenter are reachable.
     ///
     /// # Panics
     ///
@@ -112,22 +112,24 @@ impl ConsulAgent {
         .await;
     }
 
-    /// Kills it (SIGKILL).
+    /// Kills the process (SIGKILL).
     pub async fn kill(&mut self) {
         self.process.kill().await;
     }
 
-    /// Freezes it (SIGSTOP): connections to it stay, and can still be made, and nothing answers.
+    /// Suspends the process (SIGSTOP): connections stay and can be opened, and there are no
+    /// responses.
     pub fn suspend(&self) {
         self.process.suspend();
     }
 
-    /// Lets it go on after [`suspend`](Self::suspend) (SIGCONT).
+    /// Resumes the process after [`suspend`](Self::suspend) (SIGCONT).
     pub fn resume(&self) {
         self.process.resume();
     }
 
-    /// Kills it, if it still runs, and starts it again at the same address and with nothing in its memory.
+    /// Kills the process, if it still runs, and starts it again at the same address with empty
+    /// state.
     ///
     /// # Panics
     ///
@@ -138,7 +140,7 @@ impl ConsulAgent {
     }
 }
 
-/// Starts the program and waits until it knows itself, as the last thing of all.
+/// Starts the program and waits until it has registered itself, its last step.
 async fn launch(recipe: &Recipe) -> PeerProcess {
     let mut command = recipe.program.command();
     command.arg("agent").args(&recipe.arguments);
@@ -146,7 +148,7 @@ async fn launch(recipe: &Recipe) -> PeerProcess {
     let ready = async {
         let itself = format!("{}-1", recipe.datacenter);
         loop {
-            // The last thing that a server registers by itself, with the check of its node.
+            // The last registration of a server by itself, with the check of its node.
             let servers = call(recipe, "GET", "/v1/health/service/consul?passing", "").await;
             if servers.is_ok_and(|servers| servers.status == 200 && servers.body.contains(&itself))
             {

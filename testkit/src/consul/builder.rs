@@ -9,7 +9,7 @@ use super::agent::ConsulAgent;
 use crate::peers::Peer;
 use crate::serf::own_loopback;
 
-/// Describes an agent; see [`Consul::datacenter`](super::Consul::datacenter).
+/// The settings of an agent; see [`Consul::datacenter`](super::Consul::datacenter).
 #[derive(Clone, Debug)]
 #[must_use = "nothing runs until it is started"]
 pub struct ConsulAgentBuilder {
@@ -19,7 +19,7 @@ pub struct ConsulAgentBuilder {
     master_token: Option<String>,
 }
 
-/// How to start an agent, once its address is known; the same again for a restart.
+/// The command of an agent at a known address, also for restarts.
 #[derive(Clone, Debug)]
 pub(super) struct Recipe {
     pub(super) program: Peer,
@@ -27,7 +27,7 @@ pub(super) struct Recipe {
     pub(super) ip: IpAddr,
     pub(super) arguments: Vec<String>,
     pub(super) master_token: Option<String>,
-    /// What it reads; deleted with the agent.
+    /// The configuration files; deleted with the agent.
     _folder: Arc<TempDir>,
 }
 
@@ -41,19 +41,19 @@ impl ConsulAgentBuilder {
         }
     }
 
-    /// Joins another datacenter over the WAN, also when it is started again. Asks until somebody is there.
+    /// Joins another datacenter over the WAN, also after a restart. Retries until it succeeds.
     pub fn join(mut self, other: &ConsulAgent) -> Self {
         self.join.push(other.ip());
         self
     }
 
-    /// Allows nothing to whoever has no token, and everything to this one.
+    /// Denies everything without a token, and allows everything with this one.
     pub fn deny_all_but(mut self, master_token: impl Into<String>) -> Self {
         self.master_token = Some(master_token.into());
         self
     }
 
-    /// Starts the agent, and waits until it has elected itself and knows itself.
+    /// Starts the agent, and waits until it is the leader and has registered itself.
     ///
     /// # Panics
     ///

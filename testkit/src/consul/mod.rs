@@ -1,9 +1,9 @@
-//! Real agents of HashiCorp Consul, each a process of its own on loopback: a server in development mode, which is a
-//! datacenter on its own and keeps everything in memory.
+//! Agents of HashiCorp Consul as separate processes on loopback: servers in development mode, each
+//! of which is a datacenter and keeps its state in memory.
 //!
-//! The program `consul` is looked for as every [peer](crate::peers) is. Each agent has a loopback address of its own, where
-//! it has Consul's usual ports, so tests may run side by side; it phones nobody, and is killed when it is dropped. If the
-//! test fails, the last lines of its log are shown.
+//! The program `consul` is found like every [peer](crate::peers). Each agent has its own loopback
+//! address with Consul's usual ports, so tests may run in parallel. It makes no outgoing
+//! connections, and is killed on drop. If the test fails, the last lines of its log are shown.
 //!
 //! ```
 //! use testkit::consul::Consul;
@@ -36,18 +36,18 @@ pub struct Consul {
 }
 
 impl Consul {
-    /// Looks for the program; `None`, loudly, when it is missing.
+    /// Finds the program. `None`, with a message, if it is missing.
     ///
     /// # Panics
     ///
-    /// When it is missing and `REQUIRE_PEERS` is 1.
+    /// Panics if it is missing and `REQUIRE_PEERS` is 1.
     #[track_caller]
     pub fn find() -> Option<Self> {
         let program = peers::find("consul")?;
         Some(Self { program })
     }
 
-    /// Describes the agent of a datacenter.
+    /// Returns a builder for the agent of a datacenter.
     pub fn datacenter(&self, name: impl Into<String>) -> ConsulAgentBuilder {
         ConsulAgentBuilder::new(self.program.clone(), name.into())
     }

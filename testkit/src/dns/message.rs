@@ -13,19 +13,19 @@ const QUESTION: [u8; 2] = [0xc0, 12];
 const NAME_ERROR: u8 = 3;
 const SERVER_FAILURE: u8 = 2;
 
-/// A question with one name.
+/// A query for one name.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     id: [u8; 2],
-    /// In lower case, without a dot at its end.
+    /// The name in lower case, without a final dot.
     pub(super) name: String,
     kind: u16,
-    /// As it came: name, type, class.
+    /// Name, type and class as received.
     bytes: Vec<u8>,
 }
 
 impl Question {
-    /// `None` for what is no question with one name.
+    /// `None` if the message is no query for one name.
     pub(super) fn read(message: &[u8]) -> Option<Self> {
         let id = *message.first_chunk::<2>()?;
         if message.get(4..6)? != [0, 1] {
@@ -56,13 +56,13 @@ impl Question {
         self.kind == AAAA
     }
 
-    /// The same one as of somebody else.
+    /// The same query with another id.
     pub(super) fn with_another_id(&self) -> Self {
         let id = [self.id[0] ^ 1, self.id[1]];
         Self { id, ..self.clone() }
     }
 
-    /// Another question with the same number.
+    /// A query for another name with the same id.
     pub(super) fn with_another_name(&self) -> Self {
         let mut other = self.clone();
         if let Some(letter) = other.bytes.get_mut(1) {
@@ -100,16 +100,16 @@ impl Question {
         message
     }
 
-    /// One that begins as an answer.
+    /// An invalid message that begins like a response.
     pub(super) fn nonsense(&self) -> Vec<u8> {
         let mut message = self.message(0, &[], &[]);
-        // Far more records than there are.
+        // Far more records than the message has.
         message[6..8].fill(0xff);
         message.extend([0xc0, 0xff, 0xff]);
         message
     }
 
-    /// Those of the family that was asked for.
+    /// The records of the requested family.
     fn records(&self, owner: &[u8], addresses: &[IpAddr], ttl: u32) -> Vec<Vec<u8>> {
         let records = addresses.iter().filter_map(|address| match address {
             IpAddr::V4(v4) if self.kind == A => Some(record(owner, A, ttl, &v4.octets())),
@@ -121,7 +121,7 @@ impl Question {
 
     fn message(&self, code: u8, answers: &[Vec<u8>], authorities: &[Vec<u8>]) -> Vec<u8> {
         let count = |records: &[Vec<u8>]| u16::try_from(records.len()).unwrap_or(0).to_be_bytes();
-        // A response, to a question for recursion, which is done here.
+        // A response to a recursive query, with recursion available.
         let flags = [0x81, 0x80 | code];
         let counts = [[0, 1], count(answers), count(authorities), [0, 0]];
         [

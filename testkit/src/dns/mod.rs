@@ -1,6 +1,7 @@
-//! A name server by script, over UDP and TCP.
+//! A scripted name server, over UDP and TCP.
 //!
-//! It reads and writes messages by itself (RFC 1035 section 4), so that it shares no mistake with a library of resolvers.
+//! It parses and writes messages itself (RFC 1035 section 4), so that it shares no error with a
+//! resolver library.
 
 mod message;
 
@@ -17,33 +18,33 @@ use crate::tasks::{Spawner, Tasks};
 
 use self::message::Question;
 
-/// The answer to a name.
+/// The response for a name.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// These addresses, which live for so many seconds.
+    /// Addresses, with a time to live in seconds.
     Addresses(Vec<IpAddr>, u32),
-    /// Another name, whose addresses come with it.
+    /// An alias to another name, with its addresses.
     Alias(String, Vec<IpAddr>, u32),
-    /// There is no such name, for so many seconds.
+    /// No such name, for this time in seconds.
     NoName(u32),
     /// SERVFAIL.
     Fails,
-    /// None at all.
+    /// No response.
     Silence,
-    /// These addresses to questions for IPv4, and none at all to others.
+    /// Addresses to queries for IPv4, and no response to others.
     OnlyV4(Vec<IpAddr>, u32),
-    /// A cut off message over UDP, these addresses over TCP.
+    /// A truncated message over UDP, and these addresses over TCP.
     OverTcp(Vec<IpAddr>, u32),
     /// Bytes that are no message.
     Nonsense,
-    /// An answer to another question, then these addresses.
+    /// A response to another query, then these addresses.
     ForgedFirst(Vec<IpAddr>, u32),
 }
 
-/// A question that came.
+/// A received query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// The name, in lower case, without a dot at its end.
+    /// The name in lower case, without a final dot.
     pub name: String,
     /// True for IPv6.
     pub v6: bool,
@@ -51,7 +52,7 @@ pub struct Asked {
     pub tcp: bool,
 }
 
-/// A name server on loopback. Dropped, it is gone.
+/// A name server on loopback. Dropping it stops it.
 #[derive(Debug)]
 pub struct NameServer {
     address: SocketAddr,
@@ -66,11 +67,11 @@ struct Script {
 }
 
 impl NameServer {
-    /// Starts one that knows no name.
+    /// Starts a server without names.
     ///
     /// # Panics
     ///
-    /// If it finds no port that is free for UDP and for TCP.
+    /// Panics if no port is free for both UDP and TCP.
     pub async fn start() -> Self {
         for _ in 0..100 {
             let (tcp, address) = listen(V4);
@@ -90,23 +91,23 @@ impl NameServer {
         panic!("no port is free for UDP and TCP");
     }
 
-    /// The address that it listens on.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Sets the answer to a name, or with `*.` in front to all names below one.
+    /// Sets the response for a name; a prefix `*.` sets it for all names below.
     pub fn set(&self, name: &str, answer: Answer) {
         let mut answers = self.script.answers.lock();
         answers.insert(name.to_ascii_lowercase(), answer);
     }
 
-    /// The questions that came so far.
+    /// The queries received so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.script.asked.lock().clone()
     }
 
-    /// The number of questions for a name, for IPv4.
+    /// The number of queries for the IPv4 addresses of a name.
     pub fn times(&self, name: &str) -> usize {
         let asked = self.script.asked.lock();
         let those = asked.iter().filter(|asked| asked.name == name && !asked.v6);
@@ -115,7 +116,7 @@ impl NameServer {
 }
 
 impl Script {
-    /// The messages to send, none where nothing is to be sent.
+    /// The messages to send; may be empty.
     fn answer(&self, bytes: &[u8], tcp: bool) -> Vec<Vec<u8>> {
         let Some(question) = Question::read(bytes) else {
             return Vec::new();
@@ -171,7 +172,7 @@ async fn datagrams(socket: UdpSocket, script: Arc<Script>) {
             continue;
         };
         for message in script.answer(&buffer[..length], false) {
-            // A client that has gone is no matter.
+            // The client may be gone.
             let _ = socket.send_to(&message, client).await;
         }
     }
@@ -183,7 +184,7 @@ async fn connections(listener: TcpListener, script: Arc<Script>, tasks: Spawner)
     }
 }
 
-/// Messages behind their length (RFC 1035 section 4.2.2).
+/// Handles messages with a length prefix (RFC 1035 section 4.2.2).
 async fn connection(mut stream: TcpStream, script: Arc<Script>) {
     while let Ok(length) = stream.read_u16().await {
         let mut message = vec![0; length.into()];

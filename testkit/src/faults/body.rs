@@ -5,7 +5,7 @@ use crate::raw::{RawOrigin, chunk};
 
 const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// Answers with chunk after chunk of 16 KiB until the client goes away.
+/// Sends chunks of 16 KiB until the client disconnects.
 #[track_caller]
 pub fn endless_body() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {
@@ -18,7 +18,7 @@ pub fn endless_body() -> RawOrigin {
     })
 }
 
-/// Answers with `pieces` chunks of [`PARTIAL`], a pause on tokio's clock before each, and a proper end.
+/// Sends `pieces` chunks of [`PARTIAL`], a pause on tokio's clock before each, and a proper end.
 #[track_caller]
 pub fn slow_body(pieces: usize, pause: Duration) -> RawOrigin {
     RawOrigin::script(move |mut connection| async move {
@@ -34,12 +34,12 @@ pub fn slow_body(pieces: usize, pause: Duration) -> RawOrigin {
     })
 }
 
-/// Answers with `count` chunks of `size` bytes (at least 1) and a proper end.
+/// Sends `count` chunks of `size` bytes (at least 1) and a proper end.
 #[track_caller]
 pub fn many_chunks(count: usize, size: usize) -> RawOrigin {
     RawOrigin::script(move |mut connection| async move {
         let chunk_bytes = chunk(vec![b'x'; size.max(1)]);
-        // A few chunks to a write, so that a million of them do not take a million writes.
+        // Several chunks per write, so that a million of them do not need a million writes.
         let batch = 1 + 16 * 1024 / chunk_bytes.len();
         loop {
             connection.read_whole_request().await?;
@@ -61,7 +61,7 @@ pub fn malformed_chunk() -> RawOrigin {
     RawOrigin::answering_once([FIRST_CHUNK, b"zz\r\nhello\r\n0\r\n\r\n"].concat())
 }
 
-/// Begins a chunk with an extension that never ends, until the client goes away.
+/// Begins a chunk with an extension that never ends, until the client disconnects.
 #[track_caller]
 pub fn endless_chunk_extension() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {
@@ -73,15 +73,15 @@ pub fn endless_chunk_extension() -> RawOrigin {
     })
 }
 
-/// Sends a complete answer with [`PARTIAL`] as body and, in the same segment, the bytes of another answer that nobody asked
-/// for. Keeps the connection open.
+/// Sends a complete response with [`PARTIAL`] as body and, in the same segment, an unrequested
+/// second response. Keeps the connection open.
 #[track_caller]
 pub fn body_longer_than_told() -> RawOrigin {
     let unasked = b"HTTP/1.1 200 OK\r\nX-Evil: 1\r\nContent-Length: 4\r\n\r\nevil";
     RawOrigin::answering([ANSWER, unasked].concat())
 }
 
-/// Answers with [`PARTIAL`] as the only chunk and these trailer fields, announced by `Trailer`.
+/// Sends [`PARTIAL`] as the only chunk and these trailer fields, announced by `Trailer`.
 #[track_caller]
 pub fn trailers(fields: &[(&str, &str)]) -> RawOrigin {
     let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();

@@ -1,7 +1,8 @@
 use super::ANSWER;
 use crate::raw::RawOrigin;
 
-/// Answers completely as soon as it has the head, and then reads the body and drops it. The connection stays usable.
+/// Responds as soon as it has the head, and then reads and drops the body. The connection stays
+/// usable.
 #[track_caller]
 pub fn answers_early() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {
@@ -13,8 +14,8 @@ pub fn answers_early() -> RawOrigin {
     })
 }
 
-/// Answers completely as soon as it has the head, waits for the first byte of the body, and resets: the upload fails after a
-/// full answer. With a request without body, it waits for the next bytes.
+/// Responds as soon as it has the head, waits for the first byte of the body, and resets: the
+/// upload fails after a complete response. For a request without body, it waits for the next bytes.
 #[track_caller]
 pub fn answers_early_and_resets() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {
@@ -26,7 +27,8 @@ pub fn answers_early_and_resets() -> RawOrigin {
     })
 }
 
-/// Answers only when the client has closed its sending side (FIN), as old servers do that read to the end of input.
+/// Responds only when the client has closed its sending side (FIN), like old servers that read to
+/// the end of input.
 #[track_caller]
 pub fn answers_after_half_close() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {

@@ -3,7 +3,7 @@ use crate::raw::RawOrigin;
 
 /// Resets each connection as soon as it is accepted.
 ///
-/// A client may see that when it connects, writes or reads.
+/// A client may notice when it connects, writes or reads.
 #[track_caller]
 pub fn resets_on_accept() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {
@@ -12,7 +12,7 @@ pub fn resets_on_accept() -> RawOrigin {
     })
 }
 
-/// Reads the request with its body and closes without a word (FIN).
+/// Reads the request with its body and closes without a response (FIN).
 #[track_caller]
 pub fn closes_before_answer() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {
@@ -31,13 +31,14 @@ pub fn resets_before_answer() -> RawOrigin {
     })
 }
 
-/// Promises 100 bytes, sends [`PARTIAL`](super::PARTIAL), and closes (FIN).
+/// Declares 100 bytes, sends [`PARTIAL`](super::PARTIAL), and closes (FIN).
 #[track_caller]
 pub fn closes_mid_body() -> RawOrigin {
     RawOrigin::answering_once(TOO_SHORT)
 }
 
-/// Promises 100 bytes, sends [`PARTIAL`](super::PARTIAL), and resets. What was sent can still be read.
+/// Declares 100 bytes, sends [`PARTIAL`](super::PARTIAL), and resets. The sent part can still be
+/// read.
 #[track_caller]
 pub fn resets_mid_body() -> RawOrigin {
     answers_and_resets(TOO_SHORT)
@@ -49,14 +50,15 @@ pub fn closes_mid_chunk() -> RawOrigin {
     RawOrigin::answering_once(FIRST_CHUNK)
 }
 
-/// Sends [`PARTIAL`](super::PARTIAL) as the first chunk and resets. What was sent can still be read.
+/// Sends [`PARTIAL`](super::PARTIAL) as the first chunk and resets. The sent part can still be
+/// read.
 #[track_caller]
 pub fn resets_mid_chunk() -> RawOrigin {
     answers_and_resets(FIRST_CHUNK)
 }
 
-/// Sends [`PARTIAL`](super::PARTIAL) without any framing and closes: a body that ends with the connection, which HTTP/1.1
-/// allows (RFC 9112 6.3).
+/// Sends [`PARTIAL`](super::PARTIAL) without framing and closes: a body that ends with the
+/// connection, which HTTP/1.1 allows (RFC 9112 6.3).
 #[track_caller]
 pub fn ends_body_by_close() -> RawOrigin {
     RawOrigin::answering_once(&b"HTTP/1.1 200 OK\r\nX-Framing: none\r\n\r\nhello"[..])

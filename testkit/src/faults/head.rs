@@ -1,15 +1,15 @@
 use crate::raw::{self, RawOrigin};
 
-/// The start of a valid answer with [`PARTIAL`](super::PARTIAL) as body.
+/// The start of a valid response with [`PARTIAL`](super::PARTIAL) as body.
 const START: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n";
 
-/// Answers with bytes that are not HTTP, and closes.
+/// Sends bytes that are not HTTP, and closes.
 #[track_caller]
 pub fn garbage() -> RawOrigin {
     RawOrigin::answering_once(&b"\x16\x03\x01\x02\x00\xff\xfe\x00\r\n\x80garbage\r\n\r\n"[..])
 }
 
-/// Answers with a head of exactly `length` bytes, most of them in one field; otherwise valid, with
+/// Sends a head of exactly `length` bytes, most of them in one field; otherwise valid, with
 /// [`PARTIAL`](super::PARTIAL) as body.
 #[track_caller]
 pub fn head_of_bytes(length: usize) -> RawOrigin {
@@ -18,7 +18,8 @@ pub fn head_of_bytes(length: usize) -> RawOrigin {
     RawOrigin::answering(answer)
 }
 
-/// Answers with `fields` short fields and `Content-Length`; otherwise valid, with [`PARTIAL`](super::PARTIAL) as body.
+/// Sends `fields` short fields and `Content-Length`; otherwise valid, with
+/// [`PARTIAL`](super::PARTIAL) as body.
 #[track_caller]
 pub fn head_with_fields(fields: usize) -> RawOrigin {
     let mut answer = raw::head_with_fields(START, fields);
@@ -26,7 +27,7 @@ pub fn head_with_fields(fields: usize) -> RawOrigin {
     RawOrigin::answering(answer)
 }
 
-/// Answers with a head that never ends: field after field until the client goes away.
+/// Sends a head that never ends: field after field until the client disconnects.
 #[track_caller]
 pub fn endless_head() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {

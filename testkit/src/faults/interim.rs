@@ -1,8 +1,8 @@
 use super::ANSWER;
 use crate::raw::RawOrigin;
 
-/// Sends `100 Continue` when it has the head, reads the body, and answers with it: what a good server does for
-/// `Expect: 100-continue`.
+/// Sends `100 Continue` when it has the head, reads the body, and echoes it: the correct behaviour
+/// for `Expect: 100-continue`.
 #[track_caller]
 pub fn continues() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {
@@ -20,15 +20,15 @@ pub fn continues() -> RawOrigin {
     })
 }
 
-/// Waits for the body without ever saying `100 Continue`, and then answers: what an HTTP/1.0 server does with
-/// `Expect: 100-continue`. A client has to send the body after a while (RFC 9110 10.1.1).
+/// Waits for the body without `100 Continue`, and then responds, like an HTTP/1.0 server. A client
+/// must send the body after a while (RFC 9110 10.1.1).
 #[track_caller]
 pub fn never_continues() -> RawOrigin {
     RawOrigin::answering(ANSWER)
 }
 
-/// Answers with this status when it has the head, does not read the body, and closes its sending side. Bytes that come all
-/// the same are read and dropped, so that the answer is not lost in a reset.
+/// Responds with this status when it has the head, does not read the body, and closes its sending
+/// side. Further bytes are read and dropped, so that the response is not lost in a reset.
 #[track_caller]
 pub fn refuses_expectation(status: u16) -> RawOrigin {
     RawOrigin::script(move |mut connection| async move {
@@ -41,7 +41,7 @@ pub fn refuses_expectation(status: u16) -> RawOrigin {
     })
 }
 
-/// Sends `count` answers `103 Early Hints`, each with its own `Link`, and then the final one.
+/// Sends `count` responses `103 Early Hints`, each with its own `Link`, and then the final one.
 #[track_caller]
 pub fn early_hints(count: usize) -> RawOrigin {
     let hints: String = (0..count)
@@ -50,7 +50,7 @@ pub fn early_hints(count: usize) -> RawOrigin {
     RawOrigin::answering([hints.as_bytes(), ANSWER].concat())
 }
 
-/// Sends interim answers until the client goes away, and never a final one.
+/// Sends interim responses until the client disconnects, and never a final one.
 #[track_caller]
 pub fn endless_interim() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {
@@ -62,7 +62,7 @@ pub fn endless_interim() -> RawOrigin {
     })
 }
 
-/// Answers `101 Switching Protocols` to requests that did not ask for it, and goes on with bytes of no protocol.
+/// Sends an unrequested `101 Switching Protocols`, followed by bytes of no protocol.
 #[track_caller]
 pub fn switches_unasked() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {

@@ -1,19 +1,19 @@
-//! Origins that misbehave, each in one way.
+//! Faulty origins, each with one fault.
 //!
-//! All listen on `127.0.0.1` without TLS and speak HTTP/1.1, but for those in [`h2`]. Where an answer has a body at all, it
-//! is or begins with [`PARTIAL`]. What a client may see of each is told with it; the tests of this module hold it to that
-//! on the wire.
+//! All listen on `127.0.0.1` without TLS and speak HTTP/1.1, except those in [`h2`]. Bodies of
+//! responses are or begin with [`PARTIAL`]. Each function documents the effect that a client sees;
+//! the tests of this module verify it on the wire.
 //!
-//! | a test about | uses |
+//! | subject | origins |
 //! |---|---|
 //! | connecting | [`RefusingPort`], [`UnansweredPort`], [`resets_on_accept`] |
 //! | silence | [`never_answers`], [`never_reads`], [`stops_mid_head`], [`stops_mid_body`] |
 //! | the end of a connection | [`closes_before_answer`], [`resets_before_answer`], [`closes_mid_body`], [`resets_mid_body`], [`closes_mid_chunk`], [`resets_mid_chunk`], [`ends_body_by_close`] |
 //! | heads | [`garbage`], [`head_of_bytes`], [`head_with_fields`], [`endless_head`] |
 //! | bodies | [`endless_body`], [`slow_body`], [`many_chunks`], [`malformed_chunk`], [`endless_chunk_extension`], [`body_longer_than_told`], [`trailers`] |
-//! | interim answers | [`continues`], [`never_continues`], [`refuses_expectation`], [`early_hints`], [`endless_interim`], [`switches_unasked`] |
-//! | answers before the request is over | [`answers_early`], [`answers_early_and_resets`] |
-//! | connections that are kept | [`closes_after_answer`], [`closes_at_next_request`], [`resets_at_next_request`] |
+//! | interim responses | [`continues`], [`never_continues`], [`refuses_expectation`], [`early_hints`], [`endless_interim`], [`switches_unasked`] |
+//! | responses before the request is complete | [`answers_early`], [`answers_early_and_resets`] |
+//! | pooled connections | [`closes_after_answer`], [`closes_at_next_request`], [`resets_at_next_request`] |
 //! | half-closed connections | [`answers_after_half_close`] |
 //!
 //! ```
@@ -59,14 +59,14 @@ pub use self::port::{RefusingPort, UnansweredPort};
 pub use self::reuse::{closes_after_answer, closes_at_next_request, resets_at_next_request};
 pub use self::silence::{never_answers, never_reads, stops_mid_body, stops_mid_head};
 
-/// The body of answers, or its beginning where the rest never comes.
+/// The body of responses, or its beginning if the rest never arrives.
 pub const PARTIAL: &str = "hello";
 
-/// A complete, keep-alive answer with [`PARTIAL`] as body.
+/// A complete keep-alive response with [`PARTIAL`] as body.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-/// The same with more bytes promised than come.
+/// A response that declares more bytes than it sends.
 const TOO_SHORT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello";
 
-/// The head and first chunk of an answer that has no last chunk yet.
+/// The head and first chunk of a response without a last chunk.
 const FIRST_CHUNK: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";

@@ -5,9 +5,10 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::listen::V4;
 
-/// A port of `127.0.0.1` at which every connection is refused, and which nobody else can take meanwhile.
+/// A port of `127.0.0.1` that refuses every connection, and that no other program can take.
 ///
-/// A port that was merely closed could be given to another test at any moment; this one stays bound, without listening.
+/// A closed port could be given to another test at any moment; this one stays bound, without
+/// listening.
 #[derive(Debug)]
 pub struct RefusingPort {
     addr: SocketAddr,
@@ -19,7 +20,7 @@ impl RefusingPort {
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime; when no port can be bound.
+    /// Panics outside a tokio runtime, or if no port can be bound.
     #[track_caller]
     pub fn new() -> Self {
         let bound = || -> io::Result<Self> {
@@ -33,7 +34,7 @@ impl RefusingPort {
         expect_port(bound())
     }
 
-    /// The address to connect to in vain.
+    /// The address that refuses connections.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -51,10 +52,11 @@ impl Default for RefusingPort {
     }
 }
 
-/// A port of `127.0.0.1` at which nobody answers: a connection is neither accepted nor refused, as behind a firewall that
-/// drops packets. For connect time-outs.
+/// A port of `127.0.0.1` that does not respond: a connection is neither accepted nor refused, like
+/// behind a firewall that drops packets. For connect timeouts.
 ///
-/// It listens with a full queue, and Linux drops what does not fit. Elsewhere the connection may be refused instead.
+/// It listens with a full queue, and Linux drops further connections. Other systems may refuse them
+/// instead.
 #[derive(Debug)]
 pub struct UnansweredPort {
     addr: SocketAddr,
@@ -67,7 +69,7 @@ impl UnansweredPort {
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime; when no port can be bound.
+    /// Panics outside a tokio runtime, or if no port can be bound.
     #[track_caller]
     pub fn new() -> Self {
         let bound = || -> io::Result<Self> {
@@ -76,7 +78,7 @@ impl UnansweredPort {
             // A queue for 0 connections holds one.
             let listener = socket.listen(0)?;
             let addr = listener.local_addr()?;
-            // The kernel completes this at once, without `accept`, so blocking does not block.
+            // The kernel completes this at once, without `accept`, so the call does not block.
             let queued = TcpStream::connect(addr)?;
             Ok(Self {
                 addr,
@@ -87,7 +89,7 @@ impl UnansweredPort {
         expect_port(bound())
     }
 
-    /// The address to connect to without an answer.
+    /// The address that does not respond.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }

@@ -1,19 +1,19 @@
 use super::{FIRST_CHUNK, TOO_SHORT};
 use crate::raw::RawOrigin;
 
-/// Accepts, reads whatever comes, and never answers.
+/// Accepts, reads everything, and never responds.
 #[track_caller]
 pub fn never_answers() -> RawOrigin {
     RawOrigin::script(|mut connection| async move { connection.never_answer().await })
 }
 
-/// Accepts and does not even read: what is sent fills the sockets' buffers, and then the sender waits.
+/// Accepts without reading: sent bytes fill the buffers of the sockets, and then the sender waits.
 #[track_caller]
 pub fn never_reads() -> RawOrigin {
     RawOrigin::script(|mut connection| async move { connection.hold().await })
 }
 
-/// Sends a status line and half a field, and then nothing more.
+/// Sends a status line and half a field, and then nothing.
 #[track_caller]
 pub fn stops_mid_head() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {
@@ -25,7 +25,8 @@ pub fn stops_mid_head() -> RawOrigin {
     })
 }
 
-/// Sends [`PARTIAL`](super::PARTIAL) of a body of 100 bytes (or of a chunked body, if `chunked`), and then nothing more.
+/// Sends [`PARTIAL`](super::PARTIAL) of a body of 100 bytes (or of a chunked body, if `chunked`),
+/// and then nothing.
 #[track_caller]
 pub fn stops_mid_body(chunked: bool) -> RawOrigin {
     let answer = if chunked { FIRST_CHUNK } else { TOO_SHORT };

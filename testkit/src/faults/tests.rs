@@ -1,4 +1,4 @@
-//! Each fault, seen by a client that hides nothing.
+//! Each fault, seen by a client that exposes everything.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -23,7 +23,8 @@ async fn asked(origin: &RawOrigin) -> RawClient {
     client
 }
 
-/// Whether nothing comes for a moment. Proves that a fault is not something else, never that it is silent for good.
+/// Returns true if nothing arrives for a moment. Distinguishes a fault from others; it cannot prove
+/// permanent silence.
 async fn is_silent(client: &mut RawClient) -> bool {
     within(Duration::from_millis(50), client.read_some())
         .await
@@ -80,7 +81,7 @@ async fn silent_origins_say_nothing_and_stay() {
 async fn origin_that_never_reads_stalls_the_sender() {
     let origin = faults::never_reads();
     let mut client = asked(&origin).await;
-    // More than any socket buffer takes.
+    // More than any socket buffer holds.
     let all = vec![b'x'; 64 << 20];
     within(Duration::from_millis(200), client.write_all(all))
         .await

@@ -18,7 +18,7 @@ use crate::listen::{V4, V6, listen};
 use crate::tasks::{Spawner, Tasks};
 use crate::traffic::Traffic;
 
-/// A handler with its types erased.
+/// A type-erased handler.
 pub(super) type Handler = Arc<
     dyn Fn(Request<Incoming>) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>> + Send + Sync,
 >;
@@ -58,38 +58,38 @@ impl Default for OriginBuilder {
 }
 
 impl OriginBuilder {
-    /// Listens on `[::1]` rather than `127.0.0.1`.
+    /// Listens on `[::1]` instead of `127.0.0.1`.
     pub fn ipv6(self) -> Self {
         self.bind(V6)
     }
 
-    /// Listens on this very address, such as the one of an origin that was stopped.
+    /// Listens on this address, such as that of a stopped origin.
     pub fn bind(mut self, address: SocketAddr) -> Self {
         self.bind = address;
         self
     }
 
-    /// Speaks TLS. The configuration's own ALPN list is used as it is; see
+    /// Uses TLS. The ALPN list of the configuration is used as it is; see
     /// [`Identity::server_config`](crate::certs::Identity::server_config).
     pub fn tls(mut self, config: impl Into<Arc<ServerConfig>>) -> Self {
         self.tls = Some(config.into());
         self
     }
 
-    /// Which versions are spoken. A client that speaks another one gets no HTTP answer.
+    /// Sets the supported versions. A client with another one gets no HTTP response.
     pub fn protocols(mut self, protocols: Protocols) -> Self {
         self.http.protocols = protocols;
         self
     }
 
-    /// Whether `SETTINGS_ENABLE_CONNECT_PROTOCOL` is announced (RFC 8441), so that WebSockets work over HTTP/2.
-    /// Default: no.
+    /// Sets whether `SETTINGS_ENABLE_CONNECT_PROTOCOL` is announced (RFC 8441), which allows
+    /// WebSockets over HTTP/2. Default: false.
     pub fn extended_connect(mut self, enabled: bool) -> Self {
         self.http.extended_connect = enabled;
         self
     }
 
-    /// How many streams a client may have open on one HTTP/2 connection. Default: hyper's.
+    /// Sets the maximum number of concurrent streams per HTTP/2 connection. Default: that of hyper.
     pub fn max_concurrent_streams(mut self, streams: u32) -> Self {
         self.http.max_concurrent_streams = Some(streams);
         self
@@ -169,7 +169,7 @@ async fn accept(listener: TcpListener, serve_with: Serve, spawner: Spawner) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => spawner.spawn(serve(stream, peer, serve_with.clone())),
-            // Out of descriptors, or a connection that went before it was accepted: neither ends a server.
+            // A lack of descriptors, or a connection closed before accept: neither ends a server.
             Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
         }
     }

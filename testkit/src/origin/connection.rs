@@ -18,23 +18,23 @@ use crate::body::Body;
 use crate::tasks::Spawner;
 use crate::traffic::Traffic;
 
-/// What an origin knows about the connection that a request came on; found in the request's extensions.
+/// The connection of a request, in the extensions of the request.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectionInfo {
     /// 0 for the first connection that the origin accepted.
     pub id: u64,
-    /// The other end.
+    /// The remote address.
     pub peer: SocketAddr,
-    /// The name that the client asked for by SNI.
+    /// The server name that the client sent by SNI.
     pub server_name: Option<String>,
-    /// The protocol that ALPN agreed on.
+    /// The protocol that ALPN chose.
     pub alpn: Option<String>,
-    /// The certificate that the client showed.
+    /// The certificate that the client presented.
     pub client_certificate: Option<CertificateDer<'static>>,
 }
 
-/// What every connection of an origin shares.
+/// The state that all connections of an origin share.
 #[derive(Clone)]
 pub(super) struct Serve {
     pub(super) handler: Handler,
@@ -45,12 +45,13 @@ pub(super) struct Serve {
     pub(super) drain: watch::Receiver<()>,
 }
 
-/// Serves one accepted connection to its end. Its errors are the client's to see.
+/// Serves an accepted connection to its end. Its errors are visible to the client.
 pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, mut serve: Serve) {
-    // Before it is counted: who has seen the connection can drain it, and earlier drains are none of its business.
+    // Before the connection is counted: a test that sees the count may drain it, and earlier drains
+    // do not apply.
     serve.drain.mark_unchanged();
     let open = serve.traffic.connection();
-    // Small writes are sent as they are made, so that tests see them one by one.
+    // Small writes are sent at once, so that tests see them one by one.
     let _ = stream.set_nodelay(true);
     let mut info = ConnectionInfo {
         id: open.id,
@@ -92,7 +93,7 @@ where
     serve.http.serve(stream, service, spawner, drain).await;
 }
 
-/// The handler as seen from one connection.
+/// The handler as used by one connection.
 pub(super) struct OriginService {
     handler: Handler,
     traffic: Traffic,

@@ -10,10 +10,10 @@ use sha2::{Digest, Sha256};
 use super::{ConnectionInfo, Incoming};
 use crate::body::{self, Body};
 
-/// Bodies up to this many bytes are echoed as text; of longer ones, length and digest have to do.
+/// Maximum length of a body that is echoed as text; longer ones have length and digest only.
 const TEXT_LIMIT: usize = 64 * 1024;
 
-/// What an echo origin received, as it came out of hyper's parser.
+/// A request that an echo origin received, as parsed by hyper.
 ///
 /// ```
 /// use testkit::client::Connection;
@@ -36,13 +36,13 @@ const TEXT_LIMIT: usize = 64 * 1024;
 pub struct Echo {
     /// The method.
     pub method: String,
-    /// The target: with scheme and authority over HTTP/2, or when it came in absolute form.
+    /// The target, with scheme and authority over HTTP/2 or in absolute form.
     pub uri: String,
     /// `HTTP/1.0`, `HTTP/1.1` or `HTTP/2.0`.
     pub version: String,
-    /// Header fields; values of one name in the order of the wire, names in the order of their first value. Names are in
-    /// lower case, each byte of a value is one character (ISO 8859-1). To see bytes as sent, use a
-    /// [`RawOrigin`](crate::raw::RawOrigin).
+    /// Header fields: values of one name in their order on the wire, names in the order of their
+    /// first value. Names are in lower case; each byte of a value is one character (ISO 8859-1).
+    /// For the exact bytes, use a [`RawOrigin`](crate::raw::RawOrigin).
     pub headers: Vec<(String, String)>,
     /// Trailer fields, in the same form.
     pub trailers: Vec<(String, String)>,
@@ -52,15 +52,15 @@ pub struct Echo {
     pub body_sha256: String,
     /// The body, if it is at most 64 KiB of UTF-8.
     pub body_text: Option<String>,
-    /// Why the body could not be read to its end.
+    /// The error that ended the body early.
     pub body_error: Option<String>,
-    /// Which connection of the origin it came on: 0 is the first.
+    /// The index of the connection, from 0.
     pub connection: u64,
     /// The client's address.
     pub peer: String,
-    /// The name asked for by SNI.
+    /// The server name sent by SNI.
     pub server_name: Option<String>,
-    /// The protocol that ALPN agreed on.
+    /// The protocol that ALPN chose.
     pub alpn: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl Echo {
         rest.find(['/', '?']).map_or("/", |start| &rest[start..])
     }
 
-    /// SHA-256 in the form of [`body_sha256`](Self::body_sha256), for comparison.
+    /// The SHA-256 in the form of [`body_sha256`](Self::body_sha256), for comparison.
     pub fn sha256(bytes: &[u8]) -> String {
         hex(&Sha256::digest(bytes))
     }

@@ -1,8 +1,8 @@
 //! Well-behaved HTTP origins.
 //!
-//! An [`Origin`] is a real server on loopback that speaks HTTP/1.1 and HTTP/2 (by prior knowledge, or by ALPN when it has
-//! TLS) on one port, answers with a closure, and counts what it sees. It runs on the runtime that starts it, and is gone
-//! when it is dropped.
+//! An [`Origin`] is a real server on loopback that speaks HTTP/1.1 and HTTP/2 (by prior knowledge,
+//! or by ALPN with TLS) on one port, responds with a closure, and counts connections and requests.
+//! It runs on the runtime that starts it, and stops when dropped.
 //!
 //! ```
 //! use http::{Request, Response};
@@ -61,7 +61,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Serves `handler` on `127.0.0.1`, without TLS, both protocols.
+    /// Serves `handler` on `127.0.0.1`, without TLS, over both protocols.
     ///
     /// # Panics
     ///
@@ -77,32 +77,32 @@ impl Origin {
         Self::builder().start(handler)
     }
 
-    /// An origin with other than the default settings.
+    /// Returns a builder for an origin with other settings.
     pub fn builder() -> OriginBuilder {
         OriginBuilder::default()
     }
 
-    /// An origin that answers every request with an [`Echo`] of it, as JSON.
+    /// An origin that responds to every request with an [`Echo`] of it, as JSON.
     #[track_caller]
     pub fn echo() -> Self {
         Self::builder().start_echo()
     }
 
-    /// An origin that answers every request with its own name: see [`NamedOrigin`].
+    /// An origin that responds to every request with its own name: see [`NamedOrigin`].
     #[track_caller]
     pub fn named(name: impl Into<String>) -> NamedOrigin {
         Self::builder().start_named(name)
     }
 
-    /// An origin that accepts every upgrade and echoes what comes through it: WebSocket messages where that was asked
-    /// for (by HTTP/1.1 `Upgrade` or HTTP/2 extended `CONNECT`), plain bytes for any other protocol. A request without
-    /// upgrade is answered with 426.
+    /// An origin that accepts every upgrade and echoes its data: WebSocket messages if requested
+    /// (by HTTP/1.1 `Upgrade` or HTTP/2 extended `CONNECT`), plain bytes for any other protocol. A
+    /// request without upgrade gets 426.
     #[track_caller]
     pub fn upgrade_echo() -> Self {
         Self::builder().extended_connect(true).start_upgrade_echo()
     }
 
-    /// Where it listens.
+    /// The address.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -112,13 +112,14 @@ impl Origin {
         format!("{}://{}", self.scheme, self.addr)
     }
 
-    /// What it has seen so far.
+    /// The counts so far.
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
-    /// Asks every open connection to end after its current exchanges, as a server does that limits their age: GOAWAY over
-    /// HTTP/2, `Connection: close` over HTTP/1.1, and idle connections at once. New connections are served as ever.
+    /// Asks every open connection to end after its current exchanges, like a server that limits
+    /// their age: GOAWAY over HTTP/2, `Connection: close` over HTTP/1.1, and idle connections at
+    /// once. New connections are served normally.
     pub fn drain(&self) {
         self.drain.send_replace(());
     }

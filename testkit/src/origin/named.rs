@@ -8,13 +8,15 @@ use http::{HeaderValue, Response, StatusCode};
 use super::{Origin, OriginBuilder};
 use crate::body;
 
-/// An origin that tells which one it is: for tests of balancing and of health checks.
+/// An origin with a name, for tests of load balancing and health checks.
 ///
-/// * `/health` answers 200 `healthy` or 503 `unhealthy`, as [`set_healthy`](Self::set_healthy) says; at first 200.
-/// * every other path answers 200 with the name as text.
+/// * `/health` gets 200 `healthy` or 503 `unhealthy`, as set by [`set_healthy`](Self::set_healthy);
+///   at first 200.
+/// * every other path gets 200 with the name as text.
 ///
-/// Everything of [`Origin`] is there by dereference. The counts of [`traffic`](Origin::traffic) include health checks;
-/// [`served`](Self::served) and [`health_checks`](Self::health_checks) keep them apart.
+/// All methods of [`Origin`] are available by dereference. The counts of [`traffic`](Origin::traffic)
+/// include health checks; [`served`](Self::served) and [`health_checks`](Self::health_checks) are
+/// separate.
 ///
 /// ```
 /// use testkit::client::Connection;
@@ -47,22 +49,22 @@ struct State {
 }
 
 impl NamedOrigin {
-    /// The name that it answers with.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What `/health` answers from now on.
+    /// Sets the result of `/health` from now on.
     pub fn set_healthy(&self, healthy: bool) {
         self.state.healthy.store(healthy, Ordering::SeqCst);
     }
 
-    /// Requests for anything but `/health` so far.
+    /// Number of requests for other paths than `/health`.
     pub fn served(&self) -> u64 {
         self.state.served.load(Ordering::SeqCst)
     }
 
-    /// Requests for `/health` so far.
+    /// Number of requests for `/health`.
     pub fn health_checks(&self) -> u64 {
         self.state.health_checks.load(Ordering::SeqCst)
     }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::connection::OriginService;
 use crate::tasks::Spawner;
 
-/// Which versions of HTTP an origin speaks. Default: both.
+/// The HTTP versions of an origin. Default: both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocols {
     /// HTTP/1.1 only.
@@ -21,7 +21,7 @@ pub enum Protocols {
     Both,
 }
 
-/// How HTTP is spoken.
+/// The HTTP settings of an origin.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HttpSettings {
     pub(super) protocols: Protocols,
@@ -30,7 +30,8 @@ pub(super) struct HttpSettings {
 }
 
 impl HttpSettings {
-    /// Serves one connection to its end, gracefully once `drain` changes. Its errors are the client's to see.
+    /// Serves a connection to its end, gracefully once `drain` changes. Its errors are visible to
+    /// the client.
     pub(super) async fn serve<S>(
         self,
         stream: S,

@@ -73,7 +73,7 @@ async fn protocols_can_be_limited() {
     let origin = Origin::builder().protocols(Protocols::Http1).start_echo();
     let mut raw = RawClient::connect(origin.addr()).await.unwrap();
     raw.write_all(frame::PREFACE).await.unwrap();
-    // Not a SETTINGS frame, whatever else it is.
+    // Anything but a SETTINGS frame.
     assert!(!raw.read_to_end().await.unwrap().starts_with(&[0, 0]));
 
     let origin = Origin::builder().protocols(Protocols::Http2).start_echo();
@@ -150,7 +150,7 @@ async fn transfers_inside_one_process_take_no_virtual_time() {
             .await
             .unwrap(),
     ] {
-        // More than the sockets' buffers and all windows hold, so both sides have to wait for each other.
+        // More than the buffers and windows hold, so both sides have to wait for each other.
         let upload = body::full(vec![b'x'; 32 << 20]);
         let request = client.request("POST", "/").body(upload).unwrap();
         assert_eq!(client.send(request).await.unwrap().body.len(), 32 << 20);
@@ -269,7 +269,7 @@ async fn draining_ends_connections_after_their_exchange() {
         ("done", Some("close"))
     );
     busy.closed().await;
-    // Whoever comes later is served as ever.
+    // Later connections are served normally.
     let mut later = Connection::http1(origin.addr()).await.unwrap();
     for _ in 0..2 {
         assert_eq!(later.get("/").await.unwrap().header("connection"), None);

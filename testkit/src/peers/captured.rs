@@ -3,10 +3,10 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
 
-/// The most output that is kept of one program: 8 MiB. What comes later is read and dropped.
+/// Maximum output that is kept of one program: 8 MiB. Later output is read and dropped.
 const KEPT: usize = 8 << 20;
 
-/// What a program has written so far, all of its streams in the order of arrival.
+/// The output of a program so far, all of its streams in the order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Captured {
     state: Arc<watch::Sender<State>>,
@@ -15,7 +15,7 @@ pub(super) struct Captured {
 #[derive(Debug, Default)]
 struct State {
     text: String,
-    /// Streams that may still bring more.
+    /// Number of streams that may still produce output.
     open: usize,
 }
 
@@ -24,7 +24,7 @@ impl Captured {
         self.state.borrow().text.clone()
     }
 
-    /// Waits for `pattern`; false when all streams have ended without it.
+    /// Waits for `pattern`; false if all streams have ended without it.
     pub(super) async fn wait_for(&self, pattern: &str) -> bool {
         let mut state = self.state.subscribe();
         let reached = state
@@ -34,14 +34,15 @@ impl Captured {
         reached.text.contains(pattern)
     }
 
-    /// Waits until all streams have ended, and returns what they brought.
+    /// Waits until all streams have ended, and returns their output.
     pub(super) async fn whole(&self) -> String {
         let mut state = self.state.subscribe();
         let ended = state.wait_for(|state| state.open == 0).await;
         ended.expect("the sender lives in self").text.clone()
     }
 
-    /// Reads a stream to its end; it counts as open from now on, not only when the future is polled.
+    /// Reads a stream to its end. The stream counts as open from now on, not only once the future
+    /// is polled.
     pub(super) fn read(
         &self,
         stream: impl AsyncRead + Unpin + Send + 'static,
@@ -75,7 +76,7 @@ impl Captured {
     }
 }
 
-/// How many of the bytes do not belong to a character that is still incomplete.
+/// Number of bytes that do not belong to an incomplete character.
 fn whole_characters(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),

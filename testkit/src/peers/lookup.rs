@@ -2,13 +2,13 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Where to look, and what it means if nothing is found.
+/// The places to search, and the meaning of a missing program.
 #[derive(Debug)]
 pub(super) struct Lookup {
-    /// What `cargo xtask peers` has fetched.
+    /// The folder of `cargo xtask peers`.
     peers: PathBuf,
     directories: Vec<PathBuf>,
-    /// Whether a missing peer is a failure.
+    /// True if a missing peer is a failure.
     pub(super) required: bool,
 }
 
@@ -31,7 +31,7 @@ impl Lookup {
         }
     }
 
-    /// The folder of Node's modules, if `module` is among them.
+    /// The folder of Node's modules, if it contains `module`.
     pub(super) fn node_modules_with(&self, module: &str) -> Option<PathBuf> {
         let modules = self.peers.join("node_modules");
         modules.join(module).is_dir().then_some(modules)
@@ -46,13 +46,13 @@ impl Lookup {
 }
 
 impl Lookup {
-    /// What was found; says so, or panics, when there is nothing.
+    /// Returns `found`. If it is `None`, prints a message or panics.
     #[track_caller]
     pub(super) fn unless_missing<T>(&self, name: &str, found: Option<T>) -> Option<T> {
         self.or_say(name, "cargo xtask peers", found)
     }
 
-    /// The same for a program of the workspace's own.
+    /// Like [`unless_missing`](Self::unless_missing), for a program of the workspace.
     #[track_caller]
     pub(super) fn unless_built<T>(&self, name: &str, found: Option<T>) -> Option<T> {
         self.or_say(name, &format!("cargo build --bin {name}"), found)
@@ -68,24 +68,26 @@ impl Lookup {
     }
 }
 
-/// Says that a test was left out, past the capture of the test harness, which catches only what `print!` and `eprint!`
-/// write.
+/// Reports a skipped test, bypassing the capture of the test harness, which only affects `print!`
+/// and `eprint!`.
 fn announce_skip(name: &str, remedy: &str) {
     let line = format!("SKIPPED (peer missing): {name} — run `{remedy}`\n");
-    // In one write, so that lines of parallel tests do not mix. If even that fails, nobody is there to read it.
+    // One write, so that lines of parallel tests do not mix. A failure has no one to report to.
     let _ = std::io::stderr().write_all(line.as_bytes());
-    // A runner that hides the output of tests that pass counts the lines of this file.
+    // A runner that hides the output of passing tests counts the lines of this file.
     if let Some(path) = std::env::var_os("PEER_SKIPS") {
         let file = std::fs::OpenOptions::new().append(true).open(path);
         let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
     }
 }
 
-/// Cargo's target directory: the one that was set, else the one that holds this test program, else the workspace's own.
+/// Cargo's target directory: the configured one, else the one with this test program, else that of
+/// the workspace.
 fn target_directory(set: Option<PathBuf>) -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     if let Some(set) = set {
-        // Cargo takes it relative to where it was started, which is the workspace as a rule; tests run elsewhere.
+        // Cargo resolves it relative to its start directory, usually the workspace; tests run
+        // elsewhere.
         return workspace.join(set);
     }
     std::env::current_exe()
@@ -94,7 +96,7 @@ fn target_directory(set: Option<PathBuf>) -> PathBuf {
         .unwrap_or_else(|| workspace.join("target"))
 }
 
-/// Cargo marks its target directory with a `CACHEDIR.TAG`.
+/// The nearest directory above with cargo's `CACHEDIR.TAG`.
 fn tagged_ancestor(program: &Path) -> Option<PathBuf> {
     program
         .ancestors()

@@ -1,9 +1,10 @@
-//! Real programs to test against: curl, nginx, Consul and their kin.
+//! Real programs to test against: curl, nginx, Consul and others.
 //!
-//! A program is looked for in `$PEERS_DIR/bin` (default: `peers/bin` in cargo's target directory, where
-//! `cargo xtask peers` puts what it fetches) and then on the `PATH`. A test whose peer is missing says so on the process's
-//! real standard error, which the test harness does not capture, and returns; with `REQUIRE_PEERS=1` it fails instead. The line
-//! is also appended to the file that `PEER_SKIPS` names, if that exists.
+//! A program is searched in `$PEERS_DIR/bin` (default: `peers/bin` in cargo's target directory,
+//! where `cargo xtask peers` installs programs) and then on the `PATH`. A test with a missing peer
+//! reports that on the real standard error of the process, which the test harness does not capture,
+//! and returns; with `REQUIRE_PEERS=1` it fails instead. The line is also appended to the file
+//! named by `PEER_SKIPS`, if that exists.
 //!
 //! ```
 //! use testkit::{origin::Origin, peers};
@@ -20,7 +21,8 @@
 //! # }
 //! ```
 //!
-//! A program that stays is started with [`spawn`]; it and its children are killed when the test ends:
+//! Use [`spawn`] for a program that keeps running; it and its children are killed when the test
+//! ends:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -54,18 +56,18 @@ use self::lookup::Lookup;
 pub use self::output::{PeerOutput, address_after, output, output_within};
 pub use self::process::{PeerProcess, spawn};
 
-/// A real program that is there.
+/// A real program that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     name: String,
     path: PathBuf,
 }
 
-/// Looks for a program; `None`, loudly, when it is missing.
+/// Finds a program. `None`, with a message, if it is missing.
 ///
 /// # Panics
 ///
-/// When it is missing and `REQUIRE_PEERS` is 1.
+/// Panics if it is missing and `REQUIRE_PEERS` is 1.
 #[track_caller]
 pub fn find(name: &str) -> Option<Peer> {
     let lookup = Lookup::from_env(|variable| std::env::var_os(variable));
@@ -77,12 +79,13 @@ pub fn find(name: &str) -> Option<Peer> {
     lookup.unless_missing(name, found)
 }
 
-/// Another program of this workspace, beside one that cargo has built for the tests: `env!("CARGO_BIN_EXE_…")`. Cargo builds
-/// it with the tests of the whole workspace, not with those of a single package; `None`, loudly, when it is missing.
+/// Finds another program of this workspace, beside one that cargo has built for the tests:
+/// `env!("CARGO_BIN_EXE_…")`. Cargo builds it with the tests of the whole workspace, not with those
+/// of a single package. `None`, with a message, if it is missing.
 ///
 /// # Panics
 ///
-/// When it is missing and `REQUIRE_PEERS` is 1.
+/// Panics if it is missing and `REQUIRE_PEERS` is 1.
 #[track_caller]
 pub fn built_beside(program: &str, name: &str) -> Option<Peer> {
     let lookup = Lookup::from_env(|variable| std::env::var_os(variable));
@@ -94,12 +97,12 @@ pub fn built_beside(program: &str, name: &str) -> Option<Peer> {
     lookup.unless_built(name, found)
 }
 
-/// Looks for a package of Node's that `cargo xtask peers` fetches, and returns the folder `node_modules` that it is in;
-/// `None`, loudly, when it is missing.
+/// Finds a Node package that `cargo xtask peers` installs, and returns its folder `node_modules`.
+/// `None`, with a message, if it is missing.
 ///
 /// # Panics
 ///
-/// When it is missing and `REQUIRE_PEERS` is 1.
+/// Panics if it is missing and `REQUIRE_PEERS` is 1.
 #[track_caller]
 pub fn node_module(name: &str) -> Option<PathBuf> {
     let lookup = Lookup::from_env(|variable| std::env::var_os(variable));
@@ -107,18 +110,18 @@ pub fn node_module(name: &str) -> Option<PathBuf> {
 }
 
 impl Peer {
-    /// What it was looked for as.
+    /// The name that was searched for.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it was found.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A command that runs it: killed when dropped, without standard input, its output captured. For [`output`] and
-    /// [`spawn`].
+    /// A command that runs the program: killed when dropped, without standard input, with captured
+    /// output. For [`output`] and [`spawn`].
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command
@@ -130,13 +133,14 @@ impl Peer {
     }
 }
 
-/// A port of `127.0.0.1` that was free a moment ago, for programs that cannot be told to choose one and say which.
+/// Returns a port of `127.0.0.1` that was free a moment ago, for programs that cannot choose a port
+/// and report it.
 ///
-/// Somebody else may take it before the program does; the program then says so and ends, and the test fails with its output.
+/// Another program may take the port first; the test then fails with the output of the program.
 ///
 /// # Panics
 ///
-/// When no port can be bound.
+/// Panics if no port can be bound.
 #[track_caller]
 pub fn free_port() -> u16 {
     let bound = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0));

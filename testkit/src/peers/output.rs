@@ -8,23 +8,23 @@ use tokio::process::Command;
 use super::process;
 use crate::time::{GUARD, within};
 
-/// The most output of a program that is read; one that writes more is stopped by its time limit.
+/// Maximum output that is read; a program that writes more is stopped by its time limit.
 const MOST_OUTPUT: u64 = 64 << 20;
 
-/// What a program said, and how it ended.
+/// The output and exit status of a program.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PeerOutput {
-    /// How it ended.
+    /// The exit status.
     pub status: ExitStatus,
-    /// What it wrote to standard output; what is not UTF-8 is replaced.
+    /// The standard output; bytes that are not UTF-8 are replaced.
     pub stdout: String,
-    /// What it wrote to standard error; what is not UTF-8 is replaced.
+    /// The standard error; bytes that are not UTF-8 are replaced.
     pub stderr: String,
 }
 
 impl PeerOutput {
-    /// Panics with everything it wrote unless it ended with 0.
+    /// Panics with the whole output unless the exit status is 0.
     #[track_caller]
     pub fn expect_success(self) -> Self {
         assert!(
@@ -80,17 +80,17 @@ pub fn output_within(limit: Duration, mut command: Command) -> impl Future<Outpu
 async fn read(stream: Option<impl AsyncRead + Unpin>) -> String {
     let mut bytes = Vec::new();
     if let Some(stream) = stream {
-        // What was read before an error is still worth showing.
+        // Output before an error is still worth showing.
         let _ = stream.take(MOST_OUTPUT).read_to_end(&mut bytes).await;
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The address that follows `before` in a program's output.
+/// Returns the address that follows `before` in a program's output.
 ///
 /// # Panics
 ///
-/// There is none.
+/// Panics if there is none.
 #[must_use]
 pub fn address_after(output: &str, before: &str) -> SocketAddr {
     let (_, rest) = output

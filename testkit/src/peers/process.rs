@@ -6,11 +6,11 @@ use super::captured::Captured;
 use crate::tasks::Tasks;
 use crate::time::guarded;
 
-/// Starts a command that stays.
+/// Starts a command that keeps running.
 ///
 /// # Panics
 ///
-/// Outside a tokio runtime; when it cannot be started.
+/// Panics outside a tokio runtime, or if it cannot be started.
 #[track_caller]
 pub fn spawn(mut command: Command) -> PeerProcess {
     let shown = format!("{:?}", command.as_std());
@@ -31,10 +31,10 @@ pub fn spawn(mut command: Command) -> PeerProcess {
     }
 }
 
-/// A running program. When this is dropped, it is killed, and all processes that it started with it.
+/// A running program. Dropping it kills it and all processes that it started.
 ///
-/// It has a process group of its own, so that its children can be found; a Ctrl-C in the terminal does not reach it, only
-/// the end of the test does.
+/// It has its own process group, so that its children can be found. A Ctrl-C in the terminal does
+/// not reach it; the end of the test does.
 #[derive(Debug)]
 #[must_use = "the program is killed when this is dropped"]
 pub struct PeerProcess {
@@ -45,12 +45,12 @@ pub struct PeerProcess {
 }
 
 impl PeerProcess {
-    /// Its process id.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.group.id
     }
 
-    /// What it has written so far to both of its output streams.
+    /// The output so far, of both streams.
     pub fn output(&self) -> String {
         self.captured.text()
     }
@@ -59,13 +59,14 @@ impl PeerProcess {
     ///
     /// # Panics
     ///
-    /// With all output, when it ends before that, or does not write it within [`GUARD`](crate::time::GUARD).
+    /// Panics with all output if it ends before that, or does not write it within
+    /// [`GUARD`](crate::time::GUARD).
     pub async fn wait_for_output(&mut self, pattern: &str) {
         let captured = self.captured.clone();
         let found = guarded(format!("\"{pattern}\" from {}", self.shown), async {
             tokio::select! {
                 found = captured.wait_for(pattern) => found,
-                // What was written just before the end may still have to be read.
+                // Output written just before the end may still have to be read.
                 _ = self.group.wait() => captured.wait_for(pattern).await,
             }
         });
@@ -76,42 +77,42 @@ impl PeerProcess {
         }
     }
 
-    /// Asks it to end (SIGTERM).
+    /// Sends SIGTERM.
     pub fn terminate(&self) {
         self.group.signal(Signal::Terminate);
     }
 
-    /// Asks it to end as Ctrl-C does (SIGINT).
+    /// Sends SIGINT, like Ctrl-C.
     pub fn interrupt(&self) {
         self.group.signal(Signal::Interrupt);
     }
 
-    /// Asks it to read its configuration again, or whatever else it does on SIGHUP.
+    /// Sends SIGHUP, which reloads the configuration in many programs.
     pub fn hang_up(&self) {
         self.group.signal(Signal::HangUp);
     }
 
-    /// Sends it SIGUSR1.
+    /// Sends SIGUSR1.
     pub fn user_defined_1(&self) {
         self.group.signal(Signal::UserDefined1);
     }
 
-    /// Sends it SIGUSR2.
+    /// Sends SIGUSR2.
     pub fn user_defined_2(&self) {
         self.group.signal(Signal::UserDefined2);
     }
 
-    /// Sends it SIGALRM.
+    /// Sends SIGALRM.
     pub fn alarm(&self) {
         self.group.signal(Signal::Alarm);
     }
 
-    /// Freezes it (SIGSTOP): its connections stay, and nothing answers.
+    /// Suspends the process (SIGSTOP): its connections stay, and it does not respond.
     pub fn suspend(&self) {
         self.group.signal(Signal::Suspend);
     }
 
-    /// Lets it go on after [`suspend`](Self::suspend) (SIGCONT).
+    /// Resumes the process after [`suspend`](Self::suspend) (SIGCONT).
     pub fn resume(&self) {
         self.group.signal(Signal::Resume);
     }
@@ -131,7 +132,7 @@ impl PeerProcess {
         guarded(what, self.group.wait())
     }
 
-    /// As [`wait`](Self::wait), and returns all that it has written.
+    /// Like [`wait`](Self::wait), and returns the whole output.
     #[track_caller]
     pub fn wait_with_output(&mut self) -> impl Future<Output = (ExitStatus, String)> {
         let what = format!("the end of {}", self.shown);
@@ -142,16 +143,16 @@ impl PeerProcess {
     }
 }
 
-/// A child and whatever it started.
+/// A child and its descendants.
 #[derive(Debug)]
 pub(super) struct Group {
     child: Child,
     id: u32,
-    /// Whether the program was waited for and the rest of its group killed: its id may belong to somebody else by now.
+    /// True once the program was waited for and the rest of its group killed: the id may be reused.
     gone: bool,
 }
 
-/// Starts a command in a process group of its own.
+/// Starts a command in its own process group.
 #[track_caller]
 pub(super) fn start(command: &mut Command) -> Group {
     #[cfg(unix)]
@@ -180,13 +181,13 @@ impl Group {
 
     pub(super) async fn wait(&mut self) -> ExitStatus {
         let ended = self.child.wait().await;
-        // What it started and left behind may hold its output open.
+        // Remaining descendants may hold its output open.
         self.kill_all();
         self.gone = true;
         ended.expect("nobody else waits for this child")
     }
 
-    /// Signals the program itself, not its children: what they are told is its own affair.
+    /// Signals the program itself, not its children, which it manages itself.
     #[cfg(unix)]
     fn signal(&self, signal: Signal) {
         if !self.gone {
@@ -202,7 +203,7 @@ impl Group {
     #[cfg(unix)]
     fn kill_all(&mut self) {
         if !self.gone {
-            // An error means that nobody is left.
+            // An error means that no process is left.
             let _ =
                 rustix::process::kill_process_group(self.unix_id(), rustix::process::Signal::KILL);
         }

@@ -56,7 +56,7 @@ fn peers_live_in_cargos_target_directory() {
     let found = lookup(&[("CARGO_TARGET_DIR", scratch.path())]).find("only-here");
     assert_eq!(found, Some(scratch.path().join("peers/bin/only-here")));
 
-    // Without any variable: the directory that this very test was built into.
+    // Without any variable: the directory of this test.
     let program = std::env::current_exe().unwrap();
     let directories = format!("{:?}", lookup(&[]));
     let target = program
@@ -78,7 +78,7 @@ fn required_is_a_variable_of_its_own() {
     assert!(!lookup(&[]).required);
 }
 
-/// Runs [`inner_test_without_its_peer`] in a test process of its own, with output captured as usual.
+/// Runs [`inner_test_without_its_peer`] in a separate test process, with output captured as usual.
 async fn run_inner_test(required: &str) -> super::PeerOutput {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -98,7 +98,7 @@ async fn run_inner_test(required: &str) -> super::PeerOutput {
 
 #[test]
 fn inner_test_without_its_peer() {
-    // Alone it has nothing to say; the two tests below run it and look at what it does.
+    // A no-op by default; the two tests below run it and check its output.
     if std::env::var_os("TESTKIT_INNER").is_some() {
         eprintln!("this is captured");
         assert_eq!(find("testkit-no-such-program"), None);
@@ -161,7 +161,7 @@ async fn output_written_just_before_the_end_is_found() {
 /// The letter of the kernel's process state; `None` when there is no such process.
 fn state(id: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name before it, in parentheses, may hold anything.
+    // The name before it, in parentheses, may contain any character.
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
@@ -191,7 +191,8 @@ async fn children_are_killed_with_the_program() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn program_can_be_frozen_and_thawed() {
-    // Not SIGHUP: under `nohup` it is ignored from the start, and a shell cannot trap what is.
+    // Not SIGHUP: under `nohup` it is ignored from the start, and a shell cannot trap an ignored
+    // signal.
     let script = "trap 'echo alive' TERM; echo up; while :; do sleep 1000 & wait; done";
     let mut process = spawn(shell(script));
     process.wait_for_output("up").await;

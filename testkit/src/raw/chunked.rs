@@ -11,7 +11,7 @@ pub(super) struct ChunkedBody {
 }
 
 impl RawStream {
-    /// Reads a chunked body by the letter of RFC 9112 7.1, extensions allowed.
+    /// Reads a chunked body strictly by RFC 9112 7.1, with extensions.
     pub(super) async fn read_chunked(&mut self) -> io::Result<ChunkedBody> {
         let mut content = Vec::new();
         loop {

@@ -9,10 +9,11 @@ use super::stream::{BODY_LIMIT, invalid};
 use super::{Closed, RawStream};
 use crate::time::{GUARD, within};
 
-/// The client's end of a connection: sends any bytes, reads answers strictly.
+/// The client's end of a connection: sends any bytes, parses responses strictly.
 ///
-/// Everything of [`RawStream`] is there by dereference. A read fails with [`TimedOut`](io::ErrorKind::TimedOut) when
-/// nothing comes for [`GUARD`], in real time, so a paused clock may run as far as it likes.
+/// All methods of [`RawStream`] are available by dereference. A read fails with
+/// [`TimedOut`](io::ErrorKind::TimedOut) after [`GUARD`] of real time without data, so a paused
+/// clock may advance freely.
 #[derive(Debug)]
 pub struct RawClient {
     stream: RawStream,
@@ -32,7 +33,8 @@ impl RawClient {
         Ok(Self { stream })
     }
 
-    /// Connects, sends these bytes, and reads one answer to a GET. What the connection does afterwards is not looked at.
+    /// Connects, sends these bytes, and reads one response to a GET. Ignores the further behaviour
+    /// of the connection.
     ///
     /// # Errors
     ///
@@ -47,13 +49,14 @@ impl RawClient {
     ///
     /// # Errors
     ///
-    /// `InvalidData` when it breaks RFC 9112 4 or 5, or after 4 MiB; `UnexpectedEof` when the server ends before.
+    /// `InvalidData` if it violates RFC 9112 4 or 5, or exceeds 4 MiB; `UnexpectedEof` if the
+    /// server ends before.
     pub async fn read_response_head(&mut self) -> io::Result<ResponseHead> {
         let bytes = self.stream.read_until(b"\r\n\r\n").await?;
         ResponseHead::strict(bytes)
     }
 
-    /// Reads a whole answer to a request that was not HEAD, with the interim answers before it.
+    /// Reads a complete response to a request other than HEAD, with its interim responses.
     ///
     /// # Errors
     ///
@@ -62,14 +65,14 @@ impl RawClient {
         self.read_response_to("GET").await
     }
 
-    /// Reads a whole answer to a request with this method, with the interim answers before it. After 101 the connection
-    /// belongs to the other protocol; there is no body then.
+    /// Reads a complete response to a request with this method, with its interim responses. After
+    /// 101 there is no body: the connection belongs to the other protocol.
     ///
     /// # Errors
     ///
-    /// `InvalidData` when head or body break RFC 9112, when the framing is ambiguous, after 64 MiB of body or 1,000 interim
-    /// answers; `UnexpectedEof` when the server ends before the body does (what came of it stays in
-    /// [`buffered`](RawStream::buffered) when its length was told).
+    /// `InvalidData` if head or body violate RFC 9112, if the framing is ambiguous, or after 64 MiB
+    /// of body or 1,000 interim responses. `UnexpectedEof` if the server ends before the body does;
+    /// the received part stays in [`buffered`](RawStream::buffered) if the length was declared.
     pub async fn read_response_to(&mut self, method: &str) -> io::Result<RawResponse> {
         let mut interim = Vec::new();
         let head = loop {
@@ -113,7 +116,7 @@ impl RawClient {
     ///
     /// # Panics
     ///
-    /// When bytes come instead, or nothing does for [`GUARD`].
+    /// Panics if data arrives instead, or nothing happens for [`GUARD`].
     pub async fn assert_closed(&mut self) -> Closed {
         let rest = self.stream.buffered().escape_ascii().to_string();
         assert_eq!(rest, "", "bytes where the connection should be closed");

@@ -6,9 +6,10 @@ use tokio::net::TcpStream;
 use super::{RawStream, Recording, RequestHead};
 use crate::traffic::Traffic;
 
-/// The server's end of a connection, as a script of a [`RawOrigin`](super::RawOrigin) holds it.
+/// The server's end of a connection, for a script of a [`RawOrigin`](super::RawOrigin).
 ///
-/// Everything of [`RawStream`] is there by dereference. Reads wait as long as it takes: a script ends with its origin.
+/// All methods of [`RawStream`] are available by dereference. Reads wait without limit: a script
+/// ends with its origin.
 #[derive(Debug)]
 pub struct RawConnection {
     stream: RawStream,
@@ -36,28 +37,30 @@ impl RawConnection {
         self.index
     }
 
-    /// Reads a request up to the empty line, whatever it says, and counts it.
+    /// Reads a request up to the empty line, without validation, and counts it.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` when the client ends before, which is how a loop over requests ends; `InvalidData` after 4 MiB.
+    /// `UnexpectedEof` if the client ends before, which ends a loop over requests; `InvalidData`
+    /// after 4 MiB.
     pub async fn read_request(&mut self) -> io::Result<RequestHead> {
         let bytes = self.stream.read_until(b"\r\n\r\n").await?;
         self.count_request();
         Ok(RequestHead::lenient(bytes))
     }
 
-    /// Adds a request to the origin's [`Counts`](crate::Counts): for scripts that do not read it by
+    /// Adds a request to the origin's [`Counts`](crate::Counts), for scripts that do not use
     /// [`read_request`](Self::read_request).
     pub fn count_request(&self) {
         self.traffic.request();
     }
 
-    /// Reads the body that belongs to `head`: chunked, by length, or none. Gives the content without chunk framing.
+    /// Reads the body of `head`: chunked, by length, or none. Returns the content without chunk
+    /// framing.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` when it is cut off; `InvalidData` when chunks are malformed, or after 64 MiB.
+    /// `UnexpectedEof` if it is truncated; `InvalidData` if chunks are malformed, or after 64 MiB.
     pub async fn read_body(&mut self, head: &RequestHead) -> io::Result<Vec<u8>> {
         if head.is_chunked() {
             return self.stream.read_chunked().await.map(|body| body.content);

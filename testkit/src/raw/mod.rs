@@ -1,7 +1,8 @@
 //! Both ends of a connection, byte by byte.
 //!
-//! A [`RawOrigin`] runs a script for each connection it accepts; a [`RawClient`] sends any bytes and reads answers with a
-//! parser that forgives nothing. Neither hides anything that hyper would repair, refuse or merge.
+//! A [`RawOrigin`] runs a script for each connection that it accepts; a [`RawClient`] sends any
+//! bytes and parses responses strictly. Neither hides anything that hyper would repair, reject or
+//! merge.
 //!
 //! ```
 //! use testkit::raw::{RawClient, RawOrigin};

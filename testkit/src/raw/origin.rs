@@ -11,7 +11,8 @@ use crate::listen::{V4, V6, listen};
 use crate::tasks::Tasks;
 use crate::traffic::Traffic;
 
-/// A TCP server that runs a script for each connection. Dropping it stops it and all scripts, and panics if one of them has.
+/// A TCP server that runs a script for each connection. Dropping it stops it and all scripts, and
+/// panics if a script has panicked.
 #[must_use = "an origin stops when it is dropped"]
 pub struct RawOrigin {
     addr: SocketAddr,
@@ -25,9 +26,9 @@ type Recordings = Arc<Mutex<Vec<Recording>>>;
 impl RawOrigin {
     /// Runs `script` for each connection to a port of `127.0.0.1`.
     ///
-    /// When the script returns, the connection is closed. Its error ends only that connection, and is found by
-    /// [`Recording::outcome`]; a client that goes away is nothing special to a misbehaving server. To treat connections
-    /// differently, look at [`RawConnection::index`].
+    /// The connection closes when the script returns. An error ends only that connection, and is
+    /// available from [`Recording::outcome`]; a disconnect is normal for a faulty server.
+    /// [`RawConnection::index`] distinguishes connections.
     ///
     /// # Panics
     ///
@@ -41,7 +42,7 @@ impl RawOrigin {
         Self::script_on(V4, script)
     }
 
-    /// As [`script`](Self::script), on a port of `[::1]`.
+    /// Like [`script`](Self::script), on a port of `[::1]`.
     #[track_caller]
     pub fn script_ipv6<S, F>(script: S) -> Self
     where
@@ -51,7 +52,7 @@ impl RawOrigin {
         Self::script_on(V6, script)
     }
 
-    /// As [`script`](Self::script), on this very address, such as the one of an origin that was stopped.
+    /// Like [`script`](Self::script), on this address, such as that of a stopped origin.
     #[track_caller]
     pub fn script_on<S, F>(address: SocketAddr, script: S) -> Self
     where
@@ -84,9 +85,9 @@ impl RawOrigin {
         }
     }
 
-    /// Answers every request on a connection with these very bytes, whatever they are, and waits for the next one.
+    /// Responds to every request on a connection with these bytes, and waits for the next one.
     ///
-    /// The body of a request is read by its own framing first. To say all there is to say and then close, see
+    /// Reads the body of each request by its framing first. To close after one response, see
     /// [`answering_once`](Self::answering_once).
     #[track_caller]
     pub fn answering(bytes: impl Into<Vec<u8>>) -> Self {
@@ -102,7 +103,7 @@ impl RawOrigin {
         })
     }
 
-    /// Answers the first request on each connection with these very bytes, and closes.
+    /// Responds to the first request on each connection with these bytes, and closes.
     #[track_caller]
     pub fn answering_once(bytes: impl Into<Vec<u8>>) -> Self {
         let answer: Arc<[u8]> = bytes.into().into();
@@ -115,7 +116,7 @@ impl RawOrigin {
         })
     }
 
-    /// Where it listens.
+    /// The address.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -125,16 +126,17 @@ impl RawOrigin {
         format!("http://{}", self.addr)
     }
 
-    /// What it has seen so far.
+    /// The counts so far.
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
-    /// What was read on the connection with this index (0 is the first).
+    /// The data read on the connection with this index, from 0.
     ///
     /// # Panics
     ///
-    /// When there was no such connection yet: wait for it with [`Traffic::wait_for_connections`].
+    /// Panics if there is no such connection yet: wait for it with
+    /// [`Traffic::wait_for_connections`].
     #[track_caller]
     pub fn recording(&self, index: usize) -> Recording {
         let recordings = self.recordings.lock();
@@ -145,7 +147,7 @@ impl RawOrigin {
             .clone()
     }
 
-    /// What was read on all connections so far, in the order in which they were accepted.
+    /// The data read on all connections so far, in the order of acceptance.
     pub fn recordings(&self) -> Vec<Recording> {
         self.recordings.lock().clone()
     }
@@ -180,7 +182,7 @@ impl<S> Accept<S> {
         F: Future<Output = io::Result<()>>,
     {
         let recording = Recording::new();
-        // The recording is there before the count, so that who waits for the count finds it.
+        // The recording exists before the count, so that a test that waits for the count finds it.
         self.recordings.lock().push(recording.clone());
         let open = self.traffic.connection();
         let script = Arc::clone(&self.script);

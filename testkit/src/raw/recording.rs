@@ -5,12 +5,14 @@ use tokio::sync::watch;
 use super::stream::find;
 use crate::time::guarded;
 
-/// How many bytes of one connection are kept: 1 MiB. What comes later is only counted.
+/// Maximum number of recorded bytes per connection: 1 MiB. Later bytes are only counted.
 pub const RECORDED_BYTES: usize = 1 << 20;
 
-/// What the script of a [`RawOrigin`](super::RawOrigin) has read on one connection, and how the script ended.
+/// The data that the script of a [`RawOrigin`](super::RawOrigin) has read on one connection, and
+/// the script's result.
 ///
-/// Only what a script reads is recorded: bytes that it leaves in the socket are not. A clone shows the same connection.
+/// Records only what the script reads, not bytes left in the socket. A clone shows the same
+/// connection.
 #[derive(Clone, Debug)]
 pub struct Recording {
     state: Arc<watch::Sender<State>>,
@@ -42,17 +44,17 @@ impl Recording {
             .send_modify(|state| state.outcome = Some(outcome));
     }
 
-    /// The bytes so far, at most the first [`RECORDED_BYTES`].
+    /// The recorded bytes, at most the first [`RECORDED_BYTES`].
     pub fn bytes(&self) -> Vec<u8> {
         self.state.borrow().bytes.clone()
     }
 
-    /// The bytes so far as text, one character per byte (ISO 8859-1).
+    /// The recorded bytes as text, one character per byte (ISO 8859-1).
     pub fn text(&self) -> String {
         crate::latin1(&self.state.borrow().bytes)
     }
 
-    /// How many bytes have come so far.
+    /// Number of bytes received so far.
     pub fn total(&self) -> u64 {
         self.state.borrow().total
     }
@@ -65,13 +67,14 @@ impl Recording {
         self.wait_until(what, move |state| find(&state.bytes, &pattern).is_some())
     }
 
-    /// Waits until at least `n` bytes have come; panics after [`GUARD`](crate::time::GUARD).
+    /// Waits until at least `n` bytes were received; panics after [`GUARD`](crate::time::GUARD).
     #[track_caller]
     pub fn wait_for_total(&self, n: u64) -> impl Future<Output = ()> + use<> {
         self.wait_until(format!("{n} bytes"), move |state| state.total >= n)
     }
 
-    /// Waits until the script has returned, and gives its error as text; panics after [`GUARD`](crate::time::GUARD).
+    /// Waits until the script has returned, and returns its error as text; panics after
+    /// [`GUARD`](crate::time::GUARD).
     #[track_caller]
     pub fn outcome(&self) -> impl Future<Output = Result<(), String>> + use<> {
         let ended = |state: &State| state.outcome.is_some();

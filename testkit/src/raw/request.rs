@@ -1,6 +1,7 @@
 /// The head of a request as a raw origin received it.
 ///
-/// Parsed without judgement: whatever a proxy let through has to be visible. Text is ISO 8859-1, one character per byte.
+/// Parsed without validation: everything that a proxy forwards must be visible. Text is ISO 8859-1,
+/// one character per byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHead {
     /// The method, up to the first space.
@@ -9,10 +10,10 @@ pub struct RequestHead {
     pub target: String,
     /// The version, after the last space.
     pub version: String,
-    /// Lines as name and value in the order of the wire, names in their own case, values without the spaces around them. A
-    /// line without a colon is all name.
+    /// Lines as name and value in their order on the wire; names keep their case, values have no
+    /// outer spaces. A line without a colon is a name only.
     pub headers: Vec<(String, String)>,
-    /// All of it, with the empty line.
+    /// The whole head, with the empty line.
     pub bytes: Vec<u8>,
 }
 
@@ -51,7 +52,7 @@ impl RequestHead {
             .collect()
     }
 
-    /// Whether the last transfer coding is chunked.
+    /// Returns true if the last transfer coding is chunked.
     pub fn is_chunked(&self) -> bool {
         self.header_values("transfer-encoding")
             .last()

@@ -2,18 +2,19 @@ use std::io;
 
 use super::stream::invalid;
 
-/// The head of an answer, as strict parsing found it.
+/// The head of a response, strictly parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
     /// The status code.
     pub status: u16,
     /// `HTTP/1.0` or `HTTP/1.1`.
     pub version: String,
-    /// What follows the status code; may be empty.
+    /// The reason phrase; may be empty.
     pub reason: String,
-    /// Fields in the order of the wire, names in their own case, values as ISO 8859-1 without the spaces around them.
+    /// Fields in their order on the wire; names keep their case, values are ISO 8859-1 without
+    /// outer spaces.
     pub headers: Vec<(String, String)>,
-    /// All of it, with the empty line.
+    /// The whole head, with the empty line.
     pub bytes: Vec<u8>,
 }
 
@@ -28,8 +29,8 @@ impl ResponseHead {
         values(&self.headers, name)
     }
 
-    /// Parses by the letter of RFC 9112 4 and 5: no bare CR or LF, no folding, no space before a colon, only token
-    /// characters in names, no control characters in values.
+    /// Parses strictly by RFC 9112 4 and 5: no bare CR or LF, no folding, no space before a colon,
+    /// only token characters in names, no control characters in values.
     pub(super) fn strict(bytes: Vec<u8>) -> io::Result<Self> {
         let inner = bytes
             .strip_suffix(b"\r\n\r\n")
@@ -48,7 +49,7 @@ impl ResponseHead {
         })
     }
 
-    /// How the body is delimited in the answer to a request with this method (RFC 9112 6.3).
+    /// The framing of the body in the response to a request with this method (RFC 9112 6.3).
     pub(super) fn framing(&self, method: &str) -> io::Result<Framing> {
         let codings = self.header_values("transfer-encoding");
         let lengths = self.header_values("content-length");
@@ -77,27 +78,27 @@ impl ResponseHead {
     }
 }
 
-/// How the end of a body was told.
+/// The framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is no body: status 1xx, 204 or 304, or the answer to HEAD.
+    /// No body: status 1xx, 204 or 304, or the response to HEAD.
     None,
     /// `Content-Length`.
     Length(u64),
     /// `Transfer-Encoding: chunked`.
     Chunked,
-    /// Neither: the body ends with the connection.
+    /// The body ends with the connection.
     UntilClose,
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawResponse {
-    /// Interim answers (1xx other than 101) that came before.
+    /// Interim responses (1xx other than 101) before it.
     pub interim: Vec<ResponseHead>,
     /// The final head.
     pub head: ResponseHead,
-    /// How the body was delimited.
+    /// The framing of the body.
     pub framing: Framing,
     /// The content, without chunk framing.
     pub body: Vec<u8>,
@@ -140,7 +141,7 @@ fn lines(bytes: &[u8]) -> io::Result<Vec<&[u8]>> {
 fn status_line(line: &[u8]) -> Option<(String, u16, String)> {
     let text = crate::latin1(line);
     let (version, rest) = text.split_once(' ')?;
-    // RFC 9112 4: the space after the code is there even when there is no reason.
+    // The space after the code is required even without a reason (RFC 9112 4).
     let (status, reason) = rest.split_once(' ')?;
     let valid = matches!(version, "HTTP/1.0" | "HTTP/1.1")
         && status.len() == 3
@@ -186,7 +187,7 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Control characters other than tab: never part of a value (RFC 9110 5.5).
+/// True for control characters other than tab, which values must not contain (RFC 9110 5.5).
 fn is_forbidden(byte: u8) -> bool {
     (byte < b' ' && byte != b'\t') || byte == 0x7f
 }

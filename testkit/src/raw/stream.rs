@@ -9,28 +9,30 @@ use tokio::net::TcpStream;
 use super::Recording;
 use crate::time::{GUARD, within};
 
-/// The longest head that is read: room for tests of limits, which send 1 MB and more.
+/// Maximum length of a head: enough for tests of limits, which send 1 MB and more.
 pub(super) const HEAD_LIMIT: usize = 4 << 20;
 
-/// The most that is read into memory as one body or to the end of a connection.
+/// Maximum of bytes read into memory as one body or to the end of a connection.
 pub(super) const BODY_LIMIT: usize = 64 << 20;
 
-/// How the other side ended a connection.
+/// The way in which the peer ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
-    /// It finished sending (FIN).
+    /// The peer closed its sending side (FIN).
     Ended,
-    /// It aborted (RST).
+    /// The peer reset the connection (RST).
     Reset,
 }
 
-/// A TCP connection with what was read but not asked for yet.
+/// A TCP connection with a buffer of data that was not consumed yet.
 ///
-/// Errors are those of the socket; bytes that do not follow the rules give
-/// [`InvalidData`](io::ErrorKind::InvalidData), an end that came too early gives
-/// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) and leaves what was read to [`buffered`](Self::buffered).
+/// Errors are those of the socket. Invalid data returns
+/// [`InvalidData`](io::ErrorKind::InvalidData), an early end returns
+/// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof); received data stays in
+/// [`buffered`](Self::buffered).
 ///
-/// Cancel safety: a read that is dropped before it is ready loses nothing; a write may have been made in part.
+/// Cancel safety: dropping a read before it is ready loses nothing; a write may have been made in
+/// part.
 #[derive(Debug)]
 pub struct RawStream {
     tcp: Option<TcpStream>,
@@ -38,7 +40,7 @@ pub struct RawStream {
     peer: SocketAddr,
     buffer: BytesMut,
     recording: Option<Recording>,
-    /// Reads fail after this much real time.
+    /// The time limit of reads in real time.
     limit: Option<Duration>,
 }
 
@@ -56,7 +58,7 @@ impl RawStream {
         recording: Option<Recording>,
         limit: Option<Duration>,
     ) -> io::Result<Self> {
-        // Each write is its own segment, so that a test decides what arrives together.
+        // Each write is its own segment, so that a test controls the segments.
         tcp.set_nodelay(true)?;
         let (local, peer) = (tcp.local_addr()?, tcp.peer_addr()?);
         let buffer = BytesMut::new();
@@ -70,22 +72,22 @@ impl RawStream {
         })
     }
 
-    /// This end's address.
+    /// The local address.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// The other end's address.
+    /// The remote address.
     pub fn peer_addr(&self) -> SocketAddr {
         self.peer
     }
 
-    /// What was read from the socket and not handed out yet.
+    /// Data that was read from the socket and not consumed yet.
     pub fn buffered(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Whatever comes next, at least one byte; nothing when the other side has ended.
+    /// Reads the next bytes, at least one; empty at the end.
     ///
     /// # Errors
     ///
@@ -97,25 +99,25 @@ impl RawStream {
         Ok(self.buffer.split().into())
     }
 
-    /// The next `n` bytes.
+    /// Reads the next `n` bytes.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` when there are fewer.
+    /// `UnexpectedEof` if there are fewer.
     pub async fn read_exact(&mut self, n: usize) -> io::Result<Vec<u8>> {
         self.wait_for_buffered(n).await?;
         Ok(self.take(n))
     }
 
-    /// Everything up to and including `pattern`.
+    /// Reads up to and including `pattern`.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` when the other side ends before; `InvalidData` after 4 MiB without it.
+    /// `UnexpectedEof` if the peer ends before; `InvalidData` after 4 MiB without it.
     pub async fn read_until(&mut self, pattern: &[u8]) -> io::Result<Vec<u8>> {
         let mut searched: usize = 0;
         loop {
-            // The pattern may begin in what was searched before.
+            // The pattern may begin in the part that was already searched.
             let from = searched.saturating_sub(pattern.len());
             if let Some(at) = find(&self.buffer[from..], pattern) {
                 return Ok(self.take(from + at + pattern.len()));
@@ -128,12 +130,12 @@ impl RawStream {
         }
     }
 
-    /// Everything until the other side ends.
+    /// Reads until the peer ends.
     ///
     /// # Errors
     ///
-    /// `ConnectionReset` when it aborts instead (what came before stays in [`buffered`](Self::buffered)); `InvalidData`
-    /// after 64 MiB.
+    /// `ConnectionReset` if it resets instead (earlier data stays in [`buffered`](Self::buffered));
+    /// `InvalidData` after 64 MiB.
     pub async fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
         while self.fill().await? > 0 {
             if self.buffer.len() > BODY_LIMIT {
@@ -143,7 +145,7 @@ impl RawStream {
         Ok(self.buffer.split().into())
     }
 
-    /// Reads and drops everything until the other side ends or aborts, and says which.
+    /// Reads and drops data until the peer ends or resets. Returns which.
     ///
     /// # Errors
     ///
@@ -191,7 +193,7 @@ impl RawStream {
         Ok(())
     }
 
-    /// Ends this side's sending (FIN) and goes on receiving.
+    /// Closes the sending side (FIN) and continues to receive.
     ///
     /// # Errors
     ///
@@ -200,21 +202,21 @@ impl RawStream {
         self.tcp()?.shutdown().await
     }
 
-    /// Closes the socket: FIN, or RST if the other side's bytes were left unread, as the kernel does for any program.
-    /// What was read before stays available.
+    /// Closes the socket: FIN, or RST if received data was left unread, as the kernel does. Data
+    /// read before stays available.
     pub fn close(&mut self) {
         self.tcp = None;
     }
 
-    /// Aborts the connection: RST at once, and unsent bytes are dropped (`SO_LINGER` of zero).
+    /// Resets the connection: RST at once, and unsent bytes are dropped (`SO_LINGER` of zero).
     pub fn reset(&mut self) {
         if let Some(tcp) = self.tcp.take() {
-            // Cannot fail on a socket that is open, and if it did the test would see an orderly end.
+            // Cannot fail on an open socket; otherwise the test would see a graceful end.
             let _ = tcp.set_zero_linger();
         }
     }
 
-    /// Reads until the other side is gone, and answers nothing.
+    /// Reads until the peer is gone, and sends nothing.
     ///
     /// # Errors
     ///
@@ -223,8 +225,8 @@ impl RawStream {
         self.wait_for_close().await.map(drop)
     }
 
-    /// Keeps the connection open and reads nothing, so that the other side's writes fill up and wait, until whoever runs
-    /// the script is dropped.
+    /// Keeps the connection open without reading, so that the peer's writes block, until the script
+    /// is dropped.
     pub async fn hold(&mut self) -> io::Result<()> {
         std::future::pending().await
     }
@@ -296,7 +298,7 @@ pub(super) fn invalid(what: &str, bytes: &[u8]) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// Bytes for a message: escaped, and cut when they are many.
+/// Bytes for a message: escaped, and shortened if there are many.
 fn shown(bytes: &[u8]) -> String {
     const MOST: usize = 200;
     let cut = if bytes.len() > MOST { "…" } else { "" };

@@ -97,7 +97,7 @@ async fn requests_are_read_one_by_one_with_their_bodies() {
     let requests = "POST /a b HTTP/1.1\r\nx-twice: 1\r\nX-Twice:2 \r\nContent-Length: 5\r\n\r\nhello\
         POST / HTTP/1.1\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n5;a=b\r\nhello\r\n1\r\n!\r\n0\r\nT: 1\r\n\r\n\
         GET / HTTP/1.1\r\nno colon\r\n\r\n";
-    // In pieces, so that every boundary falls into the middle of something.
+    // In pieces, so that boundaries fall into the middle of every element.
     for piece in requests.as_bytes().chunks(7) {
         client.write_all(piece).await.unwrap();
         tokio::task::yield_now().await;

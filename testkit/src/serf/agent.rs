@@ -7,10 +7,10 @@ use super::ready;
 use crate::peers::{self, PeerProcess};
 use crate::time::guarded;
 
-/// How much of an agent's log is shown when a test fails.
+/// Number of log lines that are shown when a test fails.
 const SHOWN_LINES: usize = 40;
 
-/// A running agent. When this is dropped it is killed, which its cluster takes for a crash.
+/// A running agent. Dropping it kills it, which looks like a crash to its cluster.
 #[derive(Debug)]
 #[must_use = "the agent is killed when this is dropped"]
 pub struct SerfAgent {
@@ -18,7 +18,7 @@ pub struct SerfAgent {
     process: PeerProcess,
 }
 
-/// Why an agent has not started.
+/// The reason why an agent has not started.
 #[derive(Debug)]
 pub(super) struct NotStarted {
     name: String,
@@ -32,63 +32,65 @@ impl SerfAgent {
         Ok(Self { recipe, process })
     }
 
-    /// What the node is called.
+    /// The name of the node.
     pub fn name(&self) -> &str {
         &self.recipe.name
     }
 
-    /// Where it answers to RPC.
+    /// The RPC address.
     pub fn rpc_addr(&self) -> SocketAddr {
         self.recipe.place.rpc
     }
 
-    /// Where it gossips, which is what others join.
+    /// The gossip address, which other agents join.
     pub fn gossip_addr(&self) -> SocketAddr {
         self.recipe.place.gossip
     }
 
-    /// How it was started, as a person would type it.
+    /// The command line of the agent, as typed in a shell.
     pub fn command_line(&self) -> String {
         format!("serf agent {}", self.recipe.arguments.join(" "))
     }
 
-    /// What it has logged since it was last started.
+    /// The log since the last start.
     pub fn log(&self) -> String {
         self.process.output()
     }
 
-    /// Kills it (SIGKILL): its cluster learns of that some seconds later.
+    /// Kills the process (SIGKILL): its cluster notices some seconds later.
     pub async fn kill(&mut self) {
         self.process.kill().await;
     }
 
-    /// Asks it to end (SIGTERM), which by default is no leave: its cluster takes it for a crash.
+    /// Ends the process (SIGTERM), by default without leaving: it looks like a crash to its
+    /// cluster.
     pub async fn terminate(&mut self) -> ExitStatus {
         self.process.terminate();
         self.process.wait().await
     }
 
-    /// Waits for its end, whoever caused it.
+    /// Waits for the end of the process, whatever its cause.
     pub async fn ended(&mut self) -> ExitStatus {
         self.process.wait().await
     }
 
-    /// Lets it read its configuration again (SIGHUP): connections to it stay, and tags that it was told over RPC are gone.
+    /// Reloads its configuration (SIGHUP): connections stay, and tags set over RPC are lost.
     pub fn reload(&self) {
         self.process.hang_up();
     }
 
-    /// Freezes it (SIGSTOP): connections to it stay, and can still be made, and nothing answers.
+    /// Suspends the process (SIGSTOP): connections stay and can be opened, and there are no
+    /// responses.
     pub fn suspend(&self) {
         self.process.suspend();
     }
 
-    /// Lets it go on after [`suspend`](Self::suspend) (SIGCONT).
+    /// Resumes the process after [`suspend`](Self::suspend) (SIGCONT).
     pub fn resume(&self) {
         self.process.resume();
     }
 
-    /// Says something else about itself from the next start on.
+    /// Changes a tag from the next start on.
     pub fn start_with_tag(&mut self, key: &str, value: &str) {
         let arguments = &mut self.recipe.arguments;
         let prefix = format!("-tag={key}=");
@@ -96,7 +98,8 @@ impl SerfAgent {
         arguments.push(format!("{prefix}{value}"));
     }
 
-    /// Kills it, if it still runs, and starts it again on the same ports and with the same arguments.
+    /// Kills the process, if it still runs, and starts it again on the same ports and with the same
+    /// arguments.
     ///
     /// # Panics
     ///
@@ -110,7 +113,7 @@ impl SerfAgent {
     }
 }
 
-/// Starts the program and waits until it answers.
+/// Starts the program and waits until it responds.
 async fn launch(recipe: &Recipe) -> Result<PeerProcess, NotStarted> {
     let mut command = recipe.program.command();
     command.arg("agent").args(&recipe.arguments);

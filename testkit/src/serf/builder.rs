@@ -9,7 +9,7 @@ use super::agent::SerfAgent;
 use super::place::{Place, own_loopback};
 use crate::peers::Peer;
 
-/// Describes an agent; see [`Serf::agent`](super::Serf::agent).
+/// The settings of an agent; see [`Serf::agent`](super::Serf::agent).
 #[derive(Clone, Debug)]
 #[must_use = "nothing runs until it is started"]
 pub struct SerfAgentBuilder {
@@ -23,7 +23,7 @@ pub struct SerfAgentBuilder {
     keeps_peers: bool,
 }
 
-/// How to start an agent, once its place is known; the same again for a restart.
+/// The command of an agent with known ports, also for restarts.
 #[derive(Clone, Debug)]
 pub(super) struct Recipe {
     pub(super) program: Peer,
@@ -31,7 +31,7 @@ pub(super) struct Recipe {
     pub(super) place: Place,
     pub(super) arguments: Vec<String>,
     pub(super) auth_key: Option<String>,
-    /// What it reads and writes; deleted with the agent.
+    /// The agent's files; deleted with it.
     _folder: Arc<TempDir>,
 }
 
@@ -49,19 +49,19 @@ impl SerfAgentBuilder {
         }
     }
 
-    /// Says something about itself from the start.
+    /// Sets a tag from the start.
     pub fn tag(mut self, key: &str, value: &str) -> Self {
         self.tags.push(format!("{key}={value}"));
         self
     }
 
-    /// Joins the cluster of another agent, also when it is started again. Asks until somebody is there.
+    /// Joins the cluster of another agent, also after a restart. Retries until it succeeds.
     pub fn join(mut self, other: &SerfAgent) -> Self {
         self.join.push(other.gossip_addr());
         self
     }
 
-    /// Demands this key of everybody who wants to talk RPC.
+    /// Requires this key of RPC clients.
     pub fn auth_key(mut self, key: impl Into<String>) -> Self {
         self.auth_key = Some(key.into());
         self
@@ -73,26 +73,26 @@ impl SerfAgentBuilder {
         self
     }
 
-    /// Keeps its tags in a file, over a restart. Such an agent cannot have tags from the start.
+    /// Keeps the tags in a file over restarts. Such an agent cannot have tags from the start.
     pub fn keep_tags(mut self) -> Self {
         self.keeps_tags = true;
         self
     }
 
-    /// Keeps in a file whom it knew, and joins them again after a restart.
+    /// Keeps known members in a file, and joins them again after a restart.
     pub fn keep_peers(mut self) -> Self {
         self.keeps_peers = true;
         self
     }
 
-    /// Starts the agent and waits until it answers to RPC. It may not have joined by then: see
+    /// Starts the agent and waits until it responds to RPC. It may not have joined by then: see
     /// [`SerfAgent::wait_for`].
     ///
     /// # Panics
     ///
     /// With its output when it does not start.
     pub async fn start(self) -> SerfAgent {
-        // Somebody may take a port between its choice and the agent's start. Once more is enough.
+        // Another program may take a port between its choice and the start. One retry is enough.
         match SerfAgent::start(self.recipe()).await {
             Ok(agent) => agent,
             Err(failed) if failed.is_for_a_taken_port() => {

@@ -13,11 +13,11 @@ use crate::time::eventually;
 pub struct ListedMember {
     /// The node's name.
     pub name: String,
-    /// Where it gossips.
+    /// The gossip address.
     pub addr: SocketAddr,
     /// `alive`, `leaving`, `left` or `failed`.
     pub status: String,
-    /// What it says about itself; bytes that are no UTF-8 are replaced.
+    /// The tags; bytes that are not UTF-8 are replaced.
     pub tags: BTreeMap<String, String>,
 }
 
@@ -26,7 +26,7 @@ struct Listed {
     members: Vec<ListedMember>,
 }
 
-/// What `serf` can be told on its command line.
+/// Commands of the `serf` command line.
 impl SerfAgent {
     /// Runs `serf <command> <arguments>` against this agent.
     ///
@@ -61,7 +61,7 @@ impl SerfAgent {
         }
     }
 
-    /// Its own tags.
+    /// The tags of this agent.
     ///
     /// # Panics
     ///
@@ -86,11 +86,12 @@ impl SerfAgent {
         .await;
     }
 
-    /// Sets one of its tags. Returns when it knows; others learn of it a moment later.
+    /// Sets a tag of this agent. Returns when the agent knows it; other agents follow a moment
+    /// later.
     ///
     /// # Panics
     ///
-    /// When it refuses.
+    /// Panics if the agent rejects it.
     pub async fn set_tag(&self, key: &str, value: &str) {
         let tag = format!("{key}={value}");
         self.run("tags", &["-set", &tag]).await.expect_success();
@@ -100,16 +101,16 @@ impl SerfAgent {
     ///
     /// # Panics
     ///
-    /// When it refuses.
+    /// Panics if the agent rejects it.
     pub async fn delete_tag(&self, key: &str) {
         self.run("tags", &["-delete", key]).await.expect_success();
     }
 
-    /// Makes it leave its cluster, and waits for its end.
+    /// Makes the agent leave its cluster, and waits for its end.
     ///
     /// # Panics
     ///
-    /// When it refuses, or does not end well.
+    /// Panics if it refuses, or does not exit with success.
     pub async fn leave(&mut self) {
         self.run("leave", &[]).await.expect_success();
         let status = self.ended().await;

@@ -1,11 +1,11 @@
-//! Real agents of HashiCorp Serf, each a process of its own on loopback.
+//! Agents of HashiCorp Serf as separate processes on loopback.
 //!
-//! The program `serf` is looked for as every [peer](crate::peers) is. Each agent has ports of its own, and on Linux a
-//! loopback address of its own, so tests may run side by side; it gossips with the timing of Serf's profile `local`, and
-//! is killed when it is dropped. If the test fails, the last lines of its log are shown.
+//! The program `serf` is found like every [peer](crate::peers). Each agent has its own ports, and
+//! on Linux its own loopback address, so tests may run in parallel. It gossips with the timing of
+//! Serf's profile `local`, and is killed on drop. If the test fails, the last lines of its log are
+//! shown.
 //!
-//! What a test asks of an agent here goes through Serf's own command line, which makes it a second opinion for the tests
-//! of an RPC client.
+//! Methods here use Serf's own command line, independent of the RPC client under test.
 //!
 //! ```
 //! use testkit::serf::Serf;
@@ -48,18 +48,18 @@ pub struct Serf {
 }
 
 impl Serf {
-    /// Looks for the program; `None`, loudly, when it is missing.
+    /// Finds the program. `None`, with a message, if it is missing.
     ///
     /// # Panics
     ///
-    /// When it is missing and `REQUIRE_PEERS` is 1.
+    /// Panics if it is missing and `REQUIRE_PEERS` is 1.
     #[track_caller]
     pub fn find() -> Option<Self> {
         let program = peers::find("serf")?;
         Some(Self { program })
     }
 
-    /// Describes an agent. Its name must be unique in its cluster.
+    /// Returns a builder for an agent. Its name must be unique in its cluster.
     pub fn agent(&self, name: impl Into<String>) -> SerfAgentBuilder {
         SerfAgentBuilder::new(self.program.clone(), name.into())
     }

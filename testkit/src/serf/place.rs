@@ -2,10 +2,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How often another port is tried before it is clear that ports are not the problem.
+/// Number of ports to try before giving up.
 const ATTEMPTS: usize = 20;
 
-/// Where an agent listens.
+/// The addresses of an agent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     /// Gossip, over TCP and UDP.
@@ -15,7 +15,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Two ports of `ip` that were free a moment ago: an agent cannot be asked which ones it chose.
+    /// Chooses two ports of `ip` that were free a moment ago: an agent cannot report ports that it
+    /// chose itself.
     #[track_caller]
     pub(super) fn free_on(ip: IpAddr) -> Self {
         let found = (0..ATTEMPTS).find_map(|_| try_free_on(ip).ok());
@@ -34,11 +35,11 @@ fn try_free_on(ip: IpAddr) -> io::Result<Place> {
     Ok(place)
 }
 
-/// A loopback address that hardly anybody else uses, so that a port which was free stays free: outgoing connections of
-/// other tests take theirs from `127.0.0.1`.
+/// A rarely used loopback address, so that a free port stays free: outgoing connections of other
+/// tests use ports of `127.0.0.1`.
 pub(crate) fn own_loopback() -> IpAddr {
     static STARTED: AtomicU32 = AtomicU32::new(0);
-    // Only Linux has all of 127.0.0.0/8 without being told.
+    // Only Linux has all of 127.0.0.0/8 without configuration.
     if !cfg!(target_os = "linux") {
         return Ipv4Addr::LOCALHOST.into();
     }

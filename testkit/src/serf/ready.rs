@@ -11,10 +11,10 @@ const HANDSHAKE: &[u8] = b"\x82\xa7Command\xa9handshake\xa3Seq\x01\x81\xa7Versio
 /// `{"Error": "", "Seq": 1}`.
 const WELCOME: &[u8] = b"\x82\xa5Error\xa0\xa3Seq\x01";
 
-/// How long to rest before the next attempt.
+/// Pause before the next attempt.
 const REST: Duration = Duration::from_millis(10);
 
-/// Returns when an agent answers to RPC there. It needs no key for that.
+/// Returns when the agent at this address responds to RPC. Needs no key.
 pub(super) async fn answers(rpc: SocketAddr) {
     while handshake(rpc).await.is_err() {
         tokio::time::sleep(REST).await;

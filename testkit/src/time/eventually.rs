@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use super::{GUARD, within};
 
-/// How long [`eventually`] rests between two questions, on tokio's clock.
+/// Pause of [`eventually`] between two checks, on tokio's clock.
 const REST: Duration = Duration::from_millis(10);
 
-/// Asks `condition` again and again until it is true; panics after [`GUARD`] of real time.
+/// Checks `condition` repeatedly until it is true; panics after [`GUARD`] of real time.
 ///
-/// Only for what cannot announce itself: another process, a file, the kernel's view of a socket. Inside one process a
-/// channel, a [`Notify`](tokio::sync::Notify) or the counts of [`Traffic`](crate::Traffic) say when, and should be
-/// awaited instead. With a paused clock the rests take no time, so the condition is then asked in a busy loop.
+/// Only for events without a notification: another process, a file, the kernel's view of a socket.
+/// Within a process, await a channel, a [`Notify`](tokio::sync::Notify) or the counts of
+/// [`Traffic`](crate::Traffic) instead. With a paused clock the pauses take no time, so this is a
+/// busy loop.
 ///
-/// Cancel safety: nothing is lost when dropped.
+/// Cancel safety: dropping it loses nothing.
 #[track_caller]
 pub fn eventually<W, F, Fut>(what: W, mut condition: F) -> impl Future<Output = ()> + use<W, F, Fut>
 where

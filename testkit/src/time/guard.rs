@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::within;
 
-/// How long a guard waits, in real time, before it calls a test hung: 30 s.
+/// The real time after which a guard considers a test hung: 30 s.
 ///
-/// Far more than any healthy wait on loopback takes, even on a machine that is busy with other builds.
+/// Far more than any normal wait on loopback takes, even on a busy machine.
 pub const GUARD: Duration = Duration::from_secs(30);
 
 /// Awaits `future`, and panics if it is still pending after [`GUARD`] of real time.

@@ -1,4 +1,4 @@
-//! Guards against hanging, measured on the wall clock.
+//! Guards against hangs, measured on the wall clock.
 //!
 //! A test that pauses tokio's clock lets virtual time jump to the nearest timer whenever everything is idle. A guard on
 //! that clock would itself be such a timer and could fire before the timer under test, so guards here count real
@@ -9,11 +9,11 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
-//! // Panics, naming the line, when the future is still pending after `GUARD`.
+//! // Panics with the line number if the future is still pending after `GUARD`.
 //! let answer = guarded("the answer", async { 42 }).await;
 //! assert_eq!(answer, 42);
 //!
-//! // For what announces nothing, such as another process: asks again and again.
+//! // For events without a notification, such as those of another process: checks repeatedly.
 //! eventually("the temporary directory exists", || async { std::env::temp_dir().is_dir() }).await;
 //! # }
 //! ```

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// Awaits `future` for at most `limit` of real time, whatever tokio's clock does.
+/// Awaits `future` for at most `limit` of real time, independent of tokio's clock.
 ///
 /// # Errors
 ///
-/// [`Elapsed`] when the time is up; the future is then dropped.
+/// [`Elapsed`] at the limit; the future is then dropped.
 ///
 /// Cancel safety: dropping the returned future drops `future`.
 pub fn within<F: Future>(limit: Duration, future: F) -> WallClockTimeout<F> {
@@ -65,7 +65,7 @@ impl<F> fmt::Debug for WallClockTimeout<F> {
     }
 }
 
-/// The error of [`within`]: the time was up before the future was ready.
+/// The error of [`within`]: the limit passed before the future was ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed {
     limit: Duration,
@@ -81,8 +81,9 @@ impl std::error::Error for Elapsed {}
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
-/// The one watching thread of the process. It sleeps until the earliest alarm, holds nothing of any test, and ends with
-/// the process: a thread per guard would cost more than what most guards protect.
+/// The watcher thread of the process. It sleeps until the earliest alarm, holds nothing of any
+/// test, and ends with the process: a thread per guard would cost more than most guarded
+/// operations.
 static WATCH: LazyLock<&'static Watch> = LazyLock::new(|| {
     let watch: &'static Watch = Box::leak(Box::default());
     std::thread::Builder::new()
@@ -92,7 +93,7 @@ static WATCH: LazyLock<&'static Watch> = LazyLock::new(|| {
     watch
 });
 
-/// When somebody wants to be woken. The id makes equal instants distinct.
+/// The time of a wake-up. The id makes equal times distinct.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Alarm {
     due: Instant,
@@ -119,7 +120,7 @@ impl Watch {
 
     fn clear(&self, alarm: &Alarm) {
         let removed = self.lock().remove(alarm);
-        // A waker runs foreign code when dropped, so not while the lock is held.
+        // Dropping a waker may run foreign code, so not under the lock.
         drop(removed);
     }
 

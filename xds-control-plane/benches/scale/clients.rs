@@ -1,4 +1,4 @@
-//! The Envoys, in a process of their own: each subscribes to what it is told and acknowledges everything.
+//! The Envoys, in a separate process: each subscribes to the given resources and acknowledges everything.
 
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -13,10 +13,12 @@ use xds_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, Discov
 
 use crate::fleet::{ROUTES, clusters};
 
-/// Streams of one connection: Envoys have one each, and a test machine has only so many descriptors.
+/// Number of streams of one connection. Envoys have one each, but the descriptors of a test machine are
+/// limited.
 const STREAMS_PER_CONNECTION: usize = 50;
 
-/// How a process knows that it is the clients: server, variant, subscription, services, streams.
+/// The environment variable that turns the process into the clients: server, variant, subscription,
+/// services, streams.
 const TOLD: &str = "SCALE_CLIENTS";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,7 +36,7 @@ impl Variant {
     }
 }
 
-/// What a stream asks for.
+/// The resources that a stream subscribes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subscribed {
     Endpoints,
@@ -50,7 +52,7 @@ impl Subscribed {
         }
     }
 
-    /// How many types that is.
+    /// Number of types.
     pub(crate) const fn types(self) -> u64 {
         match self {
             Self::Endpoints => 1,
@@ -166,7 +168,7 @@ async fn delta(
     }
 }
 
-/// As Envoy, it names everything that it subscribes to in each request.
+/// Runs a state-of-the-world client. Like Envoy, it names everything that it subscribes to in each request.
 async fn full(
     mut service: AggregatedDiscoveryServiceClient<Channel>,
     subscriptions: Arc<[(ResourceType, Vec<String>)]>,

@@ -20,7 +20,7 @@ fn name(service: usize) -> String {
     format!("service-{service:05}-http")
 }
 
-/// The clusters of so many services.
+/// Returns the clusters of this many services.
 pub(crate) fn clusters(services: usize) -> impl Iterator<Item = String> {
     (0..services)
         .map(name)
@@ -47,7 +47,7 @@ fn registered(service: usize, canary_percent: Option<u32>) -> Arc<RegistryServic
     })
 }
 
-/// What the sources know, and what makes a snapshot of it, as the pipeline has them.
+/// The data of the sources, and the pipeline's parts that make snapshots of it.
 pub(crate) struct Fleet {
     known: Known,
     instances: usize,
@@ -83,7 +83,7 @@ impl Fleet {
         fleet
     }
 
-    /// The instances of a service, all at `port` but for one, at `first`.
+    /// The instances of a service, all at `port` except the first, which is at `first`.
     fn instances(&self, service: usize, port: u16, first: u16) -> Arc<CatalogService> {
         let instances = (0..self.instances).map(|instance| Instance {
             node: format!("node-{instance}").into(),

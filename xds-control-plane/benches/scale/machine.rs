@@ -1,8 +1,8 @@
-//! What the kernel says of a process; nothing where it says so in another way.
+//! The kernel's measurements of a process; zero where their format is unknown.
 
 use std::time::Duration;
 
-/// What it has used of the processor.
+/// Returns the processor time used by a process.
 pub(crate) fn cpu(process: u32) -> Duration {
     // USER_HZ, which is 100 on every architecture that these run on (proc(5)).
     const TICKS_PER_SECOND: u64 = 100;
@@ -13,7 +13,7 @@ pub(crate) fn cpu(process: u32) -> Duration {
     Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
-/// How much memory it has, in megabytes.
+/// Returns the resident memory of a process, in megabytes.
 pub(crate) fn resident(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,12 +1,14 @@
-//! What a change costs in a large fleet: one endpoint, one of every service, or the share of a canary, for every stream that is
-//! connected.
+//! The cost of a change in a large fleet: one endpoint, one of every service, or the share of a canary, for
+//! every connected stream.
 //!
-//! `cargo bench -p xds-control-plane` has 5,000 services of 10 instances and 1,000 streams; `SERVICES`, `INSTANCES` and `STREAMS`
-//! in the environment say otherwise, and `ONLY_ROUTES` leaves out the streams that have endpoints only. Each stream subscribes to the
-//! endpoints of all services, as an Envoy does that has all clusters, those of the canary to clusters and routes as well, and
-//! acknowledges everything; the clients are a process of their own, whose processor time is shown apart. A
-//! change begins where the sources have told of it, and ends with the last acknowledgement: it is translated, assembled and
-//! sent, without the time for which news are gathered (10 ms by default). Without `--bench`, as when tests are run, it is small.
+//! `cargo bench -p xds-control-plane` has 5,000 services of 10 instances and 1,000 streams; the environment
+//! variables `SERVICES`, `INSTANCES` and `STREAMS` override these, and `ONLY_ROUTES` leaves out the streams
+//! that have endpoints only. Each stream subscribes to the endpoints of all services, as an Envoy does that
+//! has all clusters. Those of the canary subscribe to clusters and routes as well. All streams acknowledge
+//! everything. The clients are a separate process, whose processor time is shown separately. A change
+//! begins when the sources have reported it, and ends with the last acknowledgement: it is translated,
+//! assembled and sent, without the time for which changes are gathered (10 ms by default). Without
+//! `--bench`, as when tests are run, it is small.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark ends at the first surprise")]
 
@@ -28,9 +30,9 @@ use self::clients::{Clients, Subscribed, Variant};
 use self::fleet::Fleet;
 use self::machine::{cpu, resident};
 
-/// How often one endpoint changes.
+/// Number of times that one endpoint changes.
 const ROUNDS: u16 = 9;
-/// How often one share of a service's requests changes.
+/// Number of times that one share of a service's requests changes.
 const SHARES: u32 = 3;
 
 fn setting(name: &str, large: usize, small: usize) -> usize {
@@ -41,7 +43,7 @@ fn setting(name: &str, large: usize, small: usize) -> usize {
     })
 }
 
-/// What the server counts, summed over all labels.
+/// Returns a counter of the server, summed over all labels.
 fn counted(registry: &Registry, metric: &str) -> u64 {
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
@@ -52,7 +54,7 @@ fn counted(registry: &Registry, metric: &str) -> u64 {
     values.sum()
 }
 
-/// What something cost.
+/// The cost of a change.
 #[derive(Clone, Copy)]
 struct Cost {
     bytes: u64,
@@ -81,12 +83,12 @@ struct Bench {
 }
 
 impl Bench {
-    /// What it costs until every stream has acknowledged once more.
+    /// Returns the cost until every stream has acknowledged once more.
     async fn measure(&self, change: impl FnOnce()) -> Cost {
         self.measure_until(1, change).await
     }
 
-    /// What it costs until there are so many more acknowledgements for each stream.
+    /// Returns the cost until each stream has sent `each` more acknowledgements.
     async fn measure_until(&self, each: u64, change: impl FnOnce()) -> Cost {
         let acknowledged = counted(&self.registry, "xds_acknowledgements_total");
         let bytes = counted(&self.registry, "xds_sent_bytes_total");
@@ -117,7 +119,7 @@ fn typical(mut costs: Vec<Cost>) -> Cost {
     }
 }
 
-/// How large it is.
+/// The size of the fleet.
 #[derive(Clone, Copy)]
 struct Size {
     services: usize,
@@ -197,7 +199,7 @@ async fn endpoints(variant: Variant, size: Size) {
     serving.abort();
 }
 
-/// All virtual hosts are one resource, which is sent whole whatever changes in it.
+/// Measures routes. All virtual hosts are one resource, which is sent as a whole after each change.
 async fn routes(variant: Variant, size: Size) {
     println!(
         "{} streams of clusters, endpoints and routes",

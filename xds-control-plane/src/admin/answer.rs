@@ -3,7 +3,7 @@ use http::header::{HeaderName, HeaderValue};
 use http::{Response, StatusCode, header};
 use serde::Serialize;
 
-/// An answer of the admin API.
+/// A response of the admin API.
 #[derive(Debug)]
 pub(super) struct Answer {
     status: StatusCode,

@@ -4,7 +4,7 @@ use http::{Request, StatusCode, header};
 
 use super::answer::Answer;
 
-/// Refuses requests that a page elsewhere made a browser send.
+/// Rejects requests that another site's page made a browser send.
 pub(super) fn check<B>(request: &Request<B>, allowed: &[String]) -> Result<(), Answer> {
     let named = request.uri().host().map(str::to_owned).or_else(|| {
         let value = request.headers().get(header::HOST)?.to_str().ok()?;

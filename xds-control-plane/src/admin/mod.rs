@@ -1,23 +1,25 @@
-//! The admin API: what is served, to whom, and what they think of it, to look at. It cannot change anything.
+//! The admin API, read-only: the served resources, the connected clients, and their acknowledgements.
 //!
-//! | path | answers |
+//! | path | response |
 //! |---|---|
 //! | `/healthz` | 200 while the process lives |
-//! | `/readyz` | 200 once there is something to serve that is not only kept from the last time, else 503 and what is missing |
+//! | `/readyz` | 200 once there is something to serve that is not only kept from an earlier run, otherwise 503 with the reason |
 //! | `/metrics` | Prometheus text |
 //! | `/api/v1/overview` | the state in a few numbers |
-//! | `/api/v1/snapshot` | names and versions of all that is served |
+//! | `/api/v1/snapshot` | names and versions of all served resources |
 //! | `/api/v1/snapshot?type=&name=&via=` | the resources of a type (`cds`, `eds`, `lds`, `rds`), or one of them, as clients that come `via` an `aggregated` stream (the default), `separate` ones or `rest` get them |
-//! | `/api/v1/nodes?id=` | the clients that are connected or have polled of late, what they have, and what they refused last |
-//! | `/api/v1/quarantine` | services that are not served as they want to be, and why |
-//! | `/api/v1/warnings` | all that somebody should look at: the same, one by one, and what is wrong with sources |
+//! | `/api/v1/nodes?id=` | the clients that are connected or have polled recently, their resources, and their last rejections |
+//! | `/api/v1/quarantine` | services that are not served as requested, with the reasons |
+//! | `/api/v1/warnings` | all findings that need attention: the same, one by one, and problems of sources |
 //!
-//! Answers are JSON with names in `snake_case`, times in seconds since 1970, ages in seconds; resources are in the canonical
-//! JSON of protobuf. Names may be added to `v1`; none is removed or changes its meaning.
+//! Responses are JSON with names in `snake_case`, times in seconds since 1970, ages in seconds; resources
+//! are in the canonical JSON of protobuf. Names may be added to `v1`; none is removed or changes its
+//! meaning.
 //!
-//! There is no authentication, so the address belongs on the loopback interface or a network of operators. Requests must
-//! name the address they were sent to by IP address, `localhost`, or a name that was allowed with
-//! [`AdminBuilder::host`]: a web page elsewhere could otherwise make a browser read all of this (DNS rebinding).
+//! There is no authentication, so the address belongs on the loopback interface or a network of operators.
+//! Requests must name the address they were sent to by IP address, `localhost`, or a name that was allowed
+//! with [`AdminBuilder::host`]: a web page elsewhere could otherwise make a browser read all of this (DNS
+//! rebinding).
 
 mod answer;
 mod host;
@@ -41,8 +43,8 @@ use crate::snapshot::ResourceType;
 
 /// The admin API of one server. Cheap to clone.
 ///
-/// [`respond`](Self::respond) answers one request and can be mounted in any HTTP server; [`serve`](Self::serve) is a small
-/// server of its own.
+/// [`respond`](Self::respond) handles one request and can be mounted in any HTTP server;
+/// [`serve`](Self::serve) is a small server of its own.
 #[derive(Clone)]
 pub struct Admin {
     inner: Arc<Inner>,
@@ -75,7 +77,7 @@ impl Admin {
         }
     }
 
-    /// Answers one request. Its body is not looked at.
+    /// Responds to one request. Its body is ignored.
     #[must_use]
     pub fn respond<B>(&self, request: &Request<B>) -> Response<Bytes> {
         if let Err(refusal) = host::check(request, &self.inner.hosts) {

@@ -1,11 +1,11 @@
 use serde::Serialize;
 
-/// What is kept from being served, as the maker of the snapshots knows it.
+/// The services that are kept from being served, as reported by the maker of the snapshots.
 pub trait Quarantine: Send + Sync + 'static {
-    /// The services that are not served as they want to be.
+    /// Returns the services that are not served as requested.
     fn entries(&self) -> Vec<QuarantineEntry>;
 
-    /// All that somebody should look at.
+    /// Returns all findings that need attention.
     fn warnings(&self) -> Vec<WarningEntry> {
         Vec::new()
     }
@@ -16,25 +16,25 @@ pub trait Quarantine: Send + Sync + 'static {
     }
 }
 
-/// A service that is not served as it wants to be.
+/// A service that is not served as requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QuarantineEntry {
-    /// Whose it is: the source, and what it calls the service.
+    /// The owner: the source, and its name of the service.
     pub owner: String,
-    /// All that is wrong, and how it can be mended.
+    /// All problems, with their corrections.
     pub reasons: Vec<String>,
-    /// Whether its last good form is served meanwhile.
+    /// True if its last known good form is served meanwhile.
     pub serves_last_good: bool,
 }
 
-/// Something that somebody should look at: a service that is not served as it wants to be, or a source that cannot be read, or says
-/// what cannot be used.
+/// A finding that needs attention: a service that is not served as requested, or a source that cannot be
+/// read or has unusable content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WarningEntry {
-    /// Whose it is: the source, and what it calls the service if it is of one.
+    /// The owner: the source, and its name of the service if the finding is about one.
     pub owner: String,
-    /// A word for it that does not change, for alarms.
+    /// A code that does not change, for alarms.
     pub code: String,
-    /// What it is, and what was done about it.
+    /// A description of the finding, and of the action taken.
     pub message: String,
 }

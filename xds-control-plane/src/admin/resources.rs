@@ -1,4 +1,4 @@
-//! What is served, as JSON.
+//! The served resources, as JSON.
 
 use http::StatusCode;
 use serde_json::{Value, json};

@@ -17,13 +17,14 @@ use super::Admin;
 const CONNECTIONS: usize = 128;
 /// Time for the head of a request, and how long a connection may be idle.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest that a request may be, without its body, which nobody reads.
+/// Maximum length of a request without its body, which is not read.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// How long to wait when a connection cannot be accepted, for want of file descriptors as a rule.
+/// The wait after a connection could not be accepted, usually for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl Admin {
-    /// Serves on `listener` until the future is dropped, which closes all connections. It runs in the caller's runtime.
+    /// Serves on `listener` until the future is dropped, which closes all connections. The server runs in
+    /// the caller's runtime.
     pub async fn serve(self, listener: TcpListener) -> Infallible {
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         let mut connections = JoinSet::new();

@@ -19,14 +19,15 @@ use crate::snapshot::Resource;
 /// A service that was found good, encoded.
 #[derive(Debug, Clone)]
 pub(super) struct Accepted {
-    /// What it was made of. Its endpoints may be newer.
+    /// The resources that it was made of. Its endpoints may be newer.
     resources: Arc<ServiceResources>,
     pub(super) clusters: Vec<Arc<Resource>>,
-    /// By the name that they are asked for by.
+    /// The endpoints, by the name under which they are requested.
     pub(super) endpoints: BTreeMap<String, Endpoints>,
     pub(super) hosts: Vec<Bytes>,
     pub(super) listeners: Vec<Arc<Resource>>,
-    /// Clusters that have lost their last endpoint, and keep it until no client sends them a share of requests any more.
+    /// Clusters that have lost their last endpoint, and keep it until no client sends them a share of
+    /// requests any longer.
     lingering: BTreeSet<String>,
 }
 
@@ -91,7 +92,7 @@ impl Accepted {
             };
             endpoints.insert(name.clone(), endpoints_of);
         };
-        // A cluster gets ready only when it was told its endpoints, even if there are none.
+        // A cluster gets ready only with its endpoints, even if there are none.
         let is_unknown = |cluster: &Cluster| {
             let name = encode::eds_name(cluster);
             resources.unknown_endpoints.contains_key(name)
@@ -127,8 +128,8 @@ impl Accepted {
         }
     }
 
-    /// The endpoints of a cluster that is to have none, if they have to stay for now: its share of a service's requests is
-    /// going to others, and until every client knows of that some would be failed.
+    /// The endpoints of a cluster that is to have none, if they have to stay for now: its share of a
+    /// service's requests is going to others, and until every client knows of that some would be failed.
     fn lingers(
         &self,
         assignment: &ClusterLoadAssignment,
@@ -158,14 +159,14 @@ impl Accepted {
         !self.lingering.is_empty()
     }
 
-    /// Lets go of what has stayed for a while.
+    /// Removes the lingering endpoints.
     pub(super) fn let_go(&mut self, wanted: &ServiceResources) -> Vec<Arc<str>> {
         self.lingering.clear();
         self.take_endpoints(wanted)
     }
 
-    /// Takes newer endpoints for the clusters that it has. What is wrong with some keeps them as they were. Returns the names
-    /// of those that changed.
+    /// Takes newer endpoints for the clusters that it has. What is wrong with some keeps them as they were.
+    /// Returns the names of those that changed.
     pub(super) fn take_endpoints(&mut self, wanted: &ServiceResources) -> Vec<Arc<str>> {
         let mut changed = Vec::new();
         for assignment in &wanted_of(wanted) {
@@ -186,7 +187,7 @@ impl Accepted {
         changed
     }
 
-    /// Whether it has just these endpoints for the clusters that they are for.
+    /// Returns true if it already has these endpoints for their clusters.
     pub(super) fn has_endpoints_of(&self, wanted: &ServiceResources) -> bool {
         wanted.assignments.iter().all(|assignment| {
             let known = self.endpoints.get(&assignment.cluster_name);
@@ -199,7 +200,7 @@ impl Accepted {
         &self.resources
     }
 
-    /// What it was made of, with the endpoints that it has now.
+    /// Returns the resources that it was made of, with its current endpoints.
     pub(super) fn current(&self) -> ServiceResources {
         let endpoints = self.endpoints.values();
         ServiceResources {
@@ -233,7 +234,7 @@ fn wanted_of(wanted: &ServiceResources) -> Vec<Cow<'_, ClusterLoadAssignment>> {
         .collect()
 }
 
-/// What is wanted, and of the datacenters of which nothing is known what is served already.
+/// Returns the wanted endpoints, and those served already in datacenters without known state.
 fn completed<'a>(
     wanted: &'a ClusterLoadAssignment,
     served: Option<&Endpoints>,

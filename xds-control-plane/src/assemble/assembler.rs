@@ -9,18 +9,18 @@ use super::validate::validate;
 use super::{AssembleOptions, encode};
 use crate::snapshot::{Resource, ResourceSet, ResourceType, Snapshot};
 
-/// Assembles snapshots one after the other, of what has changed only.
+/// Assembles snapshots one after the other, processing only changes.
 ///
-/// A service that is the same as before, or the same `Arc`, is neither looked at nor encoded again. A service with
-/// something that Envoy would refuse is quarantined: it is served in its last good form, if it had one, with endpoints that
-/// may be newer, and everything else goes out.
+/// A service that is equal to the one before, or the same `Arc`, is neither checked nor encoded again. A
+/// service with resources that Envoy would reject is quarantined: it is served in its last known good form,
+/// if it has one, with endpoints that may be newer, and all other services are served normally.
 #[derive(Debug, Default)]
 pub struct Assembler {
     options: AssembleOptions,
     services: BTreeMap<Owner, Held>,
-    /// How many of them are not known any more, and stay.
+    /// Number of services that are no longer known, but stay.
     stayed: usize,
-    /// Whose endpoints are served.
+    /// The owners of the served endpoints.
     endpoint_owners: BTreeMap<Arc<str>, Owner>,
     warnings: Vec<Warning>,
     snapshot: Arc<Snapshot>,
@@ -30,13 +30,13 @@ pub struct Assembler {
 #[derive(Debug)]
 struct Held {
     wanted: Arc<ServiceResources>,
-    /// What is wrong with what is wanted.
+    /// The problems of the wanted resources.
     reasons: Vec<Reason>,
     accepted: Option<Accepted>,
 }
 
 impl Held {
-    /// Whether it is served as it is wanted now.
+    /// Returns true if the served resources differ from the wanted ones at most in endpoints.
     fn differs_in_endpoints_only(&self, wanted: &ServiceResources) -> bool {
         let before = &self.wanted;
         self.reasons.is_empty()
@@ -69,12 +69,13 @@ impl Assembler {
         }
     }
 
-    /// What becomes of these services, which are all there are. Of two with the same owner the later counts.
+    /// Assembles these services, which are all there are. If two have the same owner, the later one counts.
     pub fn assemble(&mut self, services: &[Arc<ServiceResources>]) -> Assembled {
         self.assemble_beside(services, |_| false)
     }
 
-    /// The same, where those of before stay that `is_unknown` says nothing can be said of, and that are not among these.
+    /// Assembles like [`assemble`](Self::assemble), but keeps earlier services that are missing here and of
+    /// which nothing is known according to `is_unknown`.
     pub fn assemble_beside(
         &mut self,
         services: &[Arc<ServiceResources>],
@@ -95,8 +96,8 @@ impl Assembler {
         self.assembled()
     }
 
-    /// Takes nothing but newer endpoints of clusters that are served already: what has to be fast. Everything else waits for
-    /// the next [`assemble`](Self::assemble).
+    /// Takes nothing but newer endpoints of clusters that are served already: what has to be fast.
+    /// Everything else waits for the next [`assemble`](Self::assemble).
     pub fn update_endpoints(&mut self, services: &[Arc<ServiceResources>]) -> Assembled {
         let mut changed: BTreeMap<Arc<str>, Arc<Resource>> = BTreeMap::new();
         for wanted in services {
@@ -121,8 +122,8 @@ impl Assembler {
         self.assembled()
     }
 
-    /// The clusters whose endpoints stay although nobody wants them any more: those of a canary whose share has gone to its
-    /// service. They may go when all clients know of the new shares.
+    /// Returns the clusters whose endpoints stay although they are no longer wanted: those of a canary
+    /// whose share has gone to its service. They may be removed when all clients have the new shares.
     #[must_use]
     pub fn lingering(&self) -> BTreeSet<String> {
         let accepted = self
@@ -168,8 +169,8 @@ impl Assembler {
         }
     }
 
-    /// Whether [`assemble`](Self::assemble) would do more than [`update_endpoints`](Self::update_endpoints) has done with these
-    /// services.
+    /// Returns true if [`assemble`](Self::assemble) would do more than
+    /// [`update_endpoints`](Self::update_endpoints) has done with these services.
     #[must_use]
     pub fn is_behind(&self, services: &[Arc<ServiceResources>]) -> bool {
         let is_done = |wanted: &Arc<ServiceResources>| {
@@ -181,7 +182,7 @@ impl Assembler {
         services.len() + self.stayed != self.services.len() || !services.iter().all(is_done)
     }
 
-    /// The services as they are served, to begin with at another time.
+    /// Returns the services in their served form, for a later start.
     #[must_use]
     pub fn kept(&self) -> Vec<ServiceResources> {
         let accepted = self
@@ -238,7 +239,7 @@ impl Assembler {
         }
     }
 
-    /// Settles who has what, and makes a snapshot of it.
+    /// Resolves the claims of all services, and makes a snapshot of the result.
     fn publish(&mut self) {
         let mut owners: Vec<_> = self.services.keys().collect();
         owners.sort_by_key(|owner| (self.rank(owner), *owner));

@@ -1,8 +1,8 @@
-//! Equal messages, equal bytes.
+//! Canonical encoding: equal messages have equal bytes.
 //!
-//! Maps of generated messages are hash maps, and their entries are encoded in any order. What is encoded is therefore gone
-//! through once more, and the entries of each map are put in the order of their keys. Which fields are maps is said by the
-//! [descriptors](super::shapes).
+//! Maps of generated messages are hash maps, whose entries are encoded in any order. Encoded messages are
+//! therefore processed once more, and the entries of each map are sorted by key. The fields that are maps
+//! are taken from the [descriptors](super::shapes).
 
 use bytes::Bytes;
 use prost::{Message, Name};
@@ -100,12 +100,12 @@ fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// A field as it is on the wire.
+/// A field in its wire format.
 struct WireField<'m> {
     number: u32,
-    /// With its tag.
+    /// The field with its tag.
     whole: &'m [u8],
-    /// What is in it, if it has a length.
+    /// The content, if the field has a length.
     value: Option<&'m [u8]>,
 }
 

@@ -1,4 +1,4 @@
-//! Names, domains and addresses that can only be had once.
+//! Names, domains and addresses that only one service can have.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::outcome::Warning;
 use super::services::Owner;
 use crate::snapshot::Resource;
 
-/// What is served of all services, the first to claim something having it.
+/// The served resources of all services. The first service to claim a name or domain gets it.
 #[derive(Debug, Default)]
 pub(super) struct Claims<'s> {
     clusters: HashMap<&'s str, &'s Owner>,
@@ -29,12 +29,12 @@ pub(super) struct Claims<'s> {
     pub(super) warnings: Vec<Warning>,
 }
 
-/// What is served.
+/// The served resources.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     pub(super) clusters: Vec<Arc<Resource>>,
     pub(super) endpoints: Vec<Arc<Resource>>,
-    /// Whose the endpoints are.
+    /// The owners of the endpoints.
     pub(super) endpoint_owners: BTreeMap<Arc<str>, Owner>,
     pub(super) hosts: Vec<Bytes>,
     pub(super) listeners: Vec<Arc<Resource>>,
@@ -154,7 +154,7 @@ impl<'s> Claims<'s> {
     }
 }
 
-/// Where a listener listens; two may not listen on the same address.
+/// Returns the address of a listener. Two listeners may not use the same address.
 fn address_of(listener: &Listener) -> Option<String> {
     match listener.address.as_ref()?.address.as_ref()? {
         AnyAddress::SocketAddress(socket) => match socket.port_specifier {

@@ -1,4 +1,4 @@
-//! Where a subscriber is told to get endpoints and routes from: the way by which it came itself.
+//! The source of endpoints and routes that a subscriber is given: the same kind of subscription as its own.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use xds_types::pb::envoy::config::core::v3::{
 use crate::proto::duration;
 use crate::snapshot::Subscription;
 
-/// How long a poll may take.
+/// The time limit of a poll.
 const REST_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) fn config_source(

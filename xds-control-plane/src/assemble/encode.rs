@@ -1,4 +1,4 @@
-//! Messages as they are sent.
+//! Encoding of messages.
 
 use std::time::Duration;
 
@@ -26,12 +26,13 @@ use crate::snapshot::{Bodies, Resource, Subscription};
 const ROUTE_CONFIGURATION_NAME: u32 = 1;
 const ROUTE_CONFIGURATION_VIRTUAL_HOSTS: u32 = 2;
 
-/// Whether its endpoints are asked for.
+/// Returns true if its endpoints are requested over EDS.
 pub(super) fn is_eds(cluster: &Cluster) -> bool {
     cluster.cluster_discovery_type == Some(ClusterDiscoveryType::Type(DiscoveryType::Eds.into()))
 }
 
-/// What the endpoints of a cluster of type `EDS` are asked for by: its name, if it has no other name for that.
+/// Returns the name by which the endpoints of a cluster of type `EDS` are requested: its own, unless it has
+/// a separate one.
 pub(super) fn eds_name(cluster: &Cluster) -> &str {
     match &cluster.eds_cluster_config {
         Some(eds) if !eds.service_name.is_empty() => &eds.service_name,
@@ -125,7 +126,7 @@ pub(super) fn listener(
     }
 }
 
-/// Says to the connection managers of a chain where their routes come from.
+/// Sets the source of routes in the connection managers of a chain.
 fn fill_in(
     chain: &mut FilterChain,
     subscription: Subscription,

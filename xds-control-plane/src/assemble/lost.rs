@@ -1,4 +1,4 @@
-//! Virtual hosts whose clusters are not served, or not to everybody.
+//! Virtual hosts whose clusters are not served, or not to every client.
 
 use std::collections::BTreeSet;
 
@@ -27,12 +27,13 @@ pub(crate) fn targets(host: &VirtualHost) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The host without what leads to the clusters that are `lost`; `None`: it has no routes at all.
+/// Returns the host without the routes to the clusters that are `lost`. `None` if it has no routes at all.
 ///
-/// Shares of lost clusters go to the others of their route. A route of which nothing is left goes if a later one takes all of
-/// its requests: those of a branch go to its service. Otherwise it answers 503, as Envoy does where a cluster is missing:
-/// without the route its requests would get to another service, and 404 would deny that there is any.
-/// A route of another cluster between the two gets what of them it matches: nothing that is translated here has one.
+/// Shares of lost clusters go to the others of their route. A route without any cluster left is removed if
+/// a later one takes all of its requests: those of a branch go to its service. Otherwise it answers 503, as
+/// Envoy does if a cluster is missing: without the route its requests would get to another service, and 404
+/// would deny that there is any. A route of another cluster between the two gets the requests that it
+/// matches; no translated host has one.
 pub(crate) fn without(host: &VirtualHost, lost: &BTreeSet<&str>) -> Option<VirtualHost> {
     let mut routes = Vec::with_capacity(host.routes.len());
     let mut rest = host.routes.iter();
@@ -53,7 +54,7 @@ pub(crate) fn without(host: &VirtualHost, lost: &BTreeSet<&str>) -> Option<Virtu
     (!host.routes.is_empty()).then_some(host)
 }
 
-/// The route without its shares for lost clusters; `None`: it leads to nothing else.
+/// Returns the route without its shares for lost clusters. `None` if it leads to nothing else.
 fn left_of(route: &Route, lost: &BTreeSet<&str>) -> Option<Route> {
     let mut route = route.clone();
     let Some(Action::Route(action)) = &mut route.action else {
@@ -66,7 +67,7 @@ fn left_of(route: &Route, lost: &BTreeSet<&str>) -> Option<Route> {
             clusters.retain(|cluster| !lost.contains(cluster.name.as_str()));
             let weight = |cluster: &ClusterWeight| cluster.weight.map_or(0, |w| w.value);
             let is_idle = clusters.iter().all(|cluster| weight(cluster) == 0);
-            // Envoy wants somebody to have some weight.
+            // Envoy requires some weight above zero.
             if let Some(first) = clusters.first_mut().filter(|_| is_idle) {
                 first.weight = Some(number(100));
             }
@@ -77,7 +78,7 @@ fn left_of(route: &Route, lost: &BTreeSet<&str>) -> Option<Route> {
     is_left.then_some(route)
 }
 
-/// Whether a route matches the paths that another one does, whatever else there is in the request.
+/// Returns true if a route matches all paths of another one, without further conditions.
 fn takes_all_of(route: &Route, other: &Route) -> bool {
     let (Some(of_route), Some(of_other)) = (&route.r#match, &other.r#match) else {
         return false;

@@ -1,4 +1,4 @@
-//! What the services of all sources want to be served becomes one [`Snapshot`](crate::snapshot::Snapshot).
+//! The assembly of all services' resources into one [`Snapshot`](crate::snapshot::Snapshot).
 //!
 //! ```text
 //! ServiceResources of each service ─▶ validated ─▶ encoded ─▶ who has which name and domain ─▶ Snapshot
@@ -7,9 +7,10 @@
 //!                             quarantined, with reasons              warnings
 //! ```
 //!
-//! Nothing that Envoy would refuse gets out: it would refuse everything else with it. What cannot be had twice (the name of a
-//! cluster or a listener, a domain in any case, an address that is listened on) is had by the source that comes first in
-//! [`AssembleOptions::precedence`], and within a source by the service whose name comes first.
+//! No resource that Envoy would reject is sent: it would reject all others with it. Something that exists
+//! only once (the name of a cluster or a listener, a domain ignoring case, a listening address) goes to the
+//! source that comes first in [`AssembleOptions::precedence`], and within a source to the service whose
+//! name comes first.
 
 mod accepted;
 mod assembler;

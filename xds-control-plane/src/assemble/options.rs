@@ -1,18 +1,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How resources are assembled.
+/// The options of the assembly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssembleOptions {
-    /// What the control plane's cluster is called in the bootstrap of the Envoys. `xds`.
+    /// Name of the control plane's cluster in the bootstrap of the Envoys. Default: `xds`.
     pub xds_cluster: Arc<str>,
-    /// What the route configuration with all virtual hosts is called. `main`.
+    /// Name of the route configuration with all virtual hosts. Default: `main`.
     pub route_config: Arc<str>,
-    /// The sources by rank: of two that claim a name or a domain the earlier has it. Those that are not listed come last,
-    /// by name.
+    /// The sources by rank: if two claim a name or a domain, the earlier one gets it. Unlisted sources come
+    /// last, by name. Default: empty.
     pub precedence: Vec<Arc<str>>,
-    /// How often those who poll with REST ask. 1 s.
+    /// The poll interval of REST clients. Default: 1 s.
     pub refresh_delay: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What a real Envoy thinks of a service.
+//! The verdict of a real Envoy on a service.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::assemble::{AssembleOptions, ServiceResources, encode};
 use crate::server::ENVOY_DESCRIPTORS;
 use crate::snapshot::Subscription;
 
-/// Puts the service into a bootstrap and lets Envoy look at it. `Err`: what it says.
+/// Validates a bootstrap with the service by a real Envoy. Returns its message as the error.
 pub(crate) async fn validate(envoy: &Peer, service: &ServiceResources) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("envoy.json");
@@ -56,7 +56,7 @@ fn bootstrap(service: &ServiceResources) -> Value {
         )
     };
     let mut clusters: Vec<_> = service.clusters.iter().map(cluster).collect();
-    // Endpoints are looked at where they are known from the beginning.
+    // Endpoints are checked where they are known from the beginning.
     clusters.extend(
         service
             .assignments
@@ -88,7 +88,7 @@ fn bootstrap(service: &ServiceResources) -> Value {
     let routes = RouteConfiguration {
         name: "main".to_owned(),
         virtual_hosts: service.virtual_hosts.clone(),
-        // As routes that are asked for have it.
+        // Like requested route configurations.
         validate_clusters: Some(BoolValue { value: false }),
         ..RouteConfiguration::default()
     };

@@ -4,39 +4,39 @@ use std::sync::Arc;
 use super::Owner;
 use crate::snapshot::Snapshot;
 
-/// What became of what the services want.
+/// The result of the assembly.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Assembled {
-    /// What is served.
+    /// The snapshot to serve.
     pub snapshot: Arc<Snapshot>,
-    /// The services that are not served as they want to be, by owner.
+    /// The services that are not served as requested, by owner.
     pub quarantined: Vec<Quarantined>,
-    /// What is served, though not quite as was wanted.
+    /// Differences between served and requested resources.
     pub warnings: Vec<Warning>,
 }
 
-/// A service with something that Envoy would refuse.
+/// A service with resources that Envoy would reject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quarantined {
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner,
-    /// All that is wrong.
+    /// All reasons.
     pub reasons: Vec<Reason>,
-    /// Whether its last good form is served meanwhile.
+    /// True if its last known good form is served meanwhile.
     pub serves_last_good: bool,
 }
 
-/// One thing that Envoy would refuse, or would understand otherwise than it is meant.
+/// A problem that Envoy would reject, or would interpret in an unintended way.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Reason {
-    /// In which resource, such as `cluster orders-http`.
+    /// The resource, such as `cluster orders-http`.
     pub resource: String,
     /// The field, such as `health_checks[0].health_checker`.
     pub field: String,
-    /// What is wrong with it, and how it can be mended.
+    /// A description of the problem and its correction.
     pub message: String,
 }
 
@@ -46,20 +46,20 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Something to look at that keeps nothing from being served.
+/// A finding that does not keep anything from being served.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Warning {
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner,
-    /// A word for it that does not change, for metrics and alarms.
+    /// A code that does not change, for metrics and alarms.
     pub code: &'static str,
-    /// What it is, and what was done about it.
+    /// A description of the finding, and of the action taken.
     pub message: String,
 }
 
 impl Warning {
-    /// A warning about a service.
+    /// Creates a warning about a service.
     #[must_use]
     pub fn new(owner: Owner, code: &'static str, message: impl Into<String>) -> Self {
         Self {

@@ -10,17 +10,17 @@ use xds_types::pb::envoy::config::route::v3::VirtualHost;
 
 use super::unknown::UnknownZones;
 
-/// Who wants resources to be served: a service of a source. It is what is quarantined, and what keeps a last good form.
+/// The owner of resources: a service of a source. Quarantine and last known good form apply to an owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
-    /// The source that knows it.
+    /// The source that has the service.
     pub source: Arc<str>,
-    /// Its name there.
+    /// The service's name in that source.
     pub service: Arc<str>,
 }
 
 impl Owner {
-    /// The service of that name in that source.
+    /// Creates the owner for a service of a source.
     #[must_use]
     pub fn new(source: impl Into<Arc<str>>, service: impl Into<Arc<str>>) -> Self {
         Self {
@@ -36,37 +36,40 @@ impl fmt::Display for Owner {
     }
 }
 
-/// What one service wants to be served.
+/// The resources that one service requests to be served.
 ///
-/// Where endpoints and routes come from depends on how they are asked for, and is filled in for each
-/// [`Subscription`](crate::snapshot::Subscription): in a cluster of type `EDS` whose `eds_config` is absent, and in a
-/// connection manager of a listener whose `rds` has no `config_source`. What is there stays as it is.
+/// The source of endpoints and routes depends on the [`Subscription`](crate::snapshot::Subscription), and
+/// is filled in for each: in a cluster of type `EDS` without `eds_config`, and in a connection manager of a
+/// listener whose `rds` has no `config_source`. Existing values stay unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceResources {
-    /// Whose they are.
+    /// The owner.
     pub owner: Owner,
-    /// Its clusters.
+    /// The service's clusters.
     pub clusters: Vec<Cluster>,
-    /// The endpoints of its clusters of type `EDS`. A cluster without an assignment is served with an empty one, since it
-    /// would not get ready otherwise, unless its endpoints are [not known](Self::unknown_endpoints).
+    /// The endpoints of its clusters of type `EDS`. A cluster without an assignment is served with an empty
+    /// one, since it would not get ready otherwise, unless its endpoints are [not
+    /// known](Self::unknown_endpoints).
     pub assignments: Vec<ClusterLoadAssignment>,
-    /// Its clusters of whose endpoints not all are known at the moment, and where they are not. There they keep those that they
-    /// had; of one that has none at all no client is told that there are none.
+    /// The clusters whose endpoints are not fully known at the moment, with the datacenters concerned.
+    /// There they keep their earlier endpoints; if there are none, no client receives an empty assignment.
     pub unknown_endpoints: BTreeMap<String, UnknownZones>,
-    /// Whether not all of it is known at the moment. If it was served before, everything but endpoints stays as it was.
+    /// True if the resources are not fully known at the moment. If the service was served before,
+    /// everything but endpoints stays unchanged.
     pub is_partial: bool,
-    /// Its part of the route configuration, which is one for all services.
+    /// The service's part of the route configuration, which is one for all services.
     pub virtual_hosts: Vec<VirtualHost>,
-    /// Its listeners.
+    /// The service's listeners.
     pub listeners: Vec<Listener>,
-    /// How often those who poll with REST ask for its endpoints. `None`: [`AssembleOptions::refresh_delay`].
+    /// The interval at which REST clients poll its endpoints. `None` for
+    /// [`AssembleOptions::refresh_delay`].
     ///
     /// [`AssembleOptions::refresh_delay`]: super::AssembleOptions::refresh_delay
     pub refresh_delay: Option<Duration>,
 }
 
 impl ServiceResources {
-    /// Nothing yet.
+    /// Creates empty resources.
     #[must_use]
     pub fn new(owner: Owner) -> Self {
         Self {

@@ -1,4 +1,5 @@
-//! Which messages of Envoy's API have maps, and where: taken from its descriptors, so that none is forgotten.
+//! The messages of Envoy's API that contain maps, and their fields: taken from its descriptors, so that
+//! none is missed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -14,11 +15,11 @@ pub(super) struct Shapes {
     by_name: HashMap<String, ShapeId>,
 }
 
-/// Those fields of a message that are maps, or messages with maps; by number.
+/// The fields of a message that are maps, or messages with maps; by number.
 #[derive(Debug, Default)]
 pub(super) struct Shape(Vec<(u32, Field)>);
 
-/// Which shape.
+/// The index of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ShapeId(usize);
 
@@ -38,7 +39,7 @@ static OF_ENVOY: LazyLock<Shapes> = LazyLock::new(|| {
 });
 
 impl Shapes {
-    /// Those of Envoy's API.
+    /// The shapes of Envoy's API.
     pub(super) fn of_envoy() -> &'static Self {
         &OF_ENVOY
     }
@@ -76,7 +77,7 @@ impl Shapes {
         }
     }
 
-    /// That of a message by its full name; `None`: it has no maps.
+    /// Returns the shape of a message by its full name. `None` if it contains no maps.
     pub(super) fn named(&self, name: &str) -> Option<&Shape> {
         self.at(*self.by_name.get(name)?)
     }
@@ -93,7 +94,7 @@ impl Shape {
     }
 }
 
-/// Whether a message has a map, or a message with one, however deep.
+/// Returns true if a message contains a map at any depth.
 fn reaches_map(message: &MessageDescriptor) -> bool {
     let mut waiting = vec![message.clone()];
     let mut seen = HashSet::from([message.full_name().to_owned()]);
@@ -172,7 +173,7 @@ mod tests {
         );
     }
 
-    /// What is left out of the shapes has no map in it: seen from the other side.
+    /// The reverse check: fields outside the shapes contain no maps.
     #[test]
     fn every_map_of_every_message_is_a_field_of_its_shape() {
         let pool = DescriptorPool::decode(ENVOY_DESCRIPTORS).unwrap();

@@ -1,4 +1,4 @@
-//! Quarantine, last good forms, claims, and that little is done again.
+//! Tests of quarantine, last known good forms, claims, and of the reuse of results.
 
 use std::time::Duration;
 
@@ -170,7 +170,7 @@ fn what_is_equal_is_not_published_anew() {
     );
 }
 
-/// Endpoints overtake: one that changes leaves all other resources as they are, to the pointer.
+/// Endpoints are updated first: a change of them leaves all other resources unchanged, by pointer.
 #[test]
 fn new_endpoints_touch_nothing_else() {
     let mut assembler = Assembler::new(AssembleOptions::default());
@@ -300,7 +300,7 @@ fn a_cluster_name_is_had_once_and_nothing_of_the_loser_leads_to_the_winner() {
         .into_iter()
         .map(|(name, _)| name)
         .collect();
-    // Nobody else gets the requests that were for it.
+    // No other service gets its requests.
     assert_eq!(hosts, ["a", "x", "y"]);
     let routes: RouteConfiguration = decoded(&assembled.snapshot, ResourceType::Route, "main");
     let action = routes.virtual_hosts[1].routes[0].action.clone();
@@ -308,7 +308,7 @@ fn a_cluster_name_is_had_once_and_nothing_of_the_loser_leads_to_the_winner() {
     assert_eq!(assembled.warnings[0].code, "name_taken");
 }
 
-/// Only what leads to a cluster that is somebody else's is gone, and never a whole host.
+/// A host loses only the routes to clusters of other owners, and is never removed itself.
 #[test]
 fn a_host_loses_its_routes_to_clusters_of_others_only() {
     let to = |clusters: &[(&str, u32)]| {
@@ -338,7 +338,7 @@ fn a_host_loses_its_routes_to_clusters_of_others_only() {
     };
     for (weights, left) in [
         (&[("b", 95), ("a", 5)][..], ("b", 95)),
-        // Envoy wants the weights to be more than none together.
+        // Envoy requires the sum of the weights to be above zero.
         (&[("b", 0), ("a", 100)], ("b", 100)),
         (&[("a", 100)], ("503", 503)),
     ] {

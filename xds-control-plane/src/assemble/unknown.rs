@@ -10,9 +10,9 @@ use xds_types::pb::envoy::config::endpoint::v3::{
 pub struct UnknownZones {
     /// The own datacenter, which comes first.
     pub own: Arc<str>,
-    /// Those that are not known.
+    /// The datacenters without known endpoints.
     pub zones: BTreeSet<Arc<str>>,
-    /// Whether all others than the own one are not, since it is not known which there are.
+    /// True if all datacenters but the own one are unknown, since their list is.
     pub are_unlisted: bool,
 }
 

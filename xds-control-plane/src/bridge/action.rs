@@ -1,4 +1,4 @@
-//! What happens to the requests of a route.
+//! The action of a route.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::report::{Inexpressible, Report};
 use super::rewrite;
 use crate::proto::unavailable;
 
-/// What `route` does, but for headers. `host` is the `Host` that a transform sets.
+/// Returns the action of `route`, except for headers. `host` is the `Host` that a transform sets.
 pub(super) fn action(
     route: &Route,
     host: Option<String>,
@@ -116,7 +116,7 @@ pub(super) fn duration(duration: Duration) -> protobuf::Duration {
     }
 }
 
-/// What a route asks for that is not said in its action.
+/// Checks the settings of a route that its action cannot express.
 fn check(route: &Route, report: &mut Report<'_>) -> Result<(), Inexpressible> {
     let config = route.config();
     let is_asked = |name: &Option<String>, neutral: &[&str]| {

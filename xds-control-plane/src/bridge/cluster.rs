@@ -17,7 +17,7 @@ use xds_types::pb::google::protobuf::UInt32Value;
 use super::report::{Inexpressible, Report};
 use super::{BridgeOptions, action, endpoints, health, protocol, source, tls};
 
-/// The most that Envoy draws of: more would not be a choice at random any more.
+/// Maximum number of choices that Envoy draws from. With more, the choice would no longer be random.
 const MOST_CHOICES: usize = 1000;
 
 /// A cluster and the endpoints of it, which are in the cluster itself if some have names that have to be resolved.
@@ -34,7 +34,7 @@ pub(super) fn cluster(
         connect_timeout: Some(action::duration(options.connect_timeout)),
         health_checks: health::active(cluster, report).into_iter().collect(),
         outlier_detection: health::passive(cluster, report),
-        // Otherwise Envoy goes on sending requests to a destination that is gone, for as long as its probes succeed.
+        // Otherwise Envoy continues to send requests to a removed destination while its probes succeed.
         ignore_health_on_host_removal: true,
         circuit_breakers: cluster.upstream().max_connections().map(per_host),
         common_lb_config: Some(CommonLbConfig {
@@ -78,7 +78,7 @@ fn carry(config: &ClusterConfig, written: &mut EnvoyCluster) {
     source::carry(written, &config);
 }
 
-/// What Envoy has no field for.
+/// Reports the settings that Envoy has no field for.
 fn check(cluster: &Cluster, report: &mut Report<'_>) {
     let config = cluster.config();
     if let Some(client) = &config.http_client {

@@ -1,7 +1,8 @@
 //! Methods, headers and query parameters as matchers of headers, `:method` and `:path` among them.
 //!
-//! Envoy's own matchers of query parameters compare names with their case, look at the first value only and do not decode;
-//! expressions over `:path` say what is meant. Envoy joins the lines of a header with commas before it compares.
+//! Envoy's own matchers of query parameters compare names case-sensitively, read only the first value and
+//! do not decode it. Expressions over `:path` are used instead. Envoy joins the lines of a header with
+//! commas before it compares.
 
 use proxy_model::config::{
     HeaderMatchMode, QueryMatchMode, RouteHeader, RouteMatch, RouteQueryParameter,
@@ -15,7 +16,7 @@ use super::re2;
 use super::re2_size;
 use super::report::{Inexpressible, Report};
 
-/// The conditions of a route but for host and path.
+/// Returns the conditions of a route except host and path.
 pub(super) fn header_matchers(
     wanted: &RouteMatch,
     report: &mut Report<'_>,
@@ -41,7 +42,7 @@ pub(super) fn header_matchers(
 }
 
 fn methods(methods: &[String]) -> Option<HeaderMatcher> {
-    /// Those that the model compares ignoring case.
+    /// The methods that the model compares ignoring case.
     const STANDARD: [&str; 8] = [
         "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE",
     ];
@@ -97,8 +98,9 @@ fn one_of(values: &[String], ignore_case: bool) -> Result<String, Inexpressible>
     Ok(re2::in_any_case(&values, ignore_case))
 }
 
-/// An element that begins with `value`, be it behind a quote that the element ends with as well. Such an element may have further
-/// quotes in it, what stands between which separates nothing; the last of them may be one that nobody closes.
+/// Returns an expression for an element that begins with `value`, optionally behind a quote that also ends
+/// the element. Such an element may contain further quotes, between which separators do not count; the last
+/// quote may be unclosed.
 fn begins_with(value: &str, separator: char) -> String {
     let quoted = format!("[^\"{separator}]*\"");
     format!("{value}[^{separator}]*|\"{value}[^\"]*\"(?:{quoted}[^\"]*\")*(?:{quoted}$)?")

@@ -22,7 +22,7 @@ use super::{BridgeOptions, source, tls};
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Carried<'d> {
-    /// Where the endpoint is, which its own fields do not say.
+    /// The endpoint's tier, which is not in its own fields.
     tier: usize,
     zone: &'d str,
     id: &'d str,

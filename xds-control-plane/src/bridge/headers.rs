@@ -21,7 +21,7 @@ pub(super) struct HeaderEdits {
     pub(super) host: Option<String>,
 }
 
-/// What becomes of one header. Envoy removes before it adds.
+/// The changes of one header. Envoy removes before it adds.
 #[derive(Debug, Default)]
 struct Edit {
     removed: bool,
@@ -102,7 +102,7 @@ fn fixed(value: &http::HeaderValue) -> Result<String, Inexpressible> {
     }
 }
 
-/// What is done to the headers of requests.
+/// Returns the changes of request headers.
 pub(super) fn request(transforms: &Transforms) -> Result<HeaderEdits, Inexpressible> {
     if *transforms.request_copy() != HeaderCopy::All {
         return Err(Inexpressible::new(
@@ -186,7 +186,7 @@ fn forwarded(header: &XForwarded, edits: &mut Edits) {
     }
 }
 
-/// What is done to the headers of responses.
+/// Returns the changes of response headers.
 pub(super) fn response(
     transforms: &Transforms,
     report: &mut Report<'_>,

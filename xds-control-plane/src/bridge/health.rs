@@ -70,7 +70,7 @@ pub(super) fn active(cluster: &Cluster, report: &mut Report<'_>) -> Option<Healt
 
 /// Conclusions from forwarded requests, if they are on.
 pub(super) fn passive(cluster: &Cluster, report: &mut Report<'_>) -> Option<OutlierDetection> {
-    /// Longer than this Envoy lets nobody wait.
+    /// The longest ejection time that Envoy supports.
     const LONGEST: Duration = Duration::from_secs(300);
     let check = cluster.passive_check()?;
     report.differs(

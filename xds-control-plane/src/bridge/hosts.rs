@@ -1,8 +1,8 @@
 //! Virtual hosts: which routes are tried for which host, in which order.
 //!
-//! Envoy chooses a virtual host by the most specific domain and never looks into another one. The model ranks all routes
-//! together, hosts being one criterion of several. So each domain that any route names gets all routes that take requests to
-//! it, those without a host among them, in the order of precedence.
+//! Envoy chooses a virtual host by the most specific domain and never looks into another one. The model
+//! ranks all routes together, hosts being one criterion of several. So each domain that any route names
+//! gets all routes that take requests to it, those without a host among them, in the order of precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ const ANY: &str = "*";
 struct Hosts<'a> {
     routes: &'a [Route],
     by_name: BTreeMap<String, Vec<usize>>,
-    /// Those that take requests to any host.
+    /// The routes that accept requests to any host.
     anywhere: Vec<usize>,
     ports: BTreeSet<u16>,
     https: bool,
@@ -142,7 +142,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Those of `candidates` that take requests to `host`, the first to be tried first.
+    /// Returns the `candidates` that accept requests to `host`, in the order in which they are tried.
     fn in_order(&self, candidates: &[usize], host: &RequestHost<'_>) -> Vec<usize> {
         let mut ranked: Vec<_> = (candidates.iter())
             .filter_map(|index| {

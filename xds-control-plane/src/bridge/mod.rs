@@ -1,9 +1,10 @@
-//! Writes the family's own model as Envoy's resources. The crate `discovery-xds` reads them.
+//! Converts this project's own model to Envoy's resources. The crate `discovery-xds` reads them.
 //!
-//! [`to_envoy`] makes virtual hosts, clusters and endpoints of a [`Snapshot`], so that whatever provides configuration (a
-//! Service Fabric or Serf cluster, Consul, a file) drives Envoys. What Envoy does a little differently is published with a
-//! [warning](DIFFERS); what it cannot do is [named](LEFT_OUT) with its route or cluster and not published as something else: a
-//! route of which Envoy can say what it matches but not what it does answers 503, so that its requests get to no other route.
+//! [`to_envoy`] makes virtual hosts, clusters and endpoints of a [`Snapshot`], so that any provider of
+//! configuration (a Service Fabric or Serf cluster, Consul, a file) drives Envoys. A small difference in
+//! Envoy's behaviour is published with a [warning](DIFFERS). A route or cluster that Envoy cannot implement
+//! is [named](LEFT_OUT) and left out. A route whose criteria Envoy supports, but not its action, answers
+//! 503, so that its requests get to no other route.
 //!
 //! | in the model | in Envoy |
 //! |---|---|
@@ -16,9 +17,9 @@
 //! | tiers | priorities, with so much overprovisioning that none is skipped before its last destination |
 //! | destinations with host names | `STRICT_DNS` with its endpoints; else `EDS` |
 //!
-//! Envoys are expected to normalize paths (`normalize_path`) and to know the client's address (`use_remote_address`). Where
-//! the proxy answers 405 Envoy answers 404. A host that is only known by a wildcard is known on the ports of
-//! [`BridgeOptions::ports`] and on those that any route names.
+//! Envoys are expected to normalize paths (`normalize_path`) and to know the client's address
+//! (`use_remote_address`). Where the proxy answers 405, Envoy answers 404. A host that routes match only by
+//! a wildcard is known on the ports of [`BridgeOptions::ports`] and on those that any route names.
 
 mod action;
 mod cluster;
@@ -49,18 +50,19 @@ use self::report::Report;
 pub use self::report::{DIFFERS, LEFT_OUT};
 use crate::assemble::{Owner, ServiceResources};
 
-/// What [`to_envoy`] makes.
+/// The result of [`to_envoy`].
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Bridged {
-    /// Each cluster with its endpoints, and each virtual host, on its own.
+    /// Each cluster with its endpoints, and each virtual host, as separate services.
     pub services: Vec<ServiceResources>,
-    /// What is [left out](LEFT_OUT) and what [differs](DIFFERS), by the pointers of the configuration.
+    /// The routes and clusters that are [left out](LEFT_OUT) or that [differ](DIFFERS), by the pointers of
+    /// the configuration.
     pub problems: Problems,
 }
 
-/// The resources that make Envoys do what a proxy with this configuration does. `source` names where the configuration comes
-/// from.
+/// Returns the resources that make Envoys behave like a proxy with this configuration. `source` names the
+/// origin of the configuration.
 ///
 /// A cluster that cannot be expressed is left out, so that Envoy answers requests to it with 503.
 #[must_use]

@@ -1,23 +1,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What [`to_envoy`](super::to_envoy) has to know of the Envoys.
+/// The facts about the Envoys that [`to_envoy`](super::to_envoy) needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BridgeOptions {
-    /// Ports that clients may name after a host that routes only know by a wildcard, besides those that routes name. 80, 443
-    /// and 8080.
+    /// Ports that clients may append to a host that routes match only by a wildcard, in addition to those
+    /// that routes name. Default: 80, 443 and 8080.
     pub ports: Vec<u16>,
-    /// Whether the listeners have TLS, so that a host without a port means port 443. `false`.
+    /// True if the listeners have TLS, so that a host without a port means port 443. Default: false.
     pub https: bool,
-    /// The file, on the Envoys' machines, with the certificates that `https` destinations are trusted by.
-    /// `/etc/ssl/certs/ca-certificates.crt`.
+    /// The file, on the Envoys' machines, with the authorities that `https` destinations are trusted by.
+    /// Default: `/etc/ssl/certs/ca-certificates.crt`.
     pub trusted_ca: Arc<str>,
-    /// How long connecting to a destination may take. 5 s.
+    /// The time limit for connecting to a destination. Default: 5 s.
     pub connect_timeout: Duration,
-    /// Whether resources carry the model's own form in their metadata, so that nothing is lost when a proxy of this family
-    /// reads them. Envoys are sent it, too, and keep it: each endpoint is several times as large, and all that the
-    /// configuration says of a cluster or destination is told to whoever is served. `false`.
+    /// True to carry the model's own form in the metadata of resources, so that nothing is lost when a
+    /// proxy of this project reads them. Envoys receive and keep it too: each endpoint is several times as
+    /// large, and every client can read the whole configuration of a cluster or destination. Default:
+    /// false.
     pub carry_source: bool,
 }
 

@@ -7,10 +7,10 @@ use super::re2;
 use super::re2_size;
 use super::report::{Inexpressible, Report};
 
-/// How a path is matched.
+/// The match of a path.
 pub(super) struct PathMatch {
     pub(super) specifier: PathSpecifier,
-    /// Whether case matters; said of prefixes, since expressions say it themselves.
+    /// True if case matters. It applies to prefixes, since expressions contain it.
     pub(super) case_sensitive: bool,
 }
 
@@ -97,7 +97,7 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// What a catch-all catches, with the `/` before it.
+/// Returns the expression for the rest that a catch-all matches, with the `/` before it.
 fn rest(parameter: &TemplateParameter<'_>) -> Result<String, Inexpressible> {
     // A file has a period in its last segment with something other than periods behind it.
     match &parameter.constraints[..] {
@@ -120,8 +120,8 @@ fn one_segment(
     }
 }
 
-/// A segment of several parts. The parts are placed from the end, which a regular expression need not do to find out whether
-/// there is a way.
+/// A segment of several parts. The parts are placed from the end, which a regular expression need not do to
+/// find out whether there is a way.
 fn several(parts: &[TemplatePart<'_>]) -> Result<String, Inexpressible> {
     let mut regex = String::new();
     for part in parts {

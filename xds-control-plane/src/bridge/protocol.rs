@@ -1,4 +1,4 @@
-//! The version of HTTP that is spoken with destinations.
+//! The version of HTTP for destinations.
 
 use xds_types::pb::envoy::config::cluster::v3::Cluster as EnvoyCluster;
 use xds_types::pb::envoy::config::core::v3::{Http1ProtocolOptions, Http2ProtocolOptions};
@@ -19,22 +19,22 @@ pub(super) const KEY: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOpt
 pub(super) const TYPE_URL: &str =
     "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
-/// What may be spoken.
+/// The allowed protocols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocols {
     Http1,
     Http2,
-    /// What TLS negotiates.
+    /// The protocol that TLS negotiates.
     Either,
 }
 
-/// What is spoken with the destinations of a cluster, as the proxy decides it.
+/// Returns the protocol for the destinations of a cluster, as the proxy chooses it.
 pub(super) fn of(cluster: &Cluster) -> Option<Protocols> {
     use HttpVersion::{Http2, Http3, Http10, Http11};
     use VersionPolicy::{RequestVersionExact, RequestVersionOrHigher, RequestVersionOrLower};
 
     let upstream = cluster.upstream();
-    // Over cleartext nothing is negotiated, and Envoy wants TLS everywhere to negotiate at all.
+    // Unencrypted connections negotiate nothing, and Envoy negotiates only if TLS is used everywhere.
     let is_https =
         !cluster.destinations().is_empty() && of_https(cluster) == cluster.destinations().len();
     match (upstream.version(), upstream.version_policy()) {
@@ -51,7 +51,7 @@ pub(super) fn of(cluster: &Cluster) -> Option<Protocols> {
     }
 }
 
-/// How many destinations speak TLS.
+/// Number of destinations with TLS.
 fn of_https(cluster: &Cluster) -> usize {
     let is_https = |destination: &&Destination| destination.address().scheme() == Scheme::Https;
     cluster.destinations().iter().filter(is_https).count()

@@ -1,4 +1,4 @@
-//! A provider of the family as a source of the control plane.
+//! A provider of this project as a source of the control plane.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,19 +11,21 @@ use super::{BridgeOptions, to_envoy};
 use crate::assemble::{Owner, ServiceResources};
 use crate::sources::{LeftOut, Provided, Reading};
 
-/// What log lines are filtered by.
+/// The target of log lines.
 const TARGET: &str = "xds::bridge";
 
-/// How many problems are told beside what is provided.
+/// Maximum number of problems that are reported with the resources.
 const MOST_PROBLEMS: usize = 100;
 
-/// What `provider` provides, as [resources](to_envoy): a [source](crate::sources::Sources::with_provided) of a control plane.
+/// Converts the configuration of `provider` to [resources](to_envoy): a
+/// [source](crate::sources::Sources::with_provided) of a control plane.
 ///
-/// Routes and clusters that have errors are left out, and everything that is left out or differs in Envoy is in the log and beside what is provided. What
-/// was last good stays while the provider has nothing else; before its first configuration there is nothing.
+/// Routes and clusters with errors are left out. Everything that is left out or differs in Envoy is logged
+/// and reported with the resources. The last known good resources stay while the provider has nothing else;
+/// before its first configuration there are none.
 ///
-/// The work is done by a task of the current tokio runtime, which ends with the last receiver and with the provider's last
-/// state.
+/// The work is done by a task of the current tokio runtime, which ends with the last receiver and with the
+/// provider's last state.
 ///
 /// # Panics
 ///
@@ -91,14 +93,15 @@ fn publish(
     });
 }
 
-/// Why what the provider has is not the newest.
+/// Returns the reason why the provider's configuration is not the newest.
 fn failure(status: &ProviderStatus) -> Option<String> {
     let is_failing = matches!(status.state, SourceState::Failing | SourceState::Stopped);
     let why = status.last_error.as_ref().filter(|_| is_failing);
     why.map(|failure| failure.message.clone())
 }
 
-/// The services that the provider keeps from being served as they are, and the routes and clusters that Envoy cannot have.
+/// Returns the services that the provider does not serve in their current form, and the routes and clusters
+/// without an equivalent in Envoy.
 fn left_out(status: &ProviderStatus, problems: &Problems) -> Vec<LeftOut> {
     let quarantined = status.quarantined.iter().map(|quarantined| {
         let reasons = quarantined.problems.iter().map(ToString::to_string);

@@ -32,7 +32,7 @@ pub(super) fn one_of(expressions: impl IntoIterator<Item = String>) -> String {
     }
 }
 
-/// An expression whose letters match in any case, if `ignore` says so.
+/// Returns an expression whose letters match in any case, if `ignore` is set.
 pub(super) fn in_any_case(expression: &str, ignore: bool) -> String {
     match ignore {
         true => format!("(?i:{expression})"),
@@ -74,7 +74,7 @@ pub(super) fn in_path(text: &str) -> String {
                 push_escaped(&mut out, c);
                 out.push(')');
             }
-            // What stands for a slash stays as it was sent, so a template writes it like this.
+            // An encoded slash stays encoded, so a template writes it like this.
             '%' if is_slash(text, at) => out.push('%'),
             '%' => out.push_str("%(?:25)?"),
             c => push_cases(&mut out, c, true, push_escaped),
@@ -88,7 +88,7 @@ fn is_slash(text: &str, at: usize) -> bool {
         .is_some_and(|escape| escape.eq_ignore_ascii_case("%2f"))
 }
 
-/// `text` in a query, in every form in which it may be sent. Nobody normalizes queries.
+/// Appends `text` for a query, in every form in which it may be sent, since queries are not normalized.
 pub(super) fn in_query(text: &str, ignore_case: bool) -> String {
     let mut out = String::with_capacity(8 * text.len());
     for c in text.chars() {
@@ -120,7 +120,7 @@ pub(super) fn in_query_as_sent(text: &str, ignore_case: bool) -> String {
     in_any_case(&out, ignore_case)
 }
 
-/// What `push` makes of `c`, or of its forms in both cases.
+/// Applies `push` to `c`, or to its forms in both cases.
 fn push_cases(out: &mut String, c: char, ignore_case: bool, push: impl Fn(&mut String, char)) {
     let mut forms = vec![c];
     if ignore_case {
@@ -154,7 +154,7 @@ fn push_escaped(out: &mut String, c: char) {
         for digit in [high, low] {
             match char::from_digit(u32::from(digit), 16) {
                 Some(letter) if letter.is_ascii_alphabetic() => {
-                    // Hexadecimal digits have no case, whatever the rest has.
+                    // Hexadecimal digits are matched in any case, independent of the rest.
                     let _ = write!(out, "[{letter}{}]", letter.to_ascii_uppercase());
                 }
                 Some(digit) => out.push(digit),

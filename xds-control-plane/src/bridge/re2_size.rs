@@ -1,11 +1,11 @@
-//! Keeps the expressions that are written here as small as Envoys want them.
+//! The size limit of generated expressions, as Envoys require.
 
 use super::report::Inexpressible;
 use crate::assemble::re2_size::MOST;
 
 pub(super) use crate::assemble::re2_size::fits;
 
-/// Refuses an expression that is too large for Envoys.
+/// Rejects an expression that is too large for Envoys.
 pub(super) fn check(key: &str, regex: &str) -> Result<(), Inexpressible> {
     match fits(regex) {
         true => Ok(()),

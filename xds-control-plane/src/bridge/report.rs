@@ -1,4 +1,4 @@
-//! What is said about what Envoy cannot do.
+//! The reports about settings that Envoy does not support.
 
 use proxy_model::{Problem, Problems};
 
@@ -7,7 +7,7 @@ pub const LEFT_OUT: &str = "not_in_envoy";
 /// A code of problems: Envoy does it differently.
 pub const DIFFERS: &str = "differs_in_envoy";
 
-/// Why something cannot be said in Envoy's configuration.
+/// The reason why a setting has no equivalent in Envoy's configuration.
 #[derive(Debug)]
 pub(super) struct Inexpressible {
     /// The key below the route or cluster.
@@ -24,7 +24,7 @@ impl Inexpressible {
     }
 }
 
-/// Where problems of one route or cluster go.
+/// The collected problems of one route or cluster.
 #[derive(Debug)]
 pub(super) struct Report<'p> {
     pointer: String,
@@ -36,7 +36,7 @@ impl<'p> Report<'p> {
         Self { pointer, problems }
     }
 
-    /// Something is done a little differently.
+    /// Reports a warning: Envoy does something a little differently.
     pub(super) fn differs(&mut self, key: &str, message: impl Into<String>) {
         let pointer = self.place(key);
         self.problems

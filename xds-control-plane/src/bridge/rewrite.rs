@@ -9,10 +9,10 @@ use super::re2;
 use super::re2_size;
 use super::report::{Inexpressible, Report};
 
-/// Where in `Transforms` it is cannot be told from the compiled form.
+/// The key to report. The compiled form does not contain the position in `Transforms`.
 const KEY: &str = "Transforms";
 
-/// What the transforms amount to.
+/// The combined effect of the transforms.
 enum Change<'t> {
     /// Perhaps something is taken off, and something is put before.
     Prefixes {
@@ -28,8 +28,8 @@ enum Change<'t> {
     },
 }
 
-/// The one replacement that does what `transforms` and then the path `base` of the destinations' addresses do, to paths that
-/// `template` matched. `None`: nothing is replaced.
+/// Returns the replacement that has the effect of `transforms` followed by the path `base` of the
+/// destinations' addresses, on paths that `template` matched. `None` if nothing is replaced.
 pub(super) fn rewrite(
     transforms: &[TargetTransform],
     template: &PathTemplate,
@@ -165,8 +165,8 @@ fn prefixes(
         })?;
     let off = re2::in_any_case(&re2::in_path(&off), true);
     let before_text = literal(before);
-    // What has the prefix loses it, and everything gets what comes before. A path that was nothing but the prefix becomes
-    // what comes before, as it was written; it cannot become nothing.
+    // What has the prefix loses it, and everything gets what comes before. A path that was nothing but the
+    // prefix becomes what comes before, as it was written; it cannot become nothing.
     Ok(Some(if before.is_empty() || ends_with_slash {
         re2::substitution(
             format!("^(?:{off}(?:/(.*))?|/(.*))$"),
@@ -177,7 +177,7 @@ fn prefixes(
     }))
 }
 
-/// What a percent-encoded path stands for, unless that is no text. A slash stays encoded.
+/// Decodes a percent-encoded path, except slashes. `None` if the result is not UTF-8.
 fn decoded(path: &str) -> Option<String> {
     let bytes = path.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -206,7 +206,7 @@ fn decoded(path: &str) -> Option<String> {
 struct Group<'t> {
     name: &'t str,
     number: usize,
-    /// Whether it is all that is left, with the `/` before it.
+    /// True if it is the whole rest, with the `/` before it.
     is_rest: bool,
 }
 

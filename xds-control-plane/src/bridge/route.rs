@@ -11,7 +11,7 @@ use super::report::{Inexpressible, Report};
 use super::{BridgeOptions, action, criteria, headers, path, source};
 use crate::proto::unavailable;
 
-/// A route as it is carried.
+/// A route in the form in which it is carried.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Carried<'r> {
@@ -20,8 +20,8 @@ struct Carried<'r> {
     route: &'r RouteConfig,
 }
 
-/// The route in Envoy's form. `None`: what it matches cannot be said. Where that can be said but not what it does, its requests
-/// are refused, so that no other route gets them.
+/// Returns the route in Envoy's form. `None` if its criteria have no equivalent. If only its action has
+/// none, its requests are rejected, so that no other route gets them.
 pub(super) fn route(
     position: usize,
     route: &Route,

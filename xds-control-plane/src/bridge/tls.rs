@@ -30,18 +30,18 @@ pub(super) const TYPE_URL: &str =
 const RAW_NAME: &str = "envoy.transport_sockets.raw_buffer";
 const RAW_TYPE_URL: &str =
     "type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer";
-/// Where Envoy looks for what chooses the socket of an endpoint.
+/// The metadata key by which Envoy chooses the socket of an endpoint.
 const MATCH: &str = "envoy.transport_socket_match";
 /// The key that chooses.
 const SERVER_NAME: &str = "server_name";
 
-/// What TLS calls the server, or `None` for cleartext.
+/// The server name for TLS, or `None` for an unencrypted destination.
 fn server_name(destination: &Destination) -> Option<&str> {
     let address = destination.address();
     (address.scheme() == Scheme::Https).then(|| address.server_name())
 }
 
-/// The ways in which destinations are spoken to.
+/// Returns the TLS variants of the destinations.
 fn ways(cluster: &Cluster) -> BTreeMap<Option<&str>, ()> {
     (cluster.destinations().iter())
         .map(|destination| (server_name(destination), ()))
@@ -76,7 +76,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// What an endpoint says to be given its socket, where there are several.
+/// Returns the metadata that selects the endpoint's socket, if there are several.
 pub(super) fn endpoint_match(
     cluster: &Cluster,
     destination: &Destination,

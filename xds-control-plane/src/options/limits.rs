@@ -7,7 +7,7 @@ use proxy_model::json::ObjectReader;
 use crate::server::ServerOptions;
 use crate::sources::period;
 
-/// What clients may ask of the xDS server, and how long it waits for them. What is `None` is at the default of
+/// The limits of clients of the xDS server, and its time limits. `None` stands for the default of
 /// [`ServerOptions`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -64,7 +64,7 @@ impl LimitsSection {
         }
     }
 
-    /// Sets what it says.
+    /// Applies the limits that are set.
     pub(super) fn apply(&self, options: &mut ServerOptions) {
         set(&mut options.connections, self.connections);
         set(

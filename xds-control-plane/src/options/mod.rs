@@ -1,4 +1,4 @@
-//! The configuration of a control plane, as a file has it.
+//! The configuration file of a control plane.
 
 mod limits;
 #[cfg(feature = "providers")]
@@ -37,39 +37,39 @@ const ADMIN_PORT: u16 = 1702;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Config {
-    /// Where xDS is served. `127.0.0.1:1701`.
+    /// The address of the xDS server. Default: `127.0.0.1:1701`.
     pub listen: SocketAddr,
-    /// With what TLS xDS is served. `None`: without.
+    /// The TLS options of the xDS server. `None` to serve without TLS.
     pub tls: Option<TlsSection>,
-    /// Where the admin API is served. `127.0.0.1:1702`.
+    /// The address of the admin API. Default: `127.0.0.1:1702`.
     pub admin: SocketAddr,
-    /// Host names that requests to the admin API may name, beside IP addresses and `localhost`.
+    /// Host names that requests to the admin API may contain, in addition to IP addresses and `localhost`.
     pub admin_hosts: Vec<String>,
-    /// What clients may ask of the xDS server.
+    /// The limits of clients of the xDS server.
     pub limits: LimitsSection,
-    /// What the control plane's cluster is called in the bootstrap of the Envoys. `xds`.
+    /// Name of the control plane's cluster in the bootstrap of the Envoys. Default: `xds`.
     pub xds_cluster: Arc<str>,
-    /// What the route configuration is called. `main`.
+    /// Name of the route configuration. Default: `main`.
     pub route_config: Arc<str>,
-    /// What the domains of the registry's services end with.
+    /// The suffix of the domains of the registry's services.
     pub domain_suffix: Arc<str>,
-    /// The ports that clients may write after a domain.
+    /// The ports that clients may append to a domain.
     pub domain_ports: Vec<u16>,
-    /// How long requests to services of the registry may take.
+    /// The time limit of requests to services of the registry.
     pub registry_timeout: Duration,
-    /// How Envoy checks whether an endpoint lives.
+    /// The health check of endpoints by Envoy.
     pub health_check: HealthCheckKind,
-    /// Whether regular expressions are written as old Envoys want them.
+    /// True to write regular expressions in the format of old Envoys.
     pub legacy_regex: bool,
-    /// How long news of endpoints are gathered.
+    /// The time for which changes of endpoints are gathered.
     pub endpoint_quiet: Duration,
-    /// How long the sources have to be quiet before anything else is served.
+    /// The time without changes of the sources after which anything else is served.
     pub config_quiet: Duration,
-    /// How long that may take at most.
+    /// The longest wait for that time.
     pub config_max: Duration,
-    /// Where what was served last is kept.
+    /// The file that keeps the last served snapshot.
     pub persist: Option<PathBuf>,
-    /// How long sources may take to be read before that is served.
+    /// The time limit for reading the sources, after which that snapshot is served.
     pub persist_after: Duration,
     /// The registry.
     pub registry: Option<RegistrySection>,
@@ -77,7 +77,7 @@ pub struct Config {
     pub consul: Option<DiscoveryOptions>,
     /// The static file.
     pub static_file: Option<PathBuf>,
-    /// Sources that gateways of the family have.
+    /// Sources that gateways of this project have too.
     #[cfg(feature = "providers")]
     pub providers: ProvidersSection,
 }
@@ -85,15 +85,15 @@ pub struct Config {
 /// TLS of the xDS server, as PEM files that are read again when they change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSection {
-    /// The server's certificate, and those that it is signed by.
+    /// The server's certificate and its chain.
     pub certificate_file: PathBuf,
-    /// Its key.
+    /// The private key of the certificate.
     pub key_file: PathBuf,
-    /// The certificates that clients are trusted by, who then have to show one.
+    /// The authorities that client certificates must be issued by. If set, clients need a certificate.
     pub client_ca_file: Option<PathBuf>,
 }
 
-/// Where the registry is.
+/// The location of the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegistrySection {
     /// In a file.
@@ -102,9 +102,9 @@ pub enum RegistrySection {
     Http {
         /// The URL.
         url: url::Url,
-        /// With requests that wait this long for news; `None`: it is polled.
+        /// The time for which a request waits for a change. `None` to poll.
         wait: Option<Duration>,
-        /// How long after the last answer it is polled.
+        /// The poll interval, from the last response.
         poll: Duration,
         /// A file with a token.
         token_file: Option<PathBuf>,
@@ -148,7 +148,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// All that is wrong with it, each with where it is.
+    /// Returns all problems, each with its place.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, Problems> {
         let document = yaml::parse(text)?;
         let mut problems = Problems::new();
@@ -161,7 +161,7 @@ impl Config {
         }
     }
 
-    /// How a pipeline works by it.
+    /// Returns the options of the pipeline.
     #[must_use]
     pub fn pipeline(&self) -> PipelineOptions {
         PipelineOptions {
@@ -185,7 +185,7 @@ impl Config {
         }
     }
 
-    /// How the server works by it.
+    /// Returns the options of the server.
     #[must_use]
     pub fn server(&self) -> ServerOptions {
         let mut options = ServerOptions::default();
@@ -201,7 +201,7 @@ impl Config {
         options
     }
 
-    /// How Consul is followed by it.
+    /// Returns the options of the Consul source.
     #[must_use]
     pub fn consul_source(&self) -> Option<ConsulSourceOptions> {
         let consul = self.consul.as_ref()?;

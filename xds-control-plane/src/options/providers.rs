@@ -1,5 +1,5 @@
-//! Sources that gateways of the family have, in the same sections: a Service Fabric cluster, a Serf cluster, and files with
-//! routes and clusters.
+//! Sources that gateways of this project have, in the same sections: a Service Fabric cluster, a Serf
+//! cluster, and files with routes and clusters.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use proxy_model::{Problem, Problems};
 use crate::bridge::{BridgeOptions, provide};
 use crate::sources::{Provided, period};
 
-/// What gateways know as `ServiceFabricDiscovery`.
+/// The gateways' section for Service Fabric.
 const SERVICE_FABRIC: &str = "ServiceFabricDiscovery";
 
-/// What gateways know as `SerfDiscovery`.
+/// The gateways' section for Serf.
 const SERF: &str = "SerfDiscovery";
 
-/// Files as gateways have them.
+/// The gateways' section for files.
 const FILES: &str = "ReverseProxyFiles";
 
-/// Sources that gateways of the family have.
+/// Sources that gateways of this project have too.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ProvidersSection {
@@ -31,11 +31,11 @@ pub struct ProvidersSection {
     pub serf: Option<discovery_serf::options::Section>,
     /// Files with a section `ReverseProxy`, each on top of those before it.
     pub files: Vec<PathBuf>,
-    /// How what they provide is said to Envoys.
+    /// The options for converting their configuration to Envoy's.
     pub bridge: BridgeOptions,
 }
 
-/// Why a source cannot be followed.
+/// The reason why a source cannot be followed.
 #[derive(Debug, thiserror::Error)]
 #[error("{section}: {source}")]
 pub struct ProviderError {
@@ -78,13 +78,14 @@ impl ProvidersSection {
         }
     }
 
-    /// Whether it names no source.
+    /// Returns true if there is no source.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.service_fabric.is_none() && self.serf.is_none() && self.files.is_empty()
     }
 
-    /// Begins to follow what it names: sources for [`Sources::with_provided`](crate::sources::Sources::with_provided), by name.
+    /// Starts to follow the sources. Returns them by name, for
+    /// [`Sources::with_provided`](crate::sources::Sources::with_provided).
     ///
     /// # Errors
     ///

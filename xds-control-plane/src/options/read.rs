@@ -263,7 +263,7 @@ fn registry(section: &mut ObjectReader<'_, '_>, folder: &Path) -> Option<Registr
     }
 }
 
-/// As the section `ConsulDiscovery` of a gateway, without what is for gateways only.
+/// Reads the section `ConsulDiscovery` of a gateway, without the keys that apply only to gateways.
 fn consul(section: &mut ObjectReader<'_, '_>, folder: &Path) -> DiscoveryOptions {
     let mut options = Section::read(section).options;
     for key in WITHOUT_MEANING {

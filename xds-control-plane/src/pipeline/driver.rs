@@ -13,17 +13,19 @@ use crate::snapshot::Snapshot;
 use crate::sources::{Followed, Sources};
 use crate::translate::{CONSUL, Known, REGISTRY, Translator};
 
-/// What log lines are filtered by.
+/// The target of log lines.
 pub(super) const TARGET: &str = "xds::pipeline";
 
-/// How long what is served has to last before it is kept, and how long the disk is left alone after that.
+/// The time for which a snapshot must have been served before it is written to disk, and the least time
+/// between two writes.
 const KEEP_GAP: Duration = Duration::from_secs(30);
 
-/// How long endpoints stay that a canary has lost, after its share of the requests has gone to its service.
+/// The time for which endpoints that a canary has lost stay, after its share of the requests has gone to
+/// its service.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// How often some services take new settings of all clusters, and what share of them, and how many at least: every Envoy warms
-/// their clusters anew.
+/// The interval at which some services take new settings of all clusters. They are rolled out by share,
+/// with a minimum number, since every Envoy warms their clusters again.
 const ROLL_GAP: Duration = Duration::from_secs(1);
 const ROLL_SHARE: usize = 20;
 const ROLL_LEAST: usize = 20;
@@ -36,12 +38,12 @@ pub(super) struct Driver {
     shown: Shown,
     /// Becomes true, or is closed, when it has to end.
     stopped: watch::Receiver<bool>,
-    /// Whether everything was assembled of what the sources say.
+    /// True if everything that the sources have was assembled.
     has_assembled: bool,
     lanes: Lanes,
-    /// When services may take new settings again.
+    /// The time at which more services may take new settings.
     roll_at: Option<Instant>,
-    /// How many services there are.
+    /// Number of services.
     services: usize,
     let_go_at: Option<Instant>,
     /// The clusters whose endpoints stay until then.
@@ -51,50 +53,51 @@ pub(super) struct Driver {
     keeping: Option<JoinHandle<Result<(), KeptError>>>,
     persist_failure: Option<Arc<str>>,
     is_kept: bool,
-    /// When what was kept is served even if no source has failed, and counts.
+    /// The time at which the kept snapshot is served and counts as ready, even if no source has failed.
     fall_back_at: Option<Instant>,
-    /// Those of the translation.
+    /// The warnings of the translation.
     warnings: Vec<Warning>,
     assembled: Assembled,
 }
 
-/// What others see of a pipeline.
+/// The published state of a pipeline.
 pub(super) struct Shown {
     pub(super) snapshot: watch::Sender<Option<Arc<Snapshot>>>,
     pub(super) status: watch::Sender<Arc<PipelineStatus>>,
     pub(super) ready: watch::Sender<bool>,
 }
 
-/// What takes a while for thousands of services.
+/// The work that takes a while for thousands of services.
 struct Work {
     translator: Translator,
     assembler: Assembler,
 }
 
-/// What is to be done.
+/// The input of the work.
 struct Task {
     known: Known,
     provided: Vec<Arc<ServiceResources>>,
-    /// How many services may take new settings.
+    /// Maximum number of services that may take new settings.
     most: usize,
     is_config: bool,
 }
 
-/// What came of it.
+/// The result of the work.
 struct Done {
     assembled: Assembled,
     warnings: Vec<Warning>,
     services: usize,
-    /// Whether the endpoints were not all that is new.
+    /// True if there are changes in more than endpoints.
     is_behind: bool,
-    /// Whether services wait for new settings.
+    /// True if services wait for new settings.
     is_rolling: bool,
     lingering: BTreeSet<String>,
 }
 
 impl Work {
     fn run(&mut self, task: Task) -> Done {
-        // A service that asks by tags is in the catalog only, and may be in a part of it that was not read yet.
+        // A service that opts in by tags is only in the catalog, and may be in a part of it that was not
+        // read yet.
         let is_whole = task.known.catalog.unlisted.is_none();
         let is_unknown = |owner: &Owner| !is_whole && *owner.source == *CONSUL;
         let translation = self.translator.translate_within(&task.known, task.most);
@@ -115,11 +118,11 @@ impl Work {
     }
 }
 
-/// When which lane is due.
+/// The due times of the lanes.
 #[derive(Debug, Default)]
 struct Lanes {
     endpoints: Option<Instant>,
-    /// With the first change that it is for.
+    /// The first change and the due time.
     config: Option<(Instant, Instant)>,
 }
 
@@ -137,7 +140,7 @@ impl Lanes {
     }
 }
 
-/// Drives a pipeline for as long as it is polled.
+/// Drives a pipeline while it is polled.
 pub(super) async fn drive(
     sources: Sources,
     options: PipelineOptions,
@@ -304,7 +307,7 @@ impl Driver {
         self.shown.ready.send_replace(true);
     }
 
-    /// Works on a thread where that holds nobody up.
+    /// Does the work on a blocking thread.
     async fn work(&mut self, task: Task) -> Done {
         let mut work = self.work.take().expect("it is put back each time");
         let working = tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! What is served, on disk, so that a restart while the sources are away still serves.
+//! The served snapshot on disk, so that a restart while the sources are unavailable still serves.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::assemble::{Owner, ServiceResources, UnknownZones};
 
-/// What the first line begins with. The number is the version of the format.
+/// The beginning of the first line. The number is the version of the format.
 const MAGIC: &str = "xds-last-served 1";
 
 /// The largest file that is read back.
@@ -28,7 +28,7 @@ pub(super) struct KeptFile {
     path: PathBuf,
 }
 
-/// Why it could not be written or read.
+/// The reason why it could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KeptError {
     #[error("{}: {source}", path.display())]
@@ -65,7 +65,7 @@ impl KeptFile {
         written.map_err(|source| self.io(source))
     }
 
-    /// Reads what was kept. `None`: there is no file. Blocks.
+    /// Reads the kept services. Returns `None` if there is no file. Blocks.
     pub(super) fn load(&self) -> Result<Option<Vec<ServiceResources>>, KeptError> {
         let mut bytes = Vec::new();
         match File::open(&self.path) {
@@ -76,7 +76,7 @@ impl KeptFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.io(error)),
         };
-        // Whoever could put a file here could say where requests go.
+        // Anyone who can put a file here decides where requests go.
         check_directory(&self.path).map_err(|error| self.io(error))?;
         let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(0);
         let (head, body) = bytes.split_at_checked(end + 1).unwrap_or_default();

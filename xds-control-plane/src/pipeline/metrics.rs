@@ -1,4 +1,4 @@
-//! How the sources are, for Prometheus.
+//! The state of the sources, for Prometheus.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +12,15 @@ use tokio::sync::watch;
 use super::PipelineStatus;
 
 impl super::Pipeline {
-    /// Registers how the sources are and what is not served as it wants to be, with names that begin with `xds_`.
+    /// Registers the state of the sources and of services that are not served as requested, with names that
+    /// begin with `xds_`.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("xds");
         registry.register_collector(Box::new(StatusCollector(self.status())));
     }
 }
 
-/// Reads the numbers when they are asked for.
+/// A collector that reads the numbers on each scrape.
 #[derive(Debug)]
 struct StatusCollector(watch::Receiver<Arc<PipelineStatus>>);
 

@@ -1,12 +1,14 @@
-//! From sources to snapshots, live.
+//! The pipeline from sources to snapshots.
 //!
-//! Changes are served in two lanes. New endpoints of clusters that are served already go out within
-//! [`PipelineOptions::endpoint_quiet`], since every request to an instance that is gone fails. Everything else waits until
-//! the sources were quiet for [`PipelineOptions::config_quiet`], and at most [`PipelineOptions::config_max`], since each
-//! change of a cluster makes every Envoy warm it anew. New settings of all clusters are taken by a twentieth of the services
-//! each second, and by twenty at least, in the order of their names.
+//! Changes are served in two lanes. New endpoints of clusters that are already served go out within
+//! [`PipelineOptions::endpoint_quiet`], since every request to a removed instance fails. All other changes
+//! wait until the sources were quiet for [`PipelineOptions::config_quiet`], and at most
+//! [`PipelineOptions::config_max`], since each change of a cluster makes every Envoy warm it again. New
+//! settings of all clusters are rolled out to a twentieth of the services each second, and to at least
+//! twenty, in the order of their names.
 //!
-//! A canary that loses its last instance keeps it until its share of the requests has been with its service for a moment.
+//! A canary that loses its last instance keeps it until its share of the requests has been with its service
+//! for a moment.
 
 mod driver;
 mod kept;
@@ -27,27 +29,28 @@ use crate::snapshot::Snapshot;
 use crate::sources::{SourceStatus, Sources};
 use crate::translate::TranslateOptions;
 
-/// How long the last write may take.
+/// The time limit of the last write.
 const STOP: Duration = Duration::from_secs(10);
 
-/// How a pipeline works.
+/// The options of a pipeline.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PipelineOptions {
-    /// How services are translated.
+    /// The options of the translation.
     pub translate: TranslateOptions,
-    /// How resources are assembled.
+    /// The options of the assembly.
     pub assemble: AssembleOptions,
-    /// How long news of endpoints are gathered. 10 ms.
+    /// The time for which changes of endpoints are gathered. Default: 10 ms.
     pub endpoint_quiet: Duration,
-    /// How long the sources have to be quiet before anything else is served. 100 ms.
+    /// The time without changes of the sources after which anything else is served. Default: 100 ms.
     pub config_quiet: Duration,
-    /// How long that may take at most. 1 s.
+    /// The longest wait for that time. Default: 1 s.
     pub config_max: Duration,
-    /// Where what was served last is kept, to begin with when the sources are away. `None`: nowhere.
+    /// The file that keeps the last served snapshot, for a start while the sources are unavailable. `None`
+    /// to keep none. Default: `None`.
     pub persist: Option<PathBuf>,
-    /// How long the sources may take to be read before what was kept is served, and counts as [ready](Pipeline::readiness).
-    /// Sooner it is served only when one of them fails. 10 s.
+    /// The time limit for reading the sources, after which the kept snapshot is served and counts as
+    /// [ready](Pipeline::readiness). It is served earlier only if a source fails. Default: 10 s.
     pub persist_after: Duration,
 }
 
@@ -66,23 +69,23 @@ impl Default for PipelineOptions {
     }
 }
 
-/// How a pipeline is.
+/// The status of a pipeline.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct PipelineStatus {
-    /// How the sources are.
+    /// The status of the sources.
     pub sources: Vec<SourceStatus>,
-    /// The services that are not served as they want to be.
+    /// The services that are not served as requested.
     pub quarantined: Vec<Quarantined>,
-    /// What is served otherwise than was asked for, and why.
+    /// Differences between served and requested resources, with the reasons.
     pub warnings: Vec<Warning>,
-    /// Whether what is served was kept from the last time, since a source has not been read yet.
+    /// True if the served snapshot was kept from an earlier run, since a source has not been read yet.
     pub is_kept: bool,
-    /// Why what is served cannot be kept for the next time.
+    /// The reason why the served snapshot cannot be written to disk.
     pub persist_failure: Option<Arc<str>>,
 }
 
-/// From sources to snapshots. The work is done by a task, which ends when this is dropped.
+/// The pipeline from sources to snapshots. A task does the work and ends when this is dropped.
 #[derive(Debug)]
 pub struct Pipeline {
     snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
@@ -93,7 +96,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Begins to work.
+    /// Starts the pipeline.
     ///
     /// # Panics
     ///
@@ -119,21 +122,22 @@ impl Pipeline {
         }
     }
 
-    /// What is to be served; `None` until every source was read once, or what was kept has been.
+    /// The snapshots to serve. `None` until every source was read once, or the kept snapshot is served.
     #[must_use]
     pub fn snapshots(&self) -> watch::Receiver<Option<Arc<Snapshot>>> {
         self.snapshots.clone()
     }
 
-    /// Whether what is to be served may be relied on: there is something, and it is not only what was kept from the last time,
-    /// or that has been so for [`PipelineOptions::persist_after`]. Once it is so it stays so.
+    /// The readiness of the pipeline. It is true if there is a snapshot that was not only kept from an
+    /// earlier run, or that has been served for [`PipelineOptions::persist_after`]. Once true, it stays
+    /// true.
     #[must_use]
     pub fn readiness(&self) -> watch::Receiver<bool> {
         self.readiness.clone()
     }
 
-    /// Ends, after what was served last has been kept for the next time. That takes 10 s at most. Dropping a pipeline, or this
-    /// future, ends it at once.
+    /// Stops the pipeline after writing the last served snapshot to disk, which takes at most 10 s.
+    /// Dropping a pipeline, or this future, stops it at once.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         if tokio::time::timeout(STOP, &mut self.task).await.is_err() {
@@ -141,7 +145,7 @@ impl Pipeline {
         }
     }
 
-    /// How it is, and when that changes.
+    /// The status and its changes.
     #[must_use]
     pub fn status(&self) -> watch::Receiver<Arc<PipelineStatus>> {
         self.status.clone()

@@ -1,4 +1,4 @@
-//! Answers of a pipeline to the admin API, the metrics and the log.
+//! The state of a pipeline for the admin API, the metrics and the log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::assemble::Reason;
 use crate::sources::SourceStatus;
 
 impl PipelineStatus {
-    /// The services that are not served as they want to be, by owner: those with something that Envoy would refuse, those that a
-    /// source has in a form that cannot be used, and those of which something is served otherwise.
+    /// Returns the services that are not served as requested, by owner: those with resources that Envoy
+    /// would reject, those with an unusable form in a source, and those that are partly served differently.
     #[must_use]
     pub fn not_as_wanted(&self) -> Vec<QuarantineEntry> {
         let mut entries: BTreeMap<String, QuarantineEntry> = BTreeMap::new();
@@ -44,8 +44,8 @@ impl PipelineStatus {
         entries.into_values().collect()
     }
 
-    /// All that somebody should look at, each once: what keeps services from being served, what is served otherwise than was asked
-    /// for, what is wrong with sources, and that nothing can be kept.
+    /// Returns all findings that need attention, each once: services that are kept from being served,
+    /// differences between served and requested resources, problems of sources, and a failed write to disk.
     #[must_use]
     pub fn findings(&self) -> Vec<WarningEntry> {
         let quarantined = self.quarantined.iter().flat_map(|it| {

@@ -1,4 +1,4 @@
-//! Whether a configuration and its files are good.
+//! The check of a configuration and its files.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use xds_control_plane::sources::{parse_registry, parse_static};
 
 use super::cli::{self, Format};
 
-/// What was found in one file.
+/// The problems found in one file.
 struct Checked {
     file: String,
     problems: Vec<Problem>,
-    /// What costs a service of a registry only.
+    /// Problems that affect only a service of a registry.
     warnings: Vec<String>,
 }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use xds_control_plane::snapshot::{ResourceType, Subscription};
 
-/// A control plane for Envoy fleets: listeners, routes, clusters and endpoints over xDS v3 from a registry, Consul and a file
+/// A control plane for Envoy fleets: listeners, routes, clusters and endpoints over xDS v3 from a registry,
+/// Consul and a file
 #[derive(Debug, Parser)]
 #[command(name = "xds-control-plane", version, propagate_version = true)]
 pub(super) struct Cli {
@@ -18,7 +19,7 @@ pub(super) enum Command {
     Serve(Serve),
     /// Read all sources once and print what would be served, as JSON
     Render(Render),
-    /// Say whether a configuration and its files are good
+    /// Check that a configuration and its files are valid
     Check(Check),
     /// Print the JSON Schema of the configuration
     Schema,
@@ -36,13 +37,13 @@ pub(super) struct Render {
     /// The configuration, as YAML or JSON
     #[arg(long, value_name = "FILE")]
     pub(super) config: PathBuf,
-    /// Which resources; without it all
+    /// Type of the resources to print; all types if left out
     #[arg(long = "type", value_enum, value_name = "TYPE")]
     pub(super) kind: Option<Kind>,
-    /// As who subscribes in this way gets them
+    /// Subscription for which the resources are printed
     #[arg(long, value_enum, default_value_t)]
     pub(super) via: Via,
-    /// How long sources may take to be read
+    /// Time limit for reading the sources
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds)]
     pub(super) timeout: Duration,
 }
@@ -52,7 +53,7 @@ pub(super) struct Check {
     /// The configuration, as YAML or JSON
     #[arg(long, value_name = "FILE")]
     pub(super) config: PathBuf,
-    /// How to print
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
 }
@@ -99,10 +100,10 @@ impl From<Via> for Subscription {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// For people
+    /// Text for people
     #[default]
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use xds_control_plane::server::ENVOY_DESCRIPTORS;
 use xds_control_plane::snapshot::{Resource, ResourceType, Subscription};
 
-/// What JSON is written by.
+/// The writer of JSON, by message descriptors.
 pub(super) struct JsonWriter(DescriptorPool);
 
 impl JsonWriter {

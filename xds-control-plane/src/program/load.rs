@@ -17,7 +17,7 @@ pub(super) fn config(path: &Path) -> Result<Config, Failure> {
         .map_err(|problems| Failure::new(format!("{} cannot be used:\n{problems}", path.display())))
 }
 
-/// The sources that it names. Those that gateways have, too, begin to be asked.
+/// Returns the sources of a configuration. Those that gateways have too start to be polled.
 pub(super) async fn sources(config: &Config) -> Result<Sources, Failure> {
     let mut sources = Sources::new();
     match &config.registry {

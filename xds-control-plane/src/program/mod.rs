@@ -18,7 +18,7 @@ use self::cli::{Cli, Command};
 /// The schema of the configuration.
 const SCHEMA: &str = include_str!("../../schema/config.json");
 
-/// Runs what the command line asks for; wrong usage ends with 2 before that.
+/// Runs the command. Wrong usage ends with exit code 2 before that.
 pub(crate) fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(options) => serve::run(&options),

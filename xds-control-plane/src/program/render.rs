@@ -1,4 +1,4 @@
-//! What would be served, once.
+//! The command that prints the resources to serve, once.
 
 use std::io::{self, Write};
 
@@ -87,7 +87,7 @@ fn rendered(snapshot: &Snapshot, options: &cli::Render) -> Result<String, Failur
         .map_err(|error| Failure::from_error(&error))
 }
 
-/// Tells people what is not as they may think.
+/// Reports problems and warnings to people.
 fn report(status: &PipelineStatus) {
     let mut out = io::stderr().lock();
     for quarantined in &status.quarantined {

@@ -1,4 +1,4 @@
-//! What a person sees.
+//! The output for people.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -12,7 +12,8 @@ use xds_control_plane::options::{Config, RegistrySection};
 use xds_control_plane::pipeline::PipelineStatus;
 use xds_control_plane::snapshot::{ResourceType, Snapshot};
 
-/// Says what is served where, and what can be tried. To standard error: standard output is for machines.
+/// Prints the served addresses and sources, and commands to try, to standard error: standard output is for
+/// machines.
 pub(super) fn show(config: &Config, address: SocketAddr) -> Result<(), Failure> {
     let registry = match &config.registry {
         Some(RegistrySection::File(path)) => format!("the file {}", path.display()),
@@ -75,7 +76,7 @@ Ctrl-C stops it.
     .map_err(|error| Failure::new(format!("standard error cannot be written: {error}")))
 }
 
-/// A line for each event that matters, for as long as it is polled.
+/// Prints a line for each relevant event, while it is polled.
 pub(super) async fn tell(
     mut status: watch::Receiver<Arc<PipelineStatus>>,
     mut snapshots: watch::Receiver<Option<Arc<Snapshot>>>,

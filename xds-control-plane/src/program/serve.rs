@@ -1,4 +1,4 @@
-//! Serves until somebody stops it.
+//! The command that serves until it is stopped.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) fn run(options: &cli::Serve) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::new(format!("the system gives no runtime: {error}")))?;
     let result = runtime.block_on(serve(options));
-    // Reads of sources that hang are of no use any more.
+    // Hanging reads of sources are no longer of use.
     runtime.shutdown_background();
     result
 }

@@ -15,14 +15,14 @@ use tonic::transport::server::Connected;
 
 use super::listen::Place;
 
-/// What connections of HTTP/2 begin with (RFC 9113, section 3.4).
+/// The preface of HTTP/2 connections (RFC 9113, section 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Where a request comes from.
+/// The client's address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PeerAddress(pub(crate) SocketAddr);
 
-/// What bytes go over.
+/// The transport of a connection.
 #[derive(Debug)]
 pub(crate) enum Transport {
     Plain(TcpStream),
@@ -30,10 +30,10 @@ pub(crate) enum Transport {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// A connection, with its place among those that may be open.
+/// A connection, with its permit among the open ones.
 ///
-/// What reads it waits without end for the bytes that tell the versions of HTTP apart; these have to be there in time. After
-/// that, pings and time limits for heads find out who is silent.
+/// The reader waits without a limit for the bytes that distinguish the versions of HTTP; these have a
+/// separate time limit. Afterwards, pings and time limits for heads detect silent clients.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     transport: Transport,
@@ -44,13 +44,13 @@ pub(crate) struct Accepted {
 
 #[derive(Debug)]
 struct Opening {
-    /// How much of the preface is there.
+    /// Number of bytes of the preface received so far.
     matched: usize,
     until: Pin<Box<Sleep>>,
 }
 
 impl Opening {
-    /// Takes in what was read. Returns whether the version is known.
+    /// Records the bytes that were read. Returns true if the version is known.
     fn is_over(&mut self, bytes: &[u8]) -> bool {
         let wanted = PREFACE.get(self.matched..).unwrap_or_default();
         let same = bytes.iter().zip(wanted).take_while(|(a, b)| a == b).count();

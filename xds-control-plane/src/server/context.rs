@@ -8,14 +8,14 @@ use super::options::ServerOptions;
 use super::view::View;
 use super::wire::Blocks;
 
-/// What streams and calls share.
+/// The state shared by streams and calls.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) options: ServerOptions,
     pub(crate) identifier: Arc<str>,
-    /// What is served; nothing before the first snapshot.
+    /// The view to serve. `None` before the first snapshot.
     pub(crate) views: watch::Receiver<Option<Arc<View>>>,
-    /// Whether what is served may be relied on. Unset: as soon as there is something.
+    /// The readiness of the view. Unset, it is ready as soon as it exists.
     pub(crate) readiness: OnceLock<watch::Receiver<bool>>,
     /// Becomes true, or is closed, when streams have to end.
     pub(crate) stopping: watch::Receiver<bool>,
@@ -25,7 +25,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Whether there is something to serve that may be relied on.
+    /// Returns true if there is a view that counts as ready.
     pub(crate) fn is_ready(&self) -> bool {
         let readiness = self.readiness.get();
         self.views.borrow().is_some() && readiness.is_none_or(|readiness| *readiness.borrow())

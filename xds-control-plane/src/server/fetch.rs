@@ -1,4 +1,4 @@
-//! Being asked once: unary calls and polls.
+//! Single responses: unary calls and polls.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use super::protocol::{Protocol, Reply, WILDCARD};
 use super::wire::Response;
 use crate::snapshot::{Resource, ResourceType, Subscription, Version};
 
-/// The answer to a call.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub(crate) response: Response,
-    /// The client has that version, so nothing is in the response.
+    /// True if the client has that version, so that the response is empty.
     pub(crate) is_unchanged: bool,
 }
 
-/// Why there is no answer.
+/// The reason why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error("nothing has been read yet from what is to be served; ask again in a moment")]
@@ -32,7 +32,8 @@ pub(crate) enum FetchError {
     TooManyNames { limit: usize },
 }
 
-/// Answers `request`. Without names, or with the wildcard, it asks for all that there is, endpoints and routes as well.
+/// Responds to `request`. Without names, or with the wildcard, it requests all resources, including
+/// endpoints and routes.
 pub(crate) fn fetch(
     context: &Context,
     resource_type: ResourceType,

@@ -48,8 +48,9 @@ pub(crate) fn routes(resources: &[&str]) -> Part {
     part(ResourceType::Route, resources)
 }
 
-/// A route configuration that can be read, with a virtual host for each text. `a+b` is one that leads to the cluster `a` for
-/// who asks for it in a header field, and to `b` otherwise; `a:b` shares what comes between the two.
+/// Returns a route configuration that can be decoded, with a virtual host for each text. `a+b` leads to the
+/// cluster `a` for requests that select it by a header, and to `b` otherwise; `a:b` splits the requests
+/// between the two.
 pub(crate) fn routing(name: &str, hosts: &[&str]) -> Part {
     let virtual_hosts = hosts.iter().map(|text| {
         let mut routes: Vec<_> = text.split('+').map(route_to).collect();
@@ -99,7 +100,8 @@ fn route_to(text: &str) -> Route {
     }
 }
 
-/// Where the virtual hosts of a route configuration lead, as [`routing`] is told, or what they answer themselves.
+/// Returns the targets of a route configuration's virtual hosts in the format of [`routing`], or their
+/// direct responses.
 pub(crate) fn shown_routing(body: &[u8]) -> Option<String> {
     let routes = RouteConfiguration::decode(body).ok()?;
     let shown = routes.virtual_hosts.iter().map(|host| {

@@ -1,4 +1,4 @@
-//! Accepting connections, of which there may be only so many, and of one address fewer.
+//! The acceptor of connections, limited in total and for each address.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,17 +17,17 @@ use tokio::time::Instant;
 use super::connection::{Accepted, Transport};
 use super::metrics::Metrics;
 
-/// How long to wait when a connection cannot be accepted, for want of file descriptors as a rule.
+/// The wait after a connection could not be accepted, usually for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How many connections may be open, and how long they may take to begin.
+/// The limits of open connections, and of the time for their start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionLimits {
     pub(crate) all: usize,
     pub(crate) per_peer: usize,
     /// Until TLS is agreed on and the first bytes of a request are there.
     pub(crate) opening: Duration,
-    /// After how long without a sign of the other side its system is asked.
+    /// The idle time after which TCP keep-alive probes are sent.
     pub(crate) keep_alive: Duration,
 }
 
@@ -36,7 +36,7 @@ pub(crate) trait Upgrade: Clone + Send + 'static {
     fn upgrade(self, stream: TcpStream) -> impl Future<Output = io::Result<Transport>> + Send;
 }
 
-/// Without TLS.
+/// Connections without TLS.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plain;
 
@@ -53,7 +53,7 @@ pub(crate) struct Place {
     _of_peer: PeerPlace,
 }
 
-/// How many connections each address has.
+/// Number of connections of each address.
 #[derive(Debug, Clone, Default)]
 struct Peers(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
@@ -135,7 +135,7 @@ pub(crate) fn accept(
 }
 
 impl<U: Upgrade> Acceptor<U> {
-    /// The next connection. `None`: there are no more, which does not happen.
+    /// Returns the next connection. `None` if there are no more, which does not happen.
     async fn next(&mut self) -> Option<Accepted> {
         loop {
             tokio::select! {

@@ -13,7 +13,7 @@ use super::protocol::{Heard, Protocol};
 use super::wire::Response;
 use crate::snapshot::{ResourceType, Snapshot, Subscription};
 
-/// What the server counts. Handles are plain atomics.
+/// The counters of the server. Handles are plain atomics.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     streams: Family<StreamLabels, Gauge>,
@@ -125,7 +125,7 @@ impl Metrics {
         self.streams.get_or_create(&labels).dec();
     }
 
-    /// A client lacks a cluster that it refused, or no longer does.
+    /// Counts a client that lacks a cluster that it rejected, or no longer does.
     pub(crate) fn withholds(&self, withholds: bool) {
         if withholds {
             self.withheld.inc();
@@ -142,7 +142,7 @@ impl Metrics {
         self.turned_away.inc();
     }
 
-    /// A response of so many bytes goes out on a stream.
+    /// Counts a response of this many bytes on a stream.
     pub(crate) fn sent(&self, response: &Response, bytes: usize) {
         let labels = type_labels(response.reply.resource_type, response.subscription);
         self.responses.get_or_create(&labels).inc();
@@ -161,7 +161,7 @@ impl Metrics {
         family.get_or_create(&type_label(resource_type)).inc();
     }
 
-    /// A unary call or a poll has been answered.
+    /// Counts a unary call or a poll.
     pub(crate) fn fetched(&self, resource_type: ResourceType, subscription: Subscription) {
         let labels = type_labels(resource_type, subscription);
         self.fetches.get_or_create(&labels).inc();
@@ -182,7 +182,7 @@ impl Metrics {
         *self.lock() = Some(Instant::now());
     }
 
-    /// How old the newest snapshot is.
+    /// The age of the newest snapshot.
     pub(crate) fn age(&self) -> Option<Duration> {
         self.lock().map(|published| published.elapsed())
     }
@@ -192,7 +192,7 @@ impl Metrics {
     }
 }
 
-/// What is only known when somebody asks.
+/// A metric that is computed when it is read.
 #[derive(Debug)]
 struct Age(std::sync::Arc<Metrics>);
 

@@ -1,17 +1,19 @@
 //! The xDS server.
 //!
-//! It serves whatever [`Snapshot`] a channel holds, over every way that Envoy knows, on one port:
+//! It serves the [`Snapshot`] in a channel, over every way that Envoy supports, on one port:
 //!
 //! - aggregated streams and streams of one type, state of the world and incremental;
 //! - the unary `Fetch` methods, `gRPC` health and reflection;
 //! - polls over HTTP with JSON, `POST /v3/discovery:clusters` and the like.
 //!
-//! Until the channel holds a snapshot, nothing is served: streams wait, calls are told to come again, and health says
-//! `NOT_SERVING`. A new Envoy is thus never given an empty configuration by a control plane that has only just begun.
+//! Until the channel holds a snapshot, nothing is served: streams wait, calls get a status that asks for a
+//! retry, and the health is `NOT_SERVING`. A new Envoy therefore never gets an empty configuration from a
+//! control plane that has just started.
 //!
-//! Each stream is a state machine that knows which version of which resource its client holds, so only what differs is sent,
-//! in an order in which nothing is referred to that is not there. What a client refuses is not sent again until it is
-//! different. [`ServerHandle::nodes`] tells what each client has and what it refused.
+//! Each stream is a state machine that records the version of each resource of its client. Only differences
+//! are sent, in an order in which no resource refers to a missing one. A resource that a client rejects is
+//! not sent again until it has changed. [`ServerHandle::nodes`] shows the resources of each client, and its
+//! rejections.
 
 mod connection;
 mod context;
@@ -72,19 +74,20 @@ pub struct XdsServer {
     stop: watch::Sender<bool>,
 }
 
-/// What a server knows of its clients and itself, to be looked at while it serves. Cheap to clone.
+/// A handle for inspecting a running server: its clients and its snapshot. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     context: Arc<Context>,
 }
 
-/// Why a server ended.
+/// The reason why a server ended.
 #[derive(Debug, thiserror::Error)]
 #[error("the xDS server cannot go on")]
 pub struct ServeError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 impl XdsServer {
-    /// Serves what `snapshots` holds, as soon as it holds something. When the sender is gone, the last stays.
+    /// Creates a server for the snapshots in `snapshots`, starting with the first one. When the sender is
+    /// dropped, the last one stays.
     #[must_use]
     pub fn new(snapshots: watch::Receiver<Option<Arc<Snapshot>>>, options: ServerOptions) -> Self {
         let metrics = Arc::new(Metrics::default());
@@ -108,16 +111,16 @@ impl XdsServer {
         }
     }
 
-    /// Says that it is ready only when `readiness` says so, too, as of a
-    /// [pipeline](crate::pipeline::Pipeline::readiness): what was kept from the last time is served before. When the sender is
-    /// gone the last counts. The first call counts.
+    /// Reports readiness only while `readiness` is true, as in a
+    /// [pipeline](crate::pipeline::Pipeline::readiness): a kept snapshot is served before. When the sender
+    /// is dropped the last value stays. Only the first call has an effect.
     #[must_use]
     pub fn with_readiness(self, readiness: watch::Receiver<bool>) -> Self {
         let _ = self.context.readiness.set(readiness);
         self
     }
 
-    /// What can be looked at while it serves.
+    /// Returns a handle for inspecting the server while it runs.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
         ServerHandle {
@@ -125,11 +128,11 @@ impl XdsServer {
         }
     }
 
-    /// Serves on `listener` until `shutdown` is ready; then ends all streams, so that clients go elsewhere, and waits for
-    /// connections to end, but not longer than [`ServerOptions::drain`].
+    /// Serves on `listener` until `shutdown` is ready. Then ends all streams, so that clients use another
+    /// server, and waits for connections to end, for at most [`ServerOptions::drain`].
     ///
-    /// It runs in the caller's runtime, which has one task for each connection. When the future is dropped instead, all
-    /// streams end at once.
+    /// The server runs in the caller's runtime, with one task for each connection. Dropping the future ends
+    /// all streams at once.
     ///
     /// # Errors
     ///
@@ -191,7 +194,7 @@ impl XdsServer {
             tokio::time::sleep(options.drain).await;
         };
         tokio::select! {
-            // First of all, so that nobody is told that all is well before it is.
+            // First of all, so that readiness is not reported too early.
             biased;
             never = report_health(&context, &health) => match never {},
             result = serving => result.map_err(|error| ServeError(error.into())),
@@ -207,32 +210,32 @@ impl ServerHandle {
         self.context.metrics.register(registry);
     }
 
-    /// Whether there is something to serve that [may be relied on](XdsServer::with_readiness).
+    /// Returns true if there is a snapshot that [counts as ready](XdsServer::with_readiness).
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.context.is_ready()
     }
 
-    /// The clients that are connected or have polled of late, by id, and what they have.
+    /// The clients that are connected or have polled recently, by id, with the resources that they have.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
         self.context.nodes.list()
     }
 
-    /// How many streams are open.
+    /// Number of open streams.
     #[must_use]
     pub fn open_streams(&self) -> usize {
         self.context.nodes.streams()
     }
 
-    /// What is served, once there is something.
+    /// The served snapshot, once there is one.
     #[must_use]
     pub fn snapshot(&self) -> Option<Arc<Snapshot>> {
         let view = self.context.view()?;
         Some(Arc::clone(view.snapshot()))
     }
 
-    /// How long ago the snapshot was published.
+    /// The age of the snapshot.
     #[must_use]
     pub fn snapshot_age(&self) -> Option<Duration> {
         self.context.metrics.age()
@@ -254,13 +257,13 @@ fn all_routes(
         .merge(rest::routes(context));
     let routes = Routes::new(health)
         .add_service(reflection().build_v1().map_err(unusable)?)
-        // Older grpcurl asks for this one only.
+        // Older versions of grpcurl use only this one.
         .add_service(reflection().build_v1alpha().map_err(unusable)?)
         .into_axum_router();
     Ok(Routes::from(routes.merge(own).fallback(unknown::answer)))
 }
 
-/// Waits for news; for ever, if there is nobody to have any.
+/// Waits for a change; for ever, if there is no sender.
 async fn news(readiness: Option<&mut watch::Receiver<bool>>) {
     if let Some(readiness) = readiness
         && readiness.changed().await.is_ok()
@@ -270,8 +273,9 @@ async fn news(readiness: Option<&mut watch::Receiver<bool>>) {
     std::future::pending().await
 }
 
-/// Says by gRPC's health service whether there is something to serve, of the server and of each service. When the server is
-/// asked to stop, there is nothing any more, so that balancers go elsewhere.
+/// Reports by gRPC's health service whether there is something to serve, for the server and for each
+/// service. When the server is asked to stop, it reports that there is nothing, so that balancers use
+/// another server.
 async fn report_health(context: &Context, health: &HealthReporter) -> std::convert::Infallible {
     use tonic_health::ServingStatus;
 

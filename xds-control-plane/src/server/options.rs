@@ -3,50 +3,54 @@ use std::time::Duration;
 #[cfg(feature = "tls")]
 use super::ServerTls;
 
-/// How the server behaves, and what a client may ask of it.
+/// The options of the server, and the limits of its clients.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// What the server calls itself in responses, so that a person who looks at an Envoy knows who configured it. Empty by
-    /// default, and then left out.
+    /// The server's name in responses, so that an operator can see in an Envoy which server configured it.
+    /// Left out if empty. Default: empty.
     pub identifier: String,
-    /// How long changes wait until a client acknowledges or refuses the last response of the type, and how long changes of
-    /// listeners and routes wait for clusters to be acknowledged, which Envoy does when they are warm. 10 s by default.
+    /// The time for which changes wait until a client acknowledges or rejects the last response of the
+    /// type. Changes of listeners and routes wait this long for clusters to be acknowledged, which Envoy
+    /// does when they are warm. Default: 10 s.
     pub patience: Duration,
-    /// How long a removed cluster is kept for clients that may still have routes to it. On aggregated streams it goes as soon
-    /// as the routes have been acknowledged. 30 s by default.
+    /// The time for which a removed cluster is kept for clients that may still have routes to it. On
+    /// aggregated streams it is removed as soon as the routes have been acknowledged. Default: 30 s.
     pub removal_grace: Duration,
-    /// How far new clusters are ahead of listeners and routes on streams of one type and in polls, where no order is kept
-    /// between types: the time that a client may need to hear of a cluster and to warm it. An aggregated stream says when it
-    /// has, and waits for that only. 3 s by default.
+    /// The time by which new clusters precede listeners and routes on streams of one type and in polls,
+    /// where types have no order: clients may need it to receive a cluster and to warm it. Aggregated
+    /// streams acknowledge clusters instead. Default: 3 s.
     pub addition_lead: Duration,
-    /// How many names a stream may subscribe to for each type. 100,000 by default.
+    /// Maximum number of names that a stream may subscribe to for each type. Default: 100,000.
     pub names_per_stream: usize,
-    /// How many streams one address may have open. Envoy opens one for each cluster if it has no aggregated stream. 20,000 by
-    /// default.
+    /// Maximum number of open streams of one address. Envoy opens one for each cluster if it has no
+    /// aggregated stream. Default: 20,000.
     pub streams_per_peer: usize,
-    /// How many streams one connection may have open, which a client is told in HTTP/2's settings. 20,000 by default.
+    /// Maximum number of open streams of one connection, which is announced in HTTP/2's settings. Default:
+    /// 20,000.
     pub streams_per_connection: u32,
-    /// How many connections may be open. Others wait to be accepted. 10,000 by default.
+    /// Maximum number of open connections. Further ones wait to be accepted. Default: 10,000.
     pub connections: usize,
-    /// How many connections one address may have open, or one network of 64 bits of version 6, so that nobody locks out
-    /// everybody else. More are closed at once. 2,000 by default.
+    /// Maximum number of open connections of one address, or of one IPv6 /64 network, so that one client
+    /// cannot lock out the others. Further ones are closed at once. Default: 2,000.
     pub connections_per_peer: usize,
-    /// How long a connection may take to begin: to agree on TLS, and to send the first bytes of a request. 10 s by default.
+    /// The time limit for the start of a connection: to complete the TLS handshake and to send the first
+    /// bytes of a request. Default: 10 s.
     pub opening_timeout: Duration,
-    /// How many names one address may be subscribed to, over all its streams and types; each takes about 100 bytes. 8,000,000
-    /// by default.
+    /// Maximum number of names that one address may be subscribed to, over all its streams and types. Each
+    /// takes about 100 bytes. Default: 8,000,000.
     pub names_per_peer: usize,
-    /// With what TLS is spoken. `None` by default: there is none, and everybody is served who can connect.
+    /// The TLS options. `None` to serve without TLS, to every client that can connect. Default: `None`.
     #[cfg(feature = "tls")]
     pub tls: Option<ServerTls>,
-    /// How many bytes a request may have. 8 MiB by default: a client that reconnects says the version of all it has.
+    /// Maximum size of a request, in bytes. A client that reconnects sends the version of all its
+    /// resources. Default: 8 MiB.
     pub request_bytes: usize,
-    /// After how long without a sign of the client it is sent a ping. 30 s by default.
+    /// The time without data from the client after which it is sent a ping. Default: 30 s.
     pub ping_interval: Duration,
-    /// How long the answer to a ping may take until the connection is closed. 10 s by default.
+    /// The time limit for the response to a ping, after which the connection is closed. Default: 10 s.
     pub ping_timeout: Duration,
-    /// How long connections may take to end when the server is asked to stop. 5 s by default.
+    /// The time limit for connections to end when the server is asked to stop. Default: 5 s.
     pub drain: Duration,
 }
 

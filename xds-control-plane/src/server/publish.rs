@@ -46,7 +46,7 @@ impl Publisher {
             };
             let changed = async {
                 if self.snapshots.changed().await.is_err() {
-                    // Nobody publishes any more; what there is stays.
+                    // The publisher was dropped; the last view stays.
                     std::future::pending::<()>().await;
                 }
             };

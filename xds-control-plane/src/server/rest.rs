@@ -19,10 +19,10 @@ use crate::snapshot::{ResourceType, Subscription};
 const REQUEST: &str = "envoy.service.discovery.v3.DiscoveryRequest";
 const RESPONSE: &str = "envoy.service.discovery.v3.DiscoveryResponse";
 
-/// How long a body may take.
+/// The time limit for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a poll has no answer.
+/// The reason why a poll has no response.
 #[derive(Debug, thiserror::Error)]
 enum RestError {
     #[error("the body cannot be read, or is longer than {0} bytes")]

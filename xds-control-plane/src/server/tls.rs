@@ -14,23 +14,24 @@ use tokio_rustls::TlsAcceptor;
 use super::connection::Transport;
 use super::listen::Upgrade;
 
-/// How often the files are looked at. Renewed certificates come long before the old ones end.
+/// The interval at which the files are checked. Renewed certificates come long before the old ones expire.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What the server shows, and by what it trusts clients. The files are read when the server begins and again when they change;
-/// ones that do not fit together change nothing.
+/// The server's certificate and the authorities of its clients. The files are read at the start and again
+/// when they change; files that do not fit together have no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerTls {
-    /// PEM file with the server's certificate, and those that it is signed by.
+    /// PEM file with the server's certificate and its chain.
     pub certificate_file: PathBuf,
     /// PEM file with its key.
     pub key_file: PathBuf,
-    /// PEM file with the certificates that clients are trusted by, who then have to show one. `None`: anybody is served.
+    /// PEM file with the authorities that client certificates must be issued by. `None` to serve clients
+    /// without a certificate. Default: `None`.
     pub client_ca_file: Option<PathBuf>,
 }
 
-/// Why TLS is not possible with these files.
+/// The reason why TLS is not possible with these files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerTlsError {
@@ -39,7 +40,7 @@ pub enum ServerTlsError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         message: String,
     },
     /// The certificate and the key do not belong together, or cannot be used.
@@ -49,7 +50,7 @@ pub enum ServerTlsError {
         certificate: PathBuf,
         /// The file with the key.
         key: PathBuf,
-        /// Why.
+        /// The reason.
         error: rustls::Error,
     },
     /// Clients cannot be trusted by what is in the file.
@@ -57,7 +58,7 @@ pub enum ServerTlsError {
     ClientCa {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         message: String,
     },
 }
@@ -165,11 +166,11 @@ impl Followed {
         Ok((followed, Handshakes(newest)))
     }
 
-    /// Looks at the files from time to time.
+    /// Checks the files from time to time.
     pub(super) async fn run(mut self) -> std::convert::Infallible {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            // A slow disk keeps nobody waiting.
+            // A slow disk delays no handshake.
             let looked = tokio::task::spawn_blocking(move || {
                 self.look();
                 self
@@ -216,7 +217,7 @@ mod tests {
         ServerTls::new(certificate, key)
     }
 
-    /// Whether the server shows a certificate of `authority`.
+    /// Returns true if the server's certificate is issued by `authority`.
     async fn is_trusted(handshakes: &Handshakes, authority: &CertificateAuthority) -> bool {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let connector = TlsConnector::from(Arc::new(authority.client_config(Alpn::Http2)));

@@ -1,4 +1,4 @@
-//! Paths that nobody serves.
+//! The response for unknown paths.
 
 use axum::body::Body;
 use axum::response::IntoResponse;
@@ -6,7 +6,7 @@ use http::{Request, Response, StatusCode, header};
 use serde_json::json;
 use tonic::Status;
 
-/// Answers clients of gRPC in its own words, and all others with 404.
+/// Responds to gRPC clients with a gRPC status, and to all others with 404.
 pub(super) async fn answer(request: Request<Body>) -> Response<Body> {
     let kind = request.headers().get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! What is served: immutable, shared by all subscribers, versioned by content.
+//! The snapshot to serve: immutable, shared by all subscribers, versioned by content.
 //!
-//! A version is a hash of what it names. Replicas and restarts therefore agree, and a subscriber that reconnects is sent only
-//! what differs.
+//! A version is a hash of the content. Replicas and restarts therefore agree, and a reconnecting subscriber
+//! gets only the differences.
 
 mod resource;
 mod set;
@@ -14,10 +14,10 @@ pub use xds_types::{ForeignVersion, ResourceType, Version};
 
 use std::sync::Arc;
 
-/// Everything that is served at one time.
+/// All resources that are served at one time.
 ///
-/// A load assignment is called as its cluster: that is how the server knows for which clusters there is none, and which go
-/// with a cluster that is removed.
+/// A load assignment has the name of its cluster. By this the server knows the clusters without one, and
+/// the assignments that are removed with a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
     listeners: Arc<ResourceSet>,
@@ -38,7 +38,7 @@ impl Snapshot {
         }
     }
 
-    /// This snapshot with the resources of one type replaced.
+    /// Returns the snapshot with the resources of one type replaced.
     #[must_use]
     pub fn with(mut self, resource_type: ResourceType, set: Arc<ResourceSet>) -> Self {
         let slot = match resource_type {

@@ -7,15 +7,16 @@ use super::{Subscription, Version};
 /// The encoded message, once for all subscriptions or once for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bodies {
-    /// The same for everybody.
+    /// The same for every subscriber.
     Same(Bytes),
-    /// One for each [`Subscription`], since the resource says where what it refers to comes from.
+    /// One for each [`Subscription`], since the resource contains the source of the resources that it
+    /// refers to.
     PerSubscription {
-        /// For aggregated streams.
+        /// The body for aggregated streams.
         aggregated: Bytes,
-        /// For streams and calls of a type.
+        /// The body for streams and calls of one type.
         separate: Bytes,
-        /// For polls.
+        /// The body for polls.
         rest: Bytes,
     },
 }
@@ -47,7 +48,7 @@ impl Resource {
         }
     }
 
-    /// What it is called, unique among those of its type.
+    /// The name, unique among the resources of its type.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.name

@@ -18,18 +18,18 @@ impl ResourceSet {
         self.by_name.get(name)
     }
 
-    /// All of them, by name.
+    /// Returns all resources, by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Resource>> {
         self.by_name.values()
     }
 
-    /// How many there are.
+    /// Number of resources.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no resources.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
@@ -73,7 +73,7 @@ impl ResourceSet {
 }
 
 impl FromIterator<Arc<Resource>> for ResourceSet {
-    /// Of two resources with one name the later stays.
+    /// Collects resources. If two have the same name, the later one stays.
     fn from_iter<I: IntoIterator<Item = Arc<Resource>>>(resources: I) -> Self {
         let by_name: BTreeMap<_, _> = resources
             .into_iter()

@@ -1,5 +1,5 @@
-/// How a subscriber asks. Clusters and listeners say where their endpoints and routes come from, and that has to be the way
-/// by which they came themselves, so their bytes differ from subscription to subscription.
+/// The kind of a subscription. Clusters and listeners name the source of their endpoints and routes, which
+/// must be the same kind, so their bytes differ by subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subscription {
     /// One aggregated stream (`AggregatedDiscoveryService`), SotW or delta.
@@ -11,6 +11,6 @@ pub enum Subscription {
 }
 
 impl Subscription {
-    /// All of them.
+    /// All subscriptions.
     pub const ALL: [Self; 3] = [Self::Aggregated, Self::Separate, Self::Rest];
 }

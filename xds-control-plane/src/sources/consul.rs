@@ -16,27 +16,29 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::reading::Reading;
 use crate::translate::{Catalog, CatalogService, Defaults, Instance, UNLISTED};
 
-/// How long a datacenter is waited for that answers, and of which there is so much to read.
+/// The time limit for the first complete read of a large datacenter that responds.
 const FIRST_WHOLE: Duration = Duration::from_secs(60);
 
-/// How long after its key was seen to be gone the settings are looked for again.
+/// The time after which missing settings are read once more.
 const SECOND_LOOK: Duration = Duration::from_secs(5);
 
-/// How Consul is followed.
+/// The options of the Consul source.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ConsulSourceOptions {
-    /// How datacenters are watched, and which.
+    /// The options of the watch, and the watched datacenters.
     pub watch: WatchOptions,
-    /// The key with the settings of all clusters. `None`: they are the built-in ones. `envoy/defaultSettings`.
+    /// The key with the settings of all clusters. `None` for the built-in settings. Default:
+    /// `envoy/defaultSettings`.
     pub defaults_key: Option<String>,
-    /// Whether instances with a warning are live, too. No.
+    /// True to serve instances with a warning too. Default: false.
     pub include_warning: bool,
-    /// Whether instances of other datacenters are where they say to be for those, if they do. Yes.
+    /// True to use the `wan` address of instances in other datacenters, if they have one. Default: true.
     pub wan_addresses: bool,
-    /// How long the first answer waits for other datacenters that fail, and for the list of them if that fails. 5 s; one that
-    /// answers and is still being read is waited for 60 s, if that is longer. What is not read then is unknown: what was served
-    /// before stays.
+    /// The time for which the first result waits for failing other datacenters, and for their list if that
+    /// fails. A datacenter that responds and is still being read is waited for up to 60 s, if that is
+    /// longer. Datacenters that are not read by then are unknown: resources served before stay. Default: 5
+    /// s.
     pub patience: Duration,
 }
 
@@ -52,7 +54,7 @@ impl Default for ConsulSourceOptions {
     }
 }
 
-/// Follows the catalog for as long as it is polled.
+/// Follows the catalog while it is polled.
 pub(super) async fn follow_catalog(
     client: ConsulClient,
     options: ConsulSourceOptions,
@@ -78,13 +80,13 @@ pub(super) async fn follow_catalog(
     }
 }
 
-/// A service in a datacenter as the watch knows it, and what was made of it.
+/// A service in a datacenter as the watch knows it, and its instances.
 type Read = (Arc<ServiceState>, Arc<[Instance]>);
 
-/// Makes catalogs of what a watch knows, and the same of the same.
+/// Makes catalogs from the state of a watch. Unchanged parts stay identical.
 struct CatalogReader {
     options: ConsulSourceOptions,
-    /// By datacenter and name.
+    /// The instances, by datacenter and name.
     instances: BTreeMap<(Arc<str>, Arc<str>), Read>,
     services: BTreeMap<Arc<str>, Arc<CatalogService>>,
     unlisted: Option<Arc<CatalogService>>,
@@ -100,7 +102,7 @@ impl CatalogReader {
         }
     }
 
-    /// Takes what is known, and says whether anybody has to know.
+    /// Records the state. Returns true if it should be published.
     fn take(
         &mut self,
         state: &WatchState,
@@ -253,7 +255,7 @@ fn is_same(one: &CatalogService, other: &CatalogService) -> bool {
         })
 }
 
-/// Why what is known is not enough to begin with.
+/// Returns the reason why the known state does not suffice for a first result.
 fn not_ready(state: &WatchState) -> Option<Arc<str>> {
     let Some(own) = state.datacenters.first() else {
         let why = state.failure.clone();
@@ -275,8 +277,8 @@ fn not_ready(state: &WatchState) -> Option<Arc<str>> {
     None
 }
 
-/// Why it is too early to begin without some datacenters: clusters would be published without their far endpoints, which may
-/// be the only ones.
+/// Returns the reason why a first result must wait for some datacenters: clusters would be published
+/// without their distant endpoints, which may be the only ones.
 fn still_waited_for(state: &WatchState, waited: Duration, patience: Duration) -> Option<Arc<str>> {
     if !state.are_listed && waited < patience {
         let why = state.failure.clone();
@@ -286,14 +288,14 @@ fn still_waited_for(state: &WatchState, waited: Duration, patience: Duration) ->
     }
     let mut unread = state.datacenters.iter().filter(|dc| !dc.is_complete);
     let waited_for = unread.find(|dc| match dc.failure {
-        // One that has failed just now may answer when it is asked again.
+        // One that has failed just now may respond to a retry.
         Some(_) => waited < patience,
         None => waited < patience.max(FIRST_WHOLE),
     });
     waited_for.map(|dc| still_reading(dc))
 }
 
-/// The datacenters in which anything may be that was not read.
+/// Returns the datacenters that may have unread instances.
 fn unread_datacenters(state: &WatchState) -> BTreeSet<Arc<str>> {
     let incomplete = state.datacenters.iter().filter(|dc| !dc.is_complete);
     let incomplete = incomplete.map(|dc| Arc::clone(&dc.datacenter));
@@ -301,7 +303,7 @@ fn unread_datacenters(state: &WatchState) -> BTreeSet<Arc<str>> {
     incomplete.chain(unlisted).collect()
 }
 
-/// Why a datacenter is not known yet, and how that can be mended.
+/// Returns the reason why a datacenter is not known yet, with its correction.
 fn still_reading(datacenter: &DatacenterState) -> Arc<str> {
     let name = &datacenter.datacenter;
     if let Some(failure) = &datacenter.failure {
@@ -315,11 +317,11 @@ fn still_reading(datacenter: &DatacenterState) -> Arc<str> {
     format!("{name} is still being read{}", why.unwrap_or_default()).into()
 }
 
-/// Follows the key with the settings for as long as it is polled.
+/// Follows the key with the settings while it is polled.
 ///
-/// A key that is not there means the built-in settings, and one that is not there any more does when a second look has
-/// confirmed it: it changes every cluster. A value that cannot be used, and a server that
-/// does not answer, leave those that were last good.
+/// A missing key means the built-in settings. A key that disappears means them after a second read has
+/// confirmed it, since this changes every cluster. After an unusable value, or a failed read, the last
+/// known good settings stay.
 pub(super) async fn follow_defaults(
     client: ConsulClient,
     follow: FollowOptions,
@@ -347,7 +349,7 @@ pub(super) async fn follow_defaults(
             sleep(SECOND_LOOK).await;
             if !matches!(client.kv_get(&shown, &Query::new()).await, Ok(answer) if answer.value.is_none())
             {
-                // It is there again, which the follower says, or nobody knows.
+                // It is back, which the follower reports, or it is unknown.
                 continue;
             }
         }
@@ -358,7 +360,7 @@ pub(super) async fn follow_defaults(
             Followed::Failed(error)
                 if error.kind() == ConsulErrorKind::Denied && reading.value.is_none() =>
             {
-                // Nobody can say when that is mended, and the built-in settings are good ones.
+                // It is unknown when that will be corrected, and the built-in settings are good.
                 let problem = format!(
                     "{shown}: {}; the built-in settings apply",
                     error.explained()

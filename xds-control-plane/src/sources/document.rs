@@ -35,7 +35,7 @@ pub(crate) fn period(reader: &mut ObjectReader<'_, '_>, key: &'static str) -> Op
     None
 }
 
-/// What has to be there.
+/// Reads a required value.
 pub(crate) fn required<'n, T>(
     reader: &mut ObjectReader<'n, '_>,
     key: &'static str,

@@ -6,10 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::sleep;
 
-/// How often is looked whether it has changed. Asking costs a microsecond, and works on any file system.
+/// The interval at which the file is checked for changes. A check costs a microsecond, and works on any
+/// file system.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How often one is looked at again that is being written.
+/// Maximum number of rereads of a file that is being written.
 const MOST_LOOKS: usize = 40;
 
 /// The largest file that is read.
@@ -19,14 +20,14 @@ const MOST_BYTES: u64 = 16 << 20;
 #[derive(Debug)]
 pub(super) struct FollowedFile {
     path: PathBuf,
-    /// What was returned last.
+    /// The last returned result.
     seen: Option<Result<String, String>>,
     stamp: Option<Stamp>,
-    /// What was read once only.
+    /// The last result, if it was read only once.
     unconfirmed: Option<Result<String, String>>,
 }
 
-/// What changes when the file does, as a rule.
+/// The properties that usually change with the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     modified: Option<SystemTime>,
@@ -48,15 +49,16 @@ impl FollowedFile {
         &self.path
     }
 
-    /// Waits until there is something else than the last time, and returns it: the content, or why it cannot be read. The
-    /// first time that is at once, unless the file was just written.
+    /// Waits until the content differs from the last result, and returns it: the content, or the reason why
+    /// it cannot be read. The first result comes at once, unless the file was just written.
     ///
-    /// Content counts when it was read twice with some time between, or has not been touched for a while: editors and `cp`
-    /// empty a file before they write it. One that is still empty then is no content either; `{}` is.
+    /// Content counts when it was read twice with some time between, or has not changed for a while:
+    /// editors and `cp` empty a file before they write it. A file that is still empty then has no content
+    /// either; `{}` does.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost when it is dropped.
+    /// Dropping it loses no change.
     pub(super) async fn next(&mut self) -> Result<String, String> {
         loop {
             let path = self.path.clone();
@@ -82,7 +84,8 @@ impl FollowedFile {
         }
     }
 
-    /// The content as it is now, or why it cannot be read: two looks have to see the same, since it may be being written.
+    /// Reads the content again, or returns the reason why it cannot be read. Two reads have to be equal,
+    /// since the file may be in the middle of a write.
     pub(super) async fn again(&mut self) -> Result<String, String> {
         let mut content = read(self.path.clone()).await;
         for _ in 0..MOST_LOOKS {
@@ -183,7 +186,7 @@ mod tests {
         assert_eq!(file.next().await.as_deref(), Ok("six"));
     }
 
-    /// As `cp` and editors write: they empty the file, and fill it piece by piece.
+    /// A file that is being written, as by `cp` and editors: emptied first, and then filled piece by piece.
     #[tokio::test]
     async fn a_file_that_is_being_written_is_not_believed() {
         let folder = tempfile::tempdir().unwrap();

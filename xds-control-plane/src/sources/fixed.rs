@@ -21,8 +21,8 @@ use crate::translate::{
 ///
 /// # Errors
 ///
-/// All that is wrong with it, each with where it is. A file that a person wrote counts as a whole or not at all, so that a
-/// typo is seen.
+/// All that is wrong with it, each with where it is. A file that a person wrote counts as a whole or not at
+/// all, so that a typo is seen.
 pub fn parse_static(text: &str) -> Result<StaticConfig, Problems> {
     let document = yaml::parse(text)?;
     let mut problems = Problems::new();
@@ -48,7 +48,7 @@ pub fn parse_static(text: &str) -> Result<StaticConfig, Problems> {
     }
 }
 
-/// Follows a static file for as long as it is polled: its last good form, and what is wrong since.
+/// Follows a static file while it is polled: its last known good form, and the problems since then.
 pub(super) async fn follow(path: PathBuf, published: watch::Sender<Reading<StaticConfig>>) {
     let mut file = FollowedFile::new(path);
     loop {

@@ -1,7 +1,7 @@
-//! Where services come from: the registry, Consul and a static file.
+//! The sources of services: the registry, Consul and a static file.
 //!
-//! Each source is followed by a task of its own and keeps what it has read last. An error changes nothing of that; it is
-//! told beside it.
+//! A separate task follows each source and keeps the last result. An error does not change the result; it
+//! is reported beside it.
 
 mod consul;
 mod document;
@@ -31,10 +31,10 @@ pub use self::registry::{HttpRegistry, HttpRegistryOptions, RegistryMode};
 use crate::assemble::ServiceResources;
 use crate::translate::{Catalog, Defaults, Known, RegistryService, StaticConfig};
 
-/// What log lines are filtered by.
+/// The target of log lines.
 const TARGET: &str = "xds::sources";
 
-/// Services that are translated elsewhere. Those that stay the same should stay the same `Arc`.
+/// Services that are translated elsewhere. Unchanged services should keep the same `Arc`.
 pub type Provided = watch::Receiver<Reading<Vec<Arc<ServiceResources>>>>;
 
 /// The sources that a control plane has. Each is required: nothing is published before all of them were read once.
@@ -47,42 +47,43 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// None.
+    /// Creates an empty list of sources.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With a registry.
+    /// Adds a registry.
     #[must_use]
     pub fn with_registry(mut self, registry: impl Registry + 'static) -> Self {
         self.registry = Some(Box::new(registry));
         self
     }
 
-    /// With a Consul, for instances and settings.
+    /// Adds a Consul, for instances and settings.
     #[must_use]
     pub fn with_consul(mut self, client: ConsulClient, options: ConsulSourceOptions) -> Self {
         self.consul = Some((client, options));
         self
     }
 
-    /// With a [static file](parse_static), which is read again when it changes.
+    /// Adds a [static file](parse_static), which is read again when it changes.
     #[must_use]
     pub fn with_static_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.fixed = Some(path.into());
         self
     }
 
-    /// With services that are translated elsewhere, such as [configuration of the family](crate::bridge::provide).
+    /// Adds services that are translated elsewhere, such as [configuration for this project's
+    /// proxies](crate::bridge::provide).
     #[must_use]
     pub fn with_provided(mut self, name: impl Into<Arc<str>>, provided: Provided) -> Self {
         self.provided.push((name.into(), provided));
         self
     }
 
-    /// Begins to follow them. `served` are the services of the registry that are served already, from the last time. The tasks
-    /// end with what is returned.
+    /// Starts to follow the sources. `served` are the services of the registry that are already served,
+    /// from an earlier run. The tasks end when the returned value is dropped.
     pub(crate) fn start(self, served: BTreeSet<Arc<str>>) -> Followed {
         let mut tasks = JoinSet::new();
         let registry = self.registry.map(|registry| {
@@ -145,33 +146,33 @@ pub(crate) struct Followed {
     defaults: Readings<Defaults>,
     fixed: Readings<StaticConfig>,
     provided: Vec<(Arc<str>, Provided)>,
-    /// What stands for sources that are not there: always the same.
+    /// The constant values that replace missing sources.
     built_in: Arc<Defaults>,
     nothing: Arc<Catalog>,
     unwritten: Arc<StaticConfig>,
     _tasks: JoinSet<()>,
 }
 
-/// How a source is.
+/// The status of a source.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SourceStatus {
-    /// Its name.
+    /// The source's name.
     pub name: Arc<str>,
-    /// Whether it was read once.
+    /// True if it was read once.
     pub is_ready: bool,
-    /// Why it cannot be read at the moment.
+    /// The reason why it cannot be read at the moment.
     pub failure: Option<Arc<str>>,
-    /// What is wrong with some of what it says.
+    /// Problems of parts of its content.
     pub problems: Arc<[String]>,
-    /// The services that are left out of it, or are as they were before.
+    /// The services that are left out, or that stay in an earlier form.
     pub left_out: Arc<[LeftOut]>,
-    /// When it was last read.
+    /// The time of the last successful read.
     pub last_ok: Option<discovery_core::Moment>,
 }
 
 impl Followed {
-    /// Waits until one of them has news.
+    /// Waits until one of them changes.
     ///
     /// # Cancel safety
     ///
@@ -189,7 +190,7 @@ impl Followed {
         }
     }
 
-    /// What they know; `None`: one of them was never read.
+    /// Returns the data of all sources. `None` if one of them was never read.
     pub(crate) fn known(&self) -> Option<(Known, Vec<Arc<ServiceResources>>)> {
         let registry = value_or(&self.registry, &Arc::default())?;
         let known = Known {
@@ -205,7 +206,8 @@ impl Followed {
         Some((known, provided))
     }
 
-    /// Whether one that was never read has failed, so that nobody can say when it will be.
+    /// Returns true if a source that was never read has failed, so that the time of its first result is
+    /// unknown.
     pub(crate) fn has_failed(&self) -> bool {
         let provided = self.provided.iter();
         let mut provided = provided.map(|(_, readings)| is_away(&readings.borrow()));
@@ -216,7 +218,7 @@ impl Followed {
             || provided.any(|is_away| is_away)
     }
 
-    /// How they are.
+    /// Returns the status of the sources.
     pub(crate) fn status(&self) -> Vec<SourceStatus> {
         let read = [
             status("registry", &self.registry),
@@ -232,7 +234,7 @@ impl Followed {
     }
 }
 
-/// Waits for news; for ever, if there is nobody to have any.
+/// Waits for a change; for ever, if there is no sender.
 async fn news<T>(receiver: Option<&mut watch::Receiver<T>>) {
     if let Some(receiver) = receiver
         && receiver.changed().await.is_ok()

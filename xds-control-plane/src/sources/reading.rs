@@ -2,15 +2,15 @@ use std::sync::Arc;
 
 use discovery_core::Moment;
 
-/// A service that a source names and that is not served as the source has it.
+/// A service of a source that is not served in its current form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// The source's name of it, or its place in the source if it has none.
+    /// The source's name of it, or its position in the source if it has none.
     pub service: String,
-    /// All that is wrong.
+    /// All reasons.
     pub reasons: Vec<String>,
-    /// Whether its last good form is served meanwhile.
+    /// True if its last known good form is served meanwhile.
     pub serves_last_good: bool,
 }
 
@@ -28,20 +28,20 @@ impl LeftOut {
     }
 }
 
-/// What a source has read: the last good, and what is wrong since.
+/// The state of a source: the last good result, and the problems since then.
 #[derive(Debug)]
 pub struct Reading<T> {
-    /// What was read last. `None`: nothing yet.
+    /// The last result. `None` if there was none yet.
     pub value: Option<Arc<T>>,
-    /// Why that is not the newest: the source cannot be read at the moment.
+    /// The reason why the result is not the newest: the source cannot be read at the moment.
     pub failure: Option<Arc<str>>,
-    /// Whether that is an error, and not only that it is still being read or asked again.
+    /// True if that is an error, and not only a first read or a retry in progress.
     pub has_failed: bool,
-    /// What is wrong with some of it, which counts otherwise than it was meant.
+    /// Problems of parts of the content, which have another effect than intended.
     pub problems: Arc<[String]>,
-    /// The services that are left out of it, or are as they were before.
+    /// The services that are left out, or that stay in an earlier form.
     pub left_out: Arc<[LeftOut]>,
-    /// When it was last read.
+    /// The time of the last successful read.
     pub last_ok: Option<Moment>,
 }
 
@@ -72,7 +72,7 @@ impl<T> Clone for Reading<T> {
 }
 
 impl<T: PartialEq> Reading<T> {
-    /// Takes what was read, and says whether anybody has to know.
+    /// Records a result. Returns true if it should be published.
     pub(crate) fn read(&mut self, value: T, problems: Vec<String>) -> bool {
         let was_good = self.failure.take().is_none();
         let is_same = self.value.as_deref() == Some(&value) && *self.problems == problems;
@@ -85,7 +85,7 @@ impl<T: PartialEq> Reading<T> {
         !(is_same && was_good)
     }
 
-    /// The same, where services are left out.
+    /// Records a result with left-out services.
     pub(crate) fn read_in_part(
         &mut self,
         value: T,
@@ -99,7 +99,7 @@ impl<T: PartialEq> Reading<T> {
         self.read(value, problems) || !is_same
     }
 
-    /// Notes that it could not be read.
+    /// Records a failed read.
     pub(crate) fn failed(&mut self, failure: impl Into<Arc<str>>) -> bool {
         let failure = failure.into();
         let is_news = self.failure.as_ref() != Some(&failure) || !self.has_failed;
@@ -108,7 +108,7 @@ impl<T: PartialEq> Reading<T> {
         is_news
     }
 
-    /// Notes what is waited for before it counts as read.
+    /// Records the reason for which the source does not count as read yet.
     pub(crate) fn waits(&mut self, reason: impl Into<Arc<str>>) -> bool {
         let reason = reason.into();
         let is_news = self.failure.as_ref() != Some(&reason) || self.has_failed;

@@ -22,7 +22,7 @@ use super::model::{Limits, Protocol};
 use super::options::{HealthCheckKind, TranslateOptions};
 use crate::proto::{any, duration, number};
 
-/// What a cluster is made of.
+/// The settings of a cluster.
 pub(super) struct ClusterSettings<'s> {
     pub(super) name: &'s str,
     pub(super) protocol: Protocol,

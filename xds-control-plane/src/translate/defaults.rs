@@ -12,32 +12,37 @@ use super::model::Limits;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Defaults {
-    /// How long a connection may take: `cds.connect_timeout`. 0.4 s.
+    /// The time limit for connecting: `cds.connect_timeout`. Default: 0.4 s.
     pub connect_timeout: Duration,
-    /// How often those who poll with REST ask for endpoints: `cds.refresh_delay`. 1 s.
+    /// The interval at which REST clients poll endpoints: `cds.refresh_delay`. Default: 1 s.
     pub refresh_delay: Duration,
-    /// How an endpoint is chosen: `cds.lb_policy`. Least requests.
+    /// The policy that picks an endpoint: `cds.lb_policy`. Default: least requests.
     pub lb_policy: LbPolicy,
-    /// Whether connections to an endpoint that is gone are closed although its checks pass:
-    /// `cds.drain_connections_on_host_removal`. Yes.
+    /// True to close connections to a removed endpoint even if its checks pass:
+    /// `cds.drain_connections_on_host_removal`. Default: true.
     pub drain_on_removal: bool,
-    /// How long a check may take: `cds.health_checks.timeout`. 1 s.
+    /// The time limit of a health check: `cds.health_checks.timeout`. Default: 1 s.
     pub health_timeout: Duration,
-    /// How often is checked: `cds.health_checks.interval`. 2 s.
+    /// The interval of health checks: `cds.health_checks.interval`. Default: 2 s.
     pub health_interval: Duration,
-    /// How many checks have to fail: `cds.health_checks.unhealthy_threshold`. 1.
+    /// Number of failed checks after which an endpoint is unhealthy:
+    /// `cds.health_checks.unhealthy_threshold`. Default: 1.
     pub unhealthy_threshold: u32,
-    /// How many checks have to pass: `cds.health_checks.healthy_threshold`. 3.
+    /// Number of passed checks after which an endpoint is healthy: `cds.health_checks.healthy_threshold`.
+    /// Default: 3.
     pub healthy_threshold: u32,
-    /// `cds.circuit_breakers.thresholds.max_connections`. 5120.
+    /// Maximum number of connections: `cds.circuit_breakers.thresholds.max_connections`. Default: 5120.
     pub max_connections: u32,
-    /// `cds.circuit_breakers.thresholds.max_pending_requests`. 5120.
+    /// Maximum number of requests that wait for a connection:
+    /// `cds.circuit_breakers.thresholds.max_pending_requests`. Default: 5120.
     pub max_pending_requests: u32,
-    /// `cds.circuit_breakers.thresholds.max_requests`. 5120.
+    /// Maximum number of concurrent requests: `cds.circuit_breakers.thresholds.max_requests`. Default:
+    /// 5120.
     pub max_requests: u32,
-    /// `cds.circuit_breakers.thresholds.max_retries`. 3.
+    /// Maximum number of concurrent retries: `cds.circuit_breakers.thresholds.max_retries`. Default: 3.
     pub max_retries: u32,
-    /// How long a request to a service that the registry does not know may take: `rds.route.upstream_timeout`. 10 s.
+    /// The time limit of a request to a service that is not in the registry: `rds.route.upstream_timeout`.
+    /// Default: 10 s.
     pub upstream_timeout: Duration,
 }
 
@@ -62,13 +67,14 @@ impl Default for Defaults {
 }
 
 impl Defaults {
-    /// Reads the key's value. A field that cannot be used stays at its default and is named; the others count.
+    /// Reads the key's value. An unusable field keeps its default and is reported; the others apply.
     ///
-    /// Numbers may be texts and so may `true` and `false`; times are texts such as `0.4s` or `250ms`, or numbers of seconds.
+    /// Numbers may be texts and so may `true` and `false`; times are texts such as `0.4s` or `250ms`, or
+    /// numbers of seconds.
     ///
     /// # Errors
     ///
-    /// The value is no JSON object: nothing of it can be used.
+    /// The value is not a JSON object.
     pub fn from_json(value: &[u8]) -> Result<(Self, Vec<String>), String> {
         let document: Value = serde_json::from_slice(value)
             .map_err(|error| format!("the value is not JSON: {error}"))?;
@@ -128,7 +134,7 @@ impl Defaults {
     }
 }
 
-/// The least that a limit may be. None at all would let nothing through; that nothing is retried may be meant.
+/// Minimum of a limit. Zero would let nothing through, except that zero retries may be intended.
 pub(super) fn least_of(limit: &str) -> u32 {
     u32::from(limit != "max_retries")
 }
@@ -223,7 +229,8 @@ fn time(value: &Value) -> Result<Duration, &'static str> {
     read.ok_or("a time such as 0.4s, more than none and at most a day")
 }
 
-/// A time with its unit: `0.4s`, `250ms`, `2m`, `1h`. `None`: it is none, or none at all, or more than a day.
+/// Parses a time with its unit: `0.4s`, `250ms`, `2m`, `1h`. `None` if it is invalid, zero, or more than a
+/// day.
 pub(super) fn parse_time(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at_checked(unit_at)?;
@@ -245,6 +252,6 @@ fn seconds(seconds: f64) -> Option<Duration> {
     const LEAST: f64 = 0.001;
     const MOST: f64 = 86_400.0;
     let is_sound = (LEAST..=MOST).contains(&seconds);
-    // What is written with milliseconds is meant so, and not with what floating point makes of it.
+    // A value in milliseconds is exact, and not what floating point makes of it.
     is_sound.then(|| Duration::from_millis((seconds * 1000.0).round() as u64))
 }

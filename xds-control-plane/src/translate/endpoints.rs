@@ -16,16 +16,16 @@ use xds_types::pb::envoy::config::endpoint::v3::{
 use super::model::{CatalogService, StaticEndpoint, UNLISTED};
 use crate::assemble::UnknownZones;
 
-/// How many instances of a service are told of that cannot be served.
+/// Maximum number of unusable instances of a service that are reported.
 const MOST_PROBLEMS: usize = 10;
 
-/// Where live instances are, by datacenter.
+/// The live instances, by datacenter.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     zones: BTreeMap<Arc<str>, BTreeSet<(IpAddr, u16)>>,
     /// The datacenters of which it is not known whether there are any.
     unknown: BTreeSet<Arc<str>>,
-    /// What is wrong with some: a code and a message.
+    /// The problems of instances: a code and a message.
     pub(super) problems: Vec<(&'static str, String)>,
 }
 
@@ -76,7 +76,7 @@ impl Live {
         live
     }
 
-    /// Some say it for all: thousands of instances may have the same problem.
+    /// Records a problem, if there are not too many yet: thousands of instances may have the same.
     fn problem(&mut self, code: &'static str, message: String) {
         if self.problems.len() < MOST_PROBLEMS {
             self.problems.push((code, message));
@@ -86,7 +86,7 @@ impl Live {
         }
     }
 
-    /// The instances that somebody wrote down; those without a zone are in the own datacenter.
+    /// Returns the instances of a static file; those without a zone are in the own datacenter.
     pub(super) fn written(endpoints: &[StaticEndpoint], own: &Arc<str>) -> Self {
         let mut live = Self::default();
         for endpoint in endpoints {
@@ -101,8 +101,8 @@ impl Live {
         self.zones.is_empty()
     }
 
-    /// Of which datacenters it is not known where its instances are, if of any. That the own datacenter has none sends requests
-    /// to others, and that nobody has any fails them: neither is concluded from a read that has failed.
+    /// Returns the datacenters whose instances are unknown, if there are any. An empty own datacenter sends
+    /// requests to others, and no instance anywhere fails them: neither is concluded from a failed read.
     pub(super) fn unknown(&self, own: &str) -> Option<UnknownZones> {
         (!self.unknown.is_empty()).then(|| UnknownZones {
             own: own.into(),
@@ -122,7 +122,7 @@ impl Live {
         groups.sort();
         let mut seen = BTreeSet::new();
         let localities = groups.into_iter().filter_map(|(priority, zone, places)| {
-            // Who is in two datacenters is in the nearer one.
+            // An instance in two datacenters counts for the nearer one.
             let places: Vec<_> = places.iter().filter(|place| seen.insert(**place)).collect();
             (!places.is_empty()).then(|| LocalityLbEndpoints {
                 locality: Some(Locality {

@@ -58,7 +58,7 @@ fn http(name: &str, settings: &HttpListener, options: &TranslateOptions) -> Any 
         config_type: Some(HttpConfigType::TypedConfig(any(&Router::default()))),
         ..HttpFilter::default()
     };
-    // Where they come from depends on how they are asked for, and is filled in later.
+    // Their source depends on the subscription, and is filled in later.
     let routes = Rds {
         config_source: None,
         route_config_name: options.route_config.to_string(),

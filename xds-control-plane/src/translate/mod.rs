@@ -1,4 +1,5 @@
-//! What the sources know becomes what their services [want to be served](crate::assemble::ServiceResources).
+//! The translation of the sources' data into the [resources of
+//! services](crate::assemble::ServiceResources).
 //!
 //! | of | becomes |
 //! |---|---|
@@ -9,7 +10,7 @@
 //! | a listener of the static file | a listener |
 //! | the instances of Consul's service with the name of the cluster | endpoints, those of the own datacenter first |
 //!
-//! The same is made of the same, in whatever order it comes.
+//! Equal data gives an equal result, in any order.
 
 mod clusters;
 mod defaults;
@@ -40,7 +41,7 @@ pub use self::translator::{Translation, Translator};
 /// The source of services that the registry knows, as in [`Owner::source`](crate::assemble::Owner::source).
 pub const REGISTRY: &str = "registry";
 
-/// The source of services that ask by tags.
+/// The source of services that opt in by tags.
 pub const CONSUL: &str = "consul";
 
 /// The source of services and listeners that the static file has.

@@ -1,4 +1,4 @@
-//! What the sources know, in the form in which it is translated.
+//! The sources' data, in the form in which it is translated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -10,26 +10,26 @@ use super::defaults::Defaults;
 /// A service of the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistryService {
-    /// Its name.
+    /// The service's name.
     pub name: Arc<str>,
-    /// Whether it runs. One that does not is not served, nor are its branches.
+    /// True if it runs. Otherwise it is not served, nor are its branches.
     pub is_running: bool,
-    /// What it offers.
+    /// The ports that it provides.
     pub provides: Vec<Provides>,
-    /// Its branches, whether they run or not.
+    /// The service's branches, running or not.
     pub branches: Vec<Branch>,
 }
 
 /// A named port of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provides {
-    /// Its name, the last part of the cluster's.
+    /// The name, which is the last part of the cluster's.
     pub name: Arc<str>,
-    /// What is spoken there.
+    /// The protocol of the port.
     pub protocol: Protocol,
 }
 
-/// What instances speak.
+/// The protocol of instances.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1.
@@ -37,24 +37,24 @@ pub enum Protocol {
     Http,
     /// HTTP/2, for gRPC.
     Grpc,
-    /// Bytes.
+    /// Raw bytes over TCP.
     Tcp,
 }
 
 /// A variant of a service that runs beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch {
-    /// Its name, the middle part of the cluster's.
+    /// The branch's name, which is the middle part of the cluster's.
     pub name: Arc<str>,
-    /// Whether it runs.
+    /// True if it runs.
     pub is_running: bool,
-    /// What it offers; `None`: the same as its service.
+    /// The ports that it provides. `None` for those of its service.
     pub provides: Option<Vec<Provides>>,
-    /// The share of the service's requests that it gets, in percent. 0: none.
+    /// The share of the service's requests that it gets, in percent.
     pub canary_percent: u32,
 }
 
-/// Stands for all datacenters but the own one, where it is not known which there are.
+/// The name that stands for all datacenters but the own one, while their list is unknown.
 pub const UNLISTED: &str = "*";
 
 /// The instances of all services in all datacenters.
@@ -62,22 +62,22 @@ pub const UNLISTED: &str = "*";
 pub struct Catalog {
     /// The control plane's own datacenter.
     pub own: Arc<str>,
-    /// By name.
+    /// The services, by name.
     pub services: BTreeMap<Arc<str>, Arc<CatalogService>>,
-    /// What is known of a service that is not among them, if datacenters were not read yet that may have it. `None`: it is in
-    /// no datacenter. What stays the same should stay the same `Arc`.
+    /// The state of services that are not listed, if unread datacenters may have them. `None` if such a
+    /// service is in no datacenter. Unchanged values should keep the same `Arc`.
     pub unlisted: Option<Arc<CatalogService>>,
 }
 
 /// The instances of one service in all datacenters that know it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CatalogService {
-    /// By name.
+    /// The instances, by datacenter.
     pub datacenters: BTreeMap<Arc<str>, Arc<[Instance]>>,
-    /// The datacenters that list it and have not said yet which instances it has there, or whether any.
+    /// The datacenters that list it, but whose instances of it are not known yet.
     pub unknown: BTreeSet<Arc<str>>,
-    /// The datacenters that were not read yet, so that nobody can say whether they list it. [`UNLISTED`] stands for those that
-    /// are not known by name.
+    /// The datacenters that were not read yet, so that it is unknown if they list it. [`UNLISTED`] stands
+    /// for those whose names are unknown.
     pub unread: BTreeSet<Arc<str>>,
 }
 
@@ -86,122 +86,123 @@ pub struct CatalogService {
 pub struct Instance {
     /// The node that it is on.
     pub node: Arc<str>,
-    /// Its id, unique on its node.
+    /// The instance's id, unique on its node.
     pub id: Arc<str>,
-    /// Where it is: an IP address, or something that is of no use here.
+    /// The instance's address: an IP address, or a text that is not usable here.
     pub address: Arc<str>,
-    /// Its port; 0: none.
+    /// The instance's port. 0 if it has none.
     pub port: u16,
-    /// Its tags.
+    /// The instance's tags.
     pub tags: Vec<Arc<str>>,
-    /// Whether it may get requests.
+    /// True if it may get requests.
     pub is_live: bool,
 }
 
-/// What the static file says.
+/// The content of the static file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StaticConfig {
-    /// Its listeners.
+    /// The configured listeners.
     pub listeners: Vec<StaticListener>,
-    /// Its services.
+    /// The configured services.
     pub services: Vec<StaticService>,
 }
 
 /// A listener of the static file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StaticListener {
-    /// Its name.
+    /// The listener's name.
     pub name: Arc<str>,
     /// The address to listen on.
     pub address: IpAddr,
     /// The port to listen on.
     pub port: u16,
-    /// What becomes of what it accepts.
+    /// The handling of accepted connections.
     pub kind: ListenerKind,
 }
 
-/// What becomes of what a listener accepts.
+/// The handling of a listener's accepted connections.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ListenerKind {
-    /// Bytes, for one cluster.
+    /// Raw bytes, sent to one cluster.
     Tcp(TcpListener),
-    /// Requests, for the route configuration.
+    /// Requests, routed by the route configuration.
     Http(HttpListener),
 }
 
 /// A listener for bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TcpListener {
-    /// The cluster that they are for.
+    /// The cluster that the bytes are sent to.
     pub cluster: Arc<str>,
-    /// How long a connection may be silent. `None`: Envoy's own 1 h.
+    /// The idle time limit of a connection. `None` for Envoy's default of 1 h.
     pub idle_timeout: Option<Duration>,
-    /// How many endpoints are tried. `None`: one.
+    /// Number of endpoints to try. `None` for one.
     pub max_connect_attempts: Option<u32>,
 }
 
 /// A listener for requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpListener {
-    /// How long a stream may be silent. `None`: Envoy's own 5 min.
+    /// The idle time limit of a stream. `None` for Envoy's default of 5 min.
     pub stream_idle_timeout: Option<Duration>,
-    /// How long a request may take to arrive. `None`: for ever.
+    /// The time limit for receiving a request. `None` for no limit.
     pub request_timeout: Option<Duration>,
-    /// Whether the client's address is that of the connection, as at the edge, and not what `X-Forwarded-For` says.
+    /// True if the client's address is that of the connection, as at the edge, instead of the one in
+    /// `X-Forwarded-For`.
     pub use_remote_address: bool,
 }
 
 /// A service of the static file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StaticService {
-    /// Its name, and that of its cluster.
+    /// The name of the service and of its cluster.
     pub name: Arc<str>,
-    /// What its instances speak.
+    /// The protocol of its instances.
     pub protocol: Protocol,
-    /// The values of `Host` that are for it. None: nothing is routed to it, as for listeners of TCP.
+    /// The values of `Host` that are routed to it. Empty to route nothing to it, as for TCP listeners.
     pub domains: Vec<String>,
-    /// How long a request may take. `None`: as by the defaults.
+    /// The time limit of a request. `None` for the default.
     pub timeout: Option<Duration>,
-    /// How long a connection may take. `None`: as by the defaults.
+    /// The time limit for connecting. `None` for the default.
     pub connect_timeout: Option<Duration>,
-    /// Its limits; those that are `None` are as by the defaults.
+    /// The service's limits. `None` for each stands for the default.
     pub limits: Limits,
-    /// Its instances. `None`: those of the catalog's service of this name.
+    /// The service's instances. `None` for those of the catalog's service.
     pub endpoints: Option<Vec<StaticEndpoint>>,
-    /// The service of the catalog that its instances are of. `None`: that of its name.
+    /// The service of the catalog that has its instances. `None` for the one of the same name.
     pub catalog_service: Option<Arc<str>>,
 }
 
 /// An instance of a service of the static file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaticEndpoint {
-    /// Where it is.
+    /// The endpoint's IP address.
     pub address: IpAddr,
-    /// Its port.
+    /// The endpoint's port.
     pub port: u16,
-    /// The datacenter that it is in. `None`: the own one.
+    /// The datacenter of the instance. `None` for the own one.
     pub zone: Option<Arc<str>>,
 }
 
-/// What differs from the default limits.
+/// The limits that differ from the defaults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections.
+    /// Maximum number of connections.
     pub max_connections: Option<u32>,
-    /// Requests that wait for a connection.
+    /// Maximum number of requests that wait for a connection.
     pub max_pending_requests: Option<u32>,
-    /// Requests at the same time.
+    /// Maximum number of concurrent requests.
     pub max_requests: Option<u32>,
-    /// Retries at the same time.
+    /// Maximum number of concurrent retries.
     pub max_retries: Option<u32>,
 }
 
-/// What all sources know. What a source does not know is empty.
+/// The data of all sources. A missing source has empty data.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// The registry's services. Those that stay the same should stay the same `Arc`.
+    /// The registry's services. Unchanged services should keep the same `Arc`.
     pub registry: Vec<Arc<RegistryService>>,
-    /// The instances. Those that stay the same should stay the same `Arc`.
+    /// The instances. Unchanged values should keep the same `Arc`.
     pub catalog: Arc<Catalog>,
     /// The settings of all clusters.
     pub defaults: Arc<Defaults>,

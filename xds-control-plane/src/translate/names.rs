@@ -32,18 +32,18 @@ pub(super) fn with_ports<'d>(
     std::iter::once(domain.to_owned()).chain(ports.iter().map(with_port))
 }
 
-/// How a domain that somebody took relates to those of the registry's services.
+/// The relation of a domain to those of the registry's services.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Not at all.
+    /// No relation.
     Elsewhere,
-    /// It is one that a service of the registry may have some day.
+    /// A domain that a service of the registry may have later.
     OneOfRegistry,
-    /// It takes the requests for all of them that do not run.
+    /// A wildcard that takes the requests for all services of the registry that do not run.
     AllOfRegistry,
 }
 
-/// How a domain, in lower case, relates to those of the registry's services.
+/// Returns the relation of a domain, in lower case, to those of the registry's services.
 pub(super) fn reach(domain: &str, options: &TranslateOptions) -> Reach {
     let suffix = format!(".{}", options.domain_suffix).to_ascii_lowercase();
     let host = domain.split_once(':').map_or(domain, |(host, _)| host);
@@ -54,9 +54,9 @@ pub(super) fn reach(domain: &str, options: &TranslateOptions) -> Reach {
     }
 }
 
-/// Why a domain that somebody wrote is not served; `Ok`: in the form in which it is.
+/// Returns a configured domain in the form in which it is served, or the reason why it is not served.
 ///
-/// `*` alone is not: who wrote it would get the requests for all that is not served.
+/// `*` alone is rejected: it would take all requests that are not served otherwise.
 ///
 /// Envoys compare names in ASCII form, as requests have them.
 pub(super) fn usable_domain(domain: &str) -> Result<String, &'static str> {
@@ -75,7 +75,8 @@ pub(super) fn usable_domain(domain: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Why gateways that obey the control plane would not take a domain. The rule of `discovery_xds::read`.
+/// Returns the error with which this project's gateways would reject a domain. The rule is that of
+/// `discovery_xds::read`.
 pub(super) fn not_for_gateways(domain: &str) -> Option<HostError> {
     HostPattern::parse_ascii(domain.strip_suffix(":*").unwrap_or(domain)).err()
 }

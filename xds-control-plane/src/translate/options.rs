@@ -1,35 +1,35 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How services are translated.
+/// The options of the translation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TranslateOptions {
-    /// What the domains of the registry's services end with, without a dot before it. `local`.
+    /// The suffix of the domains of the registry's services, without a dot before it. Default: `local`.
     pub domain_suffix: Arc<str>,
-    /// The ports that clients may write after a domain. 80.
+    /// The ports that clients may append to a domain. Default: 80.
     pub domain_ports: Vec<u16>,
-    /// How long requests to services of the registry may take. 120 s.
+    /// The time limit of requests to services of the registry. Default: 120 s.
     pub registry_timeout: Duration,
-    /// How Envoy checks whether an endpoint lives.
+    /// The health check of endpoints by Envoy.
     pub health_check: HealthCheckKind,
-    /// Regular expressions are written as Envoys before 1.26 want them: `safe_regex_match` with `google_re2`. Newer ones
-    /// accept that with warnings. Off.
+    /// True to write regular expressions for Envoys before 1.26: `safe_regex_match` with `google_re2`.
+    /// Newer ones accept that with warnings. Default: false.
     pub legacy_regex: bool,
-    /// What the route configuration is called that HTTP listeners of the static file ask for. `main`.
+    /// Name of the route configuration for HTTP listeners of the static file. Default: `main`.
     pub route_config: Arc<str>,
 }
 
-/// How Envoy checks whether an endpoint lives. The defaults in Consul say how often, and not how.
+/// The health check of endpoints by Envoy. The settings in Consul contain its intervals, but not its kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum HealthCheckKind {
-    /// It does not; Consul's checks have to do.
+    /// No check by Envoy; only Consul's checks apply.
     None,
-    /// It accepts connections.
+    /// A check that the endpoint accepts connections.
     #[default]
     Tcp,
-    /// It answers a request for this path with 200; services that speak gRPC are asked by its health protocol, and those that
-    /// speak neither are connected to.
+    /// A check that the endpoint answers a request for this path with 200. Services with gRPC are checked
+    /// by its health protocol, and those with neither protocol by connecting.
     Http(Arc<str>),
 }
 

@@ -1,4 +1,4 @@
-//! Services that the registry does not know: those that ask to be served by a tag, and those of the static file.
+//! Services that are not in the registry: those that opt in by a tag, and those of the static file.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::translator::Surroundings;
 use super::{CONSUL, STATIC, TranslateOptions, Translated, tags};
 use crate::assemble::{Owner, ServiceResources};
 
-/// A service of the catalog that asks to be served.
+/// Translates a service of the catalog that opts in.
 pub(super) fn tagged(
     name: &Arc<str>,
     service: &CatalogService,
@@ -21,7 +21,7 @@ pub(super) fn tagged(
 ) -> Translated {
     let mut settings = tags::read(service);
     let mut out = begin(Owner::new(CONSUL, Arc::clone(name)), known);
-    // What it asks for is said by its instances.
+    // Its settings are in the tags of its instances.
     let is_said_here = || {
         let here = service.datacenters.get(&known.own);
         here.is_some_and(|instances| tags::ask_to_be_served(instances))
@@ -79,7 +79,8 @@ pub(super) fn tagged(
     out
 }
 
-/// The service of the catalog that the instances of a static service are of; `None`: they are written down.
+/// Returns the service of the catalog with a static service's instances. `None` if these are in the static
+/// file.
 pub(super) fn catalog_name(service: &StaticService) -> Option<&Arc<str>> {
     let named = service.catalog_service.as_ref().unwrap_or(&service.name);
     service.endpoints.is_none().then_some(named)

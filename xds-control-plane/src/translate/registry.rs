@@ -32,13 +32,14 @@ pub(super) fn cluster_names(service: &RegistryService, owned: &Owned) -> Vec<Arc
     targets.map(|target| target.cluster).collect()
 }
 
-/// Whose the joined names are: of which service, branch and provides. The branch `api` of `shop` may not take the name of the
-/// service `shop-api`, nor the branch `b` of `shop-a` that of the branch `a-b` of `shop`.
+/// The owners of the joined names: service, branch and provides. The branch `api` of `shop` may not take
+/// the name of the service `shop-api`, nor the branch `b` of `shop-a` that of the branch `a-b` of `shop`.
 pub(super) type Owned = BTreeMap<Arc<str>, OwnerKey>;
 
 type OwnerKey = (Arc<str>, Option<Arc<str>>, Arc<str>);
 
-/// Whose the names of all services that run are. Services come before branches, and then who is first by name.
+/// Returns the owners of the names of all running services. Services come before branches, and then the
+/// first by name.
 pub(super) fn owned(services: &[Arc<RegistryService>]) -> Owned {
     let mut owned = Owned::new();
     for are_branches in [false, true] {
@@ -86,12 +87,12 @@ fn targets(service: &RegistryService) -> Vec<Target<'_>> {
     main.chain(branches).collect()
 }
 
-/// Whether it runs and provides anything.
+/// Returns true if it runs and provides anything.
 pub(super) fn is_served(service: &RegistryService) -> bool {
     !targets(service).is_empty()
 }
 
-/// Those of its targets whose names are not somebody else's.
+/// Returns its targets whose names belong to no other owner.
 fn own_targets<'s>(
     service: &'s RegistryService,
     owned: &Owned,
@@ -100,7 +101,7 @@ fn own_targets<'s>(
     all.filter(move |target| owner_of(target, service, owned).is_none())
 }
 
-/// Whose the name of a target is, if somebody else's.
+/// Returns the other owner of a target's name, if there is one.
 fn owner_of<'o>(
     target: &Target<'_>,
     service: &RegistryService,
@@ -209,10 +210,10 @@ fn branches_of<'t>(
     })
 }
 
-/// The service's own weight, then those of its canaries, 100 together.
+/// Returns the service's own weight, then those of its canaries, 100 together.
 ///
-/// Canaries are served in the order of their names until 100 is given away. One without a live instance gets nothing: its
-/// share stays with the service, where it is answered.
+/// Canaries get their shares in the order of their names until 100 is used up. One without a live instance
+/// gets no share: it stays with the service, which can handle the requests.
 fn weights(
     main: &Target<'_>,
     branches: &[(&Branch, &Target<'_>, &Live)],

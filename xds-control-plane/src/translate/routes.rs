@@ -22,31 +22,32 @@ use crate::proto::{duration, number, regex};
 /// The header with which a client stays with the service itself.
 const STICKY_HEADER: &str = "x-sticky-uid";
 
-/// Its values that mean yes. One matcher has room for one exact value, and this is one route; in an expression they are
-/// eight instructions of a hundred.
+/// The values of that header that mean yes, as an expression. One matcher has room for one exact value
+/// only, and this has to be one route. As an expression they take eight instructions of a hundred.
 const STICKY_VALUES: &str = "1|[yY]es|[tT]rue";
 
 /// The header that names a branch.
 const BRANCH_HEADER: &str = "x-branch-name";
 
-/// What a virtual host is made of.
+/// The settings of a virtual host.
 pub(super) struct HostSettings<'s> {
     pub(super) name: &'s str,
     pub(super) domains: Vec<String>,
-    /// What traces call a request.
+    /// The name of requests in traces.
     pub(super) operation: &'s str,
     pub(super) timeout: Duration,
 }
 
-/// Where the requests with a branch's name go.
+/// The target of the requests with a branch's name.
 pub(super) struct BranchTarget {
-    /// What says that a request is for the branch.
+    /// The condition for requests to the branch.
     pub(super) header: HeaderMatcher,
     pub(super) cluster: Arc<str>,
     pub(super) operation: String,
 }
 
-/// The virtual host of a service of the registry: its branches, then those who want to stay, then everybody by weight.
+/// Returns the virtual host of a service of the registry: routes to its branches, then the route for sticky
+/// requests, which stay with the service itself, then all others by weight.
 pub(super) fn registry_host(
     settings: HostSettings<'_>,
     branches: &[BranchTarget],
@@ -81,7 +82,7 @@ pub(super) fn registry_host(
     }
 }
 
-/// The virtual host of any other service: everybody goes there.
+/// Returns the virtual host of any other service, to which all requests go.
 pub(super) fn plain_host(settings: HostSettings<'_>) -> VirtualHost {
     let to = weighted(&[(settings.name.into(), 100)]);
     VirtualHost {
@@ -131,14 +132,14 @@ fn weighted(weights: &[(Arc<str>, u32)]) -> ClusterSpecifier {
     })
 }
 
-/// What a request for a branch has: its name, in any case. `None`: Envoys that want it as an expression would refuse it, and
-/// all other routes with it.
+/// Returns the condition for requests to a branch: its name, in any case. `None` if old Envoys would reject
+/// its expression, and with it all other routes.
 pub(super) fn branch_header(branch: &str, options: &TranslateOptions) -> Option<HeaderMatcher> {
     if options.legacy_regex {
         let pattern = format!("(?i){}", ::regex::escape(branch));
         return re2_size::fits(&pattern).then(|| header(BRANCH_HEADER, &pattern, options));
     }
-    // No expression: there is nothing to escape, and names may be as long as they are.
+    // No expression: there is nothing to escape, and names may have any length.
     let name = StringMatcher {
         match_pattern: Some(MatchPattern::Exact(branch.to_owned())),
         ignore_case: true,

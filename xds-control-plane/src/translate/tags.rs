@@ -1,4 +1,4 @@
-//! What services that the registry does not know say by tags.
+//! The settings in tags of services that are not in the registry.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use super::names::usable_domain;
 const DOMAIN: &str = "domain-";
 const SETTING: &str = "envoy.settings.upstream.";
 
-/// What the tags of a service say.
+/// The settings in the tags of a service.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct TagSettings {
     /// In lower case, by name.
     pub(super) domains: Vec<String>,
     pub(super) timeout: Option<Duration>,
     pub(super) limits: Limits,
-    /// What is wrong with some: a code and a message.
+    /// The problems of tags: a code and a message.
     pub(super) problems: Vec<(&'static str, String)>,
 }
 
-/// Whether a service asks to be served.
+/// Returns true if a service opted in to be served.
 pub(super) fn asks_to_be_served(service: &CatalogService) -> bool {
     let mut datacenters = service.datacenters.values();
     datacenters.any(|instances| ask_to_be_served(instances))
@@ -36,8 +36,8 @@ pub(super) fn ask_to_be_served(instances: &[Instance]) -> bool {
 
 /// Reads the tags of all instances of all datacenters, healthy or not.
 ///
-/// Where instances differ the one with the smallest id counts, then node, then datacenter: that is the same in each replica
-/// of each datacenter.
+/// Where instances differ the one with the smallest id counts, then node, then datacenter: that is the same
+/// in each replica of each datacenter.
 pub(super) fn read(service: &CatalogService) -> TagSettings {
     let mut instances: Vec<_> = service
         .datacenters

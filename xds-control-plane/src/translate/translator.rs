@@ -11,14 +11,14 @@ use super::options::TranslateOptions;
 use super::{others, registry, tags};
 use crate::assemble::{Owner, ServiceResources, Warning};
 
-/// What the services of all sources want to be served.
+/// The resources of all services.
 #[derive(Debug, Clone, Default)]
 pub struct Translation {
-    /// By owner. What has not changed is the same `Arc` as before.
+    /// The resources, by owner. Unchanged services keep the same `Arc` as before.
     pub services: Vec<Arc<ServiceResources>>,
-    /// What was done otherwise than was asked for, and why.
+    /// Differences from the sources' settings, with the reasons.
     pub warnings: Vec<Warning>,
-    /// How many services still have older settings of all clusters than the newest.
+    /// Number of services that still have older settings of all clusters.
     pub behind: usize,
 }
 
@@ -37,7 +37,7 @@ impl Translated {
         }
     }
 
-    /// Takes the endpoints of a cluster, as far as they are known.
+    /// Sets the endpoints of a cluster, as far as they are known.
     pub(super) fn assign(&mut self, cluster: &str, live: &Live, own: &str) {
         let unknown = live.unknown(own);
         // Those that are known are better than none, and that there are none is to be known.
@@ -80,7 +80,7 @@ impl Translated {
     }
 }
 
-/// What is the same for all services, but while new settings are being rolled out.
+/// The settings that are the same for all services, except while new ones are being rolled out.
 #[derive(Debug)]
 pub(super) struct Surroundings {
     pub(super) defaults: Arc<Defaults>,
@@ -103,7 +103,7 @@ struct Done {
     warnings: Vec<Warning>,
 }
 
-/// All that a service depends on, but for the options. They are compared as pointers.
+/// The inputs of a service's translation, except the options. Compared by pointer.
 #[derive(Debug)]
 struct Ingredients {
     defaults: Arc<Defaults>,
@@ -114,9 +114,10 @@ struct Ingredients {
 
 #[derive(Debug)]
 enum Described {
-    /// With the names of its clusters, of which those of branches may be other services'.
+    /// A service of the registry, with the names of its clusters. Those of branches may belong to other
+    /// services.
     Registry(Arc<RegistryService>, Vec<Arc<str>>),
-    /// Everything is in its instances.
+    /// A service that is described by its instances only.
     Tagged,
     Static(Arc<StaticConfig>),
 }
@@ -159,13 +160,13 @@ impl Translator {
         }
     }
 
-    /// What becomes of what the sources know now.
+    /// Translates the current data of the sources.
     pub fn translate(&mut self, known: &Known) -> Translation {
         self.translate_within(known, usize::MAX)
     }
 
-    /// The same, where only so many of the services that were translated before take new settings of all clusters. Each of
-    /// their clusters is warmed anew by every Envoy.
+    /// Translates like [`translate`](Self::translate), but at most `most` of the services that were
+    /// translated before take new settings of all clusters. Every Envoy warms each of their clusters again.
     pub fn translate_within(&mut self, known: &Known, most: usize) -> Translation {
         let mut round = Round {
             left: most,
@@ -192,7 +193,7 @@ impl Translator {
         }
         // Tags are for services that the registry does not know.
         for (name, service) in &known.catalog.services {
-            // One that is not known may ask for it, too; if it did before it stays as it was.
+            // An unknown service may have opted in too; if it had before, it stays unchanged.
             let may_ask = tags::asks_to_be_served(service) || !service.unknown.is_empty();
             if of_registry.contains(name) || !may_ask {
                 continue;
@@ -238,9 +239,9 @@ struct Round<'k> {
     before: BTreeMap<Owner, Done>,
     done: BTreeMap<Owner, Done>,
     known: &'k Known,
-    /// How many services may still take new settings.
+    /// Number of services that may still take new settings.
     left: usize,
-    /// How many keep older ones.
+    /// Number of services that keep older settings.
     behind: usize,
 }
 

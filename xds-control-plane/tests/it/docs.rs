@@ -1,4 +1,4 @@
-//! What `docs/xds.md` says is true: its keys, defaults, settings, files and commands.
+//! Tests of the claims in `docs/xds.md`: its keys, defaults, settings, files and commands.
 
 use std::collections::BTreeSet;
 use std::path::Path;

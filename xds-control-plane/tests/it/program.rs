@@ -1,4 +1,4 @@
-//! The program, as somebody runs it.
+//! Tests of the program.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -180,7 +180,8 @@ async fn it_serves_until_it_is_told_to_stop() {
     assert_eq!(ended.code(), Some(0), "{}", process.output());
 }
 
-/// Whatever keeps a service out, or has it served otherwise, is listed with its reason, and the number is that of the metric.
+/// Every reason for which a service is left out or served differently is listed, and their number is that
+/// of the metric.
 #[tokio::test]
 async fn what_is_left_out_is_listed() {
     let (folder, config) = written("");
@@ -241,7 +242,7 @@ async fn what_is_left_out_is_listed() {
     process.terminate();
 }
 
-/// What `render` prints for a configuration with these sources only.
+/// Returns the output of `render` for a configuration with only these sources.
 async fn rendered(sources: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
     fs::write(

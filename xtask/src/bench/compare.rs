@@ -1,6 +1,6 @@
-//! `cargo xtask bench peers`: has what is compared fetched and built, and starts the comparison.
+//! `cargo xtask bench peers`: fetches and builds the compared programs, and starts the comparison.
 //!
-//! What is measured and how is the business of the package `bench-peers`, which also says what it needs; here is only what
+//! The package `bench-peers` measures, and reports its requirements; this module does the part that
 //! needs cargo or a package client.
 
 use std::path::{Path, PathBuf};
@@ -15,13 +15,14 @@ use crate::workspace::Workspace;
 /// The package that measures.
 pub(super) const PACKAGE: &str = "bench-peers";
 
-/// Where the proxies lie that are built for nothing else, each a package of its own outside of the workspace.
+/// The folder of proxies that are built only for comparisons, each a package outside of the
+/// workspace.
 const COMPETITORS: &str = "benches/competitors";
 
-/// A part of Pingora is built with it.
+/// Required to build a part of Pingora.
 const CMAKE: &str = "cmake";
 
-/// Guards against what hangs, not budgets.
+/// A guard against a hang, not a budget.
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 const RUN_LIMIT: Duration = Duration::from_secs(4 * 60 * 60);
 
@@ -33,13 +34,13 @@ pub(crate) struct Options {
     arguments: Vec<String>,
 }
 
-/// What a comparison needs, as `bench-peers needs` prints it.
+/// The requirements of a comparison, as printed by `bench-peers needs`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Needs {
     gateway: bool,
-    /// The gateway as cargo builds a release unless it is told otherwise.
+    /// True if the gateway with cargo's default release profile is required.
     gateway_plain: bool,
-    /// Further programs of the package that measures.
+    /// Further programs of the measuring package.
     beside: Vec<String>,
     peers: Vec<String>,
     competitors: Vec<String>,
@@ -87,7 +88,7 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     }
     let needs = Needs::parse(&answer)?;
     let competitors = target.join("competitors");
-    // What cannot be had is said by whoever cannot get it, and left out of the comparison with a remark there.
+    // A missing program reports itself, and is left out of the comparison with a note there.
     peers::fetch(&workspace, &needs.peers)?;
     for name in &needs.competitors {
         build_competitor(&workspace, name, &competitors)?;
@@ -96,7 +97,7 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     if needs.gateway && !succeeds(&build)? {
         return Err("the gateway cannot be built".into());
     }
-    // What is missing of these is left out with a remark.
+    // A missing one of these is left out with a note.
     if needs.gateway_plain {
         succeeds(&Invocation::cargo(
             "build --release --package proxy-gateway",
@@ -123,12 +124,13 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     ended(&run, RUN_LIMIT)
 }
 
-/// Builds a program of the package that measures; the others would cost time that not every comparison needs.
+/// Builds one program of the measuring package; the others would cost time that not every
+/// comparison needs.
 fn build_own(program: &str) -> Invocation {
     Invocation::cargo("build --release --package").args([PACKAGE, "--bin", program])
 }
 
-/// Builds a proxy to compare with. That it cannot be built is no reason to compare nothing.
+/// Builds a proxy to compare with. A failure does not prevent the comparison of the others.
 fn build_competitor(workspace: &Workspace, name: &str, target: &Path) -> crate::Result<()> {
     let manifest = workspace
         .root()
@@ -149,7 +151,7 @@ fn build_competitor(workspace: &Workspace, name: &str, target: &Path) -> crate::
     Ok(())
 }
 
-/// The PATH, with a directory behind all others.
+/// The PATH with a directory added at its end.
 fn path_with(directory: &Path) -> crate::Result<std::ffi::OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories = std::env::split_paths(&path).chain([PathBuf::from(directory)]);

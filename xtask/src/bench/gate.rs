@@ -1,7 +1,8 @@
-//! `cargo xtask bench gate`: what a few kinds of requests cost the proxy in instructions, heap blocks and system calls, against
-//! what it cost before.
+//! `cargo xtask bench gate`: the cost of several kinds of requests in instructions, heap blocks and
+//! system calls, compared with checked-in baselines.
 //!
-//! The package `bench-peers` counts; here is what needs cargo or a package client.
+//! The package `bench-peers` counts; this module does the part that needs cargo or a package
+//! client.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,16 +15,16 @@ use crate::workspace::Workspace;
 
 use super::compare::PACKAGE;
 
-/// What was measured before.
+/// The directory of the baselines.
 const BASELINES: &str = "benches/gates";
 
-/// What counts instructions and heap blocks, and what counts system calls.
+/// The programs that count instructions and heap blocks, and system calls.
 pub(crate) const TOOLS: [&str; 2] = ["valgrind", "strace"];
 
-/// What `bench-peers gate` ends with when a count has grown.
+/// The exit code of `bench-peers gate` when a count has grown.
 const SHUT: i32 = 3;
 
-/// Guards against what hangs, not budgets.
+/// A guard against a hang, not a budget.
 const BUILD_LIMIT: Duration = Duration::from_secs(35 * 60);
 const RUN_LIMIT: Duration = Duration::from_secs(10 * 60);
 
@@ -49,7 +50,8 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     }
 }
 
-/// As a step of `cargo xtask ci`. `built`: what is measured has been built with [`build`], and cargo is not asked.
+/// Runs the gate as a step of `cargo xtask ci`. `built`: the programs were built with [`build`]
+/// already.
 pub(crate) fn step(
     workspace: &Workspace,
     require_peers: bool,
@@ -62,7 +64,7 @@ pub(crate) fn step(
     })
 }
 
-/// Builds the programs that are measured, as users build releases.
+/// Builds the measured programs with the release profile of users.
 pub(crate) fn build() -> crate::Result<Outcome> {
     let build = Invocation::cargo("build --release --package").arg(PACKAGE);
     say!("{build}");

@@ -13,7 +13,7 @@ use crate::process::Invocation;
 use crate::say;
 use crate::workspace::Workspace;
 
-/// The package that holds the benchmarks.
+/// The package of the benchmarks.
 const PACKAGE: &str = "benches";
 
 /// A guard against a benchmark that hangs, not a budget.
@@ -26,7 +26,7 @@ pub(crate) struct Options {
     other: Option<Other>,
     /// Names of benchmarks, as in `benches/Cargo.toml`; all of them by default
     names: Vec<String>,
-    /// What to pass on to criterion, after `--`: a filter, `--quick`, `--save-baseline NAME`
+    /// Arguments for criterion, after `--`: a filter, `--quick`, `--save-baseline NAME`
     #[arg(last = true)]
     criterion: Vec<String>,
 }
@@ -37,7 +37,8 @@ enum Other {
     Peers(compare::Options),
     /// Measures the compiler in a cold build crate by crate, and fails when it costs a tenth more than its baseline
     Build(build::Options),
-    /// Counts instructions, heap blocks and system calls of a small request, and fails when they have grown by a few percent
+    /// Counts instructions, heap blocks and system calls of a small request, and fails when they
+    /// have grown by a few per cent
     Gate(gate::Options),
 }
 

@@ -1,4 +1,5 @@
-//! Debian's package client, with state of its own: the system's lists, caches and database stay as they are.
+//! Debian's package client with private state: lists, caches and database of the system are not
+//! changed.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,7 +10,7 @@ use crate::say;
 
 use super::{FETCH_LIMIT, download, last_lines};
 
-/// What belongs to the program loader. It comes from the system in any case, so its library must too.
+/// Packages of the program loader, which must match the loader of the system.
 const NEVER_UNPACKED: [&str; 2] = ["libc6", "libc-bin"];
 
 /// A package to download.
@@ -19,12 +20,13 @@ pub(super) struct Package {
     pub(super) version: String,
 }
 
-/// `apt-get` that reads the system's sources and keys, and writes only below its own directory.
+/// An `apt-get` that reads the system's sources and keys, and writes only below its own directory.
 pub(super) struct Apt {
     directory: PathBuf,
-    /// The release whose packages are downloaded in place of those of the system's sources.
+    /// The release to download from, in place of the system's sources.
     release: Option<&'static str>,
-    /// Whether the lists were fetched in this run; and what was wrong, when a part of them could not be.
+    /// The result of fetching the lists in this run, with the error if a part of them could not be
+    /// fetched.
     lists: Option<Option<String>>,
 }
 
@@ -37,7 +39,7 @@ impl Apt {
         }
     }
 
-    /// The same for the packages of another release, from the mirror that the system uses.
+    /// Creates a client for another release, from the mirror of the system.
     pub(super) fn of_release(directory: &Path, release: &'static str) -> Self {
         Self {
             release: Some(release),
@@ -45,7 +47,7 @@ impl Apt {
         }
     }
 
-    /// Downloads packages, and what they need and the system has not, into `into`. Returns how many.
+    /// Downloads packages and their missing dependencies into `into`. Returns their number.
     pub(super) fn download(&mut self, packages: &[&str], into: &Path) -> crate::Result<usize> {
         self.update()?;
         let wanted = self.resolve(packages)?;
@@ -58,7 +60,7 @@ impl Apt {
         Ok(wanted.len())
     }
 
-    /// Fetches the lists of packages, once a run.
+    /// Fetches the lists of packages, once per run.
     fn update(&mut self) -> crate::Result<()> {
         if self.lists.is_some() {
             return Ok(());
@@ -77,15 +79,15 @@ impl Apt {
             text.push_str(&only_these_sources(&sources));
         }
         fs::write(self.configuration(), text)?;
-        // One source of many that does not answer is not the end: what matters is whether the packages are found.
+        // A single failing source is no error: the packages may be found in others.
         let problem = download(&self.apt_get("update")).err();
         self.lists = Some(problem.map(|error| error.to_string()));
         Ok(())
     }
 
-    /// What has to be downloaded for these packages.
+    /// Returns the packages to download.
     fn resolve(&self, packages: &[&str]) -> crate::Result<Vec<Package>> {
-        // As the system is; and, if the system is not in order, as if nothing were installed.
+        // First with the state of the system; if that is broken, as if nothing were installed.
         let empty = ["-o".to_owned(), status_option(&self.directory)];
         let mut refused = String::new();
         for status in [&[][..], &empty[..]] {
@@ -111,7 +113,7 @@ impl Apt {
             .args([OsStr::new("-q"), OsStr::new("-y"), OsStr::new("-c")])
             .arg(self.configuration())
             .arg(verb)
-            // The output of a simulation is read.
+            // The output of a simulation is parsed.
             .env("LC_ALL", "C.UTF-8")
     }
 
@@ -120,7 +122,7 @@ impl Apt {
     }
 }
 
-/// The mirror of Debian that the system uses.
+/// The Debian mirror of the system.
 fn mirror() -> crate::Result<String> {
     let list = Invocation::new("apt-get").args(["indextargets", "--format", "$(REPO_URI)"]);
     let (ended, output) = list.capture(FETCH_LIMIT)?;
@@ -128,14 +130,14 @@ fn mirror() -> crate::Result<String> {
     found.ok_or_else(|| "the system's sources have no mirror of Debian".into())
 }
 
-/// The first of these places that has Debian itself, not its security updates.
+/// Returns the first place that has Debian itself, not its security updates.
 fn mirror_among(places: &str) -> Option<String> {
     let places = places.lines().map(str::trim);
     let mut mirrors = places.filter(|place| place.ends_with("/debian/"));
     mirrors.next().map(str::to_owned)
 }
 
-/// Settings in place of the system's sources. The keys stay those of the system.
+/// Settings that replace the system's sources. The keys stay those of the system.
 fn only_these_sources(list: &Path) -> String {
     let list = list.display();
     format!("Dir::Etc::SourceList \"{list}\";\nDir::Etc::SourceParts \"-\";\n")
@@ -145,7 +147,7 @@ fn status_option(directory: &Path) -> String {
     format!("Dir::State::status={}", directory.join("status").display())
 }
 
-/// Settings that are read after the system's own.
+/// Settings that are read after those of the system.
 fn configuration(directory: &Path) -> String {
     let directory = directory.display();
     format!(
@@ -154,16 +156,16 @@ Dir::State::Lists "{directory}/lists";
 Dir::Cache "{directory}/cache";
 Dir::Cache::pkgcache "";
 Dir::Cache::srcpkgcache "";
-// The directory may be one that apt's own user cannot reach.
+// The directory may not be accessible to apt's own user.
 APT::Sandbox::User "root";
-// Else a source that cannot be reached is a warning, and nothing is tried again.
+// Otherwise an unreachable source is a warning, and nothing is retried.
 APT::Update::Error-Mode "any";
 Acquire::Retries "3";
 Acquire::http::Timeout "30";
 Acquire::https::Timeout "30";
 Acquire::Languages "none";
 Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
-// These would tidy up, or tell others, on the system.
+// These would clean up or notify others on the system.
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
@@ -171,7 +173,7 @@ Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
     )
 }
 
-/// Reads the output of `apt-get --simulate install`: lines like
+/// Parses the output of `apt-get --simulate install`: lines like
 /// `Inst libssl3 [3.0.20] (3.0.22-1~deb12u2 Debian-Security:12/oldstable-security [amd64]) []`.
 fn packages_to_install(simulation: &str) -> Vec<Package> {
     simulation

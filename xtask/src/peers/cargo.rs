@@ -27,17 +27,17 @@ pub(super) fn fetch(root: &Path, peer: &Peer, package: &str) -> crate::Result<()
     Ok(())
 }
 
-/// Compiles a package unless another checkout has done so. Returns the directory that it is kept in.
+/// Compiles a package unless another checkout has done so. Returns the directory of the result.
 fn install(root: &Path, package: &str) -> crate::Result<PathBuf> {
     let home = cargo_home().unwrap_or_else(|| root.to_owned());
     let kept = home.join("xtask-tools").join(package);
-    // Cargo writes this last.
+    // Cargo writes this file last.
     if kept.join(".crates.toml").exists() {
         return Ok(kept);
     }
-    // In a directory of its own: a shared one would be locked against the steps that compile meanwhile.
+    // A separate directory: a shared one would be locked against parallel steps.
     let build = root.join("cargo").join("build");
-    // Without optimisation: compiling such a tool takes longer than all that it does here.
+    // Without optimisation: compiling such a tool takes longer than its use here.
     let install = Invocation::cargo("install --locked --debug --quiet --root")
         .arg(&kept)
         .arg("--target-dir")

@@ -66,8 +66,8 @@ fn unpack(archive: &Path, tree: &Path) -> crate::Result<()> {
     }
 }
 
-/// Where the loader has to look, relative to the tree: `lib`, its directory for the architecture, and the ones right
-/// below that, since some packages name a private directory of theirs by its absolute path.
+/// The library directories relative to the tree: `lib`, its directory for the architecture, and
+/// directories right below, since some packages name a private directory by its absolute path.
 fn library_directories(tree: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for top in ["usr/lib", "lib"] {
@@ -91,7 +91,7 @@ fn library_directories(tree: &Path) -> io::Result<Vec<String>> {
         .collect())
 }
 
-/// Whether a directory is for one architecture: `x86_64-linux-gnu`.
+/// Returns true for a directory of one architecture: `x86_64-linux-gnu`.
 fn is_triplet(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.contains("-linux-"))
@@ -126,7 +126,8 @@ fn remove(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Only the fonts of the tree, so that a screenshot looks the same on every machine.
+/// A configuration with the fonts of the tree only, so that a screenshot looks the same on every
+/// machine.
 fn fonts_configuration(cache: &Path) -> String {
     let cache = cache
         .to_string_lossy()

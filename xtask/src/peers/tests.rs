@@ -1,4 +1,4 @@
-//! What the table promises, and what is said when a peer is not to be had.
+//! The table of peers, and the messages for missing peers.
 
 use std::collections::BTreeSet;
 

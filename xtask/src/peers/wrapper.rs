@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// What a program needs beside its arguments. Paths are relative to the directory of the peers.
+/// The requirements of a program besides its arguments. Paths are relative to the directory of the
+/// peers.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     /// Directories of libraries.
@@ -15,9 +16,11 @@ pub(super) struct Environment {
     pub(super) paths: Vec<(&'static str, String)>,
 }
 
-/// The script for the program at `path`. It finds its way from its own place, so the whole directory can be moved.
+/// Returns the script for the program at `path`. It derives paths from its own location, so the
+/// whole directory can be moved.
 ///
-/// Paths and arguments come from our own table and from packages of the distribution; none holds a quote.
+/// Paths and arguments come from our own table and from packages of the distribution; none contains
+/// a quote.
 pub(super) fn script(path: &str, arguments: &[&str], environment: &Environment) -> String {
     let mut script = String::from(
         "#!/bin/sh\n\
@@ -49,9 +52,9 @@ pub(super) fn script(path: &str, arguments: &[&str], environment: &Environment) 
     script
 }
 
-/// Writes a script that anybody may run.
+/// Writes a script with execute permission for everyone.
 pub(super) fn write(path: &Path, script: &str) -> io::Result<()> {
-    // Removed first: a text that is being executed cannot be written to.
+    // Removed first: a running script cannot be overwritten.
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

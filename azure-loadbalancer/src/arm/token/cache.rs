@@ -1,4 +1,4 @@
-//! One token at a time, renewed before it ends.
+//! The cache of the current token, which is renewed before it expires.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,14 @@ use tokio::time::{Instant, timeout};
 
 use super::{AccessToken, TokenError, TokenSource};
 
-/// A token is renewed when it has less than this, or half its life, left.
+/// The remaining lifetime at which a token is renewed, unless half of its life is shorter.
 const AHEAD: Duration = Duration::from_secs(5 * 60);
-/// How long to wait after a renewal that failed, while the old token is still good.
+/// The pause after a failed renewal, while the old token is still valid.
 const PAUSE: Duration = Duration::from_secs(30);
-/// For how long a failure is that of all who ask: those who have waited for the same answer do not ask for it once more each.
+/// The time for which a failure is shared: callers that have waited for the same response do not each request
+/// a token again.
 const SHARED: Duration = Duration::from_secs(1);
-/// How long a source may take.
+/// The time limit for a source.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(in crate::arm) struct TokenCache {
@@ -26,7 +27,7 @@ pub(in crate::arm) struct TokenCache {
 #[derive(Default)]
 struct State {
     held: Option<Held>,
-    /// When there was no token the last time, and why.
+    /// The last failure: its time, its message, and whether it is transient.
     failed: Option<(Instant, String, bool)>,
 }
 
@@ -44,7 +45,7 @@ impl TokenCache {
         }
     }
 
-    /// The value of `Authorization`. Those who come while the source is asked wait for the same token.
+    /// Returns the value of `Authorization`. Concurrent callers wait for the same token.
     pub(in crate::arm) async fn header(&self) -> Result<HeaderValue, TokenError> {
         let mut state = self.state.lock().await;
         let now = Instant::now();
@@ -89,10 +90,10 @@ impl TokenCache {
         }
     }
 
-    /// Forgets a token that was refused.
+    /// Forgets a rejected token.
     pub(in crate::arm) async fn forget(&self, header: &HeaderValue) {
         let mut state = self.state.lock().await;
-        // Another call may have got a new one meanwhile.
+        // Another call may have got a new token meanwhile.
         state.held.take_if(|held| held.header == *header);
     }
 }
@@ -122,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives `t1`, `t2`, …, each for an hour, and fails while it is told to.
+    /// A source that gives `t1`, `t2`, …, each for an hour, and fails while `fails` is set.
     #[derive(Default)]
     struct Counting {
         given: AtomicU32,
@@ -178,7 +179,7 @@ mod tests {
         assert_eq!(cache.header().await.unwrap(), "Bearer t2");
     }
 
-    /// Never answers.
+    /// A source that never responds.
     struct Silent;
 
     #[async_trait]
@@ -198,7 +199,7 @@ mod tests {
             assert!(error.contains("no token within"), "{error}");
         }
         assert_eq!(began.elapsed(), PATIENCE);
-        // After a while it is asked anew.
+        // After a while the source is called again.
         advance(SHARED).await;
         cache.header().await.unwrap_err();
         assert_eq!(began.elapsed(), PATIENCE * 2 + SHARED);

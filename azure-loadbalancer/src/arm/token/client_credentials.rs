@@ -1,4 +1,4 @@
-//! An application that shows a secret, or a token of its own platform.
+//! The credentials of an application: a secret, or a token of its own platform.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use super::{AccessToken, PUBLIC_RESOURCE, TokenError, TokenSource, grant};
 use crate::arm::Transport;
 use crate::arm::builder::is_loopback;
 
-/// Where tokens of Azure's public cloud come from.
+/// The authority of Azure's public cloud.
 const PUBLIC_AUTHORITY: &str = "https://login.microsoftonline.com";
-/// How a token of another platform is announced (RFC 7523, section 2.2).
+/// The assertion type of a token of another platform (RFC 7523, section 2.2).
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-/// A token in a file is not longer.
+/// The maximum size of a token in a file, in bytes.
 const LONGEST_ASSERTION: usize = 64 * 1024;
 
-/// Client credentials (RFC 6749, section 4.4): an application of a tenant shows a secret or, as workload identity, a token that
-/// its own platform keeps fresh in a file. `Debug` shows no secret.
+/// Client credentials (RFC 6749, section 4.4): an application of a tenant, with a secret or, as workload
+/// identity, with a token that its own platform renews in a file. `Debug` shows no secret.
 #[derive(Clone)]
 pub struct ClientCredentials {
     transport: Arc<dyn Transport>,
@@ -40,7 +40,7 @@ enum Proof {
 }
 
 impl ClientCredentials {
-    /// An application with a secret.
+    /// Creates the credentials of an application with a secret.
     pub fn with_secret(
         transport: impl Transport + 'static,
         tenant: impl Into<String>,
@@ -55,7 +55,8 @@ impl ClientCredentials {
         )
     }
 
-    /// An application with a token of its platform in a file, which is read anew each time (workload identity).
+    /// Creates the credentials of an application with a platform token in a file, which is read each time
+    /// (workload identity).
     pub fn with_token_file(
         transport: impl Transport + 'static,
         tenant: impl Into<String>,
@@ -81,14 +82,14 @@ impl ClientCredentials {
         }
     }
 
-    /// Who hands out the tokens. Default: `https://login.microsoftonline.com`.
+    /// Sets the authority that issues the tokens. Default: `https://login.microsoftonline.com`.
     #[must_use]
     pub fn authority(mut self, address: impl Into<String>) -> Self {
         self.authority = address.into();
         self
     }
 
-    /// What the tokens are for. Default: [`PUBLIC_RESOURCE`].
+    /// Sets the resource that the tokens are for. Default: [`PUBLIC_RESOURCE`].
     #[must_use]
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         self.resource = resource.into();
@@ -119,7 +120,7 @@ impl ClientCredentials {
             ))
         };
         let mut url = Url::parse(&self.authority).map_err(|error| wrong(&error.to_string()))?;
-        // A secret in plain sight is no secret.
+        // A secret over plain HTTP would be visible.
         if url.scheme() != "https" && !is_loopback(&url) {
             return Err(wrong("it must be an https address"));
         }
@@ -158,7 +159,7 @@ async fn read(path: &Path) -> Result<String, TokenError> {
     let failed = |source: Box<dyn std::error::Error + Send + Sync>| {
         TokenError::new(format!("cannot read a token from {}", path.display())).with_source(source)
     };
-    // Disks block.
+    // File access can block.
     let text = tokio::task::spawn_blocking(move || std::fs::read_to_string(owned)).await;
     let text = text
         .map_err(|error| failed(Box::new(error)))?

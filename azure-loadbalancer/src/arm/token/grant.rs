@@ -1,4 +1,4 @@
-//! What hands out tokens answers (RFC 6749, section 5).
+//! The response of a token endpoint (RFC 6749, section 5).
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::{AccessToken, TokenError};
 use crate::arm::Transport;
 
-/// Answers are much smaller.
+/// The maximum size of a response, in bytes. Real ones are much smaller.
 const MAX_BODY: usize = 256 * 1024;
-/// No token of Azure's lives longer than a day and a bit.
+/// The maximum lifetime of a token. Azure's live for little more than a day.
 const LONGEST: Duration = Duration::from_secs(48 * 3_600);
-/// What is shown of an explanation.
+/// The maximum length of an explanation from the authority, in characters.
 const LONGEST_TEXT: usize = 500;
 
 #[derive(Deserialize)]
@@ -31,7 +31,8 @@ struct Refused {
     error_description: String,
 }
 
-/// Asks for a token. `passing` are the statuses after which it is worth to ask again, besides 408, 429 and those from 500 on.
+/// Requests a token. `passing` are the statuses after which a retry is worthwhile, besides 408, 429 and those
+/// of 500 or above.
 pub(super) async fn ask(
     transport: &dyn Transport,
     whom: &str,
@@ -67,7 +68,7 @@ fn read(whom: &str, response: &Response<Bytes>) -> Result<AccessToken, TokenErro
             said.trim()
         )));
     }
-    // The cause is not told: it may show a part of the token.
+    // The cause is omitted: it may show a part of the token.
     let malformed = || TokenError::new(format!("{whom} answers something that is not a token"));
     let granted: Granted = serde_json::from_slice(response.body()).map_err(|_| malformed())?;
     // Managed identities write numbers as texts.

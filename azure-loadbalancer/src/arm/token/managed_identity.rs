@@ -1,4 +1,4 @@
-//! The identity of a machine.
+//! Tokens of a machine's identity.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use url::Url;
 use super::{AccessToken, PUBLIC_RESOURCE, TokenError, TokenSource, grant};
 use crate::arm::Transport;
 
-/// The instance metadata service, which only the machine itself reaches.
+/// The URL of the instance metadata service, which only the machine itself reaches.
 const ENDPOINT: &str = "http://169.254.169.254";
 const API_VERSION: &str = "2018-02-01";
-/// What it answers while it starts or is updated ("Retry guidance" in Azure's documentation of managed identities).
+/// The statuses of the endpoint while it starts or is updated ("Retry guidance" in Azure's documentation of
+/// managed identities).
 const WHILE_IT_STARTS: [u16; 2] = [404, 410];
 
 /// The identity of the machine that the program runs on, by the instance metadata service (IMDS).
@@ -27,7 +28,7 @@ pub struct ManagedIdentity {
 }
 
 impl ManagedIdentity {
-    /// The machine's own identity, or the only one that was assigned to it.
+    /// Creates a source for the machine's own identity, or for the only one assigned to it.
     pub fn new(transport: impl Transport + 'static) -> Self {
         Self {
             transport: Arc::new(transport),
@@ -37,21 +38,21 @@ impl ManagedIdentity {
         }
     }
 
-    /// One of several that were assigned to the machine, by its client id.
+    /// Selects one of several assigned identities by its client id.
     #[must_use]
     pub fn client_id(mut self, id: impl Into<String>) -> Self {
         self.client = Some(id.into());
         self
     }
 
-    /// Another metadata service. Default: `http://169.254.169.254`.
+    /// Sets the URL of the metadata service. Default: `http://169.254.169.254`.
     #[must_use]
     pub fn endpoint(mut self, address: impl Into<String>) -> Self {
         self.endpoint = address.into();
         self
     }
 
-    /// What the tokens are for. Default: [`PUBLIC_RESOURCE`].
+    /// Sets the resource that the tokens are for. Default: [`PUBLIC_RESOURCE`].
     #[must_use]
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         self.resource = resource.into();
@@ -78,7 +79,7 @@ impl TokenSource for ManagedIdentity {
             url.query_pairs_mut().append_pair("client_id", client);
         }
         let request = Request::get(url.as_str())
-            // It keeps those away who can only make a machine fetch an address.
+            // The header keeps out attackers who can only make a machine fetch a URL.
             .header("Metadata", "true")
             .body(Bytes::new())
             .map_err(|error| {

@@ -1,4 +1,4 @@
-//! Where tokens come from.
+//! The sources of tokens.
 
 mod cache;
 mod client_credentials;
@@ -15,32 +15,33 @@ pub(super) use self::cache::TokenCache;
 pub use self::client_credentials::ClientCredentials;
 pub use self::managed_identity::ManagedIdentity;
 
-/// What tokens are for in Azure's public cloud.
+/// The resource that tokens are for in Azure's public cloud.
 pub const PUBLIC_RESOURCE: &str = "https://management.azure.com";
 
-/// A source of tokens. It is asked when there is none and again before the last one ends, never twice at a time.
+/// A source of tokens. It is called for the first token, and again before the last one expires, never twice
+/// at a time.
 ///
 /// # Cancel safety
 ///
-/// The future may be dropped; the source is asked again then.
+/// The future may be dropped. The source is then called again.
 #[async_trait]
 pub trait TokenSource: Send + Sync {
-    /// A token that is good from now on.
+    /// Returns a token that is valid now.
     ///
     /// # Errors
     ///
-    /// There is none. The error says nothing secret.
+    /// No token is available. The error contains no secret.
     async fn token(&self) -> Result<AccessToken, TokenError>;
 }
 
-/// A token, and how long it is good for. `Debug` does not show it.
+/// A token and its lifetime. `Debug` does not show it.
 #[derive(Clone)]
 pub struct AccessToken {
     text: String,
     lifetime: Duration,
 }
 
-/// Why there is no token.
+/// The reason why no token is available.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct TokenError {
@@ -50,7 +51,7 @@ pub struct TokenError {
 }
 
 impl AccessToken {
-    /// A token that is good for so long.
+    /// Creates a token with this lifetime.
     pub fn new(text: impl Into<String>, lifetime: Duration) -> Self {
         Self {
             text: text.into(),
@@ -68,7 +69,7 @@ impl fmt::Debug for AccessToken {
 }
 
 impl TokenError {
-    /// An error with a message for the operator.
+    /// Creates an error with a message for the operator.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -77,15 +78,15 @@ impl TokenError {
         }
     }
 
-    /// Says that there may be a token soon although nobody changes anything: the call that needs it asks again, as
-    /// [`RetryPolicy`](crate::arm::RetryPolicy) says.
+    /// Marks the error as transient: a token may be available soon, and the call that needs it is retried, as
+    /// [`RetryPolicy`](crate::arm::RetryPolicy) defines.
     #[must_use]
     pub fn transient(mut self) -> Self {
         self.is_transient = true;
         self
     }
 
-    /// Whether there may be a token soon.
+    /// Returns true if a token may be available soon.
     pub fn is_transient(&self) -> bool {
         self.is_transient
     }
@@ -98,14 +99,14 @@ impl TokenError {
     }
 }
 
-/// One token for good, as `az account get-access-token` prints it.
+/// A fixed token, as `az account get-access-token` prints it.
 #[derive(Clone, Debug)]
 pub struct StaticToken(AccessToken);
 
 impl StaticToken {
-    /// This token.
+    /// Creates a source that always returns this token.
     pub fn new(text: impl Into<String>) -> Self {
-        // Nobody asks for another one within the life of a process.
+        // Far beyond the life of a process, so it is never renewed.
         const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
         Self(AccessToken::new(text, FOREVER))
     }

@@ -38,7 +38,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
     Ok(())
 }
 
-/// Says of each IP configuration whether it is the primary one: the first, unless another is.
+/// Marks the primary IP configuration: the first, unless another is marked.
 fn choose_primary(configurations: &mut [Value]) {
     let is_primary = |one: &Value| one["properties"]["primary"] == true;
     let chosen = configurations.iter().position(is_primary).unwrap_or(0);
@@ -52,7 +52,7 @@ fn choose_primary(configurations: &mut [Value]) {
     }
 }
 
-/// Gives an IP configuration its address: the one it asks for, the one it had, or a free one.
+/// Assigns an IP configuration its address: the requested one, the former one, or a free one.
 fn allocate(
     context: &Context<'_>,
     name: &str,
@@ -80,7 +80,7 @@ fn allocate(
             requested_address(subnet, address, &taken)?;
             address.to_owned()
         }
-        // A dynamic address stays as long as it is possible.
+        // A dynamic address stays as long as possible.
         Some(address) if requested_address(subnet, address, &taken).is_ok() => address.to_owned(),
         _ => Store::free_address(subnet, &taken)?.to_string(),
     };
@@ -92,7 +92,7 @@ fn allocate(
     Ok(())
 }
 
-/// Pools that an interface joins are there.
+/// Checks that the pools that an interface joins exist.
 pub(super) fn check_pools(context: &Context<'_>, properties: &Object) -> Result<(), Refusal> {
     let pools = properties
         .get("loadBalancerBackendAddressPools")

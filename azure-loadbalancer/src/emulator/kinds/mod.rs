@@ -1,4 +1,4 @@
-//! What each kind of resource demands, and what it says of itself.
+//! The rules of each kind of resource: validation of writes, and rendering of reads.
 
 mod interface;
 pub(super) mod load_balancer;
@@ -17,11 +17,11 @@ use super::references::References;
 use super::refusal::Refusal;
 use super::store::{Resource, Store};
 
-/// The most tags of a resource:
+/// The maximum number of tags of a resource:
 /// <https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations>.
 const MOST_TAGS: usize = 50;
 
-/// What a write is judged against.
+/// The context that a write is validated against.
 pub(super) struct Context<'a> {
     pub(super) store: &'a Store,
     pub(super) references: &'a References,
@@ -30,13 +30,13 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The id of what is written.
+    /// Returns the id of the written resource.
     pub(super) fn id(&self) -> String {
         self.place.id()
     }
 }
 
-/// Checks what a client wrote, and completes it with defaults and with what is allocated at once.
+/// Validates a written resource, and adds defaults and immediately allocated values.
 pub(super) fn accept(context: &Context<'_>, mut body: Object) -> Result<Value, Refusal> {
     for key in ["id", "name", "type", "etag"] {
         body.remove(key);
@@ -86,7 +86,7 @@ pub(super) fn accept(context: &Context<'_>, mut body: Object) -> Result<Value, R
     Ok(Value::Object(body))
 }
 
-/// A resource as clients see it.
+/// Returns a resource in the form for clients.
 pub(super) fn render(references: &References, resource: &Resource) -> Value {
     let place = &resource.place;
     let mut body = resource.body.clone();
@@ -113,7 +113,7 @@ pub(super) fn render(references: &References, resource: &Resource) -> Value {
     body
 }
 
-/// The lists of children of a kind that have paths of their own; those that can be written there are marked.
+/// Returns the lists of children that have their own paths, and whether these can be written.
 pub(super) fn collections(kind: Kind) -> &'static [(&'static str, bool)] {
     match kind {
         Kind::LoadBalancer => &[
@@ -131,7 +131,7 @@ pub(super) fn collections(kind: Kind) -> &'static [(&'static str, bool)] {
     }
 }
 
-/// Gives children their ids, etags, types and states.
+/// Adds ids, etags, types and states to children.
 fn dress_children(resource: &Resource, body: &mut Value, collection: &str) {
     let (etag, state) = (resource.etag(), resource.state.text());
     let kind = resource.place.kind;
@@ -146,12 +146,12 @@ fn dress_children(resource: &Resource, body: &mut Value, collection: &str) {
     }
 }
 
-/// A list of references.
+/// Returns a list of references.
 fn references_to(ids: &[String]) -> Value {
     ids.iter().map(|id| json!({ "id": id })).collect()
 }
 
-/// The sku that was asked for, else the one it had, else the usual one; it cannot be changed.
+/// Sets the SKU: the requested one, else the former one, else the default. It cannot be changed.
 fn settle_sku(context: &Context<'_>, body: &mut Object, allowed: &[&str]) -> Result<(), Refusal> {
     let before = context
         .previous
@@ -171,7 +171,7 @@ fn settle_sku(context: &Context<'_>, body: &mut Object, allowed: &[&str]) -> Res
         let message = format!("The sku '{wanted}' is none of {}.", allowed.join(", "));
         return Err(Refusal::bad("InvalidSku", message));
     };
-    // An address that is static and not in use may become Standard, and nothing becomes Basic.
+    // A static and unused address may become Standard, and nothing becomes Basic.
     let is_upgrade = context.place.kind == Kind::PublicIp
         && *known == "Standard"
         && context.references.to(&context.place.key()).is_empty()
@@ -190,7 +190,7 @@ fn settle_sku(context: &Context<'_>, body: &mut Object, allowed: &[&str]) -> Res
     Ok(())
 }
 
-/// Whether a list has a child of that name.
+/// Returns true if a list has a child of that name.
 fn has_child(body: &Value, collection: &str, wanted: &str) -> bool {
     children(body, collection)
         .iter()

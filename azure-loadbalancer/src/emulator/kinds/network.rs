@@ -70,7 +70,7 @@ pub(super) fn render(references: &References, resource: &Resource, body: &mut Va
     }
 }
 
-/// The address that something in a subnet asks for, if it may have it.
+/// Returns the requested address in a subnet, if it is available.
 pub(super) fn requested_address(
     subnet: &Value,
     wanted: &str,

@@ -47,7 +47,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
     properties
         .entry("idleTimeoutInMinutes")
         .or_insert_with(|| json!(4));
-    // The address is Azure's to give; what it gave once it gives again.
+    // Azure assigns the address, and keeps an assigned one.
     properties.remove("ipAddress");
     if let Some(previous) = context.previous
         && let Some(address) = previous.body["properties"]["ipAddress"].as_str()
@@ -57,7 +57,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
     settle_label(context, properties, &location)
 }
 
-/// A label is one of its kind in a region, and makes a name.
+/// Checks the DNS label, which is unique in a region, and sets the DNS name.
 fn settle_label(
     context: &Context<'_>,
     properties: &mut Object,
@@ -112,7 +112,7 @@ fn settle_label(
     Ok(())
 }
 
-/// The address appears when the operation that creates it is over.
+/// Assigns the address when the operation that creates it completes.
 pub(in crate::emulator) fn settle(store: &mut Store, key: &str) {
     let has_none = |resource: &Resource| resource.body["properties"]["ipAddress"].is_null();
     if !store.get(key).is_some_and(has_none) {
@@ -128,7 +128,7 @@ pub(super) fn render(references: &References, resource: &Resource, body: &mut Va
     let properties = &mut body["properties"];
     match references.to(&resource.place.key()).first() {
         Some(id) => properties["ipConfiguration"] = json!({ "id": id }),
-        // One that is dynamic has an address only while somebody uses it.
+        // A dynamic address is assigned only while it is used.
         None if properties["publicIPAllocationMethod"] == "Dynamic" => {
             if let Some(properties) = properties.as_object_mut() {
                 properties.remove("ipAddress");

@@ -1,4 +1,4 @@
-//! Virtual machine scale sets: a model, and instances that follow it when they are told to.
+//! Virtual machine scale sets: a model, and instances that are upgraded on request.
 
 use serde_json::{Value, json};
 
@@ -8,9 +8,9 @@ use crate::emulator::json::{Object, name, object_at};
 use crate::emulator::refusal::Refusal;
 use crate::emulator::store::Resource;
 
-/// Instances of a scale set.
+/// The maximum number of instances of a scale set.
 const MAX_INSTANCES: u64 = 1_000;
-/// Where the instances are kept; clients do not see it.
+/// The property that holds the instances. Clients do not see it.
 const INSTANCES: &str = "emulatedInstances";
 
 pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Refusal> {
@@ -33,7 +33,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
             check_pools(context, properties)?;
         }
     }
-    // Those that run keep what they have until they are upgraded; new ones get the model.
+    // Running instances keep their state until they are upgraded; new ones get the model.
     let mut kept = context.previous.map(instances).unwrap_or_default().to_vec();
     kept.truncate(usize::try_from(capacity).unwrap_or(usize::MAX));
     for id in u64::try_from(kept.len()).unwrap_or(u64::MAX)..capacity {
@@ -48,12 +48,12 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
     Ok(())
 }
 
-/// What an instance takes from the model.
+/// Returns the properties that an instance takes from the model.
 fn follow(profile: &Value) -> Value {
     json!({ "networkProfile": profile["networkProfile"], "latestModelApplied": true })
 }
 
-/// Brings instances to the model: those that are named, or all with `*`.
+/// Applies the model to instances: the named ones, or all with `*`.
 pub(in crate::emulator) fn upgrade(resource: &mut Resource, ids: &Value) -> Result<(), Refusal> {
     let Some(ids) = ids["instanceIds"].as_array() else {
         let message = "Required parameter 'instanceIds' is missing (null).";
@@ -87,14 +87,14 @@ pub(in crate::emulator) fn upgrade(resource: &mut Resource, ids: &Value) -> Resu
     Ok(())
 }
 
-/// Its instances.
+/// Returns the instances.
 pub(in crate::emulator) fn instances(resource: &Resource) -> &[Value] {
     resource.body["properties"][INSTANCES]
         .as_array()
         .map_or(&[], Vec::as_slice)
 }
 
-/// The IP configurations of a model or an instance, each with the name of its interface.
+/// Returns the IP configurations of a model or an instance, each with the name of its interface.
 pub(in crate::emulator) fn configurations(profile: &Value) -> Vec<(&str, &Value)> {
     let interfaces = profile["networkProfile"]["networkInterfaceConfigurations"].as_array();
     let interfaces = interfaces.into_iter().flatten();
@@ -108,7 +108,7 @@ pub(in crate::emulator) fn configurations(profile: &Value) -> Vec<(&str, &Value)
         .collect()
 }
 
-/// An instance as clients see it.
+/// Returns an instance in the form for clients.
 pub(in crate::emulator) fn render_instance(resource: &Resource, instance: &Value) -> Value {
     let id = instance["instanceId"].as_str().unwrap_or_default();
     let place = &resource.place;

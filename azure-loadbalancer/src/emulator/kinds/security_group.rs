@@ -11,9 +11,10 @@ use crate::emulator::references::References;
 use crate::emulator::refusal::Refusal;
 use crate::emulator::store::Resource;
 
-/// Rules in a group.
+/// The maximum number of rules of a group.
 const MAX_RULES: usize = 1_000;
-/// Source prefixes, destination prefixes, source ports and destination ports in a group: of each so many.
+/// The maximum number of source prefixes, destination prefixes, source ports and destination ports in a
+/// group, for each kind.
 const MAX_VALUES: usize = 4_000;
 
 pub(super) fn accept(body: &mut Object) -> Result<(), Refusal> {
@@ -86,7 +87,7 @@ pub(super) fn render(references: &References, resource: &Resource, body: &mut Va
     dress_children(resource, body, "defaultSecurityRules");
 }
 
-/// The six rules that every group has.
+/// Returns the six default rules of every group.
 fn default_rules() -> Value {
     let rule = |name: &str, priority: u16, inbound: bool, access: &str, from: &str, to: &str| {
         json!({

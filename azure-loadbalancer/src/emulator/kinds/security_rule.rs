@@ -1,4 +1,4 @@
-//! One rule of a network security group.
+//! A rule of a network security group.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use super::service_tags;
 use crate::emulator::json::{name, number_in, one_of};
 use crate::emulator::refusal::Refusal;
 
-/// Fields that exist for one value and for several: exactly one of the two may be given.
+/// The pairs of fields for one value and for several, of which exactly one may be given.
 const PAIRS: [(&str, &str); 4] = [
     ("sourcePortRange", "sourcePortRanges"),
     ("destinationPortRange", "destinationPortRanges"),
@@ -17,7 +17,7 @@ const PAIRS: [(&str, &str); 4] = [
     ("destinationAddressPrefix", "destinationAddressPrefixes"),
 ];
 
-/// Checks a rule by itself.
+/// Checks a rule on its own.
 pub(super) fn check(rule: &Value) -> Result<(), Refusal> {
     let label = format!("security rule {}", name(rule));
     let properties = &rule["properties"];
@@ -70,14 +70,14 @@ pub(super) fn check(rule: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What one of the pairs says.
+/// Returns the values of a pair of properties: the singular and the list.
 pub(super) fn values<'a>(properties: &'a Value, one: &str, many: &str) -> Vec<&'a str> {
     let list = properties[many].as_array().into_iter().flatten();
     let texts = list.chain([&properties[one]]).filter_map(Value::as_str);
     texts.filter(|text| !text.is_empty()).collect()
 }
 
-/// Application security groups stand in for addresses.
+/// Returns true if application security groups replace the addresses.
 fn has_groups(properties: &Value, one: &str) -> bool {
     let field = match one {
         "sourceAddressPrefix" => "sourceApplicationSecurityGroups",
@@ -107,7 +107,7 @@ fn is_port_range(text: &str) -> bool {
     }
 }
 
-/// An address, a network, or the tag of a service; `*` only where it stands alone.
+/// Returns true for an address, a network, or a service tag; `*` only where it stands alone.
 fn is_prefix(text: &str, several: bool) -> bool {
     if text == "*" {
         return !several;

@@ -1,6 +1,6 @@
-//! Tags of services, which stand for their addresses in security rules.
+//! Service tags, which stand for the addresses of services in security rules.
 
-/// Those that have no regions.
+/// The service tags without regions.
 const PLAIN: [&str; 9] = [
     "AzureLoadBalancer",
     "AZURE_LOADBALANCER",
@@ -13,8 +13,8 @@ const PLAIN: [&str; 9] = [
     "GatewayManager",
 ];
 
-/// Those that may have the name of a region after a dot, as the list in "Virtual network service tags" of Azure's documentation has
-/// them. The list grows, and this one is not complete.
+/// The service tags that may have a region after a dot, from "Virtual network service tags" of Azure's
+/// documentation. That list grows, and this one is incomplete.
 const REGIONAL: [&str; 56] = [
     "ActionGroup",
     "ApiManagement",
@@ -74,7 +74,7 @@ const REGIONAL: [&str; 56] = [
     "Storage",
 ];
 
-/// Whether a text is the tag of a service, or of a service in a region. Azure does not mind the case.
+/// Returns true if a text is the tag of a service, or of a service in a region. Case is ignored, as in Azure.
 pub(super) fn is_tag(text: &str) -> bool {
     let is = |tag: &str| tag.eq_ignore_ascii_case(text);
     if PLAIN.iter().chain(&REGIONAL).any(|tag| is(tag)) {

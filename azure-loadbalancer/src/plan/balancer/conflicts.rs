@@ -1,4 +1,4 @@
-//! Ports that two cannot have at once, found before the resource manager refuses the whole load balancer.
+//! Conflicts of ports, found before the resource manager rejects the whole load balancer.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,12 +11,12 @@ use crate::resources::{
     ArmId, InboundNat, LoadBalancer, LoadBalancingRule, SubResource, TransportProtocol,
 };
 
-/// A port of a frontend, or without one a port that nodes are reached at, on a load balancer.
+/// A port of a frontend or, without one, a backend port, on a load balancer.
 pub(super) type Slot = (String, Option<String>, Protocol, u16);
 
 const BOTH: [Protocol; 2] = [Protocol::Tcp, Protocol::Udp];
 
-/// Who has which ports.
+/// The owners of ports.
 #[derive(Default)]
 struct Taken {
     slots: BTreeMap<Slot, String>,
@@ -74,7 +74,7 @@ impl Taken {
         };
         let is_for_all = properties.protocol == Some(TransportProtocol::All);
         let ports = |port: u16| match port {
-            // A rule for all protocols has port 0, which is all ports.
+            // A rule for all protocols has port 0, which means all ports.
             0 if is_for_all => 0..=u16::MAX,
             port => port..=port,
         };
@@ -96,7 +96,7 @@ impl Taken {
         }
     }
 
-    /// Inbound NAT stays whatever the services are.
+    /// Adds the ports of inbound NAT, which stay whatever the services request.
     fn add_inbound_nat(&mut self, balancer: &str, nat: &InboundNat) {
         let properties = &nat.properties;
         let Some(frontend) = name(properties.frontend_ip_configuration.as_ref()) else {
@@ -143,7 +143,7 @@ pub(in crate::plan) fn find(
             taken.add_inbound_nat(&balancer.name, nat);
         }
     }
-    // Who has rules already keeps its ports; of the others, the first by name gets them.
+    // Services with rules keep their ports. Among the others, the first by name gets them.
     let mut order: Vec<_> = placement.iter().collect();
     order.sort_by_key(|(index, _)| (!has_rules.contains_key(index), **index));
     let mut failures = Vec::new();
@@ -172,7 +172,7 @@ pub(in crate::plan) fn find(
     failures
 }
 
-/// The rules of a load balancer that are not about to change; which services have others is counted.
+/// Returns the rules of a load balancer that do not change, and counts the others by service.
 fn staying<'b>(
     world: &World<'_>,
     balancer: &'b LoadBalancer,
@@ -197,7 +197,7 @@ fn name(reference: Option<&SubResource>) -> Option<&str> {
     Some(ArmId::name(reference?.id.as_ref()?))
 }
 
-/// The ports that a rule has now.
+/// Returns the ports that a rule has now.
 pub(super) fn slots_of_rule(balancer: &str, rule: &LoadBalancingRule) -> Vec<Slot> {
     let properties = &rule.properties;
     let protocol = match properties.protocol {
@@ -222,7 +222,7 @@ pub(super) fn slots_of_rule(balancer: &str, rule: &LoadBalancingRule) -> Vec<Slo
     slots
 }
 
-/// The ports that a service asks for.
+/// Returns the ports that a service requests.
 pub(super) fn slots_of_service(placed: &Placed, intent: &Intent) -> Vec<Slot> {
     let balancer = placed.balancer.to_ascii_lowercase();
     let frontend = placed.target.frontend.to_ascii_lowercase();

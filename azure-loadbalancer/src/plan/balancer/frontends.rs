@@ -1,4 +1,4 @@
-//! Which frontends stay, go, come and change.
+//! The frontends of a load balancer: which are kept, removed, added or changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,20 +14,20 @@ use crate::resources::{
     AllocationMethod, FrontendIpConfiguration, FrontendProperties, LoadBalancer, SubResource,
 };
 
-/// What becomes of a frontend.
+/// The plan for a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It stays as it is: it is not the service's that is looked at, or somebody else uses it.
+    /// The frontend stays: it belongs to a service out of scope, or another service uses it.
     Stays,
-    /// It is to go and stays for now, and so do the rules that lead to it.
+    /// The frontend and the rules that lead to it are removed in a later round.
     Lingers,
-    /// It is made to be what its service asks for.
+    /// The frontend is changed to match its service's request.
     Updated,
-    /// It goes.
+    /// The frontend is removed.
     Goes,
 }
 
-/// By lower-case name.
+/// The plans for frontends, by lower-case name.
 pub(super) type Fates = BTreeMap<String, Fate>;
 
 pub(super) fn fates(
@@ -83,6 +83,7 @@ pub(super) fn fates(
                 }
             },
         };
+        // Azure rejects the removal of a frontend that other parts still use.
         let fate = match (fate, referenced.get(&lower)) {
             (Fate::Goes, Some(by)) => {
                 all.warnings.insert(Warning {
@@ -101,7 +102,7 @@ pub(super) fn fates(
     fates
 }
 
-/// What decides about the frontends of one load balancer.
+/// The inputs of decisions about the frontends of one load balancer.
 struct View<'v, 'w> {
     world: &'v World<'w>,
     placement: &'v Placement,
@@ -128,7 +129,8 @@ impl View<'_, '_> {
         let flipped = subject
             .intent()
             .is_some_and(|intent| naming::is_internal(&draft.resource.name) != intent.internal);
-        // What somebody else is to have goes at once, so that two who change places do not wait for each other.
+        // An address that another service gets is released at once, so that two services that swap addresses
+        // do not wait for each other.
         let keeps = placed.target.place.is_that_of(frontend)
             && (here || placed.target.place.names_that_of(frontend));
         let awaited = !keeps
@@ -152,9 +154,11 @@ impl View<'_, '_> {
         if its_own || self.attached.contains(&frontend.name.to_ascii_lowercase()) && here {
             return Fate::Updated;
         }
+        // On the same load balancer the new frontend is written together with the removal of the old one.
         if here || world.config.flip_order == FlipOrder::BreakFirst {
             return Fate::Goes;
         }
+        // The new place works, so the old one is no longer needed.
         if is_live(world, placed) && !self.growing {
             return Fate::Goes;
         }
@@ -169,7 +173,7 @@ impl View<'_, '_> {
     }
 }
 
-/// Whether the service is reached at its new frontend, as far as the load balancer is concerned.
+/// Returns true if the load balancer already has the service's new frontend.
 fn is_live(world: &World<'_>, placed: &Placed) -> bool {
     let Some(balancer) = world.balancer(&placed.balancer) else {
         return false;
@@ -180,12 +184,13 @@ fn is_live(world: &World<'_>, placed: &Placed) -> bool {
         .iter()
         .find(|frontend| frontend.is_named(&placed.target.frontend))
         .is_some_and(|frontend| {
+            // Until the resource manager has assigned an address, clients cannot switch.
             placed.target.place.is_that_of(frontend) && world.address_of(frontend).is_some()
         })
 }
 
-/// Whether a frontend is made or moved on this load balancer. Then nothing that security rules must follow is taken away in the
-/// same write: it comes before that of the security group, and taking away comes after it.
+/// Returns true if a frontend is created or moved on this load balancer. The same write then removes nothing
+/// that security rules must follow: it precedes the write of the security group, and removals come after it.
 fn is_growing(world: &World<'_>, residents: &[(SubjectIndex, &Placed)]) -> bool {
     residents.iter().any(|(_, placed)| {
         placed.later.is_none() && {
@@ -204,7 +209,7 @@ fn is_growing(world: &World<'_>, residents: &[(SubjectIndex, &Placed)]) -> bool 
     })
 }
 
-/// The frontends, by lower-case name, that parts refer to which are not about to change.
+/// Returns the frontends, by lower-case name, to which unchanged parts refer.
 pub(in crate::plan) fn referenced(
     world: &World<'_>,
     balancer: &LoadBalancer,
@@ -272,7 +277,7 @@ pub(super) fn apply(
         !goes
     });
     for (index, placed) in residents {
-        // A frontend of somebody who stays as he is, is not touched by those who share it.
+        // Services that share the frontend of an unchanged service do not modify it.
         if placed.later.is_some() || placed.target.lead != *index {
             continue;
         }
@@ -304,8 +309,10 @@ pub(super) fn apply(
     draft.resource.properties.frontend_ip_configurations = frontends;
 }
 
-/// An address that nobody asks for stays what it is, whoever chose it, for as long as the subnet is the same.
+/// Updates the place of a frontend. An address without a request stays, however it was chosen, while the
+/// subnet is the same.
 fn update(properties: &mut FrontendProperties, place: &Place) {
+    // Equal references are left alone, since Azure varies the case of ids.
     match place {
         Place::External { public_ip } => {
             if !SubResource::leads_to(properties.public_ip_address.as_ref(), public_ip) {
@@ -329,6 +336,7 @@ fn update(properties: &mut FrontendProperties, place: &Place) {
                         properties.private_ip_allocation_method = Some(AllocationMethod::Static);
                     }
                 }
+                // An address of the old subnet would be invalid in the new one.
                 None if moves => {
                     properties.private_ip_address = None;
                     properties.private_ip_allocation_method = Some(AllocationMethod::Dynamic);

@@ -1,4 +1,4 @@
-//! What each load balancer becomes.
+//! The planned state of each load balancer.
 
 mod conflicts;
 mod frontends;
@@ -19,24 +19,24 @@ use crate::config::LoadBalancerSku;
 use crate::resources::{ArmId, LoadBalancer, ProvisioningState, Sku, SkuName};
 use crate::service::ServiceKey;
 
-/// A load balancer as it will be.
+/// The planned state of a load balancer.
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
     pub(super) id: ArmId,
     pub(super) current: Option<&'a LoadBalancer>,
     pub(super) resource: LoadBalancer,
-    /// What happens to the parts of each service.
+    /// The change of each service's parts.
     pub(super) touched: BTreeMap<Option<ServiceKey>, &'static str>,
-    /// Whether an address or a port is reached that was not before.
+    /// True if an address or a port becomes reachable that was not before.
     pub(super) gains: bool,
-    /// The lower-case names of the entries of the pool that come, go or become different.
+    /// The lower-case names of the pool entries that are added, removed or changed.
     pub(super) members: BTreeSet<String>,
-    /// Whether only they do.
+    /// True if only entries of the pool change.
     pub(super) pool_only: bool,
 }
 
 impl Draft<'_> {
-    /// Whether nothing is left that a load balancer could have a reason for.
+    /// Returns true if the load balancer becomes empty, so that it is deleted.
     pub(super) fn is_deleted(&self) -> bool {
         self.current.is_some()
             && self
@@ -54,7 +54,7 @@ impl Draft<'_> {
         self.touched.keys().flatten().cloned().collect()
     }
 
-    /// Whether parts that belong to no service are removed.
+    /// Returns true if parts that belong to no service are removed.
     pub(super) fn sweeps(&self) -> bool {
         self.touched.get(&None).is_some_and(|what| *what == SWEPT)
     }
@@ -75,7 +75,7 @@ impl Draft<'_> {
     }
 }
 
-/// All load balancers that services have, or will have, parts of.
+/// The load balancers with parts of services, now or later.
 #[derive(Debug, Default)]
 pub(super) struct Drafts<'a> {
     pub(super) drafts: Vec<Draft<'a>>,
@@ -136,6 +136,7 @@ fn one<'a>(
         let mut names = frontends.chain(rules).chain(probes);
         names.any(|name| world.owner(name, ours) != Owner::Foreign)
     });
+    // A load balancer without any part of this cluster is not touched.
     if residents.is_empty() && !has_parts {
         return None;
     }
@@ -154,6 +155,7 @@ fn one<'a>(
     if world.request.classes.load_balancers == Balancers::None {
         return current.is_some().then_some(draft);
     }
+    // A failed state must change, or the resource would be considered up to date and never be repaired.
     if !residents.is_empty() {
         ProvisioningState::clear_failed(&mut draft.resource.properties.provisioning_state);
     }
@@ -165,6 +167,7 @@ fn one<'a>(
     }
     rules::apply(world, &mut draft, residents, ours, placement, &fates);
     probes::apply(world, &mut draft, residents, ours);
+    // A new load balancer cannot be created without a frontend.
     if draft
         .resource
         .properties
@@ -199,10 +202,10 @@ fn new(world: &World<'_>, name: &str, id: &ArmId) -> LoadBalancer {
 }
 
 impl Draft<'_> {
-    /// Notes that something of a service, or of nobody, becomes different.
+    /// Records the change of a service's part, or of an orphan.
     fn touch(&mut self, service: Option<&ServiceKey>, what: &'static str) {
         let entry = self.touched.entry(service.cloned());
-        // The first that is noted is the frontend's, which says most.
+        // The first recorded change is that of the frontend, which is the most informative.
         entry.or_insert(what);
     }
 }

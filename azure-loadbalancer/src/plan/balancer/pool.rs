@@ -16,7 +16,7 @@ use crate::resources::{
     LoadBalancer, SubResource,
 };
 
-/// Makes the pool, if anybody is on the load balancer. Pools of others stay.
+/// Creates the pool, if any service is on the load balancer. Other pools stay.
 pub(super) fn ensure(
     world: &World<'_>,
     draft: &mut Draft<'_>,
@@ -32,7 +32,7 @@ pub(super) fn ensure(
     }
 }
 
-/// Makes the addresses of the pool those of the nodes. What is there already stays in its order.
+/// Sets the addresses of the pool to those of the nodes. Existing entries keep their order.
 pub(super) fn members(
     world: &World<'_>,
     draft: &mut Draft<'_>,
@@ -41,13 +41,13 @@ pub(super) fn members(
     warnings: &mut BTreeSet<Warning>,
 ) {
     let by_address = world.config.backend_pool_type == PoolMembership::Address;
-    // Where one service is asked about, only its load balancer is looked at.
+    // A plan for one service only concerns its load balancer.
     let concerned = !residents.is_empty() || (ours && world.request.only.is_none());
     if draft.is_deleted() || !concerned {
         return;
     }
     if let Some(what) = other_kind(world, &draft.resource) {
-        // Azure refuses a load balancer with such a mixture, which would keep all services waiting.
+        // Azure rejects a load balancer with such a mixture, which would block all services.
         let service = None;
         warnings.insert(Warning { service, what });
         return;
@@ -69,6 +69,7 @@ pub(super) fn members(
         .load_balancer_backend_addresses
         .take()
         .unwrap_or_default();
+    // Existing entries are kept as they are, including fields that this crate does not know.
     addresses.retain(|entry| {
         let address = entry
             .properties
@@ -92,6 +93,7 @@ pub(super) fn members(
         };
         BackendAddress::named(name, properties)
     }));
+    // Azure needs the virtual network only for a pool with addresses.
     if !addresses.is_empty()
         && !SubResource::leads_to(properties.virtual_network.as_ref(), &network)
     {
@@ -104,6 +106,7 @@ pub(super) fn members(
     });
     let count = addresses.len();
     draft.members = different(before.map_or(&[][..], Vec::as_slice), &addresses);
+    // An absent list stays absent: writing an empty one would be a change.
     if before.is_some() || !addresses.is_empty() {
         properties.load_balancer_backend_addresses = Some(addresses);
     }
@@ -114,7 +117,7 @@ pub(super) fn members(
     }
 }
 
-/// A warning about a pool with rules that no node is to be in.
+/// Returns a warning about a pool with rules but without nodes.
 fn without_nodes(world: &World<'_>, balancer: &LoadBalancer, members: usize) -> Option<String> {
     if balancer.properties.load_balancing_rules.is_empty() {
         return None;
@@ -135,7 +138,7 @@ fn without_nodes(world: &World<'_>, balancer: &LoadBalancer, members: usize) -> 
     keeps.then(|| format!("{pool} keeps its members ({members}) {until}, although {why}"))
 }
 
-/// The lower-case names of the entries that only one of two lists has, or that they do not agree about.
+/// Returns the lower-case names of the entries that differ between two lists, or are only in one.
 fn different(before: &[BackendAddress], after: &[BackendAddress]) -> BTreeSet<String> {
     fn by_name(entries: &[BackendAddress]) -> BTreeMap<String, &BackendAddress> {
         let named = entries.iter();
@@ -149,8 +152,8 @@ fn different(before: &[BackendAddress], after: &[BackendAddress]) -> BTreeSet<St
     different.cloned().collect()
 }
 
-/// Whether the members of the cluster's pool are of the other kind than is configured, and what to do about that. A pool of network
-/// interfaces lists its members as well, by name and without an address.
+/// Returns a warning if the members of the cluster's pool are of another kind than configured. A pool of
+/// network interfaces also lists its members, by name and without an address.
 pub(in crate::plan) fn other_kind(world: &World<'_>, balancer: &LoadBalancer) -> Option<String> {
     let cluster = &world.config.cluster_name;
     let mut pools = balancer.properties.backend_address_pools.iter();
@@ -178,10 +181,12 @@ pub(in crate::plan) fn other_kind(world: &World<'_>, balancer: &LoadBalancer) ->
     ))
 }
 
-/// The names of entries in lower case, each with its address. A node that is not ready is a member for a while if it is one already.
+/// Returns the lower-case names of entries, each with its address. A member that is not ready stays one for a
+/// while.
 ///
-/// A pool has an address once: Azure refuses the whole load balancer otherwise. A node that is ready has it before one that is not,
-/// which may linger after another machine has got its address, then the one that is a member.
+/// A pool has an address once: Azure rejects the whole load balancer otherwise. A ready node has precedence
+/// over one that is not, which may linger after another machine has got its address; then a member has
+/// precedence.
 fn addresses(
     world: &World<'_>,
     pool: &BackendAddressPoolProperties,
@@ -207,7 +212,7 @@ fn addresses(
     let mut nodes: Vec<_> = world.nodes.iter().filter(takes_part).collect();
     nodes.sort_by_key(|node| (node.readiness, !is_member(node), &node.name));
     let mut by_address = BTreeMap::<IpAddr, &str>::new();
-    // Nobody else gets the address of a member that stays because nobody knows better.
+    // The address of a kept member is given to no other node.
     for entry in pool.load_balancer_backend_addresses.iter().flatten() {
         let address = entry.properties.ip_address.as_deref();
         if let (true, Some(Ok(address))) = (
@@ -220,6 +225,7 @@ fn addresses(
     let mut entries = BTreeMap::new();
     for node in nodes {
         let Some(address) = node.addresses.iter().find(|address| address.is_ipv4()) else {
+            // Backends of a load balancer are IPv4 here.
             continue;
         };
         let name = naming::backend_address(&node.name);

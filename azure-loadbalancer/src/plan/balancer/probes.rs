@@ -1,4 +1,4 @@
-//! Which probes stay, go, come and change.
+//! The probes of a load balancer: which are kept, removed, added or changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,7 +78,7 @@ pub(super) fn apply(
     draft.resource.properties.probes = probes;
 }
 
-/// The name of a probe.
+/// Returns the name of a probe.
 pub(super) fn name(subject: &Subject<'_>, intent: &Intent, probe: &ProbeIntent) -> String {
     let (protocol, port) = probe.named_after;
     rules::name(subject, intent, protocol, port)

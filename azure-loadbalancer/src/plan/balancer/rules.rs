@@ -1,4 +1,4 @@
-//! Which rules stay, go, come and change.
+//! The rules of a load balancer: which are kept, removed, added or changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::plan::world::{Owner, Standing, Subject, SubjectIndex, World};
 use crate::resources::{LoadBalancingRule, LoadDistribution, RuleProperties, SubResource};
 use crate::service::ServiceKey;
 
-/// The idle timeout of a rule that names none.
+/// The default idle timeout of a rule, in minutes.
 const DEFAULT_IDLE_TIMEOUT: u32 = 4;
 
-/// A rule that a service asks for.
+/// A rule that a service requests.
 struct Desired<'w> {
     name: String,
     subject: &'w Subject<'w>,
@@ -44,6 +44,7 @@ pub(super) fn apply(
         let Some(intent) = subject.intent() else {
             continue;
         };
+        // Only services that move now claim ports; lingering rules keep those of services that wait.
         asked_for_ports.extend(conflicts::slots_of_service(placed, intent));
         for port in intent.ports.iter().filter(|port| port.has_rule) {
             let name = name(subject, intent, port.protocol, port.port);
@@ -99,13 +100,13 @@ pub(super) fn apply(
             .and_then(|id| fates.get(&id.name().to_ascii_lowercase()));
         let stays = match fate {
             Some(Fate::Lingers) => true,
-            // Where nothing is made yet, nothing is taken away from a frontend that stays.
+            // While the new place is not created yet, nothing is removed from a frontend that stays.
             Some(Fate::Stays | Fate::Updated) => placement
                 .get(&index)
                 .is_some_and(|placed| placed.later.is_some()),
             Some(Fate::Goes) | None => false,
         };
-        // Nor does it linger in the way of somebody who asks for its port.
+        // A rule whose port another service requests is removed in any case.
         let slots = conflicts::slots_of_rule(&draft.resource.name, rule);
         let stays = stays && !slots.iter().any(|slot| asked_for_ports.contains(slot));
         if !stays {
@@ -124,7 +125,7 @@ pub(super) fn apply(
     draft.resource.properties.load_balancing_rules = rules;
 }
 
-/// The name of the rule of a port.
+/// Returns the name of the rule of a port.
 pub(super) fn name(
     subject: &Subject<'_>,
     intent: &Intent,
@@ -139,7 +140,8 @@ pub(super) fn name(
     )
 }
 
-/// Makes a rule what is asked for. What is equal, written in another way or left to the default, stays as it is written.
+/// Updates a rule to match the request. Equal values, written differently or left to the default, stay as
+/// they are written.
 fn update(
     world: &World<'_>,
     balancer: &crate::resources::ArmId,
@@ -196,6 +198,7 @@ fn update(
         intent.floating_ip,
         Some(&false),
     );
+    // Azure has no idle timeout and no reset for UDP.
     if port.protocol == Protocol::Tcp {
         let idle = intent.idle_timeout.unwrap_or(DEFAULT_IDLE_TIMEOUT);
         set(
@@ -213,7 +216,7 @@ fn update(
     }
 }
 
-/// Writes a value unless it is there, or is what absence means.
+/// Writes a value unless it is already set, or is the default.
 pub(super) fn set<T: PartialEq>(slot: &mut Option<T>, value: T, absent: Option<&T>) {
     if slot.as_ref().or(absent) != Some(&value) {
         *slot = Some(value);

@@ -1,4 +1,4 @@
-//! Which network interfaces leave pools.
+//! The network interfaces that leave pools.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,21 +8,22 @@ use crate::plan::machines::{self, Machine, Machines};
 use crate::plan::world::World;
 use crate::resources::ArmId;
 
-/// How a node is getting on, the best last.
+/// The state of a node, from worst to best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
-    /// It is told to take no part.
+    /// The node is excluded.
     Excluded,
-    /// It has not been ready for too long.
+    /// The node has not been ready for too long.
     NotReady,
-    /// It may be a member.
+    /// The node may be a member.
     There,
 }
 
-/// The interfaces whose nodes are no members any more.
+/// Returns the interfaces whose nodes are no longer members.
 ///
-/// While no node takes part, only those leave that are told to: who sees nobody any more has more often lost its own view. A machine
-/// without a node leaves only if every node has a machine; else the list and the machines are of two minds about names.
+/// While no node takes part, only excluded nodes leave: a controller that sees no node has more often lost
+/// its own view. A machine without a node leaves only if every node has a machine; otherwise the list and the
+/// machines disagree about names.
 pub(super) fn of<'a>(world: &World<'a>, machines: &Machines<'a>) -> BTreeSet<&'a ArmId> {
     let mut states: BTreeMap<&ArmId, State> = BTreeMap::new();
     let mut has_all_machines = true;

@@ -1,4 +1,4 @@
-//! The security rules that services ask for.
+//! The security rules that services request.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,22 +16,22 @@ use crate::resources::{Access, NetworkSecurityGroup, SecurityProtocol};
 const MAXIMUM_RULES: usize = 1_000;
 const MAXIMUM_PREFIXES: usize = 4_000;
 
-/// A rule that services ask for.
+/// A security rule that services request.
 #[derive(Clone, Debug)]
 pub(super) struct DesiredRule {
     pub(super) name: String,
     pub(super) protocol: SecurityProtocol,
     pub(super) sources: Vec<String>,
     pub(super) ports: Vec<String>,
-    /// Empty while no address is known.
+    /// The destinations. Empty while no address is known.
     pub(super) destinations: BTreeSet<String>,
     pub(super) access: Access,
-    /// Whether ports and destinations are written as lists.
+    /// True if ports and destinations are written as lists.
     pub(super) as_lists: bool,
     pub(super) services: Vec<SubjectIndex>,
 }
 
-/// All rules that services ask for, in the order in which they get priorities.
+/// All rules that services request, in the order in which they get priorities.
 #[derive(Debug, Default)]
 pub(super) struct Desired {
     rules: Vec<Option<DesiredRule>>,
@@ -61,6 +61,7 @@ impl Desired {
                 continue;
             };
             let rules = of_service(world, *index, subject, intent, destination, warnings);
+            // A service whose rules all exist costs nothing more, so the limits cannot exclude it.
             let is_settled = rules.iter().all(|rule| {
                 present
                     .get(&rule.name.to_ascii_lowercase())
@@ -79,7 +80,7 @@ impl Desired {
         let mut counts = Counts::of_others(world, known, current);
         let mut desired = Self::default();
         let mut failures = Failures::new();
-        // Who has rules already keeps them; of the others, the first by name get what is left.
+        // Services with rules keep them. Among the others, the first by name get the rest.
         for (_, rules) in settled {
             counts.add(desired.growth(&rules));
             desired.insert(rules);
@@ -108,6 +109,7 @@ impl Desired {
                 .by_name
                 .get(&lower)
                 .and_then(|at| self.rules.get_mut(*at));
+            // Services with equal protocol, sources and ports share one rule.
             if let Some(Some(existing)) = existing {
                 existing.destinations.append(&mut rule.destinations);
                 existing.services.append(&mut rule.services);
@@ -118,7 +120,7 @@ impl Desired {
         }
     }
 
-    /// How much more there would be with these.
+    /// Returns the additional ports, sources and destinations that these rules would bring.
     fn growth(&self, rules: &[DesiredRule]) -> Counts {
         let mut growth = Counts::default();
         for rule in rules {
@@ -130,6 +132,7 @@ impl Desired {
             let there = |destination: &&String| {
                 existing.is_some_and(|existing| existing.destinations.contains(*destination))
             };
+            // Only destinations that the shared rule lacks count.
             growth.destinations += rule.destinations.iter().filter(|d| !there(d)).count();
             if existing.is_none() {
                 growth.rules += 1;
@@ -139,13 +142,13 @@ impl Desired {
         growth
     }
 
-    /// Takes the rule with this name out.
+    /// Removes and returns the rule with this name.
     pub(super) fn take(&mut self, name: &str) -> Option<DesiredRule> {
         let at = self.by_name.get(&name.to_ascii_lowercase())?;
         self.rules.get_mut(*at)?.take()
     }
 
-    /// The rules that were not taken.
+    /// Returns the rules that were not taken.
     pub(super) fn remaining(self) -> impl Iterator<Item = DesiredRule> {
         self.rules.into_iter().flatten()
     }
@@ -159,7 +162,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// What stays whatever services ask for.
+    /// Counts the parts that stay whatever services request.
     fn of_others(world: &World<'_>, known: &Known<'_>, current: &NetworkSecurityGroup) -> Self {
         let mut counts = Self::default();
         for existing in &current.properties.security_rules {
@@ -267,10 +270,11 @@ fn aggregated(
     addresses: BTreeSet<String>,
     warnings: &mut BTreeSet<Warning>,
 ) -> Vec<DesiredRule> {
-    // Without a floating address the security group sees packets as nodes do.
+    // Without a floating address the security group sees packets with node addresses.
     let (destinations, port_of): (_, fn(&PortIntent) -> u16) = if intent.floating_ip {
         (addresses.clone(), |port| port.port)
     } else if addresses.is_empty() {
+        // The rule has its name while the address is pending, so that its priority can be reserved.
         (BTreeSet::new(), |port| port.backend_port)
     } else {
         (node_addresses(world), |port| port.backend_port)
@@ -302,7 +306,7 @@ fn aggregated(
         }
     }
     if intent.access.deny_others && !intent.floating_ip {
-        // A rule that closes the nodes themselves would cut them off from each other.
+        // A rule that denies access to the nodes themselves would cut them off from each other.
         warnings.insert(Warning {
             service: Some(subject.key().clone()),
             what: "nobody else is refused by a rule of its own, since without a floating address that would close the nodes".to_owned(),
@@ -322,10 +326,10 @@ fn aggregated(
     rules
 }
 
-/// Where packets arrive that keep no floating address: at the members of pools. Nobody else's address is opened, since it would not be
-/// known as the cluster's any more once its node has left.
+/// Returns the addresses of the members of pools, to which packets without a floating address are sent. Other
+/// addresses are not opened, since they would no longer be known as the cluster's once their node has left.
 pub(super) fn node_addresses(world: &World<'_>) -> BTreeSet<String> {
-    // Who stays a member because it cannot be read, or because a change of it was refused, is reached as before.
+    // Members that stay because they cannot be read, or because their change was rejected, remain reachable.
     let kept = world.kept_members();
     let held = &world.request.held_members;
     let is_member = |lower: &str| {
@@ -335,7 +339,7 @@ pub(super) fn node_addresses(world: &World<'_>) -> BTreeSet<String> {
     let nodes = world.nodes.iter().filter(|node| {
         let lower = naming::backend_address(&node.name).to_ascii_lowercase();
         let is_there = match (node.readiness, world.config.backend_pool_type) {
-            // Network interfaces stay members.
+            // The members are network interfaces.
             (Readiness::Ready, _) | (_, PoolMembership::NetworkInterface) => true,
             (Readiness::NotReady(since), PoolMembership::Address) => {
                 since < world.config.not_ready_grace && is_member(&lower)

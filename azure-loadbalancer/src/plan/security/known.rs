@@ -1,4 +1,4 @@
-//! Which addresses are whose, so that a rule that several services use loses no more than it must.
+//! The owners of addresses, so that a rule that several services share loses no more than it must.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -7,22 +7,23 @@ use crate::plan::world::{Owner, Subject, SubjectIndex, World};
 use crate::resources::{SecurityProtocol, SecurityRuleProperties};
 use crate::service::ServiceKey;
 
-/// Which addresses are whose.
+/// The owners of addresses.
 #[derive(Debug)]
 pub(super) struct Known<'w> {
-    /// Addresses that only services have which stay as they are.
+    /// The addresses that only unchanged services have.
     retained: HashSet<String>,
-    /// Addresses that services which stay as they are share with others: the protocols in lower case and ports of theirs.
+    /// The addresses that unchanged services share with others: the protocols in lower case, and their ports.
     shared: HashMap<String, Ports>,
-    /// Addresses that are, or were, of services that may change, or of nobody any more.
+    /// The present and former addresses of services that may change, and of orphans.
     released: HashMap<String, Option<&'w ServiceKey>>,
-    /// Whether an address that is not known stays.
+    /// True if an unknown address stays.
     strangers_stay: bool,
-    /// What services that stay as they are reach on nodes without a floating address: protocol in lower case, and port.
+    /// The ports that unchanged services use on nodes without a floating address: protocol in lower case, and
+    /// port.
     node_ports: Ports,
-    /// Where packets arrive that keep no floating address.
+    /// The node addresses, to which packets without a floating address are sent.
     nodes: BTreeSet<String>,
-    /// The addresses of machines that are, or were, in the cluster's pools.
+    /// The addresses of present and former machines in the cluster's pools.
     machines: HashSet<String>,
 }
 
@@ -37,6 +38,7 @@ impl<'w> Known<'w> {
             None => subject.is_held() || subject.is_wanted(),
         };
         let subjects = || world.subjects.iter().enumerate();
+        // Services whose new address is pending count as unchanged: their old addresses must stay open.
         let staying: HashSet<_> = subjects().filter(stays).map(|(index, _)| index).collect();
         let mut released = HashMap::new();
         for (index, subject) in subjects().filter(|(index, _)| !staying.contains(index)) {
@@ -45,6 +47,8 @@ impl<'w> Known<'w> {
         }
         let (retained, shared) = addresses_of_who_stays(world, &staying);
         let nodes = desired::node_addresses(world);
+        // A caller may name an address that the snapshot does not have, such as that of a deleted load
+        // balancer.
         if let Some(only) = &world.request.only
             && let Some(address) = &only.address
         {
@@ -60,7 +64,7 @@ impl<'w> Known<'w> {
                 released.entry(address).or_insert(None);
             }
         } else if world.request.only.is_none() && !world.request.keeps_orphans {
-            // Nodes that have left, whoever's rules lead there.
+            // The addresses of departed nodes, whatever the rules that lead there.
             for address in world.members().filter(|address| !nodes.contains(address)) {
                 released.entry(address).or_insert(None);
             }
@@ -84,8 +88,8 @@ impl<'w> Known<'w> {
         }
     }
 
-    /// Where a rule leads for services that stay as they are, although they ask for nothing: nodes come and go meanwhile, and are
-    /// members of pools for them as well. Empty unless the rule leads to machines of the cluster now.
+    /// Returns the node addresses that a rule must have for unchanged services: nodes come and go, and are
+    /// members of their pools, too. Empty unless the rule leads to machines of the cluster now.
     pub(super) fn nodes_of_who_stays(
         &self,
         properties: &SecurityRuleProperties,
@@ -99,16 +103,16 @@ impl<'w> Known<'w> {
         is_about(properties, &self.node_ports)
     }
 
-    /// Whether a rule leads to an address for a service that stays as it is and shares the address. One that closes everything
-    /// else goes on closing.
+    /// Returns true if the rule leads to an address that an unchanged service shares. A rule that denies
+    /// everything else keeps denying.
     fn is_shared(&self, properties: &SecurityRuleProperties, destination: &str) -> bool {
         self.shared.get(destination).is_some_and(|ports| {
             properties.protocol == Some(SecurityProtocol::Any) || is_about(properties, ports)
         })
     }
 
-    /// Whether a destination stays in a rule although no service asks for it there. A node does in a rule that is asked for while
-    /// nobody knows where it is to lead.
+    /// Returns true if a destination stays in a rule although no service requests it there. A node stays in a
+    /// requested rule while the rule's destinations are unknown.
     pub(super) fn is_retained(
         &self,
         properties: &SecurityRuleProperties,
@@ -122,7 +126,7 @@ impl<'w> Known<'w> {
             || (self.strangers_stay && !self.released.contains_key(destination))
     }
 
-    /// Whether everything that a rule leads to was this cluster's.
+    /// Returns true if every destination of a rule belonged to this cluster.
     pub(super) fn are_released(&self, properties: &SecurityRuleProperties) -> bool {
         let mut destinations = rule::destinations(properties).peekable();
         destinations.peek().is_some()
@@ -133,12 +137,12 @@ impl<'w> Known<'w> {
             })
     }
 
-    /// Whether an address is that of no service.
+    /// Returns true if an address belongs to no service.
     pub(super) fn is_nobodys(&self, destination: &str) -> bool {
         self.released.get(destination).is_none_or(Option::is_none)
     }
 
-    /// The services whose addresses were there and are not any more.
+    /// Returns the services whose addresses were there before and no longer are.
     pub(super) fn owners_of(
         &self,
         before: &HashSet<String>,
@@ -153,7 +157,7 @@ impl<'w> Known<'w> {
 
 type Ports = HashSet<(String, String)>;
 
-/// Whether a rule is about one of these protocols and ports.
+/// Returns true if a rule covers one of these protocols and ports.
 fn is_about(properties: &SecurityRuleProperties, wanted: &Ports) -> bool {
     let protocol = properties.protocol.as_ref().map(|p| p.as_str());
     let protocol = protocol.unwrap_or_default().to_ascii_lowercase();
@@ -162,8 +166,8 @@ fn is_about(properties: &SecurityRuleProperties, wanted: &Ports) -> bool {
     ports.any(|port| wanted.contains(&(protocol.clone(), port.clone())))
 }
 
-/// The addresses of services that stay as they are: those that nobody else uses who may change, and the others with the ports that
-/// are theirs.
+/// Returns the addresses of unchanged services: those that no changing service uses, and the others with
+/// their ports.
 fn addresses_of_who_stays(
     world: &World<'_>,
     staying: &HashSet<SubjectIndex>,
@@ -177,6 +181,7 @@ fn addresses_of_who_stays(
             let Some(address) = world.address_of(frontend).map(str::to_owned) else {
                 continue;
             };
+            // The rules at the frontend show which other services share the address.
             let others_stay = world
                 .rules_at(balancer, frontend)
                 .all(|(owner, _)| match owner {
@@ -187,6 +192,7 @@ fn addresses_of_who_stays(
                 retained.insert(address);
                 continue;
             }
+            // On a shared address only the ports of this service stay open.
             let theirs = world.rules_at(balancer, frontend);
             let theirs = theirs.filter(|(owner, _)| *owner == Owner::Subject(*index));
             let ports = theirs.filter_map(|(_, rule)| {
@@ -200,12 +206,13 @@ fn addresses_of_who_stays(
     (retained, shared)
 }
 
-/// The protocols and ports at which the load balancers reach nodes for services that stay as they are, named or not.
+/// Returns the protocols and ports at which load balancers reach nodes for unchanged services, named or not.
 fn node_ports(world: &World<'_>, staying: &HashSet<SubjectIndex>) -> Ports {
     let balancers = world.snapshot.load_balancers.iter();
     let balancers = balancers.filter(|balancer| world.is_ours(balancer));
     let rules = balancers.flat_map(|balancer| &balancer.properties.load_balancing_rules);
     let theirs = rules.filter(|rule| {
+        // With a floating address packets keep the frontend's address, so node ports are not reached.
         rule.properties.enable_floating_ip != Some(true)
             && match world.owner(&rule.name, true) {
                 Owner::Subject(index) => staying.contains(&index),

@@ -1,4 +1,4 @@
-//! What the security group becomes.
+//! The planned state of the security group.
 
 mod desired;
 mod known;
@@ -16,32 +16,32 @@ use crate::naming;
 use crate::resources::{Access, ArmId, NetworkSecurityGroup, SecurityRule};
 use crate::service::ServiceKey;
 
-/// The priorities that rules get: the lowest that is free for those that let in, the highest for those that do not.
+/// The priorities of rules. Allowing rules get the lowest free one, denying rules the highest.
 const PRIORITIES: std::ops::Range<u16> = 500..4096;
 
-/// The security group as it will be.
+/// The planned state of the security group.
 #[derive(Debug)]
 pub(super) struct SecurityDraft<'a> {
     pub(super) current: &'a NetworkSecurityGroup,
     pub(super) resource: NetworkSecurityGroup,
     pub(super) services: BTreeSet<ServiceKey>,
-    /// The services whose new address is not known yet, so that rules still lead to the old one.
+    /// The services whose new address is unknown, so that rules still lead to the old one.
     pub(super) pending: BTreeSet<ServiceKey>,
-    /// Whether what belongs to no service is removed.
+    /// True if rules that belong to no service are removed.
     pub(super) swept: bool,
-    /// Whether rules of services that stay as they are lead to other nodes than before.
+    /// True if the destinations of unchanged services' rules follow a change of nodes.
     pub(super) follows_nodes: bool,
     pub(super) deferred: Vec<Deferred>,
     pub(super) warnings: BTreeSet<Warning>,
     pub(super) orphans: Vec<Orphan>,
 }
 
-/// The address that security rules are made for, as far as it is known.
+/// The address that security rules lead to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Destination {
-    /// It is this.
+    /// The address is known.
     Address(String),
-    /// It is known only once the frontend is made.
+    /// The address is known only after the frontend is created.
     Pending,
 }
 
@@ -62,6 +62,7 @@ pub(super) fn build<'a>(
             .wanted()
             .map(|(index, _, _)| (index, PlanError::SecurityGroupNotFound(id.clone())))
             .collect();
+        // Without services nothing needs the group, so its absence is no error.
         return if failures.is_empty() {
             Ok(None)
         } else {
@@ -86,6 +87,7 @@ pub(super) fn build<'a>(
             continue;
         };
         if destination == Destination::Pending {
+            // No other part of this plan will make the address known, so waiting would never end.
             if world.request.is_security_group_alone() {
                 return Err(vec![(*index, PlanError::AddressUnknown)]);
             }
@@ -115,9 +117,11 @@ fn destination(world: &World<'_>, index: SubjectIndex, placed: &Placed) -> Desti
             .is_some_and(|subject| *subject.key() == only.key)
         && let Some(address) = &only.address
     {
+        // An empty address stands for any destination.
         let any = address.is_empty();
         return Destination::Address(if any { "*".to_owned() } else { address.clone() });
     }
+    // The frontend is not moved in this round, so its new address does not lead anywhere yet.
     if placed.later.is_some() {
         return Destination::Pending;
     }
@@ -164,6 +168,8 @@ fn reconcile(
         let index = match world.owner(&rule.name, rule::is_private(&rule.name)) {
             Owner::Foreign => return true,
             Owner::Orphan => {
+                // Without exclusive rights, a rule is removed only if all its destinations were provably this
+                // cluster's.
                 let proven = known.are_released(&rule.properties);
                 let removed = world.sweeps() && (world.config.exclusive_security_group || proven);
                 draft.orphans.push(Orphan {
@@ -183,6 +189,7 @@ fn reconcile(
             Standing::Held => true,
             Standing::Unwanted => false,
             Standing::Wanted(_) => match (destinations.get(&index), asked_for) {
+                // While the new address is unknown, the old rules keep the service reachable.
                 (Some(Destination::Pending) | None, _) => return true,
                 (Some(Destination::Address(_)), Some(asked_for)) => {
                     if rule::update(rule, &asked_for, &asked_for.destinations) {
@@ -198,6 +205,7 @@ fn reconcile(
         }
         stays
     });
+    // Present rules keep their priorities, so they are reserved before new rules get theirs.
     let mut free = FreePriorities::of(&rules);
     let mut failures = Failures::new();
     for asked_for in desired.remaining() {
@@ -212,7 +220,7 @@ fn reconcile(
             );
             continue;
         };
-        // The place of a rule whose address is not known yet is kept free for it.
+        // The priority of a rule whose address is not known yet is reserved.
         if asked_for.destinations.is_empty() {
             continue;
         }
@@ -229,7 +237,8 @@ fn reconcile(
     failures
 }
 
-/// Makes a rule that several services use what they ask for together; whether anything of it is left.
+/// Updates a shared rule to match the combined requests of its services. Returns true if anything of it is
+/// left.
 fn merge(
     world: &World<'_>,
     draft: &mut SecurityDraft<'_>,
@@ -266,6 +275,7 @@ fn merge(
         draft.swept |= strangers;
         draft.follows_nodes |= of_who_stays;
     };
+    // A shared rule without destinations would have to allow all, so it is removed instead.
     if destinations.is_empty() {
         note();
         return false;
@@ -301,6 +311,7 @@ impl FreePriorities {
             if self.lowest > self.highest {
                 return None;
             }
+            // Denying rules come after all allowing ones, so they are numbered from the end.
             let candidate = if *access == Access::Deny {
                 let candidate = self.highest;
                 self.highest -= 1;

@@ -1,4 +1,4 @@
-//! Single security rules: whose they are, and whether they say what is asked for.
+//! Single security rules: their owners, and their comparison with requests.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::naming;
 use crate::plan::world::{Owner, World};
 use crate::resources::{Direction, SecurityProtocol, SecurityRule, SecurityRuleProperties};
 
-/// Whether a rule is one that several services use: `shared-TCP-80-…`, or an aggregated one.
+/// Returns true if a rule can be shared by several services: `shared-TCP-80-…`, or an aggregated one.
 pub(super) fn is_merged(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let allow = naming::AGGREGATED.to_owned() + "allow_ipv4_";
@@ -16,7 +16,7 @@ pub(super) fn is_merged(name: &str) -> bool {
         || (lower.split('-').next() == Some(naming::SHARED) && is_private(name))
 }
 
-/// Whether a name goes on as those of rules for one port do: `…-TCP-80-…`.
+/// Returns true if a name continues like those of rules for one port: `…-TCP-80-…`.
 pub(super) fn is_private(name: &str) -> bool {
     let mut parts = name.splitn(4, '-').skip(1);
     let protocol = parts.next().unwrap_or_default();
@@ -25,7 +25,7 @@ pub(super) fn is_private(name: &str) -> bool {
     known && port.parse::<u16>().is_ok() && parts.next().is_some()
 }
 
-/// Whether a rule that is not merged stays whatever services ask for.
+/// Returns true if a rule that is not merged stays whatever services request.
 pub(super) fn stays(world: &World<'_>, name: &str) -> bool {
     match world.owner(name, is_private(name)) {
         Owner::Foreign => true,
@@ -34,7 +34,7 @@ pub(super) fn stays(world: &World<'_>, name: &str) -> bool {
     }
 }
 
-/// Where a rule leads, whichever way that is written.
+/// Returns the destinations of a rule, whether written as one value or as a list.
 pub(super) fn destinations(properties: &SecurityRuleProperties) -> impl Iterator<Item = &str> {
     properties.destinations()
 }
@@ -49,7 +49,7 @@ pub(super) fn new(desired: &DesiredRule, priority: u16) -> SecurityRule {
     rule
 }
 
-/// Makes a rule what is asked for, but for its priority; whether anything had to be changed.
+/// Updates a rule except for its priority. Returns true if it changed.
 pub(super) fn update(
     rule: &mut SecurityRule,
     desired: &DesiredRule,
@@ -78,7 +78,7 @@ pub(super) fn update(
     } = properties;
     set_texts(source_port_range, source_port_ranges, &any, false);
     let ports = desired.ports.iter().cloned().collect();
-    // A port of any kind cannot be in a list.
+    // The wildcard port cannot be in a list.
     let ports_as_list = desired.as_lists && desired.protocol != SecurityProtocol::Any;
     set_texts(
         destination_port_range,
@@ -97,7 +97,7 @@ pub(super) fn update(
     before != *properties
 }
 
-/// Makes a rule lead to these; whether it had to be changed.
+/// Sets the destinations of a rule. Returns true if it changed.
 pub(super) fn set_destinations(
     properties: &mut SecurityRuleProperties,
     destinations: &BTreeSet<String>,
@@ -111,7 +111,7 @@ pub(super) fn set_destinations(
     )
 }
 
-/// Writes texts in one of the two ways, unless they are there in either.
+/// Writes texts as one value or as a list, unless they are present in either form.
 fn set_texts(
     single: &mut Option<String>,
     list: &mut Vec<String>,

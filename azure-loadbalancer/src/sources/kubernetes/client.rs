@@ -1,4 +1,4 @@
-//! The API server, over any `tower` service.
+//! The client of the API server, over any `tower` service.
 
 use std::error::Error;
 use std::fmt;
@@ -22,20 +22,20 @@ use crate::node::Node;
 use crate::plan::Ingress;
 use crate::service::{FINALIZER, Service as LoadBalanced, ServiceKey};
 
-/// How long an answer may take, but for a watch, which is answered bit by bit.
+/// The time limit for a response, except that of a watch, which is streamed.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A page of a list.
+/// The maximum size of a page of a list, in bytes.
 const MAX_BODY: usize = 64 * 1024 * 1024;
-/// What is read of an error.
+/// The maximum size of an error body, in bytes.
 const MAX_ERROR: usize = 64 * 1024;
-/// Where a pod finds its token.
+/// The path of a pod's token.
 #[cfg(feature = "reqwest")]
 const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-/// Where a pod finds whom to trust.
+/// The path of the certificate authorities that a pod trusts.
 #[cfg(feature = "reqwest")]
 const CA_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 
-/// A client of a Kubernetes API server, over a `tower` service whose answers have bodies that come bit by bit.
+/// A client of a Kubernetes API server, over a `tower` service with streamed response bodies.
 #[derive(Clone)]
 pub struct KubernetesClient<S> {
     service: S,
@@ -44,49 +44,49 @@ pub struct KubernetesClient<S> {
     namespace: Option<String>,
 }
 
-/// A call of the API server that came to nothing.
+/// The error of a call of the API server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KubernetesError {
-    /// The address is not one of an API server, or the environment is not that of a pod.
+    /// The URL is not one of an API server, or the environment is not that of a pod.
     #[error("{0}")]
     Setup(String),
-    /// There is no answer.
+    /// The API server did not respond.
     #[error("{call}: there is no answer")]
     Unreachable {
         /// The call.
         call: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// No answer came in time.
+    /// The response timed out.
     #[error("{call}: there was no answer within {PATIENCE:?}")]
     TimedOut {
         /// The call.
         call: String,
     },
-    /// The answer is an error.
+    /// The response is an error.
     #[error("{call}: {status}: {message}")]
     Refused {
         /// The call.
         call: String,
         /// The status.
         status: StatusCode,
-        /// What the API server said.
+        /// The message of the API server.
         message: String,
     },
-    /// The answer is not what the API server answers.
+    /// The response has an unexpected form.
     #[error("{call}: {why}")]
     Malformed {
         /// The call.
         call: String,
-        /// What is wrong.
+        /// The error.
         why: String,
     },
 }
 
 impl KubernetesError {
-    /// Whether it may be another answer next time: there was none, or 408, 429 or a status of 500 to 599.
+    /// Returns true if a retry may succeed: after no response, 408, 429 or a status of 500 to 599.
     pub fn is_retriable(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::TimedOut { .. } => true,
@@ -98,7 +98,7 @@ impl KubernetesError {
         }
     }
 
-    /// Whether the version that was asked for is not known any more.
+    /// Returns true if the requested version is no longer known.
     pub(super) fn is_gone(&self) -> bool {
         matches!(
             self,
@@ -111,11 +111,11 @@ impl KubernetesError {
 }
 
 impl<S> KubernetesClient<S> {
-    /// A client of the API server at an address such as `https://10.0.0.1:443`.
+    /// Creates a client of the API server at a URL such as `https://10.0.0.1:443`.
     ///
     /// # Errors
     ///
-    /// It is not an absolute `http` or `https` address without a path.
+    /// The URL is not absolute, not `http` or `https`, or has a path.
     pub fn new(service: S, endpoint: &str) -> Result<Self, KubernetesError> {
         let wrong = |why: &str| {
             KubernetesError::Setup(format!(
@@ -123,6 +123,7 @@ impl<S> KubernetesClient<S> {
             ))
         };
         let url = Url::parse(endpoint).map_err(|error| wrong(&error.to_string()))?;
+        // A path would be lost in the URLs of calls.
         if !matches!(url.scheme(), "http" | "https") || !matches!(url.path(), "" | "/") {
             return Err(wrong("write for example https://10.0.0.1:443"));
         }
@@ -134,15 +135,17 @@ impl<S> KubernetesClient<S> {
         })
     }
 
-    /// A file with the bearer token, which is read for each call, since tokens are replaced. Default: requests have none.
+    /// Sets a file with the bearer token, which is read for each call, since tokens are replaced. Default: no
+    /// token.
     #[must_use]
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.token_file = Some(path.into());
         self
     }
 
-    /// Only the services of one namespace. Default: of all. What belongs to the services of other namespaces has no owner then:
-    /// write [`OrphanPolicy::Report`](crate::config::OrphanPolicy::Report), or it is removed.
+    /// Restricts the client to the services of one namespace. Resources of services in other namespaces have
+    /// no owner then: set [`OrphanPolicy::Report`](crate::config::OrphanPolicy::Report), or they are removed.
+    /// Default: all namespaces.
     #[must_use]
     pub fn namespace(mut self, name: impl Into<String>) -> Self {
         self.namespace = Some(name.into());
@@ -167,7 +170,7 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    /// The services, as they are and as they change.
+    /// Returns a source of the services.
     pub fn services(&self) -> KubernetesSource<LoadBalanced, S, B> {
         let path: Vec<&str> = match &self.namespace {
             Some(namespace) => vec!["api", "v1", "namespaces", namespace, "services"],
@@ -176,7 +179,7 @@ where
         KubernetesSource::new(self.clone(), &path, WatchOptions::default())
     }
 
-    /// The nodes, as they are and as they change.
+    /// Returns a source of the nodes.
     pub fn nodes(&self) -> KubernetesSource<Node, S, B> {
         KubernetesSource::new(
             self.clone(),
@@ -185,17 +188,17 @@ where
         )
     }
 
-    /// Writes where services are reached into their status; see [`follow`](crate::execute::follow).
+    /// Returns a writer of the services' addresses into their status; see [`follow`](crate::execute::follow).
     pub fn status_writer(&self) -> StatusWriter<S> {
         StatusWriter::new(self.clone())
     }
 
-    /// Writes where a service is reached into its status: its addresses. A name in the DNS is left out, as Kubernetes' own provider
-    /// does, since who finds both makes records for both.
+    /// Writes the addresses of a service into its status. A DNS name is omitted, as by Kubernetes' own
+    /// provider, since consumers that find both would create records for both.
     ///
     /// # Errors
     ///
-    /// There is no answer, or it is an error. A service that is gone needs no status.
+    /// The API server does not respond, or responds with an error. A deleted service is no error.
     pub async fn write_status(
         &self,
         service: &ServiceKey,
@@ -221,6 +224,7 @@ where
             .await?;
         let merge = HeaderValue::from_static("application/merge-patch+json");
         request.headers_mut().insert(CONTENT_TYPE, merge);
+        // A service that was deleted meanwhile needs no status.
         match self.whole(request).await {
             Err(KubernetesError::Refused {
                 status: StatusCode::NOT_FOUND,
@@ -230,11 +234,11 @@ where
         }
     }
 
-    /// Puts Kubernetes' finalizer for load balancers on a service, or takes it off. Others on it stay.
+    /// Adds Kubernetes' finalizer for load balancers to a service, or removes it. Other finalizers stay.
     ///
     /// # Errors
     ///
-    /// There is no answer, or it is an error. A service that is gone needs none.
+    /// The API server does not respond, or responds with an error. A deleted service is no error.
     pub async fn write_finalizer(
         &self,
         service: &ServiceKey,
@@ -242,7 +246,7 @@ where
     ) -> Result<(), KubernetesError> {
         let ServiceKey { namespace, name } = service;
         let path = ["api", "v1", "namespaces", namespace, "services", name];
-        // Lists of finalizers are merged by a patch of this kind, whatever others write meanwhile.
+        // A patch of this kind merges lists of finalizers, whatever others write meanwhile.
         let field = match is_there {
             true => "finalizers",
             false => "$deleteFromPrimitiveList/finalizers",
@@ -277,7 +281,7 @@ where
         self.whole(request).await.map(drop)
     }
 
-    /// Creates or replaces an object, and returns it as it is then.
+    /// Creates or replaces an object, and returns it as stored.
     pub(super) async fn write(
         &self,
         method: Method,
@@ -297,6 +301,7 @@ where
 
     pub(super) fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Url {
         let mut url = self.endpoint.clone();
+        // `extend` escapes each segment, so that no name can add further ones.
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.clear().extend(path);
         }
@@ -321,12 +326,14 @@ where
             let failed = |why: String| {
                 KubernetesError::Setup(format!("cannot read a token from {shown}: {why}"))
             };
+            // The file may be on a slow volume, and is read for each call.
             let text = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
             let text = text
                 .map_err(|error| failed(error.to_string()))?
                 .map_err(|error| failed(error.to_string()))?;
             let mut value = HeaderValue::from_str(&format!("Bearer {}", text.trim()))
                 .map_err(|_| failed("it is not a token".to_owned()))?;
+            // Sensitive headers are not shown by `Debug`.
             value.set_sensitive(true);
             builder = builder.header(AUTHORIZATION, value);
         }
@@ -335,7 +342,7 @@ where
             .map_err(|error| KubernetesError::Setup(error.to_string()))
     }
 
-    /// Begins a `GET`; the body is still to come.
+    /// Begins a `GET`, whose body is still to come.
     pub(super) async fn get(&self, url: Url) -> Result<(String, B), KubernetesError> {
         let request = self.request(Method::GET, url, Bytes::new()).await?;
         self.send(request).await
@@ -360,6 +367,7 @@ where
         if status.is_success() {
             return Ok((call, body));
         }
+        // The body only explains the error, so a missing one is no further error.
         let text = timeout(PATIENCE, Limited::new(body, MAX_ERROR).collect()).await;
         let text = text
             .ok()
@@ -391,7 +399,7 @@ where
         }
     }
 
-    /// A `GET` that is answered with one document.
+    /// Sends a `GET` whose response is one document.
     pub(super) async fn document(&self, url: Url) -> Result<Value, KubernetesError> {
         let request = self.request(Method::GET, url, Bytes::new()).await?;
         let (call, body) = self.whole(request).await?;
@@ -402,7 +410,7 @@ where
     }
 }
 
-/// reqwest, as a `tower` service.
+/// A client over reqwest, as a `tower` service.
 #[cfg(feature = "reqwest")]
 mod in_cluster {
     use std::env;
@@ -432,13 +440,14 @@ mod in_cluster {
                     .execute(request)
                     .await
                     .map(Response::from)
+                    // The URL is omitted, since errors are logged.
                     .map_err(reqwest::Error::without_url)
             })
         }
     }
 
     impl KubernetesClient<ReqwestTransport> {
-        /// A client for a pod, by its service account.
+        /// Creates a client for a pod, by its service account.
         ///
         /// # Errors
         ///
@@ -455,6 +464,7 @@ mod in_cluster {
                 variable("KUBERNETES_SERVICE_HOST")?,
                 variable("KUBERNETES_SERVICE_PORT")?,
             );
+            // An IPv6 address needs brackets in a URL.
             let host = if host.contains(':') {
                 format!("[{host}]")
             } else {

@@ -9,7 +9,7 @@ use super::client::KubernetesError;
 use crate::sources::FromDocument;
 use crate::text::Misread;
 
-/// Takes an event over; whether the documents are others.
+/// Applies an event. Returns true if the documents have changed.
 pub(super) fn apply<T: FromDocument>(
     documents: &mut BTreeMap<String, Value>,
     version: &mut Option<String>,
@@ -42,7 +42,7 @@ pub(super) fn apply<T: FromDocument>(
     };
     match kind {
         "ADDED" | "MODIFIED" => {
-            // Of one that was never read what is known of it is better than nothing.
+            // For an object that was never read, a placeholder is better than nothing.
             let known = documents.contains_key(&key);
             if let Err(error) = T::from_document(&object)
                 && (known || T::unreadable(&object, &error.to_string()).is_none())
@@ -57,13 +57,13 @@ pub(super) fn apply<T: FromDocument>(
     }
 }
 
-/// An object, or what stands for it if it cannot be read.
+/// Reads an object, or its placeholder if it is invalid.
 pub(super) fn object<T: FromDocument>(document: &Value) -> Result<T, Misread> {
     T::from_document(document)
         .or_else(|error| T::unreadable(document, &error.to_string()).ok_or(error))
 }
 
-/// Which object: its namespace and name.
+/// Returns the key of an object: its namespace and name.
 pub(super) fn key(object: &Value) -> Option<String> {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().filter(|name| !name.is_empty())?;

@@ -1,4 +1,4 @@
-//! Events of services: `kubectl describe` shows what keeps one from having what it asks for.
+//! Events of services: `kubectl describe` shows why a request is not met.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,20 +10,20 @@ use crate::plan::ServiceOutcome;
 use crate::service::ServiceKey;
 use crate::sources::readiness::text_of_seconds;
 
-/// The bytes of a message; the API server takes 1,024.
+/// The maximum length of a message in bytes. The API server takes 1,024.
 const LONGEST: usize = 1_000;
 
-/// What services were told last.
+/// The last event of each service.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     told: BTreeMap<ServiceKey, String>,
 }
 
-/// An event that is to be written, and for whom.
+/// An event to write, and its service.
 pub(super) type Event = (ServiceKey, Value);
 
 impl Events {
-    /// The events that are news: an error once for as long as it stays the same, and that it is over.
+    /// Returns the new events: an error, once while it stays the same, and its end.
     pub(super) fn news(&mut self, report: &Reconciled) -> Vec<Event> {
         self.told.retain(|key, _| report.services.contains_key(key));
         let mut events = Vec::new();

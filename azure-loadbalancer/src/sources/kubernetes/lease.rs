@@ -1,7 +1,8 @@
-//! A lease of Kubernetes (`coordination.k8s.io/v1`), by which one of several programs writes and the others stand by.
+//! A lease of Kubernetes (`coordination.k8s.io/v1`), which lets one of several programs write while the
+//! others stand by.
 //!
-//! The rules are those of client-go's `leaderelection`. Clocks of different machines are never compared: another one's lease is over
-//! when this program has seen it unchanged for as long as it says.
+//! The rules are those of client-go's `leaderelection`. Clocks of different machines are never compared:
+//! another program's lease has expired when this program has seen it unchanged for the lease's duration.
 
 use std::error::Error;
 use std::fmt;
@@ -17,24 +18,26 @@ use tower_service::Service;
 use super::client::{KubernetesClient, KubernetesError};
 use crate::sources::readiness::text_of_seconds;
 
-/// The time that the release of a lease may take.
+/// The time limit for the release of a lease.
 const RELEASE: Duration = Duration::from_secs(2);
-/// The longest duration of another one's lease that is believed.
+/// The maximum duration of another program's lease, in seconds. Longer ones are shortened to it.
 const LONGEST: u64 = 24 * 3_600;
 
-/// A lease, and how it is held.
+/// The options of a lease.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LeaseOptions {
     /// The namespace of the lease. Default: `default`.
     pub namespace: String,
-    /// Its name. Default: `azure-loadbalancer`.
+    /// The name. Default: `azure-loadbalancer`.
     pub name: String,
-    /// The name of this program, which no other one has. Default: 32 random digits.
+    /// The unique name of this program. Default: 32 random digits.
     pub identity: String,
-    /// The time that others wait after the last renewal that they have seen, in whole seconds. Default: 15 s.
+    /// The time that other programs wait after the last renewal they have seen, in whole seconds. Default: 15
+    /// s.
     pub duration: Duration,
-    /// The time after the last renewal at which the holder gives up by itself; shorter than the duration. Default: 10 s.
+    /// The time after the last renewal at which the holder stops by itself; shorter than the duration.
+    /// Default: 10 s.
     pub renew_deadline: Duration,
     /// The wait between two renewals or attempts. Default: 2 s.
     pub retry: Duration,
@@ -54,8 +57,8 @@ impl Default for LeaseOptions {
 }
 
 impl LeaseOptions {
-    /// The same with another duration of at least 3 s, of which the renewal deadline is two thirds and the wait between two renewals
-    /// two fifteenths.
+    /// Sets another duration of at least 3 s. The renewal deadline becomes two thirds of it, and the wait
+    /// between two renewals two fifteenths.
     #[must_use]
     pub fn with_duration(mut self, duration: Duration) -> Self {
         self.duration = Duration::from_secs(duration.as_secs().max(3));
@@ -65,11 +68,11 @@ impl LeaseOptions {
     }
 }
 
-/// The reason for which a lease is not held any more.
+/// The reason why a lease is no longer held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaseLost {
-    /// It could not be renewed within [`LeaseOptions::renew_deadline`].
+    /// The lease could not be renewed within [`LeaseOptions::renew_deadline`].
     NotRenewed {
         /// The last failure.
         why: String,
@@ -96,14 +99,14 @@ enum Attempt {
     Theirs {
         holder: String,
     },
-    /// Somebody else has written at the same time.
+    /// Another program has written at the same time.
     Raced,
 }
 
-/// A lease as it was last seen.
+/// A lease as last seen.
 struct Observed {
     document: Value,
-    /// The time at which it was seen to be another one than before.
+    /// The time at which its last change was seen.
     at: Instant,
 }
 
@@ -120,17 +123,18 @@ impl Observed {
     }
 }
 
-/// A lease that this program holds or waits for. When it is dropped, the others wait until it is over; see [`Self::release`].
+/// A lease that this program holds or waits for. If it is dropped, the others wait until it has expired; see
+/// [`Self::release`].
 pub struct Lease<S> {
     client: KubernetesClient<S>,
     options: LeaseOptions,
     observed: Option<Observed>,
-    /// The begin of the last successful renewal.
+    /// The beginning of the last successful renewal.
     renewed: Option<Instant>,
 }
 
 impl<S> Lease<S> {
-    /// A lease that is not held yet.
+    /// Creates a lease that is not held yet.
     pub fn new(client: KubernetesClient<S>, options: LeaseOptions) -> Self {
         Self {
             client,
@@ -140,7 +144,7 @@ impl<S> Lease<S> {
         }
     }
 
-    /// The program that was last seen to hold it; empty: none.
+    /// Returns the last known holder. Empty: none.
     pub fn holder(&self) -> &str {
         self.observed.as_ref().map_or("", Observed::holder)
     }
@@ -172,12 +176,13 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    /// Waits until this program holds the lease. `standing_by` is told who holds it, each time that somebody else does.
+    /// Waits until this program holds the lease. `standing_by` is called with the holder, each time that
+    /// another program takes it.
     ///
     /// # Cancel safety
     ///
-    /// It may be dropped at any time. A lease that was being taken then is held without being renewed, and is over after its
-    /// duration.
+    /// May be dropped at any time. A lease that is just being taken is then held without renewal, and expires
+    /// after its duration.
     pub async fn acquire(&mut self, mut standing_by: impl FnMut(&str) + Send) {
         let mut told_holder = None;
         let mut told_error = None;
@@ -198,7 +203,7 @@ where
                 }
                 Ok(Attempt::Raced) => {}
                 Err(error) => {
-                    // Once for each kind of failure; attempts are frequent.
+                    // Logged once for each kind of failure, since attempts are frequent.
                     let text = error.to_string();
                     if told_error.as_ref() != Some(&text) {
                         tracing::warn!(error = text, "the lease cannot be had; it is tried again");
@@ -206,16 +211,17 @@ where
                     }
                 }
             }
-            // Programs that began together do not ask together for ever.
+            // The jitter separates programs that began together.
             sleep(self.options.retry.mul_f64(1.0 + fastrand::f64())).await;
         }
     }
 
-    /// Renews the lease that [`acquire`](Self::acquire) got, and returns when it is lost. Whoever writes must stop at once then.
+    /// Renews the lease that [`acquire`](Self::acquire) took, and returns when it is lost. The program must
+    /// then stop writing at once.
     ///
     /// # Cancel safety
     ///
-    /// It may be dropped at any time; call it again soon, or [`release`](Self::release).
+    /// May be dropped at any time. Call it again soon, or [`release`](Self::release).
     pub async fn keep(&mut self) -> LeaseLost {
         let mut why = "no renewal was tried".to_owned();
         loop {
@@ -224,8 +230,9 @@ where
             let deadline = renewed + self.options.renew_deadline;
             sleep_until(deadline.min(Instant::now() + self.options.retry)).await;
             let began = Instant::now();
-            // A program that was held up comes here late, and others may lead since. The time that a machine sleeps is not in this
-            // clock on Linux: there the first renewal afterwards finds who has taken the lease.
+            // A delayed program comes here late, and another one may lead since. On Linux this clock does not
+            // count the time that a machine sleeps: then the first renewal finds that another one has taken
+            // the lease.
             if began >= deadline {
                 return LeaseLost::NotRenewed { why };
             }
@@ -251,12 +258,12 @@ where
         }
     }
 
-    /// Lets go of the lease, if it is held, so that another program need not wait until it is over. Call it once nothing is
-    /// written any more.
+    /// Releases the lease, if it is held, so that another program need not wait for its expiry. Call it after
+    /// the last write.
     ///
     /// # Cancel safety
     ///
-    /// It may be dropped at any time: the lease is over after its duration then.
+    /// May be dropped at any time: the lease then expires after its duration.
     pub async fn release(&mut self) {
         self.renewed = None;
         if !self.is_ours() {
@@ -285,7 +292,7 @@ where
                 Err(error) if is_overtaken(&error) => {}
                 done => return done.map(drop),
             }
-            // Perhaps by a renewal of this program that was given up while it was under way.
+            // Perhaps by a renewal of this program that was cancelled in flight.
             document = self.client.document(self.url(true)).await?;
             if document["spec"]["holderIdentity"] != self.options.identity.as_str() {
                 return Ok(());
@@ -293,9 +300,9 @@ where
         }
     }
 
-    /// Takes or renews the lease, if that may be.
+    /// Takes or renews the lease, if possible.
     async fn attempt(&mut self) -> Result<Attempt, KubernetesError> {
-        // No attempt uses up the time of all others.
+        // No single attempt may use up the time of all others.
         let patience = self.options.renew_deadline / 2;
         match timeout(patience, self.attempt_once()).await {
             Ok(attempt) => attempt,
@@ -307,7 +314,7 @@ where
 
     async fn attempt_once(&mut self) -> Result<Attempt, KubernetesError> {
         let own = self.options.duration;
-        // Whoever holds it need not read it first; somebody else's write shows by the version.
+        // The holder need not read it first: a write by another program shows in the version.
         if let Some(observed) = &self.observed
             && self.is_ours()
             && observed.is_valid(own)
@@ -332,7 +339,7 @@ where
             .as_ref()
             .is_some_and(|observed| observed.document["spec"] == found["spec"]);
         match (&mut self.observed, is_same) {
-            // Others may write labels; only what holders write tells that one is alive.
+            // Others may write labels. Only the fields that holders write prove that one is alive.
             (Some(observed), true) => observed.document = found,
             (observed, _) => {
                 let at = Instant::now();
@@ -377,7 +384,7 @@ where
         Attempt::Ours
     }
 
-    /// The lease as this program holds it, after what was there before.
+    /// Returns the lease as held by this program, based on the document before.
     fn next(&self, before: Option<&Value>) -> Value {
         let options = &self.options;
         let now = now();
@@ -426,13 +433,13 @@ where
     }
 }
 
-/// True if somebody else has written, or deleted, it meanwhile.
+/// Returns true if another program has written or deleted the lease meanwhile.
 fn is_overtaken(error: &KubernetesError) -> bool {
     let statuses = [StatusCode::CONFLICT, StatusCode::NOT_FOUND];
     matches!(error, KubernetesError::Refused { status, .. } if statuses.contains(status))
 }
 
-/// The time as Kubernetes writes it with microseconds.
+/// Returns the time in Kubernetes' form with microseconds.
 fn now() -> String {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)

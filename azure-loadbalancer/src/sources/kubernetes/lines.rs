@@ -1,12 +1,12 @@
-//! The events of a watch: JSON, one a line.
+//! The events of a watch: JSON, one per line.
 
 use bytes::{Buf, BytesMut};
 use serde_json::Value;
 
-/// An object of Kubernetes has 1.5 MB at most, which is what etcd takes.
+/// The maximum length of a line. An object of Kubernetes has at most 1.5 MB, the limit of etcd.
 const LONGEST: usize = 8 * 1024 * 1024;
 
-/// Bytes that come bit by bit, as lines.
+/// A splitter of streamed bytes into lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     pending: BytesMut,
@@ -17,7 +17,7 @@ impl Lines {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// The next whole line as JSON, or what is wrong with it.
+    /// Returns the next complete line as JSON, or its error.
     pub(super) fn next(&mut self) -> Option<Result<Value, String>> {
         loop {
             let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') else {

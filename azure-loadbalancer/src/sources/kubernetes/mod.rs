@@ -1,8 +1,10 @@
-//! Services and nodes of a Kubernetes cluster, by its API server: listed once and watched from there (feature `kube`).
+//! Services and nodes of a Kubernetes cluster, from its API server: listed once and then watched (feature
+//! `kube`).
 //!
-//! Only what is needed of the API is spoken: `GET` of the lists with pages, `watch` with bookmarks, and patches of a service's
-//! status and finalizers. Kubernetes' finalizer is taken off a service when nothing is left of it; it is put on services only where
-//! that is asked for ([`StatusWriter::with_finalizers`]). A [`Lease`] lets one of several programs write while the others stand by.
+//! Only a part of the API is used: `GET` of lists with pages, `watch` with bookmarks, and patches of a
+//! service's status and finalizers. Kubernetes' finalizer is removed from a service when no resources are
+//! left; it is added only on request ([`StatusWriter::with_finalizers`]). A [`Lease`] lets one of several
+//! programs write while the others stand by.
 
 mod client;
 mod event;

@@ -1,4 +1,4 @@
-//! Where services are reached, written into their status.
+//! The writer of service statuses: the addresses at which services are reached.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,22 +19,23 @@ use crate::execute::{Observer, ReconcileError, Reconciled};
 use crate::plan::{Ingress, ServiceOutcome};
 use crate::service::ServiceKey;
 
-/// Status writes at a time.
+/// The maximum number of concurrent status writes.
 const AT_A_TIME: usize = 8;
 
-/// Events after one reconciliation.
+/// The maximum number of events after one reconciliation.
 const MOST_EVENTS: usize = 32;
 
-/// How soon a status that says something else again is written again: somebody else may be writing it as well, and two who do not
-/// agree are not to keep the API server busy.
+/// The time before the same status is written again. Another program may be writing it as well, and two that
+/// disagree must not keep the API server busy.
 const REWRITE: Duration = Duration::from_secs(60);
 
-/// Writes where services are reached into their status, whenever that is not what it says; made by
+/// A writer of the addresses of services into their status, whenever they differ. Created by
 /// [`KubernetesClient::status_writer`].
 ///
-/// What a status says is known from the services themselves ([`Service::published`](crate::Service::published)): one that somebody
-/// else has changed is written again, and so is one of a service that has stopped asking for a load balancer while nobody looked.
-/// Where a service comes without a status, it is written when it has become different from what was written last.
+/// The current status is part of the services themselves ([`Service::published`](crate::Service::published)).
+/// A status that another program has changed is written again, and so is that of a service that has stopped
+/// requesting a load balancer while no program was running. For a service without a status, it is written
+/// when it differs from the last one written.
 pub struct StatusWriter<S> {
     client: KubernetesClient<S>,
     written: BTreeMap<ServiceKey, Written>,
@@ -42,19 +43,19 @@ pub struct StatusWriter<S> {
     events: Option<Events>,
 }
 
-/// What was written last.
+/// The last written status.
 #[derive(Debug)]
 struct Written {
     ingress: Vec<Ingress>,
     at: Instant,
 }
 
-/// Whether a status is to be written.
+/// The decision to write a status.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Due {
     No,
     Now,
-    /// It was written a moment ago.
+    /// The status is due, but was written a moment ago.
     Later,
 }
 
@@ -68,34 +69,36 @@ impl<S> StatusWriter<S> {
         }
     }
 
-    /// Puts Kubernetes' finalizer on services that have a load balancer, so that a service is not gone before its resources are.
-    /// Default: it is only taken off, once nothing is left, where somebody has put it on.
+    /// Adds Kubernetes' finalizer to services that have a load balancer, so that a service is not gone before
+    /// its resources are. Default: an existing finalizer is only removed, once no resources are left.
     #[must_use]
     pub fn with_finalizers(mut self) -> Self {
         self.puts_finalizers = true;
         self
     }
 
-    /// Writes an event for a service that cannot have what it asks for, once for as long as the reason is the same, and one when it
-    /// has it. Nothing waits for them: one that cannot be written is reported and forgotten. Default: none is written.
+    /// Writes an event for a service whose request cannot be met, once while the reason stays the same, and
+    /// one when it is met. Nothing waits for events: a failed write is logged and forgotten. Default: no
+    /// events.
     #[must_use]
     pub fn with_events(mut self) -> Self {
         self.events = Some(Events::default());
         self
     }
 
-    /// Whether the finalizer of a service is to come or to go; nothing if it is as it should be.
+    /// Returns true if the finalizer of a service has to be added, false if it has to be removed. `None` if
+    /// it is correct.
     fn finalizer_due(&self, outcome: &ServiceOutcome, is_wrong: bool) -> Option<bool> {
         match (outcome.has_finalizer, outcome.is_wanted) {
             (false, true) if self.puts_finalizers && outcome.exists => Some(true),
-            // While it is not known that nothing is left, it stays.
+            // The finalizer stays while resources may be left.
             (true, false) if !outcome.exists && !is_wrong => Some(false),
             _ => None,
         }
     }
 
-    /// What is wrong with a service does not take away where it is reached, as far as that is known. Where there is no status to
-    /// look at, a service that never had a load balancer is none of this writer's.
+    /// Decides on writing the status. An error of a service does not remove its known addresses. Without a
+    /// status to compare with, a service that never had a load balancer is left alone.
     fn due(&self, key: &ServiceKey, outcome: &ServiceOutcome, is_wrong: bool) -> Due {
         if is_wrong && outcome.ingress.is_empty() {
             return Due::No;
@@ -131,6 +134,7 @@ where
         let Ok(report) = result else {
             return true;
         };
+        // Deleted services are forgotten, so that the map stays bounded.
         self.written
             .retain(|key, _| report.services.contains_key(key));
         let mut due = Vec::new();
@@ -147,6 +151,7 @@ where
             if let Err(error) = self.client.write_event(&key.namespace, &event).await {
                 let cause = error.source().map(ToString::to_string);
                 tracing::warn!(%error, cause, service = %key, "an event is not written");
+                // The API server is unavailable for events, so the others would fail as well.
                 break;
             }
         }

@@ -1,4 +1,5 @@
-//! Listed once, watched from there, and listed anew when the API server has forgotten since when.
+//! The watch of a list: listed once, then watched, and listed again when the API server no longer knows the
+//! version.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -21,24 +22,24 @@ use super::event::{apply, key, object};
 use super::lines::Lines;
 use crate::sources::{FromDocument, RECHECK, Source, SourceError};
 
-/// Objects of a page.
+/// The number of objects of a page.
 const PAGE: &str = "500";
-/// More pages than any cluster has.
+/// The maximum number of pages, more than any cluster has.
 const MAX_PAGES: usize = 1_000;
-/// A watch that ends sooner, and without an event, is as good as none.
+/// The minimum duration of a watch. One that ends sooner without an event counts as failed.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
-/// The longest wait between two attempts.
+/// The maximum wait between two attempts.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// How a watch is kept up.
+/// The options of a watch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct WatchOptions {
-    /// How long one watch lasts; the next goes on where it ended. Default: 290 s.
+    /// The duration of one watch. The next continues where it ended. Default: 290 s.
     pub watch: Duration,
-    /// After which time everything is listed anew all the same. Default: 1 h.
+    /// The time after which everything is listed again in any case. Default: 1 h.
     pub resync: Duration,
-    /// The wait after a failure, which doubles with each until 30 s. Default: 1 s.
+    /// The wait after a failure, which doubles with each up to 30 s. Default: 1 s.
     pub first_wait: Duration,
 }
 
@@ -52,37 +53,37 @@ impl Default for WatchOptions {
     }
 }
 
-/// The objects of one kind, as they are and as they change.
+/// A source of the objects of one kind.
 pub struct KubernetesSource<T, S, B> {
     client: KubernetesClient<S>,
     path: Vec<String>,
     options: WatchOptions,
     documents: BTreeMap<String, Value>,
-    /// Since when to watch; nothing before the first list and after it was forgotten.
+    /// The version to watch from. `None` before the first list, and after the server has forgotten it.
     version: Option<String>,
     listed: Option<Instant>,
-    /// The pages of a list that is being read.
+    /// The list that is being read.
     listing: Option<Listing>,
     stream: Option<Stream<B>>,
     failures: u32,
     retry_at: Option<Instant>,
-    /// When objects that depend on the time are to be looked at again.
+    /// The time at which objects that depend on the time are read again.
     recheck: Option<Instant>,
     kind: PhantomData<fn() -> T>,
 }
 
-/// A watch that is open.
+/// An open watch.
 struct Stream<B> {
     call: String,
     body: B,
     lines: Lines,
     opened: Instant,
     has_spoken: bool,
-    /// When it should have ended by itself.
+    /// The time at which the watch should have ended by itself.
     ends: Instant,
 }
 
-/// A list of which not all pages are there yet. It outlives a call that is dropped.
+/// An incomplete list. It survives a dropped call.
 #[derive(Default)]
 struct Listing {
     documents: BTreeMap<String, Value>,
@@ -90,11 +91,11 @@ struct Listing {
     pages: usize,
 }
 
-/// What a turn of the wheel came to.
+/// The result of a step.
 enum Turn {
-    /// The state is another one, or is to be looked at again.
+    /// The state has changed, or is due to be read again.
     Changed,
-    /// It is not, as far as that is known.
+    /// The state is unchanged, as far as known.
     Same,
 }
 
@@ -124,7 +125,7 @@ where
         }
     }
 
-    /// How the watch is kept up.
+    /// Sets the options of the watch.
     #[must_use]
     pub fn options(mut self, options: WatchOptions) -> Self {
         self.options = options;
@@ -136,7 +137,7 @@ where
         self.client.url(&path, query)
     }
 
-    /// Lists everything. State changes only when all pages are there.
+    /// Lists all objects. The state changes only when all pages are read.
     async fn list(&mut self) -> Result<Turn, KubernetesError> {
         loop {
             let mut listing = self.listing.take().unwrap_or_default();
@@ -154,10 +155,11 @@ where
             let Some(items) = page.get_mut("items").map(Value::take) else {
                 return Err(malformed("the list has no items"));
             };
-            // An empty list may be `null` in Go.
+            // Go writes an empty list as `null`.
             for item in items.as_array().into_iter().flatten() {
                 let key = key(item).ok_or_else(|| malformed("an object has no name"))?;
-                // One that cannot be read is no reason to take down what it has: the last state stays in force.
+                // An object that cannot be read is no reason to remove its resources: the last state stays in
+                // force.
                 object::<T>(item).map_err(|error| malformed(&format!("{key}: {error}")))?;
                 listing.documents.insert(key, item.clone());
             }
@@ -185,7 +187,7 @@ where
         }
     }
 
-    /// The first list is news even if nothing is in it.
+    /// Returns true after the first list, which is a change even if it is empty.
     fn listed_before(&self) -> bool {
         self.recheck.is_some()
     }
@@ -199,7 +201,7 @@ where
             ("timeoutSeconds", &seconds),
         ]);
         let (call, body) = self.client.get(url).await?;
-        // A connection that hangs says nothing; half as long again is patience enough.
+        // A hung connection stays silent. Half the time more is patience enough.
         let ends = Instant::now() + self.options.watch.mul_f64(1.5);
         self.stream = Some(Stream {
             call,
@@ -212,7 +214,7 @@ where
         Ok(())
     }
 
-    /// Reads from the watch until something has changed or it is over.
+    /// Reads from the watch until an object has changed or the watch ends.
     async fn read(&mut self) -> Result<Turn, KubernetesError> {
         let mut has_changed = false;
         loop {
@@ -249,12 +251,13 @@ where
                         source: error.into(),
                     });
                 }
-                // It ends by itself after a while, and the next one goes on from there.
+                // The watch ends by itself after a while, and the next one continues from there.
                 Ok(None) | Err(_) => {
                     if stream.has_spoken || stream.opened.elapsed() >= SHORTEST_WATCH {
                         self.failures = 0;
                     } else {
-                        // Who ends watches at once would be asked as fast as the network goes.
+                        // A server that ends watches at once would otherwise be polled as fast as the network
+                        // allows.
                         self.pause();
                     }
                     self.stream = None;
@@ -276,7 +279,7 @@ where
         }
     }
 
-    /// The state as it is now.
+    /// Returns the present state.
     fn state(&mut self) -> Result<Vec<T>, SourceError> {
         let read = self.documents.iter().map(|(key, document)| {
             let failed =
@@ -285,7 +288,7 @@ where
         });
         let state = read.collect::<Result<Vec<T>, _>>()?;
         let depends_on_time = !state.iter().all(T::is_settled);
-        // Far away is never; it also says that there was a first list.
+        // A time far away stands for never, and records that there was a first list.
         let wait = if depends_on_time {
             RECHECK
         } else {
@@ -295,12 +298,12 @@ where
         Ok(state)
     }
 
-    /// After a failure: what is to be done, and when.
+    /// Decides on the next step after a failure, and its time.
     fn recover(&mut self, error: &KubernetesError) -> bool {
         self.stream = None;
         self.listing = None;
         if error.is_gone() {
-            // The version is too old. That is no failure, as long as it does not happen again and again.
+            // The version is too old, which is no failure unless it happens repeatedly.
             self.version = None;
             if self.failures == 0 {
                 self.failures = 1;
@@ -340,7 +343,8 @@ where
                 self.retry_at = None;
             }
             let turned = match self.recheck {
-                // What was read of the stream is kept when the time comes first. A list is not cut off: it may take longer.
+                // The bytes read from the stream are kept when the time comes first. A list is not cut off,
+                // since it may take longer.
                 Some(at) if self.stream.is_some() => timeout_at(at, self.turn())
                     .await
                     .unwrap_or(Ok(Turn::Changed)),

@@ -1,4 +1,4 @@
-//! The client against scripted answers and against the emulator, in virtual time.
+//! The client against scripted responses and against the emulator, in virtual time.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod operations;

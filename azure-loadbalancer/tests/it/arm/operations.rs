@@ -1,4 +1,4 @@
-//! Writes that are over later, and pages.
+//! Asynchronous writes, and pages.
 
 use azure_loadbalancer::arm::{ArmErrorKind, Precondition};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ async fn a_write_is_followed_until_it_is_over() {
     put(&script).await.unwrap();
     let asked = script.asked();
     assert_eq!(asked[1].request.uri(), POLL);
-    // As told, as told, then by itself: 2 s, the third time half as long again twice.
+    // Twice as requested, then the default: 2 s, and by the third poll grown by half twice.
     assert_eq!(
         asked
             .iter()
@@ -41,7 +41,7 @@ async fn a_write_is_followed_until_it_is_over() {
     );
 }
 
-/// However soon the resource manager wants to be asked again: ten times a second are enough.
+/// Polls are limited to ten per second, however short the requested wait.
 #[tokio::test(start_paused = true)]
 async fn a_write_is_not_followed_as_fast_as_the_network_is() {
     let now = [("azure-asyncoperation", POLL), ("retry-after", "0")];
@@ -96,12 +96,12 @@ async fn without_an_address_the_resource_itself_tells() {
     let asked = script.asked();
     assert_eq!(asked.len(), 3);
     assert_eq!(asked[2].request.method(), "GET");
-    // Without any state it is over.
+    // Without any state it is complete.
     let script = Script::new(vec![answer(200, &[], "{}")]);
     put(&script).await.unwrap();
 }
 
-// Case F23: 404 is what a deletion wants.
+// Case F23: a deletion expects 404.
 #[tokio::test(start_paused = true)]
 async fn a_deletion_is_followed_by_its_location() {
     let script = Script::new(vec![

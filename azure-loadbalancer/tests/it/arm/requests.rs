@@ -1,4 +1,4 @@
-//! What is asked, and how much of an answer is taken.
+//! The form of requests, and the limits of responses.
 
 use azure_loadbalancer::arm::{ArmErrorKind, ArmOptions, Precondition};
 use azure_loadbalancer::resources::ArmId;
@@ -22,7 +22,7 @@ async fn no_name_leads_to_another_resource() {
         assert_eq!(error.kind(), ArmErrorKind::Rejected, "{name:?}");
         assert!(script.asked().is_empty(), "{name:?}");
     }
-    // What only looks like it when it is decoded is sent as the name that it is.
+    // A name that only looks like a path when decoded is sent as a name.
     for (name, sent) in [
         ("%2e%2e", "%252e%252e"),
         (".%2E", ".%252E"),

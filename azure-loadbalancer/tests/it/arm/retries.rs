@@ -1,4 +1,4 @@
-//! Calls that are made again, and gates.
+//! Retries, and gates.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn what_may_be_better_next_time_is_asked_again() {
         let found: LoadBalancer = client.get(&lb()).await.unwrap().unwrap();
         assert_eq!(found.name, "lb");
         let times = script.times();
-        // 5 s, and by chance up to as much again.
+        // 5 s, plus up to as much jitter.
         let range = if asks_for_nine { 9..=9 } else { 5..=10 };
         assert!(times[0] == 0 && range.contains(&times[1]), "{times:?}");
         let counts = client.counts();

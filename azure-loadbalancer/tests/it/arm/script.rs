@@ -1,4 +1,4 @@
-//! A resource manager that answers what a test says, one answer after the other.
+//! A scripted resource manager: one response after the other.
 
 use std::collections::VecDeque;
 use std::future::{Ready, ready};
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower_service::Service;
 
-/// What was asked, and when.
+/// A request, and its time.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) at: Duration,
@@ -53,7 +53,7 @@ pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Optio
 }
 
 impl Script {
-    /// These answers; `None` is a connection that ends.
+    /// Creates a script of these responses. `None` closes the connection.
     pub(crate) fn new(answers: Vec<Option<Response<Bytes>>>) -> Self {
         let state = State {
             answers: answers.into(),
@@ -73,12 +73,12 @@ impl Script {
         self.builder().build().unwrap()
     }
 
-    /// What was asked since the last time.
+    /// Takes the requests since the last call.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut self.state.lock().asked)
     }
 
-    /// When it was asked, in seconds.
+    /// Returns the times of the requests, in seconds.
     pub(crate) fn times(&self) -> Vec<u64> {
         self.asked()
             .iter()

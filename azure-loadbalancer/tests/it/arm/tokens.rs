@@ -1,4 +1,4 @@
-//! Tokens, of the emulator's identity endpoints.
+//! Tokens of the emulator's identity endpoints.
 
 use azure_loadbalancer::arm::token::{
     ClientCredentials, ManagedIdentity, StaticToken, TokenSource,
@@ -117,7 +117,7 @@ async fn a_refused_token_is_renewed_once() {
 #[tokio::test(start_paused = true)]
 async fn a_token_that_is_late_is_asked_for_again() {
     let token = r#"{"access_token":"late","expires_in":"3600"}"#;
-    // A metadata service that starts (404), changes (410), has too much to do (429), and does not answer.
+    // A metadata service that starts (404), changes (410), is overloaded (429), and does not respond.
     for first in [
         answer(404, &[], ""),
         answer(410, &[], ""),
@@ -134,7 +134,7 @@ async fn a_token_that_is_late_is_asked_for_again() {
         let asked = script.asked();
         assert_eq!(asked[0].header("authorization"), Some("Bearer late"));
     }
-    // What is refused stays refused, and of another authority a 404 is no promise.
+    // A rejection is final, and 404 from another authority is not transient.
     let denied = answer(400, &[], r#"{"error":"invalid_client"}"#);
     let identities = Script::new(vec![denied]);
     let source = ManagedIdentity::new(TowerTransport::new(identities.clone()));

@@ -1,4 +1,4 @@
-//! Which endpoints a client takes.
+//! The endpoints that a client accepts.
 
 use azure_loadbalancer::arm::token::StaticToken;
 

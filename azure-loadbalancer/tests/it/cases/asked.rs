@@ -1,4 +1,4 @@
-//! What a service asks for and cannot be honoured is an error or a warning, and never something else in its place.
+//! Requests that cannot be met: an error or a warning, and never something else in their place.
 
 use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::config::{Config, LoadBalancerSku, PoolMembership};
@@ -13,7 +13,7 @@ fn error(plan: &Plan, name: &str) -> String {
     error.map(ToString::to_string).unwrap_or_default()
 }
 
-/// A service that is meant to be closed is not opened by a capital letter.
+/// A capital letter does not open a service that is meant to be closed.
 #[test]
 fn flags_are_true_or_false_and_nothing_else() {
     let flags = [
@@ -46,12 +46,12 @@ fn flags_are_true_or_false_and_nothing_else() {
         &[],
     );
     assert!(error(&plan, "a").contains("\"True\""));
-    // What is not read in 2018 is no error there.
+    // The edition of 2018 ignores later annotations, so an invalid one is no error.
     let unread = with(service("a", &[80]), keys::DISABLE_TCP_RESET, "yes");
     assert_eq!(error(&empty().converge(&note(), &[unread], &[]).0, "a"), "");
 }
 
-/// An internal service with a typo stays inside.
+/// A typo does not make an internal service external.
 #[test]
 fn a_typo_does_not_turn_an_internal_service_inside_out() {
     let mut azure = empty();
@@ -119,7 +119,7 @@ fn the_annotation_for_an_address_is_that_of_the_specification() {
         plan.services[&key("a")].ingress[0].ip.to_string(),
         "1.2.3.4"
     );
-    // Both may say the same, and share with whoever else says it.
+    // Both may have the same value, and share with any other service that has it.
     let both = [
         at(named("1.2.3.4"), "1.2.3.4"),
         at(service("b", &[81]), "1.2.3.4"),
@@ -264,7 +264,7 @@ fn basic_load_balancers_have_interfaces_unless_the_file_says_otherwise() {
     assert!(told.validate().is_err());
 }
 
-/// Whoever has a UID of another form keeps what it has, and is told what to write.
+/// A document with a UID of another form leaves its resources as they are, and gets an explanation.
 #[test]
 fn documents_with_uids_that_are_none_are_refused() {
     let read = |uid: &str| {
@@ -303,7 +303,7 @@ fn documents_with_uids_that_are_none_are_refused() {
         let mut azure = empty();
         let (plan, _) = azure.converge(&current(), &[read(uid)], &[]);
         assert_eq!(error(&plan, "a"), "", "{uid}");
-        // And so nothing is left of it when it has gone.
+        // So nothing remains when the service is gone.
         azure.converge(&current(), &[], &[]);
         assert_eq!(azure.balancers(), [""; 0], "{uid}");
         assert!(azure.snapshot.public_ips.is_empty());

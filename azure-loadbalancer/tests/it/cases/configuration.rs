@@ -55,7 +55,7 @@ fn a_configuration_survives_writing_and_reading() {
     assert_eq!(few.maximum_rules_of_interface(), 20);
 }
 
-/// As the installer of OpenShift writes it.
+/// The configuration that the installer of OpenShift writes.
 const OF_OPENSHIFT: &str = r#"{
     "cloud": "AzurePublicCloud", "tenantId": "t", "aadClientId": "", "aadClientSecret": "", "subscriptionId": "s",
     "resourceGroup": "c-rg", "location": "westus", "vnetName": "c-vnet", "vnetResourceGroup": "c-rg", "subnetName": "c-worker-subnet",

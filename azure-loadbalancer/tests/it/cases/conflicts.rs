@@ -1,4 +1,4 @@
-//! Ports that somebody else has on a service's own frontend.
+//! Ports of a service's own frontend that are taken.
 
 use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::config::{Config, Edition, FlipOrder};
@@ -106,8 +106,8 @@ fn ports_of_nat_and_of_rules_for_all_protocols_are_found_before_the_write() {
     }
 }
 
-/// A rule that lingers until its service is reached elsewhere is not in the way of another one on the same frontend, or in the same
-/// pool.
+/// A rule that lingers until its service is reachable elsewhere does not block another one on the same
+/// frontend, or in the same pool.
 #[test]
 fn a_port_that_is_left_is_somebody_elses_at_once() {
     let config = Config {
@@ -133,7 +133,8 @@ fn a_port_that_is_left_is_somebody_elses_at_once() {
             like(shares),
         ];
         azure.converge(&config, &before, &nodes);
-        // It goes to where somebody else must leave first, so that its own frontend and rules linger.
+        // The service moves to an address that must be released first, so that its own frontend and rules
+        // linger.
         let moves = at(service("shares", &[80]), "9.9.9.1");
         let after = [
             like(same_node_port(internal("leads", &[]))),

@@ -307,8 +307,8 @@ fn a_frontend_that_others_use_stays() {
     }
 }
 
-/// What lingers until its service is reached elsewhere does not linger in the way of somebody who asks for its address: with any
-/// order of what is read, and with others who come at the same time, or not.
+/// A frontend that stays until its service is reachable elsewhere does not block another service that
+/// requests its address, whatever the order of the resources, with or without further services.
 #[test]
 fn an_internal_address_that_is_left_is_somebody_elses_at_once() {
     let config = Config {
@@ -350,7 +350,8 @@ fn an_internal_address_that_is_left_is_somebody_elses_at_once() {
     }
 }
 
-/// A service that has been moved and whose old frontend is still there stays where its frontend may be, whichever is read first.
+/// A moved service whose old frontend still exists stays where its frontend is allowed, whatever the order of
+/// reading.
 #[test]
 fn where_a_service_stays_does_not_depend_on_what_is_read_first() {
     let config = Config {
@@ -377,13 +378,13 @@ fn where_a_service_stays_does_not_depend_on_what_is_read_first() {
         let frontends = azure.frontends("as-1-internal");
         let own = frontends[0].properties.private_ip_address.clone();
         assert_eq!(Some(ip.to_string()), own);
-        // Both may be: it is the first by name.
+        // Both may be: the first by name wins.
         assert_eq!(on("as,as-1").0.as_deref(), Some("as-1-internal"));
         assert_eq!(on("as").0.as_deref(), Some("testCluster-internal"));
     }
 }
 
-/// Others who want any address in the subnet want none in particular.
+/// Other services that want any address in the subnet do not request a particular one.
 #[test]
 fn a_frontend_lingers_whoever_else_is_in_its_subnet() {
     let config = Config {
@@ -440,7 +441,7 @@ fn a_uid_that_two_have_is_refused() {
 #[test]
 fn a_copy_with_the_same_uid_takes_nothing_over() {
     for config in [note(), current()] {
-        // Whatever the order of their names is.
+        // The order of names does not matter.
         for name in ["a-copy", "z-copy"] {
             let mut azure = empty();
             azure.converge(&config, &[service("web", &[80])], &[]);
@@ -452,7 +453,7 @@ fn a_copy_with_the_same_uid_takes_nothing_over() {
             assert_eq!(log, Vec::<String>::new(), "{name}");
             assert_eq!(azure.snapshot, before);
             assert!(plan.orphans.is_empty(), "{:?}", plan.orphans);
-            // Nor when the copy is thrown away.
+            // The same after the copy is deleted.
             copy.deleting = true;
             let services = [copy, service("web", &[80])];
             azure.converge(&config, &services, &[]);

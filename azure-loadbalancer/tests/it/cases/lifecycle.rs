@@ -6,7 +6,7 @@ use azure_loadbalancer::{Node, Service, plan};
 
 use crate::support::*;
 
-/// Executes a call as its steps say.
+/// Executes the steps of a call.
 fn call(
     azure: &mut Azure,
     config: &Config,
@@ -26,7 +26,7 @@ fn call(
     azure.log[from..].to_vec()
 }
 
-// Cases G5 (a second deletion writes nothing), G8 (an update is what ensuring is).
+// Cases G5 (a second deletion writes nothing), G8 (an update equals ensuring).
 #[test]
 fn the_steps_of_a_call_do_what_the_plan_for_all_does() {
     for order in [FlipOrder::MakeBeforeBreak, FlipOrder::BreakFirst] {
@@ -83,7 +83,7 @@ fn the_steps_of_a_call_do_what_the_plan_for_all_does() {
                 &[a.clone(), b.clone()],
                 "b",
             );
-            // Breaking first, the old address is not known any more when its rules are looked at.
+            // When breaking first, the old address is no longer known when its rules are checked.
             let forgotten = order == FlipOrder::BreakFirst && config.is_standard();
             let (_, log) = azure.converge(&config, &[a.clone(), b.clone()], &[]);
             assert_eq!(
@@ -162,7 +162,7 @@ fn getting_writes_nothing() {
     let plan = plan(&note(), &[service("a", &[80])], &[], &azure.seen());
     assert!(!plan.services[&key("a")].exists);
     azure.converge(&note(), &[service("a", &[80])], &[]);
-    // Only the public address is left: today that counts, so that nobody forgets it.
+    // Only the public address is left. The current edition counts that, so that it is not forgotten.
     azure.snapshot.load_balancers.clear();
     for (config, exists) in [(note(), false), (current(), true)] {
         let plan = azure_loadbalancer::plan(

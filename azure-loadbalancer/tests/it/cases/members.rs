@@ -224,7 +224,7 @@ fn pools_of_addresses_follow_the_nodes_in_any_order() {
     let (_, log) = azure.converge(&current(), &services, &nodes(5)[1..]);
     assert_eq!(log, ["put backendAddressPool testCluster"]);
     assert_eq!(members(&azure), ["n1", "n2", "n3", "n4"]);
-    // Together with something else it is one write.
+    // Together with another change it is one write.
     let (_, log) = azure.converge(&current(), &[service("a", &[81])], &nodes(2));
     assert_eq!(
         log,
@@ -308,7 +308,7 @@ fn members_of_the_other_kind_stay_and_are_told() {
     }
 }
 
-/// Nobody knows whether it may answer, so where it is a member it stays one.
+/// A node that cannot be read keeps its memberships, since its readiness is unknown.
 #[test]
 fn a_node_that_cannot_be_read_stays_where_it_is() {
     let mut azure = empty();
@@ -324,7 +324,7 @@ fn a_node_that_cannot_be_read_stays_where_it_is() {
         unreadable: Some("no addresses".to_owned()),
         ..Node::default()
     };
-    // Another one has its address by now, as it seems, and a third was never a member.
+    // Another node seems to have its address by now, and a third was never a member.
     let twin = Node::new("twin", [10, 0, 1, 1].into());
     let nodes = [unreadable("n1"), twin, node(3), unreadable("n4")];
     let (plan, _) = azure.converge(&current(), &services, &nodes);
@@ -337,7 +337,7 @@ fn a_node_that_cannot_be_read_stays_where_it_is() {
     assert_eq!(names, ["n1", "n3"]);
     let rule = azure.security_rules()[0].properties.clone();
     assert_eq!(rule.destination_address_prefixes, ["10.0.1.1", "10.0.1.3"]);
-    // Whoever is told to take no part leaves all the same.
+    // An excluded node leaves all the same.
     let mut excluded = unreadable("n1");
     excluded
         .labels
@@ -368,7 +368,7 @@ fn a_machine_whose_node_cannot_be_read_does_not_join() {
     );
 }
 
-/// Packets for a floating address come to a machine that does not know it.
+/// Packets for a floating address would reach a machine that does not accept them.
 #[test]
 fn a_node_that_answers_at_its_own_address_only_gets_no_floating_ones_unwarned() {
     let mut azure = empty();
@@ -399,7 +399,8 @@ fn warned(plan: &azure_loadbalancer::Plan, words: &str) -> bool {
     plan.warnings.iter().any(|one| one.what.contains(words))
 }
 
-/// Whoever sees nobody any more has more often lost its own view: the pool stays, and so do the security rules of its members.
+/// The pool keeps its members, and their security rules, because a controller that sees no node has more
+/// often lost its own view.
 #[test]
 fn a_pool_keeps_its_members_while_no_node_takes_part() {
     let not_ready = |number: u8| Node {
@@ -433,11 +434,11 @@ fn a_pool_keeps_its_members_while_no_node_takes_part() {
             plan.warnings
         );
         assert!(plan.pools_kept);
-        // One that takes part is enough for the others to leave.
+        // One participating node is enough for the others to leave.
         let (plan, _) = azure.converge(&current(), &services, &nodes(1));
         assert_eq!(members(&azure), ["n0"]);
         assert!(!plan.pools_kept && plan.warnings.is_empty(), "{plan:#?}");
-        // Zero takes the list at its word.
+        // Zero accepts an empty list.
         let at_once = Config {
             empty_grace: Some(Duration::ZERO),
             ..current()
@@ -448,7 +449,7 @@ fn a_pool_keeps_its_members_while_no_node_takes_part() {
     }
 }
 
-/// Nobody has lost sight of a node that says itself that it is to leave.
+/// Nodes that are explicitly excluded leave, even as the last ones.
 #[test]
 fn the_last_members_leave_when_they_are_told_to() {
     let mut azure = empty();
@@ -470,7 +471,7 @@ fn the_last_members_leave_when_they_are_told_to() {
     assert!(warned(&plan, "none of 2 known nodes takes part"));
 }
 
-/// Interfaces leave the cluster's pool with their nodes, and nobody leaves because nobody is seen.
+/// Interfaces leave the cluster's pool with their nodes, but not if no node is known.
 #[test]
 fn interfaces_leave_with_their_nodes() {
     let config = Config {
@@ -549,7 +550,7 @@ fn interfaces_leave_with_their_nodes() {
         assert_eq!(found, members, "{about}");
         let writes = members.iter().filter(|count| **count == 0).count();
         assert_eq!(log.len(), writes, "{about}: {log:?}");
-        // Whoever comes back is a member again.
+        // A returning node becomes a member again.
         azure.converge(&config, &services, &nodes);
         assert_eq!(
             [0, 1, 2].map(|nic| pools(&azure, nic).len()),
@@ -557,7 +558,7 @@ fn interfaces_leave_with_their_nodes() {
             "{about}"
         );
     }
-    // In 2018 nobody left.
+    // In the edition of 2018 no node leaves.
     let (mut azure, nodes) = cluster(2, 1);
     azure.converge(&note(), &services, &nodes);
     let (_, log) = azure.converge(&note(), &services, &nodes[..1]);

@@ -1,4 +1,4 @@
-//! Cases of the behaviour that Kubernetes' provider has, and of what it gets wrong.
+//! The behaviour of Kubernetes' provider, and corrections of its mistakes.
 
 mod asked;
 mod configuration;

@@ -26,7 +26,7 @@ fn mistaken(service: Service) -> Service {
     with(service, keys::TCP_IDLE_TIMEOUT, "x")
 }
 
-/// Where all rules lead that let in to this port of nodes.
+/// Returns the destinations of all rules that allow this port of nodes.
 fn open(azure: &Azure, port: u16) -> BTreeSet<String> {
     let rules = azure.security_rules().into_iter();
     let rules = rules.filter(|rule| {
@@ -51,7 +51,7 @@ fn pool(azure: &Azure) -> BTreeSet<String> {
         .collect()
 }
 
-/// Alone in the security group or not.
+/// Exclusive in the security group or not.
 fn configs() -> [Config; 2] {
     [true, false].map(|exclusive_security_group| Config {
         exclusive_security_group,
@@ -70,7 +70,7 @@ fn nodes_reach_the_rules_of_a_service_with_a_mistake() {
             azure.converge(&config, &[mistaken(flat("a", 80))], &nodes(after));
             assert_eq!(open(&azure, 10_080), pool(&azure), "{after:?}");
             assert_eq!(pool(&azure).len(), after.len());
-            // Once it is mended, there is nothing left to do.
+            // After the correction, no work is left.
             let (_, log) = azure.converge(&config, &[flat("a", 80)], &nodes(after));
             assert_eq!(log, Vec::<String>::new());
         }
@@ -98,7 +98,7 @@ fn nodes_reach_the_rules_of_a_service_that_is_not_named_and_stays() {
     }
 }
 
-/// Its address would not be known as the cluster's any more once it has gone.
+/// The address of a node that is no member would no longer be known as the cluster's once it has gone.
 #[test]
 fn a_node_that_is_no_member_is_not_let_in() {
     for config in configs() {
@@ -114,7 +114,7 @@ fn a_node_that_is_no_member_is_not_let_in() {
             assert_eq!(open(&azure, 10_080), pool(&azure));
             assert_eq!(pool(&azure).len(), 2);
         }
-        // Who is a member already stays one for a while, and is let in as long.
+        // A member that is not ready stays for a while, and is allowed for as long.
         azure.converge(&config, &[flat("a", 80)], &nodes(&[1, 2, 3]));
         for (seconds, members) in [(10, 3), (3_600, 2)] {
             let with_one_more = [ready.clone(), vec![waits(seconds)]].concat();
@@ -148,7 +148,7 @@ fn a_mistake_opens_no_port_of_new_nodes_for_others() {
         let mut azure = empty();
         let services = [flat("a", 80), service("b", &[81])];
         azure.converge(&config, &services, &nodes(&[1, 2]));
-        // Nobody is reached on port 80 of nodes any more; the one with the mistake has a floating address.
+        // No service uses port 80 of nodes any more; the one with the mistake has a floating address.
         let services = [deleting(flat("a", 80)), mistaken(service("b", &[81]))];
         azure.converge(&config, &services, &nodes(&[1, 3]));
         assert!(!open(&azure, 10_080).contains("10.0.5.3"));

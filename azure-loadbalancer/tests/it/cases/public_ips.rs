@@ -1,7 +1,7 @@
 use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::config::{Config, LeftAddresses};
 use azure_loadbalancer::plan;
-use azure_loadbalancer::plan::{Deferred, PlanError, Reads};
+use azure_loadbalancer::plan::{Deferred, Plan, PlanError, Reads};
 use azure_loadbalancer::resources::{AllocationMethod, ProvisioningState, SubResource};
 use azure_loadbalancer::steps::Steps;
 
@@ -29,13 +29,14 @@ fn a_public_address_is_made_once_and_goes_with_its_service() {
     );
     azure.converge(&note(), &[deleting(service("servicea", &[80]))], &[]);
     assert!(azure.snapshot.public_ips.is_empty());
-    // What is gone is gone, a second time as well.
+    // A second deletion finds nothing.
     let (plan, log) = azure.converge(&note(), &[deleting(service("servicea", &[80]))], &[]);
     assert_eq!(log, Vec::<String>::new());
     assert!(!plan.services[&key("servicea")].exists);
 }
 
-/// While a new address is not known, security rules lead to the old one: it must not be somebody else's by then.
+/// While a new address is unknown, security rules lead to the old one, which must not have another owner by
+/// then.
 #[test]
 fn an_address_is_given_back_only_when_it_is_open_to_nobody() {
     for exclusive in [false, true] {
@@ -86,7 +87,8 @@ fn internal_services_have_none() {
     }
 }
 
-// Cases F8 (pip1), F9 (pip2), F10 (pip3), F18 (pip5), F19 (pip7). F22 (IP tags) is not built: none are written, and those that are there stay.
+// Cases F8 (pip1), F9 (pip2), F10 (pip3), F18 (pip5), F19 (pip7). F22 (IP tags) is not supported: none are
+// written, and existing ones stay.
 #[test]
 fn only_what_is_tagged_as_the_services_own_is_deleted() {
     let mut azure = empty();
@@ -278,7 +280,7 @@ fn a_public_address_is_chosen_by_name() {
     address(&mut azure, service("a", &[80]));
     assert_eq!(address(&mut azure, asked("mine")).to_string(), "1.2.3.4");
     assert_eq!(azure.snapshot.public_ips.len(), 1);
-    // A typo neither makes an address nor gives one up.
+    // A typo neither creates an address nor releases one.
     let (plan, log) = azure.converge(&current(), &[asked("mime")], &[]);
     assert_eq!(log, Vec::<String>::new());
     let outcome = &plan.services[&key("a")];
@@ -287,7 +289,7 @@ fn a_public_address_is_chosen_by_name() {
         Some(PlanError::PublicIpNotFound { .. })
     ));
     assert_eq!(outcome.ingress[0].ip.to_string(), "1.2.3.4");
-    // The address that another service is about to get can be named before it is there.
+    // The address that another service is about to get can be named before it exists.
     let mut azure = empty();
     let shares = with(service("b", &[81]), keys::PUBLIC_IP_NAME, "testCluster-aa");
     let (plan, _) = azure.converge(&current(), &[shares, service("a", &[80])], &[]);
@@ -295,7 +297,7 @@ fn a_public_address_is_chosen_by_name() {
     assert_eq!(azure.snapshot.public_ips.len(), 1);
 }
 
-/// Nobody gets an address back that others may know.
+/// An address that may be known outside is kept, since a deleted address cannot be restored.
 #[test]
 fn an_address_that_others_may_know_stays_until_somebody_says_otherwise() {
     let keep = Config {
@@ -308,7 +310,7 @@ fn an_address_that_others_may_know_stays_until_somebody_says_otherwise() {
         web
     };
     let labelled = with(seen(&[]), keys::DNS_LABEL, "shop");
-    // What it is, and whether its address stays when it becomes internal.
+    // The change of the service, and whether its address stays when it becomes internal.
     for (asked, why) in [
         (labelled, "has label \"shop\""),
         (seen(&["20.0.0.2"]), "the status of default/a shows it"),
@@ -338,12 +340,12 @@ fn an_address_that_others_may_know_stays_until_somebody_says_otherwise() {
         if why.is_empty() {
             continue;
         }
-        // It is the service's when it comes back.
+        // It belongs to the service when that returns.
         let address = azure.public_ip("testCluster-aa").expect("it stays").clone();
         azure.converge(&keep, std::slice::from_ref(&asked), &[]);
         let again = azure.public_ip("testCluster-aa").expect("it stays");
         assert_eq!(again.properties.ip_address, address.properties.ip_address);
-        // Whoever is asked to, or deletes the service, lets go of it.
+        // A configured deletion, or the deletion of the service, releases the address.
         let mut other = azure.clone();
         other.converge(&current(), &flipped, &[]);
         assert!(other.public_ip("testCluster-aa").is_none());
@@ -352,7 +354,7 @@ fn an_address_that_others_may_know_stays_until_somebody_says_otherwise() {
     }
 }
 
-/// The label goes where the service goes, although the address that had it stays.
+/// The label moves with the service, although its old address stays.
 #[test]
 fn a_label_follows_its_service_to_another_address() {
     let keep = Config {
@@ -387,6 +389,31 @@ fn a_label_follows_its_service_to_another_address() {
         &[],
     );
     assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
+}
+
+/// In 2018 a label was written once: the first plan says that it is lost, and so does each that follows.
+#[test]
+fn a_label_that_an_address_of_2018_cannot_take_along_is_told_before_the_service_moves() {
+    let asked = |group: &str| {
+        let labelled = with(service("a", &[80]), keys::DNS_LABEL, "shop");
+        with(labelled, keys::RESOURCE_GROUP, group)
+    };
+    let mut azure = empty();
+    azure.converge(&note(), &[asked("rg")], &[]);
+    let told = |plan: &Plan| {
+        let mut warnings = plan.warnings.iter();
+        warnings.any(|one| one.what.contains("does not get label shop"))
+    };
+    let first = plan(&note(), &[asked("rg2")], &[], &azure.snapshot);
+    assert!(told(&first), "{:?}", first.warnings);
+    let waits = |plan: &Plan| {
+        plan.deferred
+            .iter()
+            .any(|one| one.what.contains("gets label"))
+    };
+    assert!(!waits(&first), "{:?}", first.deferred);
+    let (last, _) = azure.converge(&note(), &[asked("rg2")], &[]);
+    assert!(told(&last), "{:?}", last.warnings);
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn local_traffic_is_probed_where_nodes_tell() {
             .to_string()
             .contains("healthCheckNodePort")
     );
-    // Today all ports have one probe, UDP too.
+    // In the current edition all ports have a probe, UDP too.
     let mut asked = local(mixed("a"));
     asked.ports.push(ServicePort::tcp(81, 10081));
     let asked = with(asked, keys::PROBE_PROTOCOL, "tcp");
@@ -229,7 +229,8 @@ fn probes_follow_annotations() {
         Some(ProbeProtocol::Tcp)
     );
 
-    // The port's own annotation wins over the application's protocol, and that over the annotation for all.
+    // The port's own annotation takes precedence over the application's protocol, and that over the
+    // annotation for all ports.
     let port = |what: &str| keys::of_port(8000, what);
     let asked = with(
         with(https, &port(keys::PORT_PROBE_PROTOCOL), "http"),

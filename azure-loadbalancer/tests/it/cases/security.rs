@@ -1,4 +1,4 @@
-//! One security rule for each port and source, as in 2018.
+//! Security rules for single ports and sources, as in 2018.
 
 use azure_loadbalancer::annotations::keys;
 use azure_loadbalancer::plan::PlanError;
@@ -219,7 +219,7 @@ fn the_lowest_free_priority_is_taken() {
 fn when_all_priorities_are_used_nothing_is_written() {
     let mut azure = empty();
     let group = azure.snapshot.security_group.as_mut().expect("a group");
-    // More rules than Azure takes, so that priorities run out before the number of rules does.
+    // More rules than Azure allows, so that priorities run out before the number of rules does.
     for priority in 500..4096u16 {
         let properties = SecurityRuleProperties {
             priority,

@@ -1,4 +1,4 @@
-//! Security rules that several services use: shared ones of 2018, aggregated ones of today.
+//! Security rules that several services share: shared ones of 2018, aggregated ones of the current edition.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ fn shared(name: &str, address: &str, ports: &[u16]) -> Service {
     )
 }
 
-/// A cluster whose users have brought addresses.
+/// Creates a cluster whose users have brought addresses.
 fn with_addresses(config: &Config) -> Azure {
     let mut azure = empty();
     let sku = if config.is_standard() {
@@ -136,7 +136,7 @@ fn a_shared_rule_loses_what_its_service_does_not_use_any_more() {
         to(azure.security_rule("shared-TCP-81-Internet")),
         BTreeSet::from(["192.168.77.88", "192.168.99.11"])
     );
-    // A rule of its own.
+    // A separate rule.
     first.annotations.clear();
     azure.converge(&note(), &[first, b], &[]);
     assert_eq!(
@@ -162,7 +162,7 @@ fn a_step_leaves_addresses_that_it_does_not_know() {
     let both = BTreeSet::from(["192.168.33.44", "192.168.77.88"]);
     assert_eq!(to(azure.security_rule("shared-TCP-80-Internet")), both);
     assert_eq!(azure.security_rules()[0].properties.priority, 500);
-    // Gone again, without ports to tell which rules there are, and a second time.
+    // Deleted, without ports that identify the rules, and a second time.
     let mut bare = services.clone();
     bare[0].ports.clear();
     for expected in [1, 0] {
@@ -191,7 +191,7 @@ fn two_clusters_in_one_group_leave_each_other_alone() {
     b.uid = String::new();
     azure.converge(&config, &[b], &[]);
     assert_eq!(to(azure.security_rule("shared-TCP-80-Internet")).len(), 2);
-    // The service is not even listed any more: its frontend says which address was its own.
+    // The service is not even listed any more: its frontend identifies its address.
     azure.converge(&config, &[], &[]);
     assert_eq!(
         to(azure.security_rule("shared-TCP-80-Internet")),
@@ -199,7 +199,7 @@ fn two_clusters_in_one_group_leave_each_other_alone() {
     );
     assert!(names(&azure.security_rules()).contains(&uuid.to_owned()));
     assert!(azure.balancers().is_empty());
-    // Who is alone removes what belongs to no service.
+    // An exclusive cluster removes the rules of no service.
     let alone = Config {
         exclusive_security_group: true,
         ..note()
@@ -418,7 +418,7 @@ fn services_share_an_address_and_its_rules_are_those_of_both() {
         ["aa-TCP-80", "ab-TCP-443"]
     );
     assert_eq!(azure.security_rules().len(), 3);
-    // The first goes: the address stays, the ports of the other stay, and so does what closes the rest.
+    // The first service is deleted: the address, the ports of the other, and the denial of the rest stay.
     azure.converge(&current(), &[deleting(a), b.clone()], &[]);
     assert_eq!(names(&azure.frontends("testCluster")), ["ab"]);
     assert_eq!(names(&azure.rules("testCluster")), ["ab-TCP-443"]);
@@ -429,7 +429,7 @@ fn services_share_an_address_and_its_rules_are_those_of_both() {
             .iter()
             .any(|rule| rule.properties.access == Some(Access::Deny))
     );
-    // A port that both want is the first one's.
+    // A port that both request goes to the first.
     let greedy = at(service("c", &[443]), "192.168.33.44");
     let (plan, log) = azure.converge(&current(), &[b, greedy], &[]);
     assert!(matches!(
@@ -448,7 +448,7 @@ fn in_2018_an_address_is_of_one_service() {
     );
     let (plan, _) = azure.converge(&note(), std::slice::from_ref(&b), &[]);
     assert!(plan.services[&key("b")].error.is_none());
-    // Who has it keeps it.
+    // The owner of the port keeps it.
     let (plan, log) = azure.converge(&note(), &[a, b], &[]);
     assert!(matches!(
         plan.services[&key("a")].error,

@@ -128,7 +128,7 @@ fn a_placement_stays_in_2018_and_moves_today() {
     };
     azure.converge(&today, &moved, &nodes);
     assert_eq!(azure.balancers(), ["as-2"]);
-    // Nobody names a set: it stays.
+    // No service names a set: it stays.
     azure.converge(&today, &[service("a", &[80])], &nodes);
     assert_eq!(azure.balancers(), ["as-2"]);
 }
@@ -225,7 +225,7 @@ fn the_rules_of_both_load_balancers_count_for_the_nodes_behind_them() {
     assert_eq!(plan.services[&key("c")].error, refused(4, 2));
     assert_eq!(azure.rules("testCluster").len(), 2);
     assert_eq!(azure.rules("testCluster-internal").len(), 2);
-    // One rule is left, and who is there comes first.
+    // One rule is left, and existing services come first.
     services[2] = internal("c", &[82]);
     services[0] = service("a", &[80, 81, 82]);
     let (plan, _) = azure.converge(&few, &services, &[]);
@@ -233,7 +233,7 @@ fn the_rules_of_both_load_balancers_count_for_the_nodes_behind_them() {
     assert_eq!(plan.services[&key("c")].error, refused(5, 1));
     let count = |name| azure.rules(name).len();
     assert_eq!(count("testCluster") + count("testCluster-internal"), 5);
-    // Nobody is refused who needs no more than it has.
+    // A service that needs no more than it has is not rejected.
     let fewer = Config {
         maximum_interface_rule_count: 1,
         ..few
@@ -282,7 +282,7 @@ fn what_would_be_chosen_is_told_without_writing() {
     }
 }
 
-/// Azure's own limit: who is there stays, and of the others the first by name get what is left.
+/// Azure's own limit: existing services stay, and among the others the first by name get the rest.
 #[test]
 fn a_load_balancer_has_as_many_frontends_as_azure_allows() {
     let standard = Config {
@@ -316,7 +316,7 @@ fn a_load_balancer_has_as_many_frontends_as_azure_allows() {
         };
         let names = [maximum - 1, maximum].map(|number| format!("s{number:03}"));
         assert_eq!(failed, names.map(|name| (name, error.clone())));
-        // Whoever shares an address needs no frontend.
+        // A service that shares an address needs no frontend.
         if config.edition == Edition::Current {
             let shared = azure.public_ip(&format!("testCluster-{}", prefix("s000")));
             let shared = shared.and_then(|ip| ip.properties.ip_address.clone());

@@ -1,6 +1,6 @@
-//! The emulator, asked by clients that nobody here wrote: Microsoft's own libraries for Python and for Node. They come with
-//! `cargo xtask peers azure azure-arm-network`; what they are asked to do is in `python/` and `node/`. They also read what the
-//! reconciler has written, so that both ends of the wire are seen by somebody else.
+//! The emulator under foreign clients: Microsoft's own libraries for Python and for Node. They come with
+//! `cargo xtask peers azure azure-arm-network`; their scripts are in `python/` and `node/`. They also read
+//! the reconciler's resources, so that both ends of the wire are verified independently.
 
 mod reconciled;
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, EmulatorServer};
 use testkit::peers;
 
-/// How long a script may take. It takes two seconds when nothing else runs.
+/// The time limit of a script. It takes two seconds on an idle machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
 async fn start(options: EmulatorOptions) -> EmulatorServer {
@@ -20,12 +20,12 @@ async fn start(options: EmulatorOptions) -> EmulatorServer {
     started.expect("nothing is in the way")
 }
 
-/// Runs a script to its good end, and returns what it has checked; nothing if there is no Python for it.
+/// Runs a script, and returns its checks. `None` if there is no Python for it.
 async fn run(script: &str, endpoint: &str) -> Option<Vec<String>> {
     run_with(script, endpoint, "").await
 }
 
-/// The same, with what the script is to expect.
+/// Runs a script with its expected values.
 async fn run_with(script: &str, endpoint: &str, expected: &str) -> Option<Vec<String>> {
     let python = peers::find("azure-python")?;
     let home = tempfile::tempdir().expect("a directory can be made");
@@ -33,7 +33,7 @@ async fn run_with(script: &str, endpoint: &str, expected: &str) -> Option<Vec<St
     let mut command = python.command();
     command
         .arg(scripts.join(script))
-        // Nothing of the environment decides what the clients do: no proxy, no credentials of a user.
+        // The environment does not influence the clients: no proxy, no credentials of a user.
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", home.path())
@@ -47,7 +47,7 @@ async fn run_with(script: &str, endpoint: &str, expected: &str) -> Option<Vec<St
     Some(checked(&done.stdout))
 }
 
-/// What a script says that it has checked.
+/// Returns the names of the script's checks.
 fn checked(output: &str) -> Vec<String> {
     let lines = output.lines();
     let checked = lines.filter_map(|line| line.strip_prefix("checked "));

@@ -1,4 +1,4 @@
-//! What the reconciler has written, read by others.
+//! The resources that the reconciler has written, read by other clients.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use testkit::peers;
 
 use super::{LIMIT, checked, run_with};
 
-/// A server in which the reconciler has made two services reachable, and what it says of them.
+/// Starts a server in which the reconciler has made two services reachable. Returns its report about them.
 async fn reconciled() -> (EmulatorServer, Value) {
     let emulator = Emulator::new(EmulatorOptions::default().id_casing_seed(7));
     emulator.with(|machine| {

@@ -1,5 +1,5 @@
-//! A resource manager written for these tests alone, from the recordings of others and not from this crate's emulator: documents
-//! by path, whole writes, and the few refusals that matter here.
+//! A resource manager for these tests alone, written from recordings and independent of this crate's
+//! emulator: documents by path, whole writes, and the few rejections that matter here.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ pub(super) struct FakeArm(Arc<Mutex<Store>>);
 
 #[derive(Default)]
 struct Store {
-    /// By path in lower case.
+    /// The documents, by path in lower case.
     documents: BTreeMap<String, Value>,
     version: u64,
     allocated: u8,
@@ -58,7 +58,7 @@ impl FakeArm {
         change(store.documents.get_mut(&path.to_ascii_lowercase()).unwrap());
     }
 
-    /// The writes since the last time, each as `put` or `delete` and a path in lower case.
+    /// Takes the writes since the last call, each as `put` or `delete` and a path in lower case.
     pub(super) fn writes(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().writes)
     }
@@ -154,7 +154,7 @@ impl Store {
             }
         }
         if path.contains("/publicipaddresses/") {
-            // Who uses it is not the writer's to say.
+            // Clients do not write the reference to the user.
             let properties = body["properties"].as_object_mut().unwrap();
             properties.remove("ipConfiguration");
             let kept = old
@@ -264,7 +264,7 @@ impl Store {
         if !self.users(path).is_empty() {
             return refusal(400, "PublicIPAddressCannotBeDeleted");
         }
-        // A dynamic address that nothing uses any more is given to somebody else.
+        // A dynamic address that is no longer used goes to another owner.
         let used: Vec<_> = self
             .documents
             .keys()
@@ -292,7 +292,7 @@ impl Store {
             .get("if-match")
             .map(|etag| etag.to_str().unwrap());
         match *request.method() {
-            // Kinds have a name each after them, collections have none.
+            // Kinds are followed by a name, collections are not.
             Method::GET if path.split('/').count().is_multiple_of(2) => {
                 (StatusCode::OK, self.list(&path))
             }

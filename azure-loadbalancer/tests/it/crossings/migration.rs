@@ -1,4 +1,4 @@
-//! From Basic to Standard, stage by stage, on the resource manager of these tests.
+//! The migration from Basic to Standard, stage by stage, on the resource manager of these tests.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ fn basic() -> Config {
     }
 }
 
-/// An Azure with a cluster of sku Basic: an address of its own that is dynamic, one that a user has made, and an internal one.
+/// Creates an Azure with a cluster of SKU Basic: a dynamic address of its own, a user's address, and an
+/// internal one.
 fn old() -> (FakeArm, Vec<Service>) {
     let azure = azure();
     let theirs = path("publicIPAddresses", "theirs-0");
@@ -72,7 +73,7 @@ fn values(azure: &FakeArm) -> Vec<Value> {
 fn what_each_stage_writes_is_what_was_planned_and_addresses_stay() {
     let (azure, services) = old();
     let before = values(&azure);
-    // What it is for: nothing else gets there.
+    // The reason for the migration: nothing else leads there.
     let refused = reconcile(&azure, &current(), &services);
     let error = refused.error_of(&key("a")).unwrap().to_string();
     assert!(
@@ -209,7 +210,48 @@ fn what_would_be_lost_is_an_obstacle() {
             found.obstacles
         );
     }
-    // A service that could not be made again keeps what it has, and with it all of them.
+    // A load balancer in the model of a scale set cannot be deleted, independent of members and of the new type of pools.
+    for pools in [PoolMembership::NetworkInterface, PoolMembership::Address] {
+        let (azure, services) = old();
+        let set = "/subscriptions/subscription/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/pool-1";
+        let pool = |name: &str| {
+            path(
+                "loadBalancers",
+                &format!("{name}/backendAddressPools/{name}"),
+            )
+        };
+        let model = |pool: &str| {
+            let configuration = json!({"name": "c", "properties": {"loadBalancerBackendAddressPools": [{"id": pool}]}});
+            let interface =
+                json!({"name": "nic", "properties": {"ipConfigurations": [configuration]}});
+            json!({"location": "westus", "properties": {"virtualMachineProfile": {"networkProfile": {
+                "networkInterfaceConfigurations": [interface]
+            }}}})
+        };
+        let name = azure
+            .names("loadBalancers")
+            .into_iter()
+            .find(|name| !name.ends_with("-internal"))
+            .unwrap();
+        let config = Config {
+            backend_pool_type: pools,
+            ..current()
+        };
+        let obstacles = |pool: &str| {
+            azure.insert(set, model(pool));
+            migration(&executor(&azure, &config), &services).obstacles
+        };
+        // In whatever case Azure writes it.
+        let found = obstacles(&pool(&name).to_uppercase());
+        assert!(
+            found
+                .iter()
+                .any(|one| one.contains("scale set pool-1 has a pool")),
+            "{found:?}"
+        );
+        assert_eq!(obstacles(&pool("another")), [""; 0]);
+    }
+    // A service that could not be created again keeps its resources, and with it all services.
     let (azure, mut services) = old();
     services[1] = with(services[1].clone(), keys::TCP_IDLE_TIMEOUT, "x");
     let found = migration(&executor(&azure, &current()), &services);
@@ -221,7 +263,7 @@ fn what_would_be_lost_is_an_obstacle() {
         "{:?}",
         found.obstacles
     );
-    // A service that is gone has left something.
+    // A deleted service has left resources.
     services.remove(1);
     let found = migration(&executor(&azure, &current()), &services);
     assert!(
@@ -248,7 +290,7 @@ fn nothing_is_taken_down_for_pools_that_would_be_empty() {
     excluded
         .labels
         .insert(labels::EXCLUDED.to_owned(), String::new());
-    // It may stay a member, but the pool is another one then.
+    // It may stay a member, but the pool is a different one then.
     let not_ready = Node {
         readiness: Readiness::NotReady(Duration::ZERO),
         ..node()
@@ -277,14 +319,14 @@ fn nothing_is_taken_down_for_pools_that_would_be_empty() {
             found.warnings
         );
     }
-    // One that takes part is enough.
+    // A single participating node is enough.
     let found = run(executor.migration(&services, &[node(), not_ready])).unwrap();
     assert_eq!(found.obstacles, [""; 0]);
     assert_eq!(azure.writes(), [""; 0]);
 }
 
-/// Load balancers are read before addresses, so a frontend that another program of the same cluster makes in between shows only by
-/// its address.
+/// Load balancers are read before addresses, so a frontend that another program of the same cluster creates
+/// meanwhile shows only by its address.
 #[test]
 fn a_frontend_of_another_program_is_no_stranger() {
     let (azure, wanted) = (

@@ -1,5 +1,6 @@
-//! Rules that each have a test of their own, met by each other: mistakes and shared addresses, names of addresses and moves, plans
-//! and what comes of them. On a resource manager that was written for these tests, so that the emulator does not vouch for itself.
+//! Combinations of rules that each have their own test: mistakes and shared addresses, names of addresses and
+//! moves, plans and their execution. They run on an independent resource manager, so that the emulator does
+//! not verify itself.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod fake_arm;
@@ -26,7 +27,7 @@ fn path(kind: &str, name: &str) -> String {
     format!("{NETWORK}/{kind}/{name}")
 }
 
-/// A network, a security group, and three addresses that a user has made.
+/// Creates a network, a security group, and three users' addresses.
 fn azure() -> FakeArm {
     let azure = FakeArm::default();
     let vnet = path("virtualNetworks", "vnet");
@@ -80,7 +81,7 @@ fn list(document: &Value, name: &str) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-/// The addresses at which a port is let in by the security group.
+/// Returns the addresses at which the security group allows a port.
 fn open_at(azure: &FakeArm, port: u16) -> BTreeSet<String> {
     let group = azure.get(&path("networkSecurityGroups", "nsg")).unwrap();
     let rules = list(&group, "securityRules");
@@ -98,7 +99,7 @@ fn open_at(azure: &FakeArm, port: u16) -> BTreeSet<String> {
         .collect()
 }
 
-/// The name of the public address, or the private address, that a rule of a port leads to.
+/// Returns the name of the public address, or the private address, that a rule of a port leads to.
 fn reached_at(azure: &FakeArm, balancer: &str, port: u16) -> Option<String> {
     let balancer = azure.get(&path("loadBalancers", balancer))?;
     let rules = list(&balancer, "loadBalancingRules");
@@ -117,7 +118,8 @@ fn reached_at(azure: &FakeArm, balancer: &str, port: u16) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// What makes a service share an address, its load balancer, the place, and where packets are let in.
+/// A way to share an address: the change of the service, the load balancer, the place, and the destination of
+/// packets.
 type Way = (
     fn(&str, u16) -> Service,
     &'static str,
@@ -125,7 +127,7 @@ type Way = (
     &'static str,
 );
 
-/// Ways to share an address.
+/// The ways to share an address.
 fn ways() -> [Way; 3] {
     [
         (
@@ -152,7 +154,8 @@ fn ways() -> [Way; 3] {
     ]
 }
 
-/// What a service has stays when it makes a mistake, whatever whoever shares its address does meanwhile, and whose frontend it is.
+/// A service with a mistake keeps its resources, whatever the services that share its address do, and with any
+/// owner of the frontend.
 #[test]
 fn a_mistake_takes_nothing_from_who_shares_an_address() {
     type Change = fn(Service) -> Service;
@@ -193,7 +196,7 @@ fn a_mistake_takes_nothing_from_who_shares_an_address() {
     for (way, balancer, place, address) in ways() {
         for (mistake, wrong) in mistakes {
             for (change, other) in others {
-                // Whose frontend it is: that of the first by name.
+                // The owner of the frontend is the first by name.
                 for (good, bad) in [("a", "b"), ("b", "a")] {
                     if mistake == "port of the other" && change != "stays" {
                         continue;
@@ -218,7 +221,8 @@ fn a_mistake_takes_nothing_from_who_shares_an_address() {
                     assert_eq!(open_at(&azure, 81), open, "{about}");
                     let shown = &report.services[&key(bad)].ingress;
                     assert_eq!(shown[0].ip.to_string(), address, "{about}");
-                    // What the other one has given up is closed, though the address stays open for the first.
+                    // The released parts of the other service are closed, though the address stays open for
+                    // the first.
                     if ["changes its port", "goes"].contains(&change) {
                         assert_eq!(open_at(&azure, 80), BTreeSet::new(), "{about}");
                     }
@@ -235,7 +239,8 @@ fn public(azure: &FakeArm, name: &str) -> Option<Value> {
     azure.get(&path("publicIPAddresses", name))
 }
 
-/// A typo in the name of an address writes nothing, whatever the service had before, and whatever else changes with it.
+/// A typo in the name of an address writes nothing, whatever the service had before, and whatever else
+/// changes with it.
 #[test]
 fn a_typo_in_the_name_of_an_address_gives_nothing_up() {
     let typo = |one| with(one, keys::PUBLIC_IP_NAME, "tipo");
@@ -272,7 +277,7 @@ fn a_typo_in_the_name_of_an_address_gives_nothing_up() {
                     error.contains("\"tipo\"") && error.contains(keys::PUBLIC_IP_NAME),
                     "{error}"
                 );
-                // Whoever shares it goes on doing so, and the address stays when they change as well.
+                // The sharing service keeps the address, also when both change.
                 if sharer.is_some() {
                     services[0].ports = service("b", &[82]).ports;
                     reconcile(&azure, &config, &services);
@@ -292,7 +297,8 @@ fn a_typo_in_the_name_of_an_address_gives_nothing_up() {
     }
 }
 
-/// What a service leaves stays if others may know it, however it leaves, and nothing leads there any more.
+/// An address that a service has left stays if it may be known outside, however the service left it, and
+/// nothing leads to it any more.
 #[test]
 fn an_address_that_was_handed_out_outlives_every_move() {
     type Move = fn(Service) -> Service;
@@ -336,7 +342,7 @@ fn an_address_that_was_handed_out_outlives_every_move() {
                 .any(|one| one.what.contains("--delete-left-addresses"));
             assert_eq!(told, stays, "{about}");
             if stays {
-                // It is the same again when the service comes back.
+                // It belongs to the service again when that returns.
                 reconcile(&azure, &config, &[web]);
                 assert_eq!(
                     public(&azure, "testCluster-aa").unwrap()["properties"]["ipAddress"],
@@ -378,7 +384,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: crate::properties::cases(),
         failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// With nobody else writing, what is written is exactly what the plan has shown, and the security group lets in whom it said.
+    /// Without concurrent writes, the written changes are exactly the planned ones, and the security group
+    /// allows what the plan said.
     #[test]
     fn what_is_applied_is_what_was_planned(config in configs(), steps in generated::steps()) {
         let azure = azure();
@@ -420,12 +427,13 @@ proptest! {
         }
     }
 
-    /// Whoever shares an address and makes a mistake keeps its rules, its address and who may connect, whatever the others do.
+    /// A service that shares an address and makes a mistake keeps its rules, its address and its access,
+    /// whatever the others do.
     #[test]
     fn a_mistake_at_a_shared_address_harms_nobody(
         config in configs(), deny in any::<bool>(), steps in generated::steps(),
     ) {
-        // One that leads, and one that follows.
+        // An owner of the frontend, and a service that shares it.
         let azure = azure();
         let own = |name: &str, port: u16| Service { uid: String::new(), ..at(service(name, &[port]), "9.9.9.0") };
         let (leads, mut follows) = (own("aaa", 70), own("zzz", 71));
@@ -454,7 +462,7 @@ proptest! {
     }
 }
 
-/// The addresses at which whoever is not let in is refused.
+/// Returns the addresses that deny all other clients.
 fn denied(azure: &FakeArm) -> BTreeSet<String> {
     let group = azure.get(&path("networkSecurityGroups", "nsg")).unwrap();
     let rules = list(&group, "securityRules");
@@ -471,7 +479,8 @@ fn denied(azure: &FakeArm) -> BTreeSet<String> {
         .collect()
 }
 
-/// Addresses that lose their name between a plan and its end are nobody's mistake but the plan's: they are read again.
+/// An address that disappears between a plan and its execution is a mistake of the plan only: it is read
+/// again.
 #[test]
 fn an_address_that_goes_while_it_is_named_is_an_error_and_no_move() {
     let azure = azure();

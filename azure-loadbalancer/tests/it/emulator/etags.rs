@@ -1,4 +1,4 @@
-//! Etags: who wrote last.
+//! Etags: concurrent writes.
 
 use azure_loadbalancer::emulator::{EmulatorOptions, Machine};
 use serde_json::json;
@@ -69,7 +69,7 @@ fn a_change_of_a_reference_changes_the_etag_of_what_is_referred_to() {
     machine.put(&network("loadBalancers", "lb"), body).unwrap();
     assert_eq!(etag(&machine, &address), attached);
 
-    // Whoever joins a pool changes the load balancer; whoever writes a pool does, too.
+    // Joining a pool changes the load balancer, and so does a write of the pool.
     let lb = network("loadBalancers", "lb");
     let before = etag(&machine, &lb);
     let subnet = format!("{NETWORK}/virtualNetworks/vnet/subnets/subnet");

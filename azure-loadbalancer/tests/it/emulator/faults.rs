@@ -1,4 +1,4 @@
-//! What goes wrong on purpose.
+//! Injected faults.
 
 use azure_loadbalancer::emulator::{Fault, FaultAction, RequestClass};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! The emulator by itself: requests in, answers out.
+//! The emulator on its own: requests and responses.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod etags;

@@ -1,4 +1,4 @@
-//! Writes that take time.
+//! Asynchronous operations.
 
 use azure_loadbalancer::emulator::{EmulatorOptions, Fault, FaultAction};
 
@@ -73,7 +73,7 @@ fn a_deletion_takes_time_too() {
     )
     .expect(202);
     assert!(gone.body.is_null());
-    // Until it is over the address is in use.
+    // The address is in use until the operation completes.
     ask(
         &mut machine,
         "DELETE",
@@ -127,7 +127,7 @@ fn a_write_that_fails_later_leaves_what_was_there() {
     let after = machine.get(&path).unwrap();
     assert_eq!(after["properties"]["provisioningState"], "Failed");
     assert_eq!(after["tags"], before["tags"]);
-    // The next write mends it.
+    // The next write repairs it.
     ask(&mut machine, "PUT", &path, Some(public_ip("Standard"))).expect(200);
     machine.finish_operations();
     assert_eq!(

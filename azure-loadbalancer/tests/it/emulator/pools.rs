@@ -51,6 +51,34 @@ fn a_pool_has_addresses_or_interfaces() {
 }
 
 #[test]
+fn the_interfaces_of_a_load_balancer_are_those_in_its_pools() {
+    let mut machine = world(at_once());
+    with_balancer(&mut machine);
+    let lb = network("loadBalancers", "lb");
+    let pool = format!("{lb}/backendAddressPools/pool");
+    let path = format!("{lb}/networkInterfaces");
+    let ids = |machine: &mut Machine| {
+        let list = ask(machine, "GET", &path, None).expect(200).body;
+        let items = list["value"].as_array().unwrap().clone();
+        let id = |one: &Value| one["id"].as_str().unwrap().to_owned();
+        items.iter().map(id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&mut machine), [""; 0]);
+    let nic = |name: &str| network("networkInterfaces", name);
+    for (name, pools) in [("nic", &[&*pool][..]), ("other", &[])] {
+        ask(&mut machine, "PUT", &nic(name), Some(interface(pools))).expect(201);
+    }
+    assert_eq!(ids(&mut machine), [nic("nic")]);
+    // It is shown as at its own place.
+    let listed = ask(&mut machine, "GET", &path, None).expect(200).body;
+    let own = ask(&mut machine, "GET", &nic("nic"), None).expect(200).body;
+    assert_eq!(listed["value"][0], own);
+    ask(&mut machine, "PUT", &nic("nic"), Some(interface(&[]))).expect(200);
+    assert_eq!(ids(&mut machine), [""; 0]);
+    ask(&mut machine, "PUT", &path, Some(json!({}))).refused(405, "MethodNotAllowed");
+}
+
+#[test]
 fn one_configuration_of_an_interface_is_primary() {
     let mut machine = world(at_once());
     let nic = network("networkInterfaces", "nic");

@@ -1,4 +1,5 @@
-//! Ids lead somewhere, what is used is not deleted, and who is used knows by whom.
+//! References: ids must lead somewhere, resources in use are not deleted, and used resources list their
+//! users.
 
 use azure_loadbalancer::emulator::EmulatorOptions;
 use serde_json::{Value, json};
@@ -207,7 +208,7 @@ fn what_is_used_is_not_deleted() {
     ] {
         ask(&mut machine, "DELETE", &path, None).refused(400, code);
     }
-    // A load balancer may go with its members; they leave its pool.
+    // A load balancer can be deleted with members; they leave its pool.
     ask(
         &mut machine,
         "DELETE",
@@ -277,7 +278,7 @@ fn who_is_used_knows_by_whom() {
         format!("{lb}/frontendIPConfigurations/f")
     );
 
-    // What is shown can be written back as it is.
+    // A rendered resource can be written back unchanged.
     let again = ask(&mut machine, "PUT", &lb, Some(shown.clone())).expect(200);
     assert_eq!(without_etags(again.body), without_etags(shown));
 }
@@ -366,7 +367,7 @@ fn ids_come_back_in_a_case_by_chance() {
         let id = shown["properties"]["frontendIPConfigurations"][0]["properties"]["publicIPAddress"]["id"].as_str().unwrap().to_owned();
         assert!(id.eq_ignore_ascii_case(&asked), "{id}");
         assert_eq!(shown["id"], path);
-        // What came back in another case can be written.
+        // A resource with ids in another case can be written back.
         ask(&mut machine, "PUT", &path, Some(shown)).expect(200);
         seen.insert(id);
     }

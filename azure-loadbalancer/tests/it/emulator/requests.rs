@@ -1,4 +1,4 @@
-//! What is checked of every request, and how lists are read.
+//! The checks of every request, and the paging of lists.
 
 use azure_loadbalancer::emulator::EmulatorOptions;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Scale sets: a model, and machines that follow it when they are told to.
+//! Scale sets: a model, and machines that are upgraded on request.
 
 use serde_json::{Value, json};
 
@@ -90,7 +90,18 @@ fn machines_follow_their_model_when_they_are_told_to() {
         pool
     );
 
-    // The load balancer cannot go before the model and the machines have let go of it.
+    // They are listed below the load balancer as well.
+    let below = ask(
+        &mut machine,
+        "GET",
+        &format!("{lb}/networkInterfaces"),
+        None,
+    );
+    let below = below.expect(200).body;
+    assert_eq!(below["value"].as_array().unwrap().len(), 2);
+    assert_eq!(below["value"][1], interfaces["value"][0]);
+
+    // The load balancer cannot be deleted before the model and the machines have left it.
     let delete = |machine: &mut _| ask(machine, "DELETE", &lb, None);
     delete(&mut machine).refused(400, "LoadBalancerInUseByVirtualMachineScaleSet");
     ask(&mut machine, "PUT", &path, Some(scale_set(&[]))).expect(200);

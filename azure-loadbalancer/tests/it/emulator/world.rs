@@ -1,4 +1,4 @@
-//! A resource manager with a network, and short ways to ask it.
+//! A resource manager with a network, and helpers for requests.
 
 use azure_loadbalancer::emulator::{EmulatorOptions, Machine};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(crate) const NETWORK: &str = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network";
 pub(crate) const COMPUTE: &str = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute";
 
-/// A group, a network with two subnets, and an empty security group.
+/// Creates a group, a network with two subnets, and an empty security group.
 pub(crate) fn world(options: EmulatorOptions) -> Machine {
     let mut machine = Machine::new(options);
     machine.add_group("s", "rg", "westus");
@@ -28,12 +28,12 @@ pub(crate) fn world(options: EmulatorOptions) -> Machine {
     machine
 }
 
-/// Nothing takes time.
+/// Returns options with which writes complete immediately.
 pub(crate) fn at_once() -> EmulatorOptions {
     EmulatorOptions::default().operation_requests(0)
 }
 
-/// What is answered.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -50,14 +50,14 @@ impl Answer {
         self.body["error"]["code"].as_str().unwrap_or_default()
     }
 
-    /// It worked.
+    /// Checks that the request succeeded with this status.
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}", self.body);
         self
     }
 
-    /// It was refused so.
+    /// Checks that the request was rejected with this status and code.
     #[track_caller]
     pub(crate) fn refused(self, status: u16, code: &str) -> Self {
         assert_eq!((self.status, self.code()), (status, code), "{}", self.body);
@@ -65,7 +65,7 @@ impl Answer {
     }
 }
 
-/// Sends a request with the usual version.
+/// Sends a request with the usual API version.
 pub(crate) fn ask(machine: &mut Machine, method: &str, path: &str, body: Option<Value>) -> Answer {
     ask_with(machine, method, path, body, &[])
 }

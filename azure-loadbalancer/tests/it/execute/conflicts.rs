@@ -1,4 +1,4 @@
-//! Others write, too.
+//! Concurrent writes by other clients.
 
 use std::future::Ready;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ async fn two_that_know_only_their_own_services_lose_nothing() {
     );
 }
 
-/// Before a load balancer is deleted somebody adds a frontend to it.
+/// A client that adds a frontend to a load balancer just before its deletion.
 #[derive(Clone)]
 struct Rival {
     emulator: Emulator,

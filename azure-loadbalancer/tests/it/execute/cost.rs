@@ -1,4 +1,4 @@
-//! What it costs when there is nothing to do.
+//! The cost of a reconciliation that has nothing to do.
 
 use azure_loadbalancer::emulator::EmulatorOptions;
 use azure_loadbalancer::{Config, Executor};
@@ -36,7 +36,8 @@ async fn five_reads_are_enough_for_any_number_of_services() {
             steady.calls
         );
     }
-    // Sixty services that change on one load balancer are one write of it, and at most one of the security group.
+    // Sixty services that change on one load balancer are one write of it, and at most one of the security
+    // group.
     let changed: Vec<_> = services
         .iter()
         .map(|service| azure_loadbalancer::Service {

@@ -1,4 +1,5 @@
-//! The process ends after any of its requests, before or after it was carried out, and another one goes on.
+//! Crashes: the process ends after any of its requests, before or after it was carried out, and another one
+//! continues.
 
 use std::future::{Ready, ready};
 use std::slice::from_ref;
@@ -15,7 +16,7 @@ use tower_service::Service as TowerService;
 
 use crate::execute::world::*;
 
-/// Carries so many requests; of the next one only the emulator learns, if at all.
+/// A transport that carries a number of requests. The next one reaches only the emulator, if at all.
 #[derive(Clone)]
 struct Crashing {
     emulator: Emulator,
@@ -44,7 +45,7 @@ impl TowerService<Request<Bytes>> for Crashing {
     }
 }
 
-/// Reconciles up to a request; whether it got through.
+/// Reconciles up to a request. Returns true if it completed.
 pub(crate) async fn up_to(
     emulator: &Emulator,
     requests: i64,
@@ -70,7 +71,7 @@ fn gets_an_address(service: &Service) -> bool {
     service.load_balancer_ip.is_none() && !service.annotations.keys().any(is_internal)
 }
 
-/// From one set of services to another, with a crash after every request on the way.
+/// Moves from one set of services to another, with a crash after every request on the way.
 async fn assert_survives(before: &[Service], after: &[Service]) {
     for is_carried_out in [false, true] {
         let mut requests = 0;

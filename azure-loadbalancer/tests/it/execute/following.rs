@@ -1,4 +1,4 @@
-//! Services and nodes that change.
+//! Changing services and nodes.
 
 use std::time::Duration;
 
@@ -41,14 +41,14 @@ async fn what_changes_is_followed_and_what_fails_is_tried_again() {
         "an address, a load balancer, a security group"
     );
 
-    // Many changes at a time are one.
+    // Many simultaneous changes count as one.
     for count in 3..8 {
         members.publish(nodes(count));
     }
     services.publish(vec![service("a", &[80, 81])]);
     assert!(next().await.unwrap() <= 2);
 
-    // Nobody answers for a while.
+    // The resource manager is unreachable for a while.
     let down = FaultAction::Answer {
         status: 403,
         code: "AuthorizationFailed".to_owned(),
@@ -60,7 +60,7 @@ async fn what_changes_is_followed_and_what_fails_is_tried_again() {
     assert!(next().await.is_err());
     assert_eq!(next().await.unwrap(), 1);
 
-    // What drifts is mended by and by.
+    // A drift is corrected periodically.
     emulator.with(|machine| {
         let mut group = machine
             .get(&network("networkSecurityGroups", "nsg"))

@@ -42,7 +42,7 @@ async fn an_address_is_deleted_although_its_deletion_was_refused_at_first() {
                 .method(&Method::DELETE)
                 .path("publicIPAddresses");
             emulator.with(|machine| machine.inject(refused));
-            // A lock is for the next run, which begins without anything that leads there.
+            // A lock stays for the next run, which begins without any reference to it.
             for _ in 0..2 {
                 executor.reconcile(after, &nodes(1)).await.unwrap();
             }
@@ -102,7 +102,7 @@ async fn addresses_of_a_cluster_with_the_same_name_are_left_alone() {
                 machine.put(&id, address).unwrap();
             };
             let rg2 = OTHERS.replace("others", "rg2");
-            // Made by somebody else's provider, and by this one; here, and in a group that both use.
+            // Created by another provider, and by this one; here, and in a group that both use.
             put(OTHERS, "default/web", None);
             put(OTHERS, "default/other", Some("others"));
             put(&rg2, "default/web", None);

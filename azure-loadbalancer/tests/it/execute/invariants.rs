@@ -1,4 +1,4 @@
-//! What holds whatever the services are, and whatever goes wrong.
+//! Invariants that hold for any services and any faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::execute::crashes::up_to;
 use crate::execute::scenario::{faults, node_sets, services};
 use crate::execute::world::*;
 
-/// Reconciles with faults, and then without, until nothing is left to do.
+/// Reconciles with faults, and then without, until no work is left.
 async fn settle(
     emulator: &Emulator,
     config: &Config,
@@ -21,7 +21,7 @@ async fn settle(
 ) {
     let executor = executor_of(emulator, config);
     emulator.with(|machine| faults.into_iter().for_each(|fault| machine.inject(fault)));
-    // It may fail; what counts is what comes of it.
+    // It may fail; only the resulting state counts.
     let _ = executor.reconcile(wanted, nodes).await;
     emulator.with(|machine| {
         machine.clear_faults();
@@ -42,7 +42,7 @@ async fn settle(
     );
 }
 
-/// What is not the cluster's.
+/// Returns the resources of other owners.
 fn foreign(contents: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let is_foreign = |id: &str| {
         ["of-others", "user-ip", "foreign-ip", "virtualnetworks"]
@@ -55,7 +55,7 @@ fn foreign(contents: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
         .map(|(id, value)| (id.clone(), value.clone()))
         .collect();
     for value in found.values_mut() {
-        // Who refers to it is known to it, and is the cluster's.
+        // The list of users is known to the resource, and belongs to the cluster.
         value["properties"]["ipConfiguration"].take();
         for subnet in value["properties"]["subnets"]
             .as_array_mut()
@@ -113,7 +113,7 @@ fn members(contents: &BTreeMap<String, Value>) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Every rule that lets somebody in leads to an address that a frontend has, or to the members of pools, and then to all of them.
+/// Checks that every allowing rule leads to the address of a frontend, or to all members of pools.
 fn assert_rules_lead_somewhere(contents: &BTreeMap<String, Value>) {
     let mut alive = BTreeSet::new();
     for (id, value) in contents {
@@ -141,7 +141,7 @@ fn assert_rules_lead_somewhere(contents: &BTreeMap<String, Value>) {
     }
 }
 
-/// The same without the security rules of the cluster.
+/// Removes the security rules of the cluster.
 fn without_rules(mut contents: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let group = contents.get_mut(&network("networkSecurityGroups", "nsg").to_lowercase());
     let rules = group.and_then(|group| group["properties"]["securityRules"].as_array_mut());
@@ -170,7 +170,7 @@ proptest! {
             }
             settle(&emulator, &config, &[], &[], Vec::new()).await;
             assert_eq!(contents(&emulator), initial, "nothing is left behind");
-            // The emulator refuses what Azure would refuse; nothing of the kind was ever asked for.
+            // No request was one that Azure would reject.
             assert_nothing_refused(&emulator);
         });
     }
@@ -201,15 +201,15 @@ proptest! {
             let mut writes: BTreeMap<String, u32> = BTreeMap::new();
             for written in &report.written {
                 let target = written.target.as_ref().unwrap().as_str().to_lowercase();
-                // A part is written for its whole.
+                // A part is written with its whole.
                 let whole = target.split("/backendaddresspools").next().unwrap().to_owned();
                 *writes.entry(whole).or_default() += 1;
             }
             for (target, times) in writes {
                 assert_ne!(old.get(&target), new.get(&target), "{target} was written and is as it was");
-                // A load balancer that gains and loses addresses is written before and after the security group, so that no
-                // rule leads to an address that is nobody's; and that group after what is gained and before what is lost.
-                // A label in the DNS comes to a new address when the old one is gone.
+                // A load balancer that gains and loses addresses is written before and after the security
+                // group, so that no rule leads to an address without an owner; and that group after the gains
+                // and before the losses. A DNS label moves to a new address when the old one is gone.
                 let has_label = !new.get(&target).is_none_or(|one| one["properties"]["dnsSettings"].is_null());
                 let most = if target.contains("/publicipaddresses/") && !has_label { 1 } else { 2 };
                 assert!(times <= most, "{target} was written {times} times");
@@ -233,8 +233,8 @@ proptest! {
             if config.exclusive_security_group {
                 assert_rules_lead_somewhere(&now);
             } else {
-                // Who is not alone leaves what it cannot prove to be its own, and an address that is written nowhere but in the
-                // security group was known to the one that ended only. Nobody is kept out for that.
+                // Without exclusive rights, unproven rules stay, and an address that only the security group
+                // has was known only to the crashed process. No client is denied because of that.
                 let members = members(&now);
                 let of_nodes = |to: &BTreeSet<&str>| to.iter().any(|to| members.contains(to));
                 let mut rules = security_rules(&now).map(destinations).filter(of_nodes);
@@ -260,7 +260,7 @@ proptest! {
             let (one, two) = (executor(&emulator), executor(&emulator));
             let few = nodes(2);
             let (first, second) = tokio::join!(one.reconcile(&after, &few), two.reconcile(&after, &few));
-            // Each may have been overtaken too often; together they have done it, or the next run does.
+            // Each may have given up after conflicts; together they have succeeded, or the next run does.
             let _ = (first.unwrap(), second.unwrap());
             settle(&emulator, &config(), &after, &few, Vec::new()).await;
             executor(&alone).reconcile(&after, &nodes(2)).await.unwrap();

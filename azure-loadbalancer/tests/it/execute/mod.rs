@@ -1,4 +1,5 @@
-//! Plans, carried out on the emulator: convergence, crashes, other writers, faults, and what it costs. In virtual time.
+//! Execution of plans on the emulator: convergence, crashes, other writers, faults, and cost. In virtual
+//! time.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod conflicts;

@@ -6,7 +6,7 @@ use azure_loadbalancer::{Config, Executor, Service};
 
 use crate::execute::world::*;
 
-/// The executor of a cluster. All write into the same security group, and nobody has said so.
+/// Returns the executor of a cluster. All write into the same security group, with the default setting.
 fn of_cluster(emulator: &Emulator, cluster_name: &str) -> Executor {
     let config = Config {
         cluster_name: cluster_name.to_owned(),

@@ -27,7 +27,7 @@ async fn a_service_comes_and_goes() {
         "the same again writes nothing"
     );
 
-    // Outside becomes inside, and outside again.
+    // External becomes internal, and external again.
     let inside = provider
         .update(&internal(web.clone()), &nodes(2))
         .await
@@ -51,14 +51,14 @@ async fn a_provider_that_was_started_anew_leaves_alone_what_it_has_not_heard_of(
     let second = LoadBalancerProvider::new(executor(&emulator));
     second.ensure(&b, &nodes(1)).await.unwrap();
     assert_eq!(second.get(&a).await.unwrap(), Some(where_a_is));
-    // What was flipped while nobody looked is found all the same.
+    // A change of kind that happened meanwhile is found all the same.
     second
         .ensure_deleted(&internal(a.clone()), &nodes(1))
         .await
         .unwrap();
     assert_eq!(second.get(&a).await.unwrap(), None);
     assert!(second.get(&b).await.unwrap().is_some());
-    // Whoever says that these are all removes the rest.
+    // A complete list removes the rest.
     second.reconcile_all(&[], &nodes(1)).await.unwrap();
     assert_eq!(second.get(&b).await.unwrap(), None);
 }
@@ -92,7 +92,7 @@ async fn what_is_deleted_while_another_waits_stays_deleted() {
     let provider = LoadBalancerProvider::new(executor(&emulator));
     let (a, b, few) = (service("a", &[80]), service("b", &[81]), nodes(1));
     provider.ensure(&a, &few).await.unwrap();
-    // Both are asked for at the same time as the deletion, and one of them has waited for its turn all the while.
+    // Both are requested at the same time as the deletion, and one of them has waited for its turn.
     let (first, deleted, second) = tokio::join!(
         provider.ensure(&b, &few),
         provider.ensure_deleted(&a, &few),

@@ -1,4 +1,4 @@
-//! What is refused for one service is held against that one alone.
+//! Rejections that count only against the services responsible.
 
 use azure_loadbalancer::arm::{ArmErrorKind, RetryPolicy};
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, Fault, FaultAction};
@@ -23,7 +23,7 @@ fn refuse(status: u16, code: &str) -> Fault {
     Fault::new(action).times(1_000)
 }
 
-/// Refuses writes of a kind as long as they have a part of this service.
+/// Rejects writes of a kind while they have a part of this service.
 fn refuse_part(emulator: &Emulator, kind: &str, service: &Service) {
     let text = prefix(service);
     let fault = refuse(400, "InvalidPart").method(&Method::PUT);
@@ -34,7 +34,7 @@ fn key(name: &str) -> ServiceKey {
     ServiceKey::new("default", name)
 }
 
-/// So many external services, with one port each.
+/// Creates `count` external services with one port each.
 fn many(count: u16) -> Vec<Service> {
     let one = |number: u16| service(&format!("svc{number:03}"), &[1_000 + number]);
     (0..count).map(one).collect()
@@ -132,7 +132,7 @@ async fn it_is_found_out_whom_a_load_balancer_is_refused_for() {
     assert!((2..=2 * 6).contains(&refused), "{refused} refusals");
     assert_eq!(report.refusals as usize, refused);
 
-    // The next time those two have their turn after all others, and one attempt each.
+    // The next time those two are tried after all others, with one attempt each.
     let mut more = services.clone();
     more.push(service("new", &[80]));
     let report = executor.reconcile(&more, &nodes(2)).await.unwrap();
@@ -158,7 +158,7 @@ async fn it_is_found_out_whom_the_security_group_is_refused_for() {
         .with(|machine| machine.inject(fault.path("networkSecurityGroups").body("10.66.0.0/16")));
     let report = executor.reconcile(&services, &nodes(1)).await.unwrap();
     assert_only_fails(&report, &["svc003"], "SecurityRuleInvalidAddressPrefix");
-    // What waits for the security group is done for the others.
+    // Work that waits for the security group is done for the others.
     let report = executor
         .reconcile(&services[1..4], &nodes(1))
         .await
@@ -177,7 +177,7 @@ async fn what_belongs_to_nobody_and_cannot_go_is_held_against_nobody() {
     let executor = executor(&emulator);
     let services = many(3);
     executor.reconcile(&services, &nodes(1)).await.unwrap();
-    // The load balancer must keep the frontend of the one that has gone.
+    // The load balancer must keep the frontend of the deleted service.
     let gone = format!(r#""name":"{}""#, prefix(&services[0]));
     let guarded = Guarded {
         emulator: emulator.clone(),
@@ -195,7 +195,7 @@ async fn what_belongs_to_nobody_and_cannot_go_is_held_against_nobody() {
     assert_eq!(members(&emulator), 2);
 }
 
-/// Refuses to let a text go out of load balancers.
+/// A transport that rejects the removal of a text from load balancers.
 #[derive(Clone)]
 struct Guarded {
     emulator: Emulator,
@@ -338,11 +338,12 @@ async fn a_node_that_is_refused_keeps_no_service_waiting() {
         assert!(errors["vm-3"].has_code("InvalidBackendAddress"));
         assert!(report.other_failures.is_empty(), "{report:#?}");
         assert_eq!(members(&emulator), 2);
-        // Once with the services and once alone; where none of the nodes was a member, in between as one of three and one of two.
+        // Once with the services and once alone; where none of the nodes was a member, in between as one of
+        // three and one of two.
         let refused = if is_new { 4 } else { 2 };
         assert_eq!(writes_of(&emulator, "loadBalancers", 400), refused);
 
-        // The others come and go meanwhile, and where packets keep no floating address that is followed.
+        // The other nodes change meanwhile, and rules without a floating address follow them.
         let mut others = nodes(4);
         others.remove(0);
         let flat = annotated(
@@ -363,7 +364,7 @@ async fn a_node_that_is_refused_keeps_no_service_waiting() {
     }
 }
 
-/// Both load balancers are written at once, and both are refused for the same node.
+/// Both load balancers are written at once, and both are rejected for the same node.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_two_load_balancers_refuse_is_held_against_no_service_and_no_other_node() {
     let emulator = azure(EmulatorOptions::default());
@@ -380,7 +381,7 @@ async fn a_node_that_two_load_balancers_refuse_is_held_against_no_service_and_no
     }
 }
 
-/// An entry that cannot become another one, or cannot go, stays what it is, and so does the way to it.
+/// An entry that cannot change or be removed stays as it is, and so does the access to it.
 #[tokio::test(start_paused = true)]
 async fn a_member_that_cannot_change_stays_as_it_is() {
     let emulator = azure(EmulatorOptions::default());
@@ -412,7 +413,7 @@ async fn a_member_that_cannot_change_stays_as_it_is() {
     assert!(!group.to_string().contains("10.0.9.1\""), "{group}");
 }
 
-/// Where nobody answers, no service says that it is reached.
+/// A service without a reachable backend reports no address.
 #[tokio::test(start_paused = true)]
 async fn a_pool_that_is_refused_empty_is_an_error_of_its_services() {
     let emulator = azure(EmulatorOptions::default());
@@ -469,7 +470,8 @@ async fn a_pool_of_interfaces_keeps_nobody_out() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whoever is refused, at whichever kind of resource, is refused alone; and once nothing is refused any more, all have theirs.
+    /// A rejection of any kind of resource affects only the services responsible, and all succeed once
+    /// nothing is rejected any more.
     #[test]
     fn whoever_is_refused_is_refused_alone(
         count in 1..13_u16, bad in proptest::collection::btree_set(0..13_usize, 0..4), kind in 0..3_usize, running in any::<bool>(),
@@ -491,7 +493,7 @@ proptest! {
             }
             let bad: Vec<usize> = bad.into_iter().filter(|index| *index < services.len()).collect();
             for index in &bad {
-                // What differs from the others' is what is refused.
+                // The part that differs from the others' is rejected.
                 let (kind, text) = match kind {
                     0 => {
                         let range = format!("172.{}.0.0/16", 100 + index);

@@ -1,4 +1,4 @@
-//! Addresses that the cluster once had, while security rules still lead there.
+//! Former addresses of the cluster, while security rules still lead to them.
 
 use azure_loadbalancer::arm::RetryPolicy;
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions};
@@ -57,7 +57,8 @@ async fn what_a_failed_write_left_open_is_closed_by_the_next() {
     assert!(!report.is_converged());
     let refused = emulator.with(|machine| machine.requests());
     let refused = refused.iter().filter(|one| one.status == Some(400)).count();
-    // For both services and what belongs to none, then without the second half of them, and for each of that half.
+    // One for both services and the orphans, one without the second half of them, and one for each of that
+    // half.
     assert!((3..=5).contains(&refused), "{refused} writes were refused");
     let rules = security_rules(&emulator);
     assert!(rules.contains("10.0.9.3") && rules.contains("10.0.8.1"));

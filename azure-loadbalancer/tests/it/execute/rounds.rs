@@ -1,4 +1,4 @@
-//! From nothing to what services ask for, and back.
+//! Reconciliation from an empty Azure to the requested services, and back.
 
 use std::time::Duration;
 
@@ -236,7 +236,7 @@ async fn an_address_of_the_user_is_used_and_survives() {
         .reconcile(std::slice::from_ref(&auto), &nodes(1))
         .await
         .unwrap();
-    // The address of its own is in use while it changes to the user's: no order of whole writes is refused.
+    // The own address is in use while the service moves to the user's: no order of whole writes is rejected.
     let pinned = azure_loadbalancer::Service {
         load_balancer_ip: Some(USER_IP.to_owned()),
         ..auto
@@ -310,18 +310,27 @@ async fn a_service_whose_group_is_not_there_can_go() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_there_twice_is_told() {
-    let emulator = azure(EmulatorOptions::default());
-    let twice = [service("web", &[80]), service("web", &[81])];
-    let report = executor(&emulator)
-        .reconcile(&twice, &nodes(1))
-        .await
-        .unwrap();
-    let told = report
-        .warnings
-        .iter()
-        .any(|warning| warning.what.contains("more than once"));
-    assert!(told, "{:?}", report.warnings);
-    assert!(report.is_converged() && report.errors().is_empty());
+    for (uid, expected) in [
+        (None, "there 2 times with the same UID"),
+        (Some("zz"), "; only the one with UID "),
+    ] {
+        let emulator = azure(EmulatorOptions::default());
+        let mut twice = [service("web", &[80]), service("web", &[81])];
+        if let Some(uid) = uid {
+            twice[1].uid = uid.to_owned();
+        }
+        let report = executor(&emulator)
+            .reconcile(&twice, &nodes(1))
+            .await
+            .unwrap();
+        let mut warnings = report.warnings.iter();
+        let told = warnings.any(|warning| {
+            let names_it = warning.what.contains(&format!("{:?}", twice[0].uid));
+            warning.what.contains(expected) && names_it
+        });
+        assert!(told, "{:?}", report.warnings);
+        assert!(report.is_converged() && report.errors().is_empty());
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -354,7 +363,8 @@ async fn a_node_that_nobody_could_write_keeps_no_service_waiting() {
         shown.sort();
         shown
     };
-    // Both are ready, in either order; then one is a member already; then the other one takes over its address.
+    // Both are ready, in either order; then one is already a member; then the other one takes over its
+    // address.
     let (a, b) = (Node::new("a", address), Node::new("b", address));
     for nodes in [
         vec![b.clone(), a.clone()],

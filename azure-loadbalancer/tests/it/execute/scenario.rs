@@ -1,4 +1,4 @@
-//! Services and faults by chance.
+//! Random services and faults.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::execute::world::{USER_IP, annotated, elsewhere, internal, node, service};
 
-/// What a service is like.
+/// A generated service.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
     number: u8,
@@ -30,7 +30,8 @@ impl Wish {
     pub(crate) fn service(&self) -> Service {
         let mut made = service(&format!("svc{}", self.number), &self.ports);
         for port in &mut made.ports {
-            // Two without a floating address would be in each other's way, and whoever was there first would stay.
+            // Two services without a floating address would clash, and the result would depend on their
+            // order.
             port.node_port = Some(20_000 + 10_000 * u16::from(self.number) + port.port);
         }
         made.source_ranges.clone_from(&self.ranges);

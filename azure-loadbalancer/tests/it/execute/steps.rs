@@ -8,7 +8,7 @@ use http::Method;
 
 use crate::execute::world::*;
 
-/// Carries out a call as its steps say; how many writes that took.
+/// Carries out the steps of a call. Returns the number of writes.
 async fn call(executor: &Executor, call: Call, services: &[Service], name: &str) -> u64 {
     let key = ServiceKey::new("default", name);
     let mut writes = 0;

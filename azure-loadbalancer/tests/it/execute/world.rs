@@ -1,4 +1,4 @@
-//! A cluster in an emulated Azure, with things of others in it.
+//! A cluster in an emulated Azure, with resources of other owners.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -21,7 +21,7 @@ pub(crate) fn network(kind: &str, name: &str) -> String {
     format!("{NETWORK}/{kind}/{name}")
 }
 
-/// A cluster that is alone; for those that are not, see `neighbours`.
+/// Returns the configuration of an exclusive cluster; for others see `neighbours`.
 pub(crate) fn config() -> Config {
     Config {
         exclusive_security_group: true,
@@ -34,13 +34,13 @@ pub(crate) fn config() -> Config {
     }
 }
 
-/// An Azure with a network, a security group with a rule of somebody else, an address that a user has made, and a load balancer
-/// of somebody else.
+/// Creates an Azure with a network, a security group with a foreign rule, a user's address, and a foreign
+/// load balancer.
 pub(crate) fn azure(options: EmulatorOptions) -> Emulator {
     let emulator = Emulator::new(options);
     emulator.with(|machine| {
         machine.add_group("s", "rg", "westus");
-        // Where some services want their public addresses.
+        // The group in which some services want their public addresses.
         machine.add_group("s", "rg2", "westus");
         let subnet = |name: &str, prefix: &str| json!({ "name": name, "properties": { "addressPrefix": prefix } });
         let subnets = [subnet("subnet", "10.0.0.0/16"), subnet("sub2", "10.1.0.0/16")];
@@ -67,7 +67,7 @@ pub(crate) fn azure(options: EmulatorOptions) -> Emulator {
 /// The address of `user-ip`.
 pub(crate) const USER_IP: &str = "20.0.0.1";
 
-/// A client whose requests go through something.
+/// Returns a client over another transport.
 pub(crate) fn client_through<S>(service: S, retry: RetryPolicy) -> ArmClient
 where
     S: TowerService<Request<Bytes>, Response = Response<Bytes>> + Clone + Send + Sync + 'static,
@@ -91,7 +91,7 @@ pub(crate) fn executor_of(emulator: &Emulator, config: &Config) -> Executor {
     Executor::with_options(client, config.clone(), ExecutorOptions::default()).unwrap()
 }
 
-/// The same cluster, alone in its security group or not.
+/// Generates configurations of the same cluster, exclusive in its security group or not.
 pub(crate) fn configs() -> impl Strategy<Value = Config> {
     any::<bool>().prop_map(|exclusive_security_group| Config {
         exclusive_security_group,
@@ -137,7 +137,7 @@ pub(crate) fn node(number: u8, last: u8) -> Node {
     Node::new(format!("vm-{number}"), address)
 }
 
-/// Everything that exists, without what changes with every write, by id in lower case.
+/// Returns all resources, without fields that change with every write, by id in lower case.
 pub(crate) fn contents(emulator: &Emulator) -> BTreeMap<String, Value> {
     let all = emulator.with(|machine| {
         machine.finish_operations();
@@ -160,7 +160,7 @@ fn stable(mut value: Value) -> Value {
             for item in items.iter_mut() {
                 *item = stable(item.take());
             }
-            // Lists of the resource manager have no order that means something.
+            // Lists of the resource manager have no meaningful order.
             items.sort_by_key(Value::to_string);
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -168,7 +168,7 @@ fn stable(mut value: Value) -> Value {
     value
 }
 
-/// Runs something in virtual time.
+/// Runs a future in virtual time.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -178,7 +178,7 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(future)
 }
 
-/// An answer in place of the emulator's own.
+/// Returns a fault that responds with this status and code.
 pub(crate) fn answer(status: u16, code: &str) -> Fault {
     Fault::new(FaultAction::Answer {
         status,
@@ -187,7 +187,7 @@ pub(crate) fn answer(status: u16, code: &str) -> Fault {
     })
 }
 
-/// Nobody may list the public addresses of the subscription.
+/// Forbids listing the public addresses of the subscription.
 pub(crate) fn forbid_the_list(emulator: &Emulator) {
     let forbidden = answer(403, "AuthorizationFailed")
         .method(&Method::GET)
@@ -196,7 +196,7 @@ pub(crate) fn forbid_the_list(emulator: &Emulator) {
     emulator.with(|machine| machine.inject(forbidden));
 }
 
-/// Nothing that was asked was wrong in itself.
+/// Checks that no request was invalid.
 #[track_caller]
 pub(crate) fn assert_nothing_refused(emulator: &Emulator) {
     let refused: Vec<_> = emulator.with(|machine| {

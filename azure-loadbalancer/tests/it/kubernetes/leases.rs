@@ -19,18 +19,18 @@ use crate::support::leases::{Leases, NAME};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How the way of one program to the API server is.
+/// The state of a program's connection to the API server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Open,
     Refused,
-    /// Nothing comes back, and nothing is done.
+    /// Requests are dropped: no effect and no response.
     Silent,
-    /// What is asked for is done, and the answer is lost.
+    /// Requests take effect, but their responses are lost.
     Deaf,
 }
 
-/// An API server as one program reaches it.
+/// The connection of one program to an API server.
 #[derive(Clone)]
 struct Api {
     leases: Leases,
@@ -109,7 +109,8 @@ async fn the_first_holds_it_and_the_second_waits_until_it_is_over() {
     assert_eq!(lease["spec"]["holderIdentity"], "one");
     assert_eq!(lease["spec"]["leaseDurationSeconds"], 15);
     assert_eq!(lease["spec"]["leaseTransitions"], 0);
-    // The clock of the other machine is an hour behind, and its last write is old: neither says that it is dead.
+    // The clock of the other machine is an hour behind, and its last write is old: neither proves that it is
+    // dead.
     leases.change(|lease| {
         lease["spec"]["renewTime"] = json!("2020-01-01T00:00:00.000000Z");
     });
@@ -122,7 +123,7 @@ async fn the_first_holds_it_and_the_second_waits_until_it_is_over() {
     let lease = leases.now();
     assert_eq!(lease["spec"]["holderIdentity"], "two");
     assert_eq!(lease["spec"]["leaseTransitions"], 1);
-    // Whoever was away for longer than its deadline does not even ask.
+    // A program that was suspended beyond its deadline does not even send a request.
     let calls = one.calls.load(Ordering::Relaxed);
     let lost = first.keep().await;
     assert!(matches!(lost, LeaseLost::NotRenewed { .. }), "{lost}");
@@ -153,7 +154,7 @@ async fn a_holder_that_renews_keeps_it_and_one_that_releases_is_followed_at_once
     let began = Instant::now();
     acquired(&mut second).await;
     assert!(began.elapsed() < SECOND * 5, "{:?}", began.elapsed());
-    // It does not take away what is another one's now.
+    // It does not release another program's lease.
     first.release().await;
     assert_eq!(leases.now()["spec"]["holderIdentity"], "two");
 }
@@ -165,7 +166,7 @@ async fn a_holder_gives_up_before_others_may_take_it() {
         let api = Api::new(&leases);
         let mut lease = api.lease("one");
         acquired(&mut lease).await;
-        // Away for a while is no reason.
+        // A short absence is no reason to lose the lease.
         let blink = async {
             api.set(way);
             sleep(SECOND * 7).await;
@@ -186,7 +187,7 @@ async fn a_holder_gives_up_before_others_may_take_it() {
             (SECOND * 8..=SECOND * 10).contains(&after),
             "{way:?}: {after:?}"
         );
-        // When the way is open again, it is its own to take back.
+        // When the connection works again, the program can take its own lease back.
         api.set(Way::Open);
         let began = Instant::now();
         acquired(&mut lease).await;
@@ -225,7 +226,7 @@ async fn writes_of_others_are_told_from_other_holders() {
     );
 }
 
-/// Labels that others write do not keep a dead holder alive.
+/// Labels that others write do not extend the lease of a dead holder.
 #[tokio::test(start_paused = true)]
 async fn what_is_no_renewal_prolongs_nothing() {
     let leases = Leases::default();
@@ -248,7 +249,8 @@ async fn what_is_no_renewal_prolongs_nothing() {
     assert!(began.elapsed() < SECOND * 20, "{:?}", began.elapsed());
 }
 
-/// Three programs whose ways to the API server break in all manners: never do two lead, and one leads when the ways are open.
+/// Checks with three programs and faulty connections that two never lead, and that one leads when the
+/// connections work.
 #[tokio::test(start_paused = true)]
 async fn never_do_two_lead() {
     let leading = Arc::new(Mutex::new(Vec::new()));

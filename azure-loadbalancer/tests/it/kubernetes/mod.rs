@@ -1,5 +1,5 @@
-//! Services and nodes of a Kubernetes API server that answers what a test says, over its HTTP seam. No real API server can be had
-//! here; paths and events are those of the API's reference.
+//! Services and nodes of a scripted Kubernetes API server, over its HTTP seam. No real API server is
+//! available here; paths and events are those of the API's reference.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod leases;
@@ -43,7 +43,7 @@ async fn services_are_listed_in_pages_and_watched_from_there() {
     let events = server.stream();
     let mut source = server.client().services();
     assert_eq!(names(&source.next().await.unwrap()), ["a", "b"]);
-    // An event in two pieces, and a bookmark, which is no news.
+    // An event in two pieces, and a bookmark, which is no change.
     let added = event("ADDED", &service("c", 8));
     let (head, tail) = added.split_at(20);
     events.send(head);
@@ -56,7 +56,7 @@ async fn services_are_listed_in_pages_and_watched_from_there() {
     events.send(&event("DELETED", &service("a", 21)));
     assert_eq!(names(&source.next().await.unwrap()), ["b", "c"]);
 
-    // The watch ends, and the next one goes on from the last version.
+    // The watch ends, and the next one continues from the last version.
     drop(events);
     let events = server.stream();
     events.send(&event("MODIFIED", &service("b", 22)));
@@ -132,7 +132,7 @@ async fn what_cannot_be_read_keeps_its_last_form() {
     events.send(&event("MODIFIED", &odd));
     events.send(&event("ADDED", &service("b", 3)));
     assert_eq!(names(&source.next().await.unwrap()), ["a", "b"]);
-    // In a list, too, others are read; the planner leaves alone what such a service has.
+    // The other objects of a list are read, too; the planner leaves the resources of such a service alone.
     let server = Server::default();
     server.answer(200, &list(&[odd, service("b", 3)], 1, ""));
     let read = server.client().services().next().await.unwrap();
@@ -163,7 +163,7 @@ async fn a_node_that_cannot_be_read_keeps_no_other_out() {
     assert_eq!(shown(&read), [named("odd", true), named("one", false)]);
     assert_eq!(read[0].provider_id.as_deref(), Some("azure:///x"));
     assert_eq!(read[0].labels["a"], "b");
-    // One that comes later as well; one that was read keeps its last form.
+    // Neither does one that comes later; one that was read keeps its last form.
     let mut later = odd.clone();
     later["metadata"]["name"] = json!("later");
     let mut broken = good("one");
@@ -178,7 +178,7 @@ async fn a_node_that_cannot_be_read_keeps_no_other_out() {
         named("one", false),
     ];
     assert_eq!(shown(&read), all);
-    // Without a name nobody knows which one it is.
+    // Without a name the object is unknown.
     let server = Server::default();
     server.answer(200, &list(&[json!({ "metadata": {} })], 1, ""));
     let told = server.client().nodes().next().await.unwrap_err();

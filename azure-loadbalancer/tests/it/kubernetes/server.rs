@@ -1,4 +1,4 @@
-//! An API server that answers what a test says, one answer after the other.
+//! A scripted API server: one response after the other.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// A body that comes bit by bit.
+/// A streamed body.
 #[derive(Debug)]
 pub(crate) struct Bits(mpsc::UnboundedReceiver<Bytes>);
 
@@ -35,12 +35,12 @@ impl Body for Bits {
     }
 }
 
-/// What writes such a body. It ends when this is dropped.
+/// The writer of a streamed body, which ends when this is dropped.
 pub(crate) struct Stream(mpsc::UnboundedSender<Bytes>);
 
 impl Stream {
     pub(crate) fn send(&self, text: &str) {
-        // Nobody may read it any more.
+        // The client may have gone.
         let _ = self.0.send(Bytes::copy_from_slice(text.as_bytes()));
     }
 }
@@ -54,7 +54,7 @@ pub(crate) struct Server {
 #[derive(Default)]
 struct State {
     answers: VecDeque<Response<Bits>>,
-    /// To patches; without one they are done.
+    /// The responses to patches. Without one, patches succeed.
     to_patches: VecDeque<(u16, String)>,
     patches: Vec<(String, Bytes)>,
     asked: Vec<(Duration, Parts, Bytes)>,
@@ -74,12 +74,12 @@ impl Server {
         KubernetesClient::new(self.clone(), "https://kubernetes.test").unwrap()
     }
 
-    /// The next answer, whole.
+    /// Adds a complete response.
     pub(crate) fn answer(&self, status: u16, body: &str) {
         self.next(status).send(body);
     }
 
-    /// The next answer, bit by bit.
+    /// Adds a streamed response.
     pub(crate) fn stream(&self) -> Stream {
         self.next(200)
     }
@@ -94,18 +94,18 @@ impl Server {
         Stream(sender)
     }
 
-    /// The next answer to a patch, which does not come from the other answers.
+    /// Adds a response to a patch. These are separate from the other responses.
     pub(crate) fn answer_patch(&self, status: u16, body: &str) {
         let mut state = self.state.lock();
         state.to_patches.push_back((status, body.to_owned()));
     }
 
-    /// The patches since the last time: paths and bodies.
+    /// Takes the patches since the last call: paths and bodies.
     pub(crate) fn patches(&self) -> Vec<(String, Bytes)> {
         std::mem::take(&mut self.state.lock().patches)
     }
 
-    /// What was asked: methods and targets.
+    /// Returns the requests: methods and targets.
     pub(crate) fn asked(&self) -> Vec<String> {
         let state = self.state.lock();
         let shown = state.asked.iter().map(|(_, request, _)| {
@@ -145,7 +145,7 @@ impl tower_service::Service<Request<Bytes>> for Server {
     fn call(&mut self, request: Request<Bytes>) -> Self::Future {
         let mut state = self.state.lock();
         let (parts, body) = request.into_parts();
-        // Events are written by the same ones, and answered in the same way.
+        // Events are written by the same requests, and get the same responses.
         if parts.method == Method::PATCH || parts.method == Method::POST {
             let patch = (parts.uri.path().to_owned(), body.clone());
             state.patches.push(patch);

@@ -1,4 +1,4 @@
-//! Statuses follow what is reconciled.
+//! Statuses that follow reconciliations.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn balanced(name: &str, kind: &str, version: u32) -> Value {
     })
 }
 
-/// The patches that were sent: which service, and which addresses.
+/// Returns the sent patches: service and addresses.
 fn patches(server: &Server) -> Vec<(String, Vec<String>)> {
     let all = server.patches();
     let shown = all.into_iter().map(|(path, body)| {
@@ -83,7 +83,7 @@ async fn a_service_that_is_still_reached_keeps_its_status() {
     following.abort();
 }
 
-/// What keeps a service from having what it asks for is an event of it, once, and no reason to try everything again.
+/// A request that cannot be met becomes one event of the service, and causes no retry.
 #[tokio::test(start_paused = true)]
 async fn what_is_wrong_is_an_event() {
     let server = Server::default();
@@ -120,7 +120,7 @@ async fn what_is_wrong_is_an_event() {
     following.abort();
 }
 
-/// The patches of finalizers that were sent: whether it comes.
+/// Returns the sent patches of finalizers: true if one is added.
 fn finalizers(server: &Server) -> Vec<bool> {
     let all = server.patches().into_iter();
     let of_services = all.filter(|(path, _)| path == "/api/v1/namespaces/shop/services/web");
@@ -140,7 +140,7 @@ fn finalizers(server: &Server) -> Vec<bool> {
 
 const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 
-/// A service that is deleted is let go when nothing is left of it, and not before.
+/// The finalizer of a deleted service is removed when no resources are left, and not before.
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_goes_when_nothing_is_left() {
     for puts in [false, true] {
@@ -167,7 +167,7 @@ async fn a_finalizer_goes_when_nothing_is_left() {
         events.send(&event("MODIFIED", &there));
         pass(60).await;
         assert_eq!(finalizers(&server), [false; 0]);
-        // A mistake in one that is to go does not matter, and the patch is tried again.
+        // A mistake in a deleted service does not matter, and the patch is retried.
         server.answer_patch(403, &error(403, "not yours"));
         there["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         there["metadata"]["resourceVersion"] = json!("3");
@@ -214,7 +214,7 @@ async fn where_services_are_reached_is_in_their_status() {
     let (first, second) = ((web.clone(), address.clone()), (web.clone(), address));
     assert_eq!(patches(&server), [first, second]);
 
-    // What has not changed is not written, and what was never reached is not either.
+    // Unchanged statuses are not written, and neither are those of services that were never reachable.
     pass(100).await;
     assert_eq!(patches(&server), []);
     events.send(&event("MODIFIED", &balanced("web", "ClusterIP", 3)));
@@ -226,7 +226,7 @@ async fn where_services_are_reached_is_in_their_status() {
     following.abort();
 }
 
-/// The same with a status that says where it is reached.
+/// Returns a service with a status.
 fn published(name: &str, kind: &str, version: u32, ingress: &Value) -> Value {
     let mut service = balanced(name, kind, version);
     service["status"] = json!({ "loadBalancer": ingress });
@@ -240,7 +240,7 @@ async fn what_a_status_says_is_looked_at() {
     let stale = json!({ "ingress": [{ "ip": "20.0.0.9" }] });
     let services = [
         published("db", "ClusterIP", 1, &json!({})),
-        // It has stopped asking for a load balancer while nobody looked.
+        // It has stopped requesting a load balancer while no program was running.
         published("old", "ClusterIP", 2, &stale),
         published("web", "LoadBalancer", 3, &reached),
     ];
@@ -257,20 +257,20 @@ async fn what_a_status_says_is_looked_at() {
     let of = |name: &str| format!("/api/v1/namespaces/shop/services/{name}/status");
     let address = vec!["20.0.0.1".to_owned()];
     pass(60).await;
-    // What says the truth already is not written.
+    // A correct status is not written.
     assert_eq!(patches(&server), [(of("old"), Vec::new())]);
     events.send(&event(
         "MODIFIED",
         &published("old", "ClusterIP", 4, &json!({})),
     ));
-    // Somebody else empties one: it is written again.
+    // Another program empties one: it is written again.
     events.send(&event(
         "MODIFIED",
         &published("web", "LoadBalancer", 5, &json!({})),
     ));
     pass(30).await;
     assert_eq!(patches(&server), [(of("web"), address.clone())]);
-    // Again and again: not as fast as he does it.
+    // The next changes are not answered as fast as they come.
     for version in 6..26 {
         let status = if version % 2 == 0 { &reached } else { &stale };
         let told = published("web", "LoadBalancer", version, status);

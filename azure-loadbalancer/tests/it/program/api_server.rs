@@ -17,20 +17,20 @@ use tokio::net::TcpListener;
 
 use crate::support::leases::Leases;
 
-/// The patches that came: paths and bodies.
+/// The received patches: paths and bodies.
 pub(crate) type Patches = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// Starts it, and returns its address and the patches that come.
+/// Starts the server. Returns its address and the patches.
 pub(crate) async fn start() -> (String, Patches) {
     start_failing(0, 503).await
 }
 
-/// The same with so many first answers that are errors.
+/// Starts a server whose first `times` responses are errors.
 pub(crate) async fn start_failing(times: usize, status: u16) -> (String, Patches) {
     start_with(times, status, Leases::default()).await
 }
 
-/// The same with leases.
+/// Starts the server with leases.
 pub(crate) async fn start_with(times: usize, status: u16, leases: Leases) -> (String, Patches) {
     let failures = Arc::new(AtomicUsize::new(times));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -60,7 +60,7 @@ pub(crate) async fn start_with(times: usize, status: u16, leases: Leases) -> (St
     (address, kept)
 }
 
-/// A body that never ends and says nothing: a quiet watch.
+/// A body that never ends and sends nothing: a quiet watch.
 struct Quiet;
 
 impl hyper::body::Body for Quiet {

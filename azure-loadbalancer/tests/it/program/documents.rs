@@ -1,4 +1,4 @@
-//! The commands in the documents are what the program takes.
+//! Tests of the commands in the documents.
 
 use std::path::Path;
 
@@ -6,7 +6,8 @@ use testkit::peers;
 
 use crate::program::{ended, program};
 
-/// The arguments of each command about the program in a document, from below a directory where its files are.
+/// Returns the arguments of each command of the program in a document, relative to the directory of its
+/// files.
 fn commands(document: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut is_code = false;
@@ -25,7 +26,7 @@ fn commands(document: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Copies the example to where the document's commands find it, and what they name beside it.
+/// Copies the example to the paths in the document's commands, with the files that they name.
 fn lay_out(directory: &Path) {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     for below in ["", "azure-loadbalancer"] {
@@ -64,13 +65,14 @@ async fn commands_of_the_documents_work() {
                 ended(&peers::output(command).await, 0);
                 continue;
             }
-            // Nothing of Azure, of a cluster or of a port is at hand; that the command is understood, shows before that.
+            // No Azure, cluster or port is available here, but the command line is parsed before that
+            // matters.
             command.arg("--help");
             ended(&peers::output(command).await, 0);
             let mut checked = program();
             checked.current_dir(directory.path()).args(&arguments);
             if arguments[0] != "emulator" {
-                // The last check before anybody is asked: the file is there and has this mistake.
+                // The last check before any connection: the file exists and has this mistake.
                 std::fs::write(directory.path().join("azure.json"), "{").unwrap();
                 for argument in arguments
                     .iter()

@@ -75,7 +75,7 @@ async fn one_of_two_programs_writes_and_the_other_follows_it() {
         "{metrics}"
     );
 
-    // One that is stopped lets go of the lease.
+    // A stopped program releases the lease.
     first.terminate();
     assert_eq!(first.wait().await.code(), Some(0));
     second.wait_for_output("leading: this program writes").await;
@@ -86,14 +86,14 @@ async fn one_of_two_programs_writes_and_the_other_follows_it() {
         "{metrics}"
     );
 
-    // One that is killed does not, and is followed when the lease is over.
+    // A killed program does not, and is replaced when the lease expires.
     let mut third = start("pod-3");
     third.wait_for_output("standing by").await;
     second.kill().await;
     third.wait_for_output("leading: this program writes").await;
     assert_eq!(leases.now()["spec"]["leaseTransitions"], 2);
 
-    // One that loses it stops writing, and stands by.
+    // A program that loses the lease stops writing, and stands by.
     leases.change(|lease| {
         lease["spec"]["holderIdentity"] = json!("by hand");
         lease["spec"]["leaseDurationSeconds"] = json!(3_600);
@@ -103,7 +103,7 @@ async fn one_of_two_programs_writes_and_the_other_follows_it() {
         told(&third, "/readyz").await.contains("leading: by hand")
     })
     .await;
-    // And stopping it does not take the lease away from whoever has it.
+    // Stopping it does not release the holder's lease.
     third.terminate();
     assert_eq!(third.wait().await.code(), Some(0));
     let path = format!("{COLLECTION}/{NAME}");
@@ -139,7 +139,7 @@ async fn the_lock_of_a_file_does_without_kubernetes() {
         .wait_for_output("standing by: another program has the lock")
         .await;
     assert!(told(&second, "/metrics").await.contains("_reads_total 0\n"));
-    // Also if it had no time to say goodbye.
+    // Also if it was killed.
     first.kill().await;
     second.wait_for_output("leading: this program writes").await;
     second.wait_for_output("shop/web: 20.0.0.1").await;
@@ -149,7 +149,7 @@ async fn the_lock_of_a_file_does_without_kubernetes() {
     .await;
 }
 
-/// As whoever cleans a directory for temporary files does it.
+/// A cleaner of temporary files replaces the lock file.
 #[tokio::test]
 async fn a_lock_whose_file_was_made_again_is_lost() {
     let directory = tempfile::tempdir().unwrap();
@@ -180,7 +180,7 @@ async fn a_lock_whose_file_was_made_again_is_lost() {
     program
         .wait_for_output("standing by: another program has the lock")
         .await;
-    // The file that it has waited for is gone as well, and another one is free.
+    // The file that it waited for is gone as well, and another one is free.
     another_file().unlock().unwrap();
     eventually("it leads again", async || {
         told(&program, "/readyz").await.ends_with("ok, leading\n")

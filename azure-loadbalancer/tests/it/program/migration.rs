@@ -109,7 +109,7 @@ async fn each_confirmed_stage_is_carried_out_and_no_other() {
     assert!(resources(&cluster.state) > 0);
 }
 
-/// A program that somebody has forgotten would write between the stages.
+/// A forgotten program would write between the stages.
 #[tokio::test]
 async fn a_stage_waits_for_whoever_leads() {
     let (directory, state) = state();
@@ -144,7 +144,7 @@ async fn a_stage_waits_for_whoever_leads() {
     stage.wait_for_output("done: ").await;
     assert_eq!(stage.wait().await.code(), Some(0));
     assert_ne!(cluster.text(), before);
-    // Who runs once, and waits for nobody, has no use for it.
+    // A program that runs once and waits for no lease has no use for it.
     let once = cluster
         .run("standard", &["apply", "--leader-lock", lock])
         .await;

@@ -1,4 +1,4 @@
-//! The program: what it prints, and how it ends.
+//! Tests of the program: its output and its exit codes.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod api_server;
@@ -8,6 +8,7 @@ mod migration;
 mod nodes_from;
 mod operation;
 mod plans;
+mod schemas;
 mod texts;
 
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ fn example(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// A command about the example, with a copy of its state.
+/// Returns a command for the example, with a copy of its state.
 fn about(command: &str, state: &Path) -> Command {
     let mut program = program();
     program
@@ -144,7 +145,7 @@ async fn what_belongs_to_nobody_is_told() {
     ended(&peers::output(about("orphans", &state)).await, 0);
 }
 
-/// What there is in a state, without etags.
+/// Returns the number of resources in a state file.
 fn resources(state: &Path) -> usize {
     let text = std::fs::read_to_string(state).unwrap();
     let value: Value = serde_json::from_str(&text).unwrap();
@@ -183,12 +184,12 @@ async fn another_file_than_was_meant_takes_nothing_down() {
         swapped.stderr
     );
     assert_eq!(resources(&state), before);
-    // No nodes at all would empty the pools.
+    // An empty list of nodes would empty the pools.
     let without = peers::output(with(&example("services.json"), &[])).await;
     ended(&without, 2);
     assert!(without.stderr.contains("--nodes"), "{}", without.stderr);
 
-    // A short file: what is missing in it stays, until that is asked for.
+    // A shorter file: resources of the missing services stay, unless their removal is requested.
     let short = file("short.json", r#"{"kind":"List","items":[]}"#);
     let kept_all = peers::output(with(&short, &nodes)).await;
     ended(&kept_all, 0);
@@ -425,8 +426,8 @@ fn the_schema_names_every_field() {
     }
 }
 
-/// Orphans stay unless somebody has said that they go, wherever services come from: an API server may be another cluster's than was
-/// meant. This one has one of the example's two services.
+/// Orphans stay unless their removal is requested, whatever the source of services: an API server may be that
+/// of the wrong cluster. This one has one of the example's two services.
 #[tokio::test]
 async fn another_api_server_takes_nothing_down() {
     let (server, _) = api_server::start().await;

@@ -129,7 +129,7 @@ async fn instances_of_a_service_of_consul_are_members() {
     assert!(files.has_member("10.30.0.7"));
 }
 
-/// A cluster of Service Fabric with two instances that are ready, and where to ask it.
+/// Starts a Service Fabric cluster with two ready instances. Returns its address as well.
 async fn fabric() -> (Emulator, String) {
     let topology = r#"
         [cluster]
@@ -175,7 +175,7 @@ async fn instances_of_a_service_of_service_fabric_are_members() {
     let mut apply = files.command("apply", &source, "fabric:/Shop/Proxy");
     apply.arg("--watch");
     let mut watching = peers::spawn(apply);
-    // Whoever counts machines judges no services.
+    // A reader of machines reports no health of services.
     watching
         .wait_for_output("no health is reported by this program")
         .await;
@@ -201,7 +201,7 @@ async fn a_source_that_breaks_ends_no_program_that_runs() {
         command.arg("--watch").arg("--leader-lock").arg(&lock);
         command
     };
-    // Who stands by tells at once what is wrong, and not when it has to lead.
+    // A program that stands by reports errors at once, and not only when it has to lead.
     ended(&peers::output(command(BROKEN)).await, 1);
     let mut program = peers::spawn(command(&source));
     program.wait_for_output("standing by").await;
@@ -214,7 +214,7 @@ async fn a_source_that_breaks_ends_no_program_that_runs() {
         files.has_member("127.0.0.1")
     })
     .await;
-    // Nor does it end who leads when the configuration changes.
+    // A changed configuration does not end a leader either.
     let good = std::fs::read_to_string(&files.config).unwrap();
     let changed = good.replacen('{', r#"{ "disableOutboundSNAT": true,"#, 1);
     std::fs::write(&files.config, changed).unwrap();

@@ -1,4 +1,4 @@
-//! How the program is run: ways out, credentials, progress, and what it tells others.
+//! The operation of the program: proxies, credentials, progress, and output for programs.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::{about, ended, example, program, state};
 
-/// Something that listens, and the first line that somebody says to it.
+/// Starts a listener, and returns the first line that a client sends to it.
 async fn listener() -> (String, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -43,7 +43,7 @@ async fn azure_is_reached_through_the_proxy_of_the_environment() {
         .unwrap()
         .unwrap();
     assert!(heard.starts_with("CONNECT arm.example:443 "), "{heard}");
-    // What is on this machine is not, nor what is named as an exception.
+    // Addresses of this machine bypass the proxy, and so do the named exceptions.
     let (endpoint, heard) = listener().await;
     let mut directly = plan(&format!("http://{endpoint}"));
     directly.env("HTTP_PROXY", "http://127.0.0.1:1");
@@ -58,10 +58,10 @@ async fn azure_is_reached_through_the_proxy_of_the_environment() {
 
 #[tokio::test]
 async fn nobody_waits_in_silence() {
-    // Nobody is there: it says so at once, and that it goes on trying.
+    // No server listens: the program reports that at once, and continues.
     let mut refused = peers::spawn(plan("http://127.0.0.1:1"));
     refused.wait_for_output("a call is made again").await;
-    // Somebody is there and says nothing.
+    // The server accepts and stays silent.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut silent = peers::spawn(plan(&format!("http://{}", listener.local_addr().unwrap())));
     silent.wait_for_output("there is no answer yet").await;
@@ -101,7 +101,7 @@ async fn the_credentials_of_an_azure_json_are_used() {
         assert!(heard.contains(part), "{heard}");
     }
     assert!(!running.output().contains("hush"));
-    // What cannot be used is named.
+    // Unsupported credentials are named.
     let certificate = r#"{ "tenantId": "t", "aadClientId": "c", "aadClientCertPath": "/x","#;
     std::fs::write(&config, good.replacen('{', certificate, 1)).unwrap();
     let mut planned = program();
@@ -124,7 +124,7 @@ async fn keys_that_look_like_another_are_told() {
     let good = std::fs::read_to_string(example("azure.json")).unwrap();
     let config = kept.path().join("azure.json");
     let misspelt = good.replace("securityGroupName", "securtyGroupName");
-    // A mark in front is no mistake.
+    // A byte order mark is no mistake.
     std::fs::write(&config, format!("\u{feff}{misspelt}")).unwrap();
     let mut planned = program();
     planned.arg("plan").arg("--config").arg(&config);
@@ -225,7 +225,7 @@ async fn a_program_that_follows_tells_how_it_is_and_takes_a_new_configuration() 
     );
     assert!(get(&address, "/x").await.starts_with("HTTP/1.1 404"));
 
-    // What cannot be used changes nothing; what can is in force, and what was there stays.
+    // An invalid configuration changes nothing. A valid one takes effect, and existing resources stay.
     std::fs::write(&config, "{").unwrap();
     watching
         .wait_for_output("the last one stays in force")

@@ -1,4 +1,4 @@
-//! Plans as people and scripts read them, and what `apply` makes of them.
+//! Plans for people and scripts, and their execution by `apply`.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-/// The example's services, of which one is changed.
+/// Returns the example's services with one changed.
 fn services(change: impl Fn(&mut Value)) -> Value {
     let text = std::fs::read_to_string(example("services.json")).unwrap();
     let mut all: Value = serde_json::from_str(&text).unwrap();
@@ -59,7 +59,7 @@ fn make_internal(web: &mut Value) {
         json!("true");
 }
 
-/// The writes that a plan numbers, and those that `apply` says it has made.
+/// Returns the numbered writes of a plan, and those that `apply` has reported.
 fn writes(output: &PeerOutput) -> Vec<String> {
     let numbered = |line: &str| {
         let (number, write) = line.split_once(". ")?;
@@ -127,7 +127,7 @@ async fn the_plan_of_a_flip_shows_every_write_and_deletions_first() {
         "{}",
         plan.stdout
     );
-    // What does not come back is told before it goes.
+    // Deletions that cannot be undone are listed first.
     assert!(
         flipped.stderr.contains("a public address is given up"),
         "{}",
@@ -230,7 +230,7 @@ async fn a_list_without_nodes_empties_no_pool_and_apply_says_so() {
     }
     let after = std::fs::read_to_string(&place.state).unwrap();
     assert!(after.contains("node-1") && after.contains("node-2"));
-    // Nor does a first run without nodes say nothing.
+    // A first run without nodes reports that, too.
     let fresh = Place::new();
     let shown = fresh.run("apply", &all, &none, &[]).await;
     ended(&shown, 0);

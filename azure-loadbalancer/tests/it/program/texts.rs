@@ -1,4 +1,4 @@
-//! Files of YAML beside those of JSON, and where a mistake in one is.
+//! Files of YAML beside those of JSON, and the lines of mistakes.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ subnetName: front
 securityGroupName: shop-nsg
 ";
 
-/// The documents of a list, one behind the other, with an empty one in front.
+/// Returns the documents of a list as a series, with an empty one in front.
 fn as_documents(list: &Path) -> String {
     let list: Value = serde_json::from_str(&std::fs::read_to_string(list).unwrap()).unwrap();
     let mut text = "---\n# of a chart\n".to_owned();
@@ -150,7 +150,7 @@ async fn mistakes_have_their_file_line_and_path() {
             planned.stderr
         );
     }
-    // A mistake in one service is one of that service, which keeps what it has.
+    // A mistake in one service affects only that service, which keeps its resources.
     let bad = format!(
         "{services}---\nkind: Service\nmetadata:\n  name: bad\nspec:\n  type: LoadBalancer\n  ports:\n  - port: 700000\n"
     );

@@ -1,4 +1,4 @@
-//! Services and clusters at random.
+//! Random services and clusters.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -18,13 +18,13 @@ const MACHINES: u8 = 6;
 /// Node ports are above all ports of services.
 pub(crate) const FIRST_NODE_PORT: u16 = 20_000;
 
-/// What a service asks for.
+/// The generated request of a service.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     internal: bool,
     subnet: bool,
     ports: Vec<(bool, u16)>,
-    /// Which of a few addresses.
+    /// The index of one of a few addresses.
     address: Option<u8>,
     mode: Option<u8>,
     shared: bool,
@@ -71,7 +71,7 @@ impl Asked {
             )
     }
 
-    /// The services of a list; each is there or not.
+    /// Returns the present services of a list.
     fn services(list: &[Option<Self>], config: &Config) -> Vec<Service> {
         let there = list
             .iter()
@@ -138,12 +138,12 @@ impl Asked {
     }
 }
 
-/// How a machine is told of as a node.
+/// The generated node of a machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     readiness: Readiness,
     unreadable: bool,
-    /// Another one's address in place of its own.
+    /// The address of another machine in place of its own.
     address: Option<u8>,
 }
 
@@ -182,7 +182,7 @@ impl Told {
     }
 }
 
-/// What the planner is told at a time: of five services and of each machine, which are there or not.
+/// The inputs of one plan: five services and the nodes of the machines, each present or absent.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     services: Vec<Option<Asked>>,
@@ -202,7 +202,7 @@ impl Step {
     }
 }
 
-/// Up to three steps, one after the other.
+/// Generates up to three steps.
 pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let service = proptest::option::weighted(0.7, Asked::any());
     let services = proptest::collection::vec(service, 5);
@@ -214,7 +214,7 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..4)
 }
 
-/// All editions, skus, ways of membership and orders.
+/// Generates configurations of all editions, SKUs, kinds of membership and orders.
 pub(crate) fn configs() -> impl Strategy<Value = Config> {
     let flags = proptest::array::uniform3(any::<bool>());
     (0..4u8, flags).prop_map(|(kind, [break_first, few, exclusive])| Config {
@@ -225,8 +225,8 @@ pub(crate) fn configs() -> impl Strategy<Value = Config> {
         },
         maximum_load_balancer_rule_count: if few { 6 } else { 250 },
         maximum_interface_rule_count: if few { 8 } else { 299 },
-        // Who is not alone leaves what it cannot prove to be its own: pools of interfaces do not tell the addresses of nodes that have
-        // left, and in 2018 nobody looked for a proof.
+        // Without exclusive rights, unproven rules stay: pools of interfaces do not contain the addresses of
+        // departed nodes, and the edition of 2018 did not check.
         exclusive_security_group: exclusive || kind < 3,
         ..match kind {
             0 => note(),
@@ -264,7 +264,7 @@ pub(crate) fn machines(config: &Config) -> (Azure, Vec<Node>) {
     (azure, nodes)
 }
 
-/// What others have in the same resource group, on the same load balancer and in the same security group.
+/// Adds resources of other owners to the same resource group, load balancer and security group.
 pub(crate) fn with_noise(azure: &mut Azure, config: &Config) {
     let sku = if config.is_standard() {
         "Standard"

@@ -1,4 +1,4 @@
-//! Laws that hold for all services, whatever they ask for, in whatever order, and wherever execution stops.
+//! Properties for any services, in any order, with execution interrupted anywhere.
 
 pub(crate) mod generated;
 
@@ -19,8 +19,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(),
         failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// (i) Nothing is left to do after at most four rounds, (iii) every write is one that the resource manager takes, (vi) no rule
-    /// lets anybody to where no service is, (vii) no two rules share a priority, (ix) no load balancer has too many rules, and no
+    /// (i) Plans are complete after at most four rounds, (iii) every write is valid, (vi) no rule leads where
+    /// no service is, (vii) no two rules share a priority, (ix) no load balancer has too many rules, and no
     /// node is behind too many.
     #[test]
     fn plans_come_to_an_end_and_leave_a_state_that_is_valid(
@@ -52,7 +52,7 @@ proptest! {
         }
     }
 
-    /// (ii) and (v): when all services have gone, what is left is what others had.
+    /// (ii) and (v): after the deletion of all services, only the resources of other owners are left.
     #[test]
     fn nothing_is_left_of_services_and_nothing_is_taken_from_others(
         config in configs(), steps in steps(), deleted in any::<bool>(),
@@ -70,13 +70,14 @@ proptest! {
         for service in &mut last {
             service.deleting = true;
         }
-        // They are told to go, or are simply not there any more.
+        // They are deleted, or simply missing.
         azure.converge(&config, if deleted { &last } else { &[] }, &nodes);
         azure.converge(&config, &[], &nodes);
         prop_assert_eq!(provable(everything(&azure, &config), &config), provable(before, &config));
     }
 
-    /// A crash after any write leaves a state from which the same end is reached, without anything that is forgotten.
+    /// A crash after any write leaves a state from which the same result is reached, and nothing is
+    /// forgotten.
     #[test]
     fn a_crash_after_any_write_forgets_nothing(
         config in configs(), steps in steps(), crashes in proptest::collection::vec(0..6usize, 12),
@@ -124,7 +125,7 @@ proptest! {
             let one = plan(&config, &services, &nodes, &azure.snapshot);
             let two = plan(&config, &other.0, &other.1, &azure.snapshot);
             prop_assert_eq!(&one, &two);
-            // In what is read, order and case of ids decide on nothing either.
+            // The order and letter case of ids in the snapshot do not influence the plan either.
             let seen = Echo(echo).of(&azure.snapshot);
             let three = plan(&config, &services, &nodes, &seen);
             let told = |plan: &Plan| {
@@ -137,7 +138,7 @@ proptest! {
         }
     }
 
-    /// (viii) What is written becomes different by it, and is written once.
+    /// (viii) Every write changes something, and is written once.
     #[test]
     fn every_write_changes_something(config in configs(), steps in steps()) {
         let (mut azure, _) = machines(&config);
@@ -159,12 +160,12 @@ proptest! {
         }
     }
 
-    /// What is planned for all rounds together is what is written in them, whichever way nodes are members.
+    /// The forecast of all rounds equals the writes of these rounds, whatever the kind of pool membership.
     #[test]
     fn all_rounds_are_planned_at_once(config in configs(), steps in steps()) {
         let (mut azure, _) = machines(&config);
         with_noise(&mut azure, &config);
-        // Who is not alone remembers addresses, which single plans do not.
+        // Without exclusive rights the executor remembers addresses, which single plans do not.
         let config = Config { exclusive_security_group: true, ..config };
         for step in steps {
             let (services, nodes) = (step.services(&config), step.nodes());
@@ -198,7 +199,7 @@ proptest! {
     }
 }
 
-/// The same text for all that differs in order and case only.
+/// Returns the same text for values that differ in order and letter case only.
 fn unordered(value: Value) -> String {
     match value {
         Value::Array(items) => {
@@ -219,7 +220,7 @@ fn unordered(value: Value) -> String {
     }
 }
 
-/// How many random cases each law is tried with.
+/// Returns the number of random cases per property.
 pub(crate) fn cases() -> u32 {
     let asked = std::env::var("PROPTEST_CASES")
         .ok()
@@ -232,8 +233,8 @@ fn destinations(properties: &SecurityRuleProperties) -> impl Iterator<Item = &St
     single.chain(&properties.destination_address_prefixes)
 }
 
-/// The addresses in the cluster's pools; `in_use` only of load balancers that have a rule of the cluster, since others are left
-/// alone.
+/// Returns the addresses in the cluster's pools. With `in_use`, only those of load balancers that have a rule
+/// of the cluster, since others are left alone.
 fn members(azure: &Azure, in_use: bool) -> BTreeSet<String> {
     let balancers = azure.snapshot.load_balancers.iter();
     let ours = balancers.filter(|balancer| {
@@ -249,14 +250,14 @@ fn members(azure: &Azure, in_use: bool) -> BTreeSet<String> {
         .collect()
 }
 
-/// Where nodes are.
+/// Returns the addresses of nodes.
 fn addresses(nodes: &[Node]) -> BTreeSet<String> {
     let addresses = nodes.iter().flat_map(|node| &node.addresses);
     addresses.map(ToString::to_string).collect()
 }
 
-/// The security rules of services without a floating address lead to all members of pools and to nobody else; and each service that
-/// may be reached has some.
+/// Checks that the security rules of services without a floating address lead to exactly the members of
+/// pools, and that each service that may be reached has some.
 fn nodes_are_reached(
     azure: &Azure,
     config: &Config,
@@ -293,7 +294,7 @@ fn nodes_are_reached(
             .services
             .get(&service.key)
             .is_some_and(|one| one.error.is_none());
-        // Who is inside is reached from everywhere inside without a rule.
+        // Internal services are reachable from inside without a rule.
         let needs_rules = says(keys::DISABLE_FLOATING_IP) && !says(keys::INTERNAL);
         if is_fine && needs_rules && !members.is_empty() {
             for port in service.ports.iter().filter_map(|port| port.node_port) {
@@ -304,7 +305,7 @@ fn nodes_are_reached(
     Ok(())
 }
 
-/// Every rule that is ours leads to where a service is reached, or to a node.
+/// Checks that every rule of this cluster leads to a service, or to a node.
 fn open_to_services_only(
     azure: &Azure,
     config: &Config,
@@ -349,8 +350,8 @@ fn open_to_services_only(
     Ok(())
 }
 
-/// Between two writes of one plan: a public address that is given back is open to nobody. A private one may be for a moment, since
-/// the frontend moves in one write and the rule in the next.
+/// Checks between two writes of one plan that a released public address is not open. A private one may be for
+/// a moment, since the frontend moves in one write and the rule in the next.
 fn open_to_nobody_else(azure: &Azure, config: &Config) -> Result<(), TestCaseError> {
     if config.edition == Edition::Note && config.flip_order == FlipOrder::BreakFirst {
         return Ok(()); // The order of 2018, literally.
@@ -374,16 +375,16 @@ fn open_to_nobody_else(azure: &Azure, config: &Config) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// What others have.
+/// Returns the parts of other owners.
 fn theirs(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
     let mut parts = everything(azure, config);
     parts.retain(|name, _| name.contains("theirs"));
     parts
 }
 
-/// What must go with the services. Plans remember nothing: who is not alone does not know the address of a frontend that has moved, once
-/// only the security group has it, and leaves it there since it may be another cluster's. Everything else goes, and what others have
-/// stays.
+/// Keeps the parts that must go with the services. A plan has no memory: without exclusive rights, it does
+/// not know the address of a moved frontend once only the security group has it, and leaves it, since it may
+/// be another cluster's. All other parts go, and those of other owners stay.
 fn provable(mut parts: BTreeMap<String, Value>, config: &Config) -> BTreeMap<String, Value> {
     parts.retain(|name, _| {
         config.exclusive_security_group || !name.starts_with("rule ") || name.contains("theirs")
@@ -391,7 +392,8 @@ fn provable(mut parts: BTreeMap<String, Value>, config: &Config) -> BTreeMap<Str
     parts
 }
 
-/// All parts of all resources by name, without what every write changes and without the cluster's pools, which stay.
+/// Returns all parts of all resources by name, without fields that every write changes and without the
+/// cluster's pools, which stay.
 fn everything(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
     let mut parts = BTreeMap::new();
     for balancer in &azure.snapshot.load_balancers {
@@ -402,7 +404,7 @@ fn everything(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
                     let name = format!("{} {kind} {}", balancer.name, part["name"]);
                     let mut properties = part["properties"].clone();
                     let fields = properties.as_object_mut().expect("an object");
-                    // Filled in by the first write, whoever wrote.
+                    // Defaults of the first write by any client.
                     fields.retain(|key, _| {
                         !["numberOfProbes", "probeThreshold"].contains(&key.as_str())
                     });
@@ -425,7 +427,7 @@ fn everything(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
         let pools = &interface.properties.ip_configurations[0]
             .properties
             .load_balancer_backend_address_pools;
-        // Where others keep the load balancer, machines stay members of its pool.
+        // If other owners keep the load balancer, machines stay members of its pool.
         let strange = pools.iter().filter(|pool: &&SubResource| {
             !pool.id.as_ref().is_some_and(|id| {
                 azure
@@ -443,7 +445,7 @@ fn everything(azure: &Azure, config: &Config) -> BTreeMap<String, Value> {
     parts
 }
 
-/// What a service has.
+/// Returns the parts of a service.
 fn of_service(azure: &Azure, service: &Service) -> BTreeMap<String, Value> {
     let prefix = azure_loadbalancer::naming::prefix(&service.uid_in("testCluster"));
     let mut parts = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Resources that refuse what the resource manager refuses, and fill in what it fills in.
+//! Resources that reject invalid writes and fill in defaults like the resource manager.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -11,11 +11,11 @@ use azure_loadbalancer::{Config, Node, Plan, Service, Snapshot, plan};
 
 use super::Echo;
 
-/// What is there, and what was written.
+/// The existing resources, and the writes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Azure {
     pub(crate) snapshot: Snapshot,
-    /// The writes, in two words and a name each.
+    /// The writes, each as two words and a name.
     pub(crate) log: Vec<String>,
     pub(crate) echo: Echo,
     allocated: u32,
@@ -30,7 +30,8 @@ impl Azure {
         }
     }
 
-    /// Plans and executes until nothing is to be done; at most four rounds. Gives the last plan, and what was written.
+    /// Plans and executes until no work is left, in at most four rounds. Returns the last plan, and the
+    /// writes.
     pub(crate) fn converge(
         &mut self,
         config: &Config,
@@ -58,12 +59,12 @@ impl Azure {
         unreachable!("the last round returns or fails");
     }
 
-    /// What a reader sees: the same in another order and case.
+    /// Returns the snapshot as a reader sees it: the same content in another order and case.
     pub(crate) fn seen(&mut self) -> Snapshot {
         self.echo.of(&self.snapshot)
     }
 
-    /// The same, as far as somebody reads it who plans for these services.
+    /// Returns the part of the resources that is read for a plan of these services.
     pub(crate) fn read(&mut self, config: &Config, services: &[Service]) -> Snapshot {
         let mut seen = self.seen();
         let reads = Reads::of(config, services, &seen.load_balancers);
@@ -222,7 +223,7 @@ impl Azure {
         Ok(())
     }
 
-    /// Defaults that were left out, addresses that were left to us.
+    /// Fills in defaults, and the addresses that the resource manager chooses.
     fn fill_in(&mut self, resource: &mut LoadBalancer, id: &ArmId) {
         let etag = resource.etag.clone();
         let properties = &mut resource.properties;
@@ -291,7 +292,7 @@ impl Azure {
         Ok(())
     }
 
-    /// Public addresses say which frontend uses them.
+    /// Updates the references from public addresses to the frontends that use them.
     fn refer_back(&mut self) {
         let mut users: HashMap<ArmId, ArmId> = HashMap::new();
         for balancer in &self.snapshot.load_balancers {

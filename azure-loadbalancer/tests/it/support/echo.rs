@@ -1,11 +1,11 @@
-//! The same resources as somebody else would give them back: parts in another order, ids in another case.
+//! The same resources in another form: parts in another order, ids in another letter case.
 
 use azure_loadbalancer::Snapshot;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// How resources are given back; zero gives them back as they are.
+/// The seed that varies the form of returned resources; zero returns them unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Echo(pub(crate) u64);
 
@@ -24,7 +24,7 @@ impl Echo {
     }
 
     fn next(&mut self) -> u64 {
-        // xorshift64, which never comes to zero.
+        // xorshift64, which never reaches zero.
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -1,4 +1,4 @@
-//! The cluster that tests are about.
+//! The cluster under test.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::Azure;
 
-/// Basic load balancers, as in 2018, but with today's maximum of rules.
+/// Returns the configuration of 2018 with basic load balancers, but with the present maximum of rules.
 pub(crate) fn note() -> Config {
     Config {
         maximum_load_balancer_rule_count: 250,
@@ -23,7 +23,7 @@ pub(crate) fn note() -> Config {
     }
 }
 
-/// The defaults.
+/// Returns the default configuration.
 pub(crate) fn current() -> Config {
     named(Config::new("subscription", "rg", "westus"))
 }
@@ -39,7 +39,7 @@ fn named(config: Config) -> Config {
     }
 }
 
-/// A service whose UID is its name, with TCP ports.
+/// Returns a service whose UID is its name, with TCP ports.
 pub(crate) fn service(name: &str, ports: &[u16]) -> Service {
     Service {
         uid: name.to_owned(),
@@ -99,7 +99,8 @@ pub(crate) fn empty() -> Azure {
     })
 }
 
-/// The same with machines: `vm-i` is in set `as` if `i` is a multiple of `sets`, else in `as-{i mod sets}`.
+/// Returns a cluster with machines: `vm-i` is in set `as` if `i` is a multiple of `sets`, else in `as-{i mod
+/// sets}`.
 pub(crate) fn cluster(machines: usize, sets: usize) -> (Azure, Vec<Node>) {
     let mut azure = empty();
     let compute = |kind: &str, name: &str| {
@@ -197,7 +198,7 @@ impl Azure {
         self.snapshot.public_ips.iter().find(|ip| ip.name == name)
     }
 
-    /// Somebody's public address.
+    /// Adds a public address.
     pub(crate) fn add_public_ip(
         &mut self,
         group: &str,

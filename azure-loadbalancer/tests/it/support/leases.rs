@@ -1,11 +1,11 @@
-//! Leases as an API server of Kubernetes keeps them, after the reference of `coordination.k8s.io/v1` and its validation.
+//! Leases of a Kubernetes API server, after the reference of `coordination.k8s.io/v1` and its validation.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// The leases of one namespace, by name, and how often they were written.
+/// The leases of one namespace, by name, and the numbers of their writes.
 #[derive(Clone, Default)]
 pub(crate) struct Leases(Arc<Mutex<State>>);
 
@@ -25,7 +25,7 @@ fn status(code: u16, reason: &str) -> (u16, Value) {
     )
 }
 
-/// Six digits behind the dot are part of a `MicroTime`.
+/// Checks for six digits after the dot, which a `MicroTime` has.
 fn is_micro_time(value: &Value) -> bool {
     let text = value.as_str().unwrap_or_default();
     text.len() == "2026-11-27T12:00:00.000000Z".len()
@@ -47,7 +47,7 @@ fn is_valid(lease: &Value) -> bool {
 }
 
 impl Leases {
-    /// Answers a request.
+    /// Handles a request.
     pub(crate) fn answer(&self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
         let mut state = self.0.lock();
         let sent: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -74,7 +74,7 @@ impl Leases {
         self.0.lock().lease.clone().unwrap_or_default()
     }
 
-    /// Somebody else writes.
+    /// Changes the lease like another client.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Value)) {
         let mut state = self.0.lock();
         let mut lease = state.lease.clone().unwrap_or_default();
@@ -82,7 +82,7 @@ impl Leases {
         state.keep(lease);
     }
 
-    /// Somebody deletes it.
+    /// Deletes the lease like another client.
     pub(crate) fn delete(&self) {
         self.0.lock().lease = None;
     }

@@ -1,4 +1,4 @@
-//! A resource manager small enough to be seen through, for tests of plans.
+//! A small and simple resource manager for tests of plans.
 #![allow(dead_code, reason = "each test uses its part")]
 
 mod azure;

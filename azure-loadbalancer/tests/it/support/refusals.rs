@@ -1,4 +1,4 @@
-//! What the resource manager refuses of a load balancer.
+//! The validation of load balancers by the resource manager.
 
 use std::collections::HashSet;
 

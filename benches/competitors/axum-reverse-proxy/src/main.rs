@@ -1,7 +1,7 @@
 //! axum-reverse-proxy as a program: `PORT WORKERS ORIGIN…`, with origins as `http://127.0.0.1:4711`.
 //!
-//! HTTP/1.1 and HTTP/2 with prior knowledge on one port. One worker is a single-threaded runtime, which costs less than
-//! the default one with a single thread.
+//! HTTP/1.1 and HTTP/2 with prior knowledge on one port. One worker is a single-threaded runtime,
+//! which is cheaper than the default runtime with one thread.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};

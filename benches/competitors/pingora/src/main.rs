@@ -1,6 +1,6 @@
 //! A proxy made with Pingora: `HTTP-PORT H2C-PORT WORKERS ORIGIN…`, with origins as `127.0.0.1:4711`.
 //!
-//! Destinations are taken in turn, which costs less than choosing of two. It stops at once on SIGINT.
+//! Round robin, which is cheaper than the choice of two. Stops at once on SIGINT.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -47,7 +47,7 @@ impl ProxyHttp for Balanced {
             request.insert_header("X-Forwarded-For", client.ip().to_string())?;
         }
         request.insert_header("X-Forwarded-Proto", "http")?;
-        // An HTTP/2 request names its host in the target; HTTP/1.1 upstream wants the header.
+        // An HTTP/2 request has its host in the target; upstream HTTP/1.1 requires the header.
         let host = request.headers.get("Host").cloned().or_else(|| {
             let authority = request.uri.authority()?;
             authority.as_str().parse().ok()

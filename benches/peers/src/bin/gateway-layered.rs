@@ -1,7 +1,7 @@
-//! The gateway's proxy on the server that it comes with: `PORT CONFIGURATION`.
+//! The gateway's proxy with the server of the library: `PORT CONFIGURATION`.
 //!
-//! One port of loopback, one worker. The configuration is the section `ReverseProxy` of the gateway's. Its routes may have the
-//! tower layer `Mark`.
+//! One port on loopback, one worker. The configuration is the section `ReverseProxy` of the
+//! gateway's. Its routes may use the tower layer `Mark`.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,10 +15,10 @@ use proxy_runtime::http::{HeaderName, HeaderValue, Request, Response};
 use proxy_runtime::server::{Limits, Listener, Server};
 use tower::ServiceBuilder;
 
-/// The field that the layer sets. Not a `&str`, of which each request would make a name anew.
+/// The field that the layer sets. A `HeaderName`, since a `&str` would be parsed for each request.
 static MARK: HeaderName = HeaderName::from_static("x-layer");
 
-/// As the gateway is told, and nginx.
+/// Maximum requests per connection, the same as in the configurations of the gateway and nginx.
 const REQUESTS: u64 = 1_000_000_000;
 
 const USAGE: &str = "usage: gateway-layered PORT CONFIGURATION";
@@ -54,7 +54,7 @@ async fn serve(port: u16, configuration: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What a layer does at least: something to the request, and something to the response.
+/// The minimal work of a layer: a change of the request, and one of the response.
 fn mark_request<B>(mut request: Request<B>) -> Request<B> {
     let headers = request.headers_mut();
     headers.insert(&MARK, HeaderValue::from_static("seen"));

@@ -1,7 +1,8 @@
-//! The proxy as a tower service inside an axum server: `PORT CONFIGURATION`, to be measured beside axum-reverse-proxy.
+//! The proxy as a tower service inside an axum server: `PORT CONFIGURATION`, for comparison with
+//! axum-reverse-proxy.
 //!
-//! HTTP/1.1 on one port of loopback, on a single-threaded runtime, as the other has it. The configuration is the section
-//! `ReverseProxy` of the gateway's.
+//! HTTP/1.1 on one port of loopback, on a single-threaded runtime, like the other program. The
+//! configuration is the section `ReverseProxy` of the gateway's.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -42,7 +43,7 @@ async fn serve(port: u16, configuration: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The proxy writes `X-Forwarded-For` from this.
+/// The proxy writes `X-Forwarded-For` from this extension.
 fn tell_the_proxy_who_asks(mut request: Request) -> Request {
     let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
     if let Some(ConnectInfo(remote)) = from.copied() {

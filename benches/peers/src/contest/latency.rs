@@ -1,22 +1,23 @@
-//! How long requests took in one round.
+//! Latencies of one round.
 
 use crate::histogram::Histogram;
 
 /// Latencies of one round, in microseconds.
 ///
-/// Kept by round: in one histogram of all rounds a single disturbed round decides what the slowest hundredth is.
+/// Separate for each round: in one histogram of all rounds a single disturbed round determines the
+/// 99th percentile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Latency {
     pub(crate) p50: f64,
     pub(crate) p90: f64,
     pub(crate) p99: f64,
     pub(crate) p999: f64,
-    /// How many requests there were.
+    /// Number of requests.
     pub(crate) requests: u64,
 }
 
 impl Latency {
-    /// `None` when nothing was recorded.
+    /// `None` without samples.
     pub(super) fn of(histogram: &Histogram) -> Option<Self> {
         let micros = |share| Some(histogram.quantile(share)?.as_secs_f64() * 1e6);
         Some(Self {

@@ -1,4 +1,4 @@
-//! One measurement: load on one proxy, and what is read off meanwhile.
+//! A measurement: load on one proxy, with readings of its resources.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,14 +12,16 @@ use crate::proxies::{Protocol, Running};
 use crate::syscalls;
 use crate::system::{self, ProcessorTime};
 
-/// How far an open loop may fall short of its rate within the measurement; what is late is answered and counted after it.
+/// The share by which an open loop may fall short of its rate within the measurement; late requests
+/// are answered and counted afterwards.
 const SHORTFALL: f64 = 0.1;
 
-/// Requests over which system calls are counted; with large bodies, each is made of many.
+/// Number of requests over which system calls are counted; with large bodies, each needs many
+/// calls.
 const COUNTED: u64 = 10_000;
 const COUNTED_LARGE: u64 = 300;
 impl Field<'_> {
-    /// Puts load on a proxy; the value of the case, and how long requests took.
+    /// Puts load on a proxy. Returns the value of the case, and the latencies.
     pub(super) fn busy(
         &self,
         case: &Case,
@@ -89,7 +91,7 @@ impl Field<'_> {
         tally.map_err(|error| format!("the generator: {error}"))
     }
 
-    /// Memory of a proxy for each idle connection, in KiB.
+    /// Memory of a proxy per idle connection, in KiB.
     pub(super) fn idle(
         &self,
         case: &Case,
@@ -97,10 +99,11 @@ impl Field<'_> {
         address: SocketAddr,
         running: &Running,
     ) -> Result<f64, String> {
-        // Generator and origin have their ends of connections in this process, and the relay has two of each.
+        // Generator and origin have their ends of connections in this process, and the relay has
+        // two of each.
         let connections = connections.min((self.open_files / 2).saturating_sub(500));
         let unreadable = || "its memory cannot be read".to_owned();
-        // What is allocated once is there after a few.
+        // The first few connections allocate everything that is allocated once.
         drop(load::hold(address, case.exchange, 64).map_err(|error| error.to_string())?);
         let before = system::memory(&running.processes()).ok_or_else(unreadable)?;
         let held =
@@ -174,7 +177,7 @@ impl Field<'_> {
     }
 }
 
-/// Whether a tally is worth something.
+/// Returns an error if a measurement is invalid.
 fn judge(case: &Case, tally: &Tally) -> Result<(), String> {
     if tally.errors > 0 {
         let first = tally.first_error.as_deref().unwrap_or_default();

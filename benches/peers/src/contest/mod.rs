@@ -1,4 +1,4 @@
-//! One case: all proxies started, measured in turn in each round, stopped.
+//! One case: all proxies are started, measured in turn in each round, and stopped.
 
 mod latency;
 mod measure;
@@ -20,12 +20,12 @@ use crate::system::{self, Cores};
 pub(crate) use self::latency::Latency;
 pub(crate) use self::score::{Contestant, Outcome, Score};
 
-/// What all cases share.
+/// The shared state of all cases.
 pub(crate) struct Field<'a> {
     pub(crate) programs: &'a Programs,
     pub(crate) kinds: &'a [Kind],
     pub(crate) pains: Pains,
-    /// Whether two workers are measured also where they share cores with the load.
+    /// True if two workers are measured even if they share cores with the load.
     pub(crate) crowded: bool,
     pub(crate) directory: &'a Path,
     pub(crate) certificate: &'a Certificate,
@@ -34,14 +34,14 @@ pub(crate) struct Field<'a> {
     pub(crate) cores: &'a [usize],
 }
 
-/// A proxy at its place.
+/// A running proxy.
 struct Entrant {
     score: Score,
     running: Option<Running>,
     address: SocketAddr,
 }
 
-/// Why a case was left out, for people.
+/// The reason for the user why a case was left out.
 pub(crate) struct LeftOut(pub(crate) String);
 
 impl From<io::Error> for LeftOut {
@@ -51,7 +51,7 @@ impl From<io::Error> for LeftOut {
 }
 
 impl Field<'_> {
-    /// Measures one case, and says on the terminal how it goes.
+    /// Measures one case, and prints its progress.
     pub(crate) fn measure(
         &self,
         case: &'static Case,
@@ -108,7 +108,7 @@ impl Field<'_> {
             .collect()
     }
 
-    /// Memory does not come back for a second round, and does not depend on luck.
+    /// The number of rounds. Memory cannot be measured twice, and has no noise.
     fn rounds(&self, case: &Case) -> usize {
         match case.shape {
             Shape::Idle { .. } => 1,
@@ -116,7 +116,7 @@ impl Field<'_> {
         }
     }
 
-    /// Starts a contestant on the cores of proxies. One that cannot be started stays, with the reason.
+    /// Starts a contestant on the proxy cores. One that fails to start stays, with the reason.
     fn enter(
         &self,
         case: &Case,
@@ -139,7 +139,7 @@ impl Field<'_> {
             open_files: self.open_files,
             certificate: self.certificate,
         };
-        // What is started inherits where this thread may run.
+        // Child processes inherit the affinity of this thread.
         system::pin(&cores.proxy[..contestant.workers])?;
         let started = self.programs.find(contestant.kind).and_then(|program| {
             let command = contestant
@@ -170,7 +170,7 @@ impl Field<'_> {
         })
     }
 
-    /// All in turn.
+    /// Measures all contestants in turn.
     fn round(&self, case: &Case, round: usize, entrants: &mut [Entrant]) {
         for index in order(round, entrants.len()) {
             let entrant = &mut entrants[index];
@@ -214,7 +214,8 @@ impl Field<'_> {
     }
 }
 
-/// Who comes after whom: in every second round from the last to the first, so that nobody always follows the same one.
+/// The order of contestants: reversed in every second round, so that none always follows the same
+/// one.
 fn order(round: usize, entrants: usize) -> Vec<usize> {
     let forwards = 0..entrants;
     if round.is_multiple_of(2) {

@@ -1,4 +1,4 @@
-//! Who takes part in a case, and what came of it.
+//! The contestants of a case, and their results.
 
 use super::Latency;
 use crate::case::Case;
@@ -6,7 +6,7 @@ use crate::proxies::Kind;
 use crate::ratio::{Spread, ratios};
 use crate::syscalls::Calls;
 
-/// One who takes part.
+/// A contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contestant {
     pub(crate) kind: Kind,
@@ -22,21 +22,21 @@ impl Contestant {
     }
 }
 
-/// What came of one contestant.
+/// The results of one contestant.
 #[derive(Clone, Debug)]
 pub(crate) struct Score {
     pub(crate) contestant: Contestant,
     /// The value of each round; `None` where it was discarded.
     pub(crate) values: Vec<Option<f64>>,
-    /// Requests a second of each round that counts.
+    /// Requests per second of each valid round.
     pub(crate) throughput: Vec<f64>,
-    /// How long requests took in each round, as `values`.
+    /// The latencies of each round, parallel to `values`.
     pub(crate) latency: Vec<Option<Latency>>,
-    /// Why rounds were discarded, or why nothing was measured.
+    /// The reasons why rounds were discarded, or nothing was measured.
     pub(crate) complaints: Vec<String>,
-    /// What it does not add to requests although others do.
+    /// A header that it does not add to requests although others do.
     pub(crate) missing: Option<String>,
-    /// System calls for each request.
+    /// System calls per request.
     pub(crate) calls: Option<Calls>,
 }
 
@@ -69,7 +69,7 @@ impl Score {
     }
 }
 
-/// What came of a case.
+/// The results of a case.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) case: &'static Case,
@@ -83,12 +83,12 @@ impl Outcome {
             .find(|score| score.contestant.kind == kind && score.contestant.workers == 1)
     }
 
-    /// How many times what `other` needs our gateway needs.
+    /// The ratio of our gateway's values to those of `other`.
     pub(crate) fn ratio_to(&self, other: &Score) -> Option<Spread> {
         Spread::of_ratios(&self.score(Kind::Gateway)?.values, &other.values)
     }
 
-    /// How many times the latency of `other` that of our gateway is, round by round.
+    /// The ratios of our gateway's latency to that of `other`, round by round.
     pub(crate) fn latency_ratios_to(
         &self,
         other: &Score,

@@ -1,4 +1,4 @@
-//! What was measured before, as a file that is checked in, and what is to be reached.
+//! Checked-in baselines, and budgets.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use super::profile::Profile;
 
-/// Functions below this share of the whole are not written down.
+/// Functions below this share of the total are not recorded.
 const WRITTEN: f64 = 0.005;
 
-/// What a request costs. `None` is what was not measured.
+/// The cost of a request. `None` if not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Counts {
@@ -20,7 +20,7 @@ pub(super) struct Counts {
     pub(super) calls_in_vain: Option<f64>,
 }
 
-/// One of them.
+/// A kind of count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
     Instructions,
@@ -55,7 +55,7 @@ impl Count {
         }
     }
 
-    /// What a count varies by although nothing has changed, where it is small: a connection more to a destination, a timer.
+    /// The noise of small counts without any change: one more connection to a destination, a timer.
     fn noise(self) -> f64 {
         match self {
             Self::Instructions => 0.0,
@@ -63,11 +63,11 @@ impl Count {
         }
     }
 
-    /// As it is printed and written.
+    /// The value as printed and written.
     pub(super) fn text(self, value: f64) -> String {
         match self {
             Self::Instructions => format!("{value:.0}"),
-            // Below the noise there is no sign.
+            // Values below the noise have no sign.
             _ => format!("{:.2}", if value.abs() < 0.005 { 0.0 } else { value }),
         }
     }
@@ -84,24 +84,24 @@ impl Counts {
     }
 }
 
-/// The file.
+/// A baseline file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Gates {
-    /// What is to be reached. That it is not does not fail.
+    /// The goal. Missing it is no failure.
     pub(super) budget: Counts,
     #[serde(default)]
     pub(super) baseline: Vec<Baseline>,
 }
 
-/// What was measured on machines of one kind.
+/// The measurement on one kind of machine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Baseline {
     pub(super) machine: String,
     pub(super) toolchain: String,
     pub(super) counts: Counts,
-    /// Instructions of those that cost most.
+    /// Instructions of the most expensive functions.
     #[serde(default)]
     pub(super) functions: BTreeMap<String, f64>,
 }
@@ -125,16 +125,16 @@ impl Baseline {
     }
 }
 
-/// What comes of comparing a count.
+/// The result of comparing a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// More than before, by more than the tolerance: the gate is shut.
+    /// More than before, beyond the tolerance: the gate fails.
     Grown,
-    /// As before.
+    /// The same as before, within the tolerance.
     Within,
-    /// Less than before, by more than the tolerance: worth holding.
+    /// Less than before, beyond the tolerance: worth a new baseline.
     Shrunk,
-    /// One of the two is missing.
+    /// One of the values is missing.
     Unknown,
 }
 
@@ -167,7 +167,7 @@ impl Gates {
             .find(|baseline| baseline.machine == machine)
     }
 
-    /// Takes this one instead of the one of the same kind of machine. What was not measured stays as it was.
+    /// Replaces the baseline of the same kind of machine. Unmeasured values stay.
     pub(super) fn renew(&mut self, mut new: Baseline) {
         match self
             .baseline
@@ -228,7 +228,7 @@ fn write_counts(text: &mut String, counts: &Counts) {
     }
 }
 
-/// A string of TOML. Names of functions and machines hold no control characters.
+/// A TOML string. Names of functions and machines have no control characters.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

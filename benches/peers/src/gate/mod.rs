@@ -1,19 +1,19 @@
-//! The gate: what a few kinds of requests cost our proxy in instructions, heap blocks and system calls.
+//! The gate: the cost of several kinds of requests in instructions, heap blocks and system calls.
 //!
-//! It is counted on the server that the gateway has, without the gateway around it: discovery takes no part in a request,
-//! and most of the time of a build.
+//! It measures the server of the gateway without the gateway around it: discovery takes no part in
+//! a request, but most of the build time.
 //!
-//! Processor time differs from machine to machine and from minute to minute; these counts hardly do, so that they can be
-//! compared with those of an earlier day.
+//! Processor time varies between machines and minutes; these counts hardly vary, so they can be
+//! compared with earlier ones.
 //!
-//! | count | by | how |
-//! |---|---|---|
+//! | count | tool | method |
+//! | --- | --- | --- |
 //! | user instructions | valgrind's callgrind | of the thread that forwards |
-//! | heap blocks | the same | how often the allocator of the C library is asked for one |
-//! | system calls | strace | in a run of its own |
+//! | heap blocks | valgrind's callgrind | calls of the C library's allocator |
+//! | system calls | strace | in a separate run |
 //!
-//! All over an exact number of requests on connections that are open already: what is done when the gateway starts, some of
-//! which is done once or twice as threads happen to run, is not among them.
+//! All counts cover an exact number of requests on open connections, without the start of the
+//! gateway, which varies with the scheduling of threads.
 
 mod baseline;
 mod profile;
@@ -36,16 +36,16 @@ use crate::{system, tls};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// What the program ends with when a count has grown, to be told from what keeps it from counting.
+/// The exit code when a count has grown, distinct from that of errors.
 pub(crate) const SHUT: u8 = 3;
 
-/// Options of `bench-peers gate`, told by `cargo xtask bench gate`.
+/// Options of `bench-peers gate`, set by `cargo xtask bench gate`.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// What `cargo xtask peers` fetches into
+    /// The directory of `cargo xtask peers`
     #[arg(long, value_name = "DIRECTORY")]
     peers_directory: PathBuf,
-    /// Where the tools write
+    /// The output directory of the tools
     #[arg(long, value_name = "DIRECTORY")]
     output: PathBuf,
     /// The baselines to compare with
@@ -65,7 +65,7 @@ impl Options {
     }
 }
 
-/// Measures, compares, and says so. `false` when a count has grown too much.
+/// Measures, compares, and prints the result. `false` if a count has grown too much.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     fs::create_dir_all(&options.output)?;
     let output = fs::canonicalize(&options.output)?;
@@ -97,13 +97,13 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(open)
 }
 
-/// Where it is measured, and with what.
+/// The machine and the compiler of a measurement.
 struct Machine {
     kind: String,
     toolchain: String,
 }
 
-/// The program of a row, which is beside this one.
+/// The program of a row, next to this one.
 fn program(row: &Row) -> Result<PathBuf> {
     let program = std::env::current_exe()?.with_file_name(row.kind.file_name());
     Ok(fs::canonicalize(program)?)
@@ -127,7 +127,7 @@ fn measure(bench: &Bench<'_>, baseline: &Path, renew: bool, on: &Machine) -> Res
             counts.system_calls = Some(calls.total());
             counts.calls_in_vain = Some(calls.failed());
         }
-        // Where tracing is forbidden, as in many containers, the other counts still are worth having.
+        // If tracing is forbidden, as in many containers, the other counts are still useful.
         Err(why) => println!("SYSTEM CALLS ARE NOT COUNTED: {why}"),
     }
     println!("\ninstructions by function:");
@@ -152,8 +152,8 @@ fn measure(bench: &Bench<'_>, baseline: &Path, renew: bool, on: &Machine) -> Res
     Ok(true)
 }
 
-/// What decides which code a program chooses while it runs. Valgrind shows the same processor to programs on all machines,
-/// but for what it cannot translate for the one that it runs on.
+/// The processor features that select code at run time. Valgrind shows the same processor on all
+/// machines, except for features that it cannot translate.
 fn machine() -> String {
     let architecture = std::env::consts::ARCH;
     #[cfg(target_arch = "x86_64")]
@@ -163,7 +163,7 @@ fn machine() -> String {
     architecture.to_owned()
 }
 
-/// The compiler that this directory has: the one that the gateway was built with a moment ago.
+/// The compiler of this directory, which has just built the gateway.
 fn toolchain() -> String {
     let said = Command::new("rustc").arg("--version").output();
     said.map_or_else(
@@ -172,7 +172,7 @@ fn toolchain() -> String {
     )
 }
 
-/// A tool that was fetched or that the PATH has.
+/// Finds a fetched tool, or one on the PATH.
 fn find(peers: &Path, name: &str) -> std::result::Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::iter::once(peers.join("bin"))

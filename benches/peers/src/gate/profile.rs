@@ -1,8 +1,8 @@
-//! Instructions by function, and heap blocks, as callgrind writes them down.
+//! Instructions by function, and heap blocks, as recorded by callgrind.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// The ways to a heap block. That one of them uses another inside of the C library is no second block.
+/// The allocation functions. A call of one by another inside of the C library is no second block.
 const ALLOCATORS: [&str; 5] = [
     "malloc",
     "calloc",
@@ -11,24 +11,25 @@ const ALLOCATORS: [&str; 5] = [
     "posix_memalign",
 ];
 
-/// What the functions have in their names that only who forwards uses. Their system calls cannot be told apart: they are
-/// not made by the C library.
+/// Parts of function names that only the forwarding thread uses. System calls cannot be attributed
+/// this way: the C library does not make them.
 const SERVER: [&str; 2] = ["proxy_runtime::server::", "proxy_runtime::forward::"];
 
-/// What a program executed.
+/// The execution profile of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Profile {
-    /// Instructions of each function itself, without those that it called.
+    /// Instructions of each function, without its callees.
     pub(super) costs: BTreeMap<String, f64>,
-    /// Heap blocks that were asked for.
+    /// Number of allocated heap blocks.
     pub(super) blocks: f64,
 }
 
 impl Profile {
     /// Reads a file of callgrind, with instructions as its first event.
     ///
-    /// A line is a position and its cost; the one after `calls=` is what the callee cost, which is counted there already.
-    /// A name is written out once, behind a number in parentheses, and is the number alone from then on.
+    /// A line is a position with its cost; the line after `calls=` is the cost of the callee, which
+    /// is counted there already. A name is written once after a number in parentheses, and later as
+    /// the number alone.
     pub(super) fn parse(file: &str) -> Self {
         let mut names: HashMap<&str, String> = HashMap::new();
         let mut profile = Self::default();
@@ -58,7 +59,7 @@ impl Profile {
         profile
     }
 
-    /// Instructions of the server's own functions, to find the thread that serves.
+    /// Instructions of the server's own functions, to find the serving thread.
     pub(super) fn of_server(&self) -> f64 {
         let functions = self.costs.iter();
         let of_server = functions.filter(|(name, _)| SERVER.iter().any(|of| name.contains(of)));
@@ -69,7 +70,7 @@ impl Profile {
         self.costs.values().sum()
     }
 
-    /// What each of so many requests costs.
+    /// The cost per request.
     pub(super) fn per_request(mut self, requests: u64) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
         let requests = requests as f64;
@@ -80,7 +81,7 @@ impl Profile {
         self
     }
 
-    /// The functions that cost most, in that order: those above a `share` of the whole.
+    /// The most expensive functions in order: those above a `share` of the total.
     pub(super) fn above(&self, share: f64) -> Vec<(&str, f64)> {
         let least = self.total() * share;
         let mut most: Vec<_> = self
@@ -93,8 +94,8 @@ impl Profile {
         most
     }
 
-    /// What changed since `before`, the greatest growth first. Functions that `before` does not name are new, or were too
-    /// small to be written down.
+    /// The changes since `before`, the greatest growth first. Functions that `before` does not have
+    /// are new, or were too small to be recorded.
     pub(super) fn growth(&self, before: &BTreeMap<String, f64>) -> Vec<(String, f64)> {
         let gone = before.keys().filter(|name| !self.costs.contains_key(*name));
         let mut changes: Vec<_> = self
@@ -116,7 +117,7 @@ fn first_number(text: &str) -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// `(12) name` or `(12)`: the name, which is remembered.
+/// Resolves `(12) name` or `(12)`, and remembers the name.
 fn resolve<'a>(text: &'a str, names: &mut HashMap<&'a str, String>) -> String {
     let Some((number, name)) = text.split_once(')') else {
         return plain(text);
@@ -130,8 +131,8 @@ fn resolve<'a>(text: &'a str, names: &mut HashMap<&'a str, String>) -> String {
     name
 }
 
-/// A name without what differs from build to build: the hash at the end of it, and those of crates. What callgrind appends
-/// to a function that calls itself goes as well.
+/// A name without parts that differ between builds: hashes of the function and of crates, and the
+/// suffix that callgrind appends to recursive functions.
 fn plain(name: &str) -> String {
     let name = match name.rsplit_once('\'') {
         Some((before, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => before,

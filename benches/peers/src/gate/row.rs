@@ -1,4 +1,4 @@
-//! What is counted: the requests that the gate is about.
+//! The rows of the gate: the measured requests.
 
 use std::path::{Path, PathBuf};
 
@@ -7,33 +7,33 @@ use clap::builder::PossibleValuesParser;
 use crate::origin::Resource;
 use crate::proxies::{Kind, Protocol};
 
-/// One of them.
+/// A row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
-    /// What its baseline is called.
+    /// The name of its baseline.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    /// What forwards.
+    /// The forwarding program.
     pub(super) kind: Kind,
     pub(super) resource: Resource,
     pub(super) form: Form,
 }
 
-/// How requests come.
+/// The form of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Over 64 connections that are kept.
+    /// Over 64 persistent connections.
     KeptAlive,
-    /// Over one connection that is kept, so that each request wakes the gateway up, and its answer does again.
+    /// Over one persistent connection, so that each request and each response wakes the gateway.
     OneConnection,
-    /// Each over a connection of its own, 64 at a time.
+    /// Each over a new connection, 64 at a time.
     Churn,
-    /// Over 8 connections of HTTP/2, 8 streams each.
+    /// Over 8 HTTP/2 connections with 8 streams each.
     Streams,
 }
 
 impl Form {
-    /// Whether a request takes a number of system calls that does not depend on others.
+    /// Returns true if the number of system calls of a request does not depend on others.
     pub(super) fn has_calls_of_its_own(self) -> bool {
         match self {
             Self::KeptAlive | Self::OneConnection | Self::Churn => true,
@@ -101,14 +101,14 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-/// What they are called on the command line.
+/// The names on the command line.
 pub(super) fn names() -> PossibleValuesParser {
     ROWS.iter().map(|row| row.name).collect::<Vec<_>>().into()
 }
 
 impl Row {
-    /// How much more than before is too much. How much is done at once, and how many blocks of the allocator are in use, is a
-    /// matter of timing where tasks come and go.
+    /// The tolerated growth. Batching and the number of blocks in use depend on timing if tasks
+    /// come and go.
     pub(super) fn tolerance(&self) -> f64 {
         match (self.kind, self.form) {
             (Kind::Server | Kind::GatewayLayered, Form::KeptAlive | Form::OneConnection) => 0.03,
@@ -116,7 +116,7 @@ impl Row {
         }
     }
 
-    /// The file with what was measured before.
+    /// The baseline file.
     pub(super) fn baseline(&self, directory: &Path) -> PathBuf {
         directory.join(self.name).with_extension("toml")
     }

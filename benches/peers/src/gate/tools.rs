@@ -1,4 +1,4 @@
-//! The gateway under a tool that counts, with an exact number of requests put through it.
+//! The gateway under a counting tool, with an exact number of requests.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,23 +17,24 @@ use crate::syscalls::{self, Calls};
 
 const CONNECTIONS: usize = 64;
 
-/// The same over HTTP/2.
+/// Number of HTTP/2 connections.
 const STREAMS: usize = 8;
 
-/// Requests over which it is counted.
+/// Number of counted requests.
 const REQUESTS: u64 = 5_000;
 
-/// Time for buffers to grow and connections to open before that; valgrind takes fifty times as long for everything.
+/// Warm-up time for buffers to grow and connections to open; valgrind takes fifty times as long for
+/// everything.
 const WARM_UP: Duration = Duration::from_millis(300);
 const SLOW_WARM_UP: Duration = Duration::from_secs(3);
 
-/// How long a program may take to end under valgrind.
+/// Time limit for a program to end under valgrind.
 const END: Duration = Duration::from_secs(30);
 
-/// What is measured, and with what.
+/// The setup of a measurement.
 pub(super) struct Bench<'a> {
     pub(super) row: &'a Row,
-    /// What forwards.
+    /// The forwarding program.
     pub(super) program: PathBuf,
     pub(super) peers: &'a Path,
     pub(super) directory: &'a Path,
@@ -41,7 +42,7 @@ pub(super) struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Instructions for each request, by function, and heap blocks.
+    /// Instructions per request, by function, and heap blocks.
     pub(super) fn profile(&self) -> Result<Profile, String> {
         let file = self.directory.join("callgrind.out");
         for old in self.threads()? {
@@ -71,7 +72,7 @@ impl Bench<'_> {
         };
         self.put(SLOW_WARM_UP, address, &mut probe)?;
         told?;
-        // A part is whole when the program goes on; that it ends proves it.
+        // The dump is complete when the program continues; its end proves that.
         if running.end(END)?.0.is_none() {
             return Err(format!(
                 "the gateway did not end within {} s",
@@ -84,8 +85,8 @@ impl Bench<'_> {
                 .map_err(|error| format!("{}: {error}", thread.display()))?;
             threads.push(Profile::parse(&text));
         }
-        // The others are the control plane's, which works by the clock: it looks for new configuration every second, and
-        // under valgrind far more of those go by for each request.
+        // The other threads are the control plane's, which works periodically: under valgrind far
+        // more periods pass per request.
         let worker = threads
             .into_iter()
             .max_by(|a, b| a.of_server().total_cmp(&b.of_server()))
@@ -96,14 +97,14 @@ impl Bench<'_> {
         }
     }
 
-    /// What callgrind wrote for each thread when it was first asked to.
+    /// The files of callgrind's first dump, one for each thread.
     fn threads(&self) -> Result<Vec<PathBuf>, String> {
         let entries = fs::read_dir(self.directory).map_err(|error| error.to_string())?;
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
         Ok(paths.filter(|path| is_of_thread(path)).collect())
     }
 
-    /// System calls for each request.
+    /// System calls per request.
     pub(super) fn system_calls(&self) -> Result<Calls, String> {
         let strace = find(self.peers, "strace")?;
         let (_origin, running, address) = self.start(None)?;
@@ -127,7 +128,7 @@ impl Bench<'_> {
         Ok(counted?.per_request(REQUESTS))
     }
 
-    /// The gateway, run by another program if one is given, and an origin behind it.
+    /// Starts the gateway, under another program if one is given, with an origin behind it.
     fn start(&self, through: Option<Command>) -> Result<(Origin, Running, SocketAddr), String> {
         let origin = Origin::start(None).map_err(|error| error.to_string())?;
         let ports = Ports::choose().map_err(|error| error.to_string())?;
@@ -167,14 +168,14 @@ impl Bench<'_> {
     }
 }
 
-/// `callgrind.out.1-02`: the first part, and a thread.
+/// True for `callgrind.out.1-02`: the first part, and a thread.
 fn is_of_thread(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let thread = name.strip_prefix("callgrind.out.1-");
     thread.is_some_and(|thread| thread.parse::<u32>().is_ok())
 }
 
-/// Has callgrind set its counts to nothing, or write them down.
+/// Makes callgrind reset its counts, or dump them.
 fn tell(vgdb: &Path, process: u32, verb: &str) -> Result<(), String> {
     let told = Command::new(vgdb)
         .arg(format!("--pid={process}"))
@@ -192,7 +193,8 @@ fn tell(vgdb: &Path, process: u32, verb: &str) -> Result<(), String> {
     ))
 }
 
-/// Puts [`REQUESTS`] through the gateway, after a warm-up and with `probe` told when they begin and end.
+/// Sends [`REQUESTS`] through the gateway after a warm-up. Notifies `probe` of their beginning and
+/// end.
 fn put(
     resource: Resource,
     form: Form,

@@ -1,24 +1,25 @@
-//! What is said of a measurement, and whether the gate is open.
+//! The report of a measurement, and its result.
 
 use std::fmt::Write as _;
 
 use super::baseline::{Baseline, Change, Count, Counts, change};
 use super::profile::Profile;
 
-/// Functions that are named when instructions have grown, and how far they have to have grown for it.
+/// Maximum number of functions that are listed when instructions have grown, and their minimum
+/// growth.
 const NAMED: usize = 15;
 const WORTH_NAMING: f64 = 10.0;
 
-/// What was measured now.
+/// The current measurement.
 pub(super) struct Measured<'a> {
     pub(super) counts: &'a Counts,
     pub(super) profile: &'a Profile,
     pub(super) toolchain: &'a str,
-    /// How much more than before is too much.
+    /// The tolerated growth.
     pub(super) tolerance: f64,
 }
 
-/// The table, and below it what follows from it. The second is whether nothing has grown too much.
+/// Returns the table with its conclusions, and true if nothing has grown too much.
 pub(super) fn verdict(
     now: &Measured<'_>,
     before: Option<&Baseline>,
@@ -72,7 +73,7 @@ pub(super) fn verdict(
          the new baseline, and the commit says what is had for it."
     );
     text.push_str(&culprits(now.profile, before));
-    // What another compiler makes of the same code is nobody's fault.
+    // Another compiler's code is no regression.
     (text, before.toolchain != now.toolchain)
 }
 
@@ -88,7 +89,7 @@ fn row(count: Count, now: &Counts, then: &Counts, budget: &Counts) -> String {
     let budget = budget.of(count).map_or_else(String::new, |budget| {
         let met = match value {
             None => "not measured",
-            // A hundredth is as exact as a slope is.
+            // A hundredth is the precision of the measurement.
             Some(value) if value <= budget + 0.01 => "met",
             Some(_) => "not met yet",
         };
@@ -103,7 +104,7 @@ fn row(count: Count, now: &Counts, then: &Counts, budget: &Counts) -> String {
     line.trim_end().to_owned()
 }
 
-/// The functions that grew most, and those that shrank most: what moves from one to another is no growth.
+/// The functions that grew and shrank most: code that moves between functions is no growth.
 fn culprits(profile: &Profile, before: &Baseline) -> String {
     let growth = profile.growth(&before.functions);
     let mut text = String::from("\ninstructions by function that differ most:\n");

@@ -1,12 +1,13 @@
-//! When the requests of an open loop are due.
+//! The schedule of an open loop.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Requests at equal intervals, and those that wait for a connection.
 ///
-/// Time is counted from the first one. A request that waits, because all connections are busy or because the generator was
-/// late, keeps the instant at which it was due: its wait is part of its latency, as it would be for whoever sent it.
+/// Time runs from the first one. A request that waits, because all connections are busy or the
+/// generator is late, keeps its due time: its wait is part of its latency, as it would be for a
+/// real client.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     rate: f64,
@@ -15,7 +16,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// So many a second.
+    /// A schedule of `rate` requests per second.
     pub(super) fn at_rate(rate: f64) -> Self {
         Self {
             rate,
@@ -24,7 +25,7 @@ impl Arrivals {
         }
     }
 
-    /// Lets everything arrive that is due by now.
+    /// Adds all requests that are due by now.
     pub(super) fn advance(&mut self, now: Duration) {
         while self.next() <= now {
             self.waiting.push_back(self.next());
@@ -32,17 +33,17 @@ impl Arrivals {
         }
     }
 
-    /// The next request to send: the instant at which it was due.
+    /// Takes the next request to send. Returns its due time.
     pub(super) fn take(&mut self) -> Option<Duration> {
         self.waiting.pop_front()
     }
 
-    /// Returns the last one that was taken, since it cannot be sent.
+    /// Puts the last taken request back, since it cannot be sent.
     pub(super) fn put_back(&mut self, due: Duration) {
         self.waiting.push_front(due);
     }
 
-    /// When the next one that has not arrived is due.
+    /// The due time of the next request.
     pub(super) fn next(&self) -> Duration {
         #[expect(
             clippy::cast_precision_loss,
@@ -51,7 +52,7 @@ impl Arrivals {
         Duration::from_secs_f64(self.due as f64 / self.rate)
     }
 
-    /// How many have arrived and were not taken.
+    /// Number of due requests that were not taken.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting.len() as u64
     }
@@ -81,7 +82,7 @@ mod tests {
     #[test]
     fn a_generator_that_slept_too_long_does_not_forgive_the_proxy() {
         let mut arrivals = Arrivals::at_rate(1000.0);
-        // Nothing was asked for 5 ms: six are due, each at its own instant.
+        // After 5 ms without a call: six are due, each at its own time.
         arrivals.advance(5 * MS);
         let due: Vec<_> = std::iter::from_fn(|| arrivals.take()).collect();
         assert_eq!(due, [0, 1, 2, 3, 4, 5].map(|ms| ms * MS));
@@ -93,7 +94,7 @@ mod tests {
         arrivals.advance(2 * MS);
         assert_eq!(arrivals.take(), Some(Duration::ZERO));
         arrivals.advance(10 * MS);
-        // A connection is free after 10 ms: the request of 1 ms has waited for 9.
+        // A connection becomes free after 10 ms: the request of 1 ms has waited for 9.
         assert_eq!(arrivals.take().map(|due| 10 * MS - due), Some(9 * MS));
         assert_eq!(arrivals.waiting(), 9);
         arrivals.put_back(MS);

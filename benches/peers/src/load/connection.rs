@@ -1,4 +1,4 @@
-//! A connection of the generator: one request at a time, in the clear or over TLS.
+//! A connection of the generator: one request at a time, in cleartext or over TLS.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -13,13 +13,13 @@ use super::response::Response;
 use super::{HOST, Target};
 use crate::poll::{Interest, would_block};
 
-/// What came of a look at a connection.
+/// The result of an operation on a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It is idle, or its answer is still on the way.
+    /// Idle, or waiting for the response.
     Waiting,
     Complete,
-    /// The answer was complete already, and the proxy has closed.
+    /// The response was complete, and the proxy has closed.
     Closed,
     Failed(String),
 }
@@ -27,11 +27,11 @@ pub(super) enum Outcome {
 pub(super) struct Connection {
     stream: Stream,
     response: Response,
-    /// Bytes of the request that were sent.
+    /// Number of sent bytes of the request.
     sent: usize,
     state: State,
     interest: Interest,
-    /// From when on the latency counts, from the start of the run.
+    /// The time from which the latency counts, since the start of the run.
     pub(super) since: Duration,
 }
 
@@ -48,7 +48,7 @@ enum Stream {
 }
 
 impl Connection {
-    /// Connects, which over loopback takes no wait. A handshake of TLS is part of the first request.
+    /// Connects, which is immediate over loopback. The TLS handshake is part of the first request.
     pub(super) fn open(target: &Target, expected: u64) -> io::Result<Self> {
         let socket = TcpStream::connect(target.address)?;
         socket.set_nodelay(true)?;
@@ -76,7 +76,7 @@ impl Connection {
         self.state != State::Idle
     }
 
-    /// Begins an exchange.
+    /// Starts an exchange.
     pub(super) fn start(&mut self, request: &[u8], since: Duration) -> Outcome {
         self.response.reset();
         self.sent = 0;
@@ -88,7 +88,7 @@ impl Connection {
         }
     }
 
-    /// Goes on after the socket has become ready.
+    /// Continues after the socket has become ready.
     pub(super) fn go_on(&mut self, request: &[u8], readable: bool, buffer: &mut [u8]) -> Outcome {
         if self.state == State::Sending
             && let Err(error) = self.send(request)
@@ -102,7 +102,7 @@ impl Connection {
             let read = match self.stream.read(buffer) {
                 Ok(read) => read,
                 Err(error) if would_block(&error) => {
-                    // A handshake that has just ended lets the request go.
+                    // The handshake has just ended, so the request can be sent.
                     return match self.send(request) {
                         Ok(()) => Outcome::Waiting,
                         Err(error) => Outcome::Failed(format!("writing: {error}")),
@@ -146,7 +146,7 @@ impl Connection {
         self.stream.flush()
     }
 
-    /// What the socket has to be watched for from now on, if that has changed.
+    /// The new events to watch the socket for, if they have changed.
     pub(super) fn changed_interest(&mut self) -> Option<Interest> {
         let write = match &self.stream {
             Stream::Plain(_) => self.state == State::Sending,
@@ -187,7 +187,7 @@ impl Stream {
         }
     }
 
-    /// Sends what TLS holds back, as far as the socket takes it.
+    /// Sends buffered TLS data, as far as the socket accepts it.
     fn flush(&mut self) -> io::Result<()> {
         let Self::Tls(stream) = self else {
             return Ok(());
@@ -201,7 +201,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether there may be bytes that the socket does not know of any more.
+    /// Returns true if data may be buffered above the socket.
     fn may_hold_more(&self) -> bool {
         matches!(self, Self::Tls(_))
     }

@@ -11,20 +11,22 @@ use crate::poll::{Interest, Poll, Ready};
 
 const BUFFER: usize = 256 << 10;
 
-/// A run with more errors is cut short; it measures nothing in any case.
+/// Number of errors that ends a run: it measures nothing useful.
 const ERRORS: u64 = 25;
 
-/// How long to wait before the next attempt when one has failed.
+/// Pause after a failed attempt to connect.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// No wait is longer, so that a run ends even if nothing happens.
+/// Maximum of a single wait, so that a run ends even if nothing happens.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Sends what `plan` says to `target`, tells `probe` when what is counted begins and ends, and returns what was counted.
+/// Sends the requests of `plan` to `target`, notifies `probe` of the beginning and end of the
+/// measurement, and returns the counts.
 ///
 /// # Errors
 ///
-/// When the system refuses what the generator itself needs. What goes wrong with the target is counted instead.
+/// Fails if the system denies the generator's own resources. Errors of the target are counted
+/// instead.
 pub(crate) fn run(plan: &Plan, target: &Target, probe: &mut dyn FnMut(Edge)) -> io::Result<Tally> {
     let mut generator = Generator::new(plan, target)?;
     let mut ready = Vec::new();
@@ -69,14 +71,14 @@ struct Generator<'a> {
     request: Vec<u8>,
     poll: Poll,
     connections: Vec<Option<Connection>>,
-    /// Connections, by number, that may take a request.
+    /// The indices of free connections.
     free: Vec<usize>,
     arrivals: Option<Arrivals>,
     course: Course,
     under_way: u64,
     start: Instant,
     begun: Instant,
-    /// When the measurement began, from the start.
+    /// The start of the measurement, since the start of the run.
     measured_from: Duration,
     tally: Tally,
     buffer: Vec<u8>,
@@ -106,7 +108,7 @@ impl<'a> Generator<'a> {
         })
     }
 
-    /// When there is something to do even if nothing happens.
+    /// The next instant with work to do if nothing happens before.
     fn next(&self) -> Option<Duration> {
         let sends = self.course.may_send();
         let arrival = self.arrivals.as_ref().filter(|_| sends).map(Arrivals::next);
@@ -137,14 +139,15 @@ impl<'a> Generator<'a> {
                 return;
             };
             if !self.send(number, since) {
-                // The others would fail as well: first look at what happens.
+                // The others would fail as well: check for events first.
                 return;
             }
         }
     }
 
-    /// From when on the next request's latency counts, if one may be sent. What was due before the end is sent after it too,
-    /// so that a wait is measured rather than forgotten.
+    /// The instant from which the latency of the next request counts, or `None` if no request may
+    /// be sent. Requests due before the end are sent after it too, so that their wait is measured
+    /// and not forgotten.
     fn next_due(&mut self) -> Option<Duration> {
         match &mut self.arrivals {
             Some(arrivals) => arrivals.take(),
@@ -158,7 +161,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Begins an exchange, on a new connection if there is none; `false` if that fails.
+    /// Begins an exchange, on a new connection if there is none. Returns `false` if that fails.
     fn send(&mut self, number: usize, since: Duration) -> bool {
         self.course.has_sent();
         if self.connections[number].is_none() {
@@ -197,7 +200,7 @@ impl<'a> Generator<'a> {
         self.settle(event.token, outcome);
     }
 
-    /// Takes account of what came of a look at a connection; `false` if the exchange has failed.
+    /// Records the outcome of a connection's turn. Returns `false` if the exchange has failed.
     fn settle(&mut self, number: usize, outcome: Outcome) -> bool {
         match outcome {
             Outcome::Waiting => {}
@@ -215,7 +218,7 @@ impl<'a> Generator<'a> {
                     self.under_way -= 1;
                     self.free.push(number);
                 } else {
-                    // It stays among the free ones and is opened anew when its turn comes.
+                    // It stays among the free ones and is opened again at its next turn.
                     self.tally
                         .fail(|| "a connection was closed between requests".to_owned());
                 }
@@ -250,7 +253,8 @@ impl<'a> Generator<'a> {
                 self.tally.requests += 1;
                 self.tally.latency.record(now.saturating_sub(since));
             }
-            // Late answers of an open loop belong to its latencies; what took long must not be left out.
+            // The latencies of an open loop include late answers: slow requests must not be left
+            // out.
             Phase::Draining { .. } if self.arrivals.is_some() && since >= self.measured_from => {
                 self.tally.latency.record(now.saturating_sub(since));
             }

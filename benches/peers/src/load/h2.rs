@@ -16,14 +16,15 @@ use tokio::time;
 use super::phase::{Course, Phase, Step};
 use super::{Edge, HOST, Plan, Tally};
 
-/// How often it is looked whether the time is over.
+/// Interval between checks for the end of the time.
 const TICK: std::time::Duration = std::time::Duration::from_millis(2);
 
-/// Keeps `streams` requests under way on each of the plan's connections.
+/// Keeps `streams` requests in flight on each of the plan's connections.
 ///
 /// # Errors
 ///
-/// When the system gives no runtime, or no connection can be opened. What goes wrong later is counted instead.
+/// Fails if the system denies a runtime or no connection can be opened. Later errors are counted
+/// instead.
 pub(crate) fn run(
     plan: &Plan,
     address: SocketAddr,
@@ -59,7 +60,7 @@ async fn drive(
         let socket = TcpStream::connect(address).await?;
         socket.set_nodelay(true)?;
         let (sender, connection) = client::handshake(socket).await.map_err(io::Error::other)?;
-        // Its error is that of each of its streams.
+        // Each of its streams reports its error.
         tokio::task::spawn_local(connection);
         for _ in 0..streams {
             tokio::task::spawn_local(stream(sender.clone(), Rc::clone(&shared)));
@@ -93,13 +94,13 @@ async fn drive(
     }
 }
 
-/// One request after the other.
+/// Sends one request after the other.
 async fn stream(mut sender: SendRequest<Bytes>, shared: Rc<RefCell<Shared>>) {
     let expected = shared.borrow().plan.exchange.resource.len();
     let path = shared.borrow().plan.exchange.path();
     loop {
         if !shared.borrow().course.may_send() {
-            // It may be allowed again when the others have settled.
+            // It may be allowed again when the others have finished.
             if matches!(
                 shared.borrow().course.phase(),
                 Phase::Draining { .. } | Phase::Over
@@ -136,7 +137,7 @@ async fn stream(mut sender: SendRequest<Bytes>, shared: Rc<RefCell<Shared>>) {
     }
 }
 
-/// One request; the length of its answer's body.
+/// Sends one request. Returns the length of the response body.
 async fn exchange(sender: &mut SendRequest<Bytes>, path: &str) -> Result<u64, String> {
     let request = Request::get(format!("http://{HOST}{path}"))
         .header("user-agent", "bench-peers")

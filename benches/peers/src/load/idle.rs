@@ -1,4 +1,4 @@
-//! Connections that were used once and are kept.
+//! Idle connections, each used once and kept open.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,15 +7,15 @@ use std::time::Duration;
 use super::Exchange;
 use super::response::Response;
 
-/// How long one answer may take.
+/// Maximum duration of one answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Opens so many connections, one after the other, with one request and its answer on each. They are open as long as what is
-/// returned is held.
+/// Opens `connections` connections, one after the other, and sends one request on each. They stay open
+/// until the returned value is dropped.
 ///
 /// # Errors
 ///
-/// With the first one that fails, and its number.
+/// Returns the error of the first connection that fails, with its number.
 pub(crate) fn hold(
     address: SocketAddr,
     exchange: Exchange,

@@ -1,12 +1,13 @@
 //! The load generator: one thread, one core.
 //!
-//! | pace | what is sent when | latency counts from |
+//! | pace | time of sending | start of the latency |
 //! |---|---|---|
-//! | closed | the next request of a connection when the answer to its last one is complete | its sending |
-//! | open | at fixed instants, whatever became of earlier requests | the instant at which it was due |
-//! | churn | as closed, and each request on a connection of its own | the beginning of the connection |
+//! | closed | after the complete answer to the connection's last request | sending |
+//! | open | at fixed times, whatever the state of earlier requests | the due time |
+//! | churn | as closed, with each request on a new connection | start of the connection |
 //!
-//! Every answer is followed to its end and compared with what the origin is known to send; what differs is an error.
+//! Every answer is read to its end and compared with the known answer of the origin. A difference
+//! counts as an error.
 
 mod arrivals;
 mod connection;
@@ -31,25 +32,25 @@ pub(crate) use self::generator::run as run_http1;
 pub(crate) use self::h2::run as run_http2;
 pub(crate) use self::idle::hold;
 
-/// Where requests go.
+/// Destination of the requests.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     pub(crate) tls: Option<Arc<ClientConfig>>,
 }
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exchange {
     pub(crate) resource: Resource,
-    /// Bytes of the request's body; it is a POST if there are any.
+    /// Size of the request body in bytes. The method is POST if it is not 0.
     pub(crate) upload: usize,
 }
 
-/// The route that requests take: one of the thousand of our gateway.
+/// Path of the requests: one of the thousand routes of our gateway.
 pub(crate) const ROUTE: &str = "/r617";
 
-/// The host that requests name.
+/// Host of the requests.
 pub(crate) const HOST: &str = "bench.example";
 
 impl Exchange {
@@ -71,7 +72,7 @@ impl Exchange {
         format!("{ROUTE}/{}", self.resource.segment())
     }
 
-    /// The request as it is sent over HTTP/1.1: five fields, as a modest client has.
+    /// Renders the HTTP/1.1 request with five fields, as many as a modest client sends.
     fn render(self, keep_alive: bool) -> Vec<u8> {
         let method = if self.upload == 0 { "GET" } else { "POST" };
         let mut head = format!(
@@ -92,20 +93,20 @@ impl Exchange {
     }
 }
 
-/// When requests are sent.
+/// Times at which requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pace {
     Closed,
-    /// Requests a second, in equal intervals.
+    /// Requests per second, in equal intervals.
     Open(f64),
     Churn,
 }
 
-/// How long it is measured.
+/// Length of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     Time(Duration),
-    /// Exactly so many requests, over connections that are open already.
+    /// Exact number of requests, over open connections.
     Requests(u64),
 }
 
@@ -115,27 +116,27 @@ pub(crate) struct Plan {
     pub(crate) exchange: Exchange,
     pub(crate) pace: Pace,
     pub(crate) connections: usize,
-    /// Not measured.
+    /// Time before the measurement.
     pub(crate) warm_up: Duration,
     pub(crate) extent: Extent,
 }
 
-/// What is told to whoever reads the clocks of the proxy.
+/// Boundary of the measurement, reported to the reader of the proxy's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edge {
     Begin,
     End,
 }
 
-/// What came of a run, between its edges.
+/// Result of a run, between its edges.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
-    /// Requests whose answers were complete and right.
+    /// Requests with complete and correct answers.
     pub(crate) requests: u64,
     pub(crate) errors: u64,
-    /// What the first error was.
+    /// The first error.
     pub(crate) first_error: Option<String>,
-    /// Requests that were due and had no answer when patience ended.
+    /// Requests that were due and had no answer at the end of the drain time.
     pub(crate) unanswered: u64,
     pub(crate) elapsed: Duration,
     pub(crate) latency: Histogram,

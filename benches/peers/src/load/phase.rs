@@ -4,23 +4,24 @@ use std::time::Duration;
 
 use super::Extent;
 
-/// Where a run is. It moves by [`advance`](Course::advance), and is told of each request that is sent.
+/// Phase of a run. [`advance`](Course::advance) moves it on; every sent request is reported to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     WarmUp,
-    /// Nothing is sent until every answer is there, so that what is counted outside begins at nothing.
+    /// No request is sent until all answers have arrived, so that counters outside start at zero.
     Settling,
     Measuring {
         since: Duration,
     },
-    /// Measured; answers under way may arrive, so that no proxy sees a broken connection.
+    /// After the measurement: answers in flight may arrive, so that no proxy sees a broken
+    /// connection.
     Draining {
         since: Duration,
     },
     Over,
 }
 
-/// What a run has to do now.
+/// The next step of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Go,
@@ -29,7 +30,7 @@ pub(super) enum Step {
     Stop,
 }
 
-/// How long answers may take after the measurement.
+/// Maximum wait for answers after the measurement.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -54,7 +55,7 @@ impl Course {
         self.phase
     }
 
-    /// Whether another request may be sent.
+    /// Returns true if another request may be sent.
     pub(super) fn may_send(&self) -> bool {
         match (self.phase, self.extent) {
             (Phase::WarmUp, _) | (Phase::Measuring { .. }, Extent::Time(_)) => true,
@@ -69,8 +70,8 @@ impl Course {
         }
     }
 
-    /// Moves on, at an instant counted from the start of the run, with so many requests under way. To be called until it
-    /// says [`Step::Go`] or [`Step::Stop`].
+    /// Moves on at `now`, counted from the start of the run, with `under_way` requests in flight.
+    /// Call it until it returns [`Step::Go`] or [`Step::Stop`].
     pub(super) fn advance(&mut self, now: Duration, under_way: u64) -> Step {
         match (self.phase, self.extent) {
             (Phase::WarmUp, Extent::Time(_)) if now >= self.warm_up => {
@@ -104,7 +105,7 @@ impl Course {
         }
     }
 
-    /// When time alone moves it on.
+    /// The instant at which time alone ends the phase.
     pub(super) fn next(&self) -> Option<Duration> {
         match (self.phase, self.extent) {
             (Phase::WarmUp, _) => Some(self.warm_up),

@@ -1,4 +1,4 @@
-//! A connection of the origin: requests in turn, answers from what is rendered.
+//! A connection of the origin: requests in sequence, with prepared answers.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -7,27 +7,27 @@ use super::reply::{Choice, Replies};
 use crate::framing::{Body, Framing};
 use crate::poll::{Interest, Ready, would_block};
 
-/// Fields of a request at most; proxies add a few.
+/// Maximum number of request header fields; proxies add a few.
 const FIELDS: usize = 64;
 
-/// A request's head at most.
+/// Maximum size of a request head in bytes.
 const HEAD: usize = 64 << 10;
 
 pub(super) struct Connection {
     socket: TcpStream,
     state: State,
-    /// The beginning of a head whose end has not come.
+    /// The beginning of an incomplete head.
     partial: Vec<u8>,
-    /// Whether it was asked to end with the answer under way.
+    /// True if the connection closes after the current answer.
     closes: bool,
     interest: Interest,
 }
 
 enum State {
     Head,
-    /// The rest of a request's body, and what is answered at its end.
+    /// The rest of a request body, and the answer to send at its end.
     Body(Body, Answer),
-    /// An answer that the socket did not take whole.
+    /// An answer that the socket took in part, and the number of bytes written.
     Answer(Answer, usize),
 }
 
@@ -60,7 +60,7 @@ impl Connection {
         &self.socket
     }
 
-    /// What the socket has to be watched for from now on, if that has changed.
+    /// The new interest in socket events, if it has changed.
     pub(super) fn changed_interest(&mut self) -> Option<Interest> {
         let wanted = match self.state {
             State::Answer(..) => Interest::Write,
@@ -72,7 +72,7 @@ impl Connection {
         })
     }
 
-    /// Reads or writes once; `false` when the connection has ended.
+    /// Reads or writes once. Returns `false` when the connection has ended.
     pub(super) fn serve(
         &mut self,
         event: &Ready,
@@ -84,7 +84,7 @@ impl Connection {
             if self.has_ended() {
                 return Ok(false);
             }
-            // Bytes of a pipelined request, which may be there already.
+            // Bytes of a pipelined request may already be in the buffer.
             if matches!(self.state, State::Head) && !self.partial.is_empty() {
                 let kept = std::mem::take(&mut self.partial);
                 self.consume(&kept, replies)?;
@@ -111,12 +111,12 @@ impl Connection {
         Ok(!self.has_ended())
     }
 
-    /// Whether the last answer has left.
+    /// Returns true if the last answer has been written.
     fn has_ended(&self) -> bool {
         self.closes && matches!(self.state, State::Head)
     }
 
-    /// Takes bytes in, and answers each request that is complete.
+    /// Parses incoming bytes and answers each complete request.
     fn consume(&mut self, mut bytes: &[u8], replies: &Replies) -> io::Result<()> {
         loop {
             match &mut self.state {
@@ -173,13 +173,13 @@ impl Connection {
     }
 }
 
-/// A request whose head is complete.
+/// A request with a complete head.
 struct Request {
-    /// Bytes of the head.
+    /// Length of the head in bytes.
     length: usize,
     body: Body,
     answer: Answer,
-    /// Whether the connection is to end with the answer.
+    /// True if the connection closes after the answer.
     closes: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The server behind every proxy: answers that were made before the first request, several ports, one thread.
+//! The server behind every proxy: prepared answers, several ports, one thread.
 
 mod connection;
 mod reply;
@@ -19,18 +19,18 @@ use crate::system;
 
 pub(crate) use self::reply::Resource;
 
-/// How many ports there are: the destinations that proxies balance over.
+/// Number of ports: the destinations that proxies balance over.
 pub(crate) const PORTS: usize = 4;
 
-/// Tokens of listeners begin here.
+/// First token of the listeners.
 const LISTENERS: usize = usize::MAX >> 1;
 
-/// How often it is asked whether to stop.
+/// Interval between checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(100);
 
 const BUFFER: usize = 256 << 10;
 
-/// A running origin. It ends when this is dropped.
+/// A running origin. It stops when this is dropped.
 pub(crate) struct Origin {
     addresses: Vec<SocketAddr>,
     stop: Arc<AtomicBool>,
@@ -38,7 +38,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Starts a thread that serves [`PORTS`] ports of loopback, on these cores if any are named.
+    /// Starts a thread that serves [`PORTS`] loopback ports, pinned to `cores` if given.
     pub(crate) fn start(cores: Option<Vec<usize>>) -> io::Result<Self> {
         let mut listeners = Vec::new();
         for _ in 0..PORTS {
@@ -62,7 +62,7 @@ impl Origin {
                 }
                 let ended = Server::new(listeners).and_then(|mut server| server.run(&stopped));
                 if let Err(error) = ended {
-                    // What is measured from now on fails with errors of its own; this says why.
+                    // Later measurements fail with errors of their own; this line names the cause.
                     eprintln!("the origin has ended: {error}");
                 }
             })?;
@@ -82,7 +82,7 @@ impl Drop for Origin {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Its panic was printed already.
+            // The thread has already printed its panic.
             let _ = thread.join();
         }
     }
@@ -129,7 +129,7 @@ impl Server {
         loop {
             let (socket, _) = match self.listeners[listener].accept() {
                 Err(error) if would_block(&error) => return Ok(()),
-                // The proxy gave up meanwhile.
+                // The proxy closed the connection before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 accepted => accepted?,
             };
@@ -153,7 +153,7 @@ impl Server {
             }
             Ok(goes_on)
         });
-        // An end, or an error: the proxy notices either.
+        // End or error: the proxy notices either.
         if !matches!(watched, Ok(true)) {
             self.connections.remove(event.token);
         }

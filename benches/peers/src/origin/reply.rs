@@ -1,8 +1,8 @@
-//! What the origin answers, rendered once.
+//! The answers of the origin, rendered once.
 
 use std::fmt::Write as _;
 
-/// What can be asked for: the last segment of the path, so that a proxy may have its routes in front of it.
+/// A resource: the last path segment, so that routes of a proxy can precede it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Resource {
     Empty,
@@ -12,7 +12,7 @@ pub(crate) enum Resource {
     Megabyte,
     /// 16 chunks of 1 KiB, which leave the origin in one write.
     Chunks16,
-    /// Takes a request's body of any length and answers 2 bytes.
+    /// Accepts a request body of any length and answers 2 bytes.
     Sink,
 }
 
@@ -39,7 +39,7 @@ impl Resource {
         }
     }
 
-    /// Bytes of the answer's body.
+    /// Length of the answer's body in bytes.
     pub(crate) fn len(self) -> u64 {
         match self {
             Self::Empty => 0,
@@ -60,13 +60,13 @@ impl Resource {
     }
 }
 
-/// All answers.
+/// The rendered answers of all resources.
 pub(super) struct Replies {
     rendered: Vec<Vec<u8>>,
     missing: Vec<u8>,
 }
 
-/// Which one.
+/// Index of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice(usize);
 
@@ -88,7 +88,7 @@ impl Replies {
         self.rendered.get(choice.0).unwrap_or(&self.missing)
     }
 
-    /// The request itself, as the proxy has sent it: for looking, not for measuring.
+    /// The request itself as the proxy sent it: for checks, not for measurements.
     pub(super) fn echo(request: &[u8]) -> Vec<u8> {
         let mut echo = head(200, &format!("Content-Length: {}", request.len()));
         echo.extend_from_slice(request);
@@ -114,7 +114,7 @@ fn render(resource: Resource) -> Vec<u8> {
     reply
 }
 
-/// Four fields, as many as an application's answer has at least.
+/// Renders a head with four fields, the least an application sends.
 fn head(status: u16, framing: &str) -> Vec<u8> {
     let mut head = String::new();
     let reason = if status == 200 { "OK" } else { "Not Found" };

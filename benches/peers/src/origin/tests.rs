@@ -1,4 +1,4 @@
-//! The origin, asked over a socket.
+//! Tests of the origin over a socket.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use super::*;
 
 const GUARD: Duration = Duration::from_secs(30);
 
-/// Everything that the origin answers to these bytes until it closes.
+/// Sends `bytes` and returns all that the origin answers until it closes.
 fn ask(origin: &Origin, port: usize, bytes: &[u8]) -> String {
     let mut socket = TcpStream::connect(origin.addresses()[port]).unwrap();
     socket.set_read_timeout(Some(GUARD)).unwrap();
@@ -77,6 +77,6 @@ fn what_is_not_there_and_what_is_no_request() {
         b"GET /none HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
     );
     assert!(missing.starts_with("HTTP/1.1 404 "), "{missing}");
-    // Closed without an answer: whoever sends that is broken.
+    // Closed without an answer: the client is broken.
     assert_eq!(ask(&origin, 0, b"nonsense\r\n\r\n"), "");
 }

@@ -1,4 +1,4 @@
-//! Caddy: its `reverse_proxy` with the headers that it adds by itself.
+//! Caddy: `reverse_proxy` with the headers that it adds by default.
 
 use serde_json::json;
 

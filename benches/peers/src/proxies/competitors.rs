@@ -1,4 +1,4 @@
-//! The small programs below `benches/competitors`: what their command lines want.
+//! The small programs below `benches/competitors`: their command lines.
 
 use super::{Kind, Setup};
 
@@ -15,7 +15,7 @@ const LOCKS: [(Kind, &str, &str); 2] = [
     ),
 ];
 
-/// The version that a competitor is built from, if it is one.
+/// The version of the library that a competitor is built from. `None` for other kinds.
 pub(super) fn version(kind: Kind) -> Option<&'static str> {
     let (_, package, lock) = LOCKS.iter().find(|(each, ..)| *each == kind)?;
     let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;

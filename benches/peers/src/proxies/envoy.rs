@@ -1,4 +1,4 @@
-//! Envoy: the router alone, without request ids and statistics of its own making.
+//! Envoy: only the router, without generated request ids and statistics.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,8 @@ const ROUTER: &str = "type.googleapis.com/envoy.extensions.filters.http.router.v
 const TLS: &str =
     "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext";
 
-/// Its configuration: JSON, which is YAML as well. The connection manager speaks HTTP/1.1 and HTTP/2 on either port.
+/// Renders the configuration: JSON, which is YAML as well. The connection manager accepts HTTP/1.1
+/// and HTTP/2 on either port.
 pub(super) fn configuration(setup: &Setup<'_>) -> String {
     let ports = setup.ports;
     let endpoints: Vec<_> = setup
@@ -29,7 +30,7 @@ pub(super) fn configuration(setup: &Setup<'_>) -> String {
                 "name": "origins",
                 "type": "STATIC",
                 "connect_timeout": "5s",
-                // The less busy of two, unless it is told to look at more.
+                // The less busy of two: the default choice count.
                 "lb_policy": "LEAST_REQUEST",
                 "circuit_breakers": { "thresholds": [{
                     "max_connections": many,

@@ -1,19 +1,19 @@
-//! This family's gateway: a thousand routes, and the defaults.
+//! The gateway of this project: a thousand routes, with the defaults.
 
 use serde_json::{Map, Value, json};
 
 use super::Setup;
 use crate::load::ROUTE;
 
-/// How many routes there are; one of them takes the requests.
+/// Number of routes. One of them matches the requests.
 const ROUTES: usize = 1_000;
 
-/// What is forwarded where: the section `ReverseProxy` of its configuration, and all that the service alone is told.
+/// Renders the section `ReverseProxy` of the configuration, which is all that the service needs.
 pub(super) fn reverse_proxy(setup: &Setup<'_>) -> String {
     format!("{:#}\n", section(setup))
 }
 
-/// The same, with the layer on each route that `gateway-layered` knows.
+/// Renders the same section with the layer of `gateway-layered` on each route.
 pub(super) fn layered(setup: &Setup<'_>) -> String {
     let mut section = section(setup);
     for route in section["Routes"].as_object_mut().into_iter().flatten() {
@@ -57,7 +57,8 @@ fn section(setup: &Setup<'_>) -> Value {
     })
 }
 
-/// Its configuration: JSON, as the product reads it. Metrics and the admin page are on, as they are by default.
+/// Renders the configuration as JSON, the format of the product. Metrics and the admin page are on,
+/// as by default.
 pub(super) fn configuration(setup: &Setup<'_>) -> String {
     let address = |port: u16| format!("127.0.0.1:{port}");
     let configuration: Value = json!({
@@ -79,7 +80,7 @@ pub(super) fn configuration(setup: &Setup<'_>) -> String {
             "DrainTimeout": "1s",
             "Limits": {
                 "Connections": setup.most_connections(),
-                // As nginx is told: the end of a connection of HTTP/2 discards a round.
+                // Same as for nginx: the end of an HTTP/2 connection would discard a round.
                 "RequestsPerConnection": 1_000_000_000,
             },
         },

@@ -1,13 +1,15 @@
-//! HAProxy: one process, a thread per worker.
+//! HAProxy: one process, with one thread per worker.
 
 use std::fmt::Write as _;
 
 use super::Setup;
 
-/// Connections where bodies are large: pipes to splice through take open files as well, so all of them would be too many.
+/// Number of connections for large bodies. Splice pipes use open files as well, so the full number
+/// would exceed the limit.
 const WITH_PIPES: usize = 1_024;
 
-/// For large bodies it may splice, which is what it has for them.
+/// Renders the configuration. For large bodies it enables splicing, the feature of HAProxy for
+/// them.
 pub(super) fn configuration(setup: &Setup<'_>) -> String {
     let Setup { ports, workers, .. } = setup;
     let servers =

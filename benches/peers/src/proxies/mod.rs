@@ -1,13 +1,13 @@
-//! The proxies that are measured, each told to do the same work.
+//! The measured proxies, all configured for the same work.
 //!
-//! | all of them | |
+//! | item | setting of all proxies |
 //! |---|---|
-//! | destinations | four, of which the less busy of two is taken where the proxy can do that |
-//! | connections | kept alive on both sides |
-//! | requests | `Host` as the client sent it; `X-Forwarded-For`, `-Proto` and `-Host` added, which is looked at before anything is measured |
+//! | destinations | four; the less busy of two where the proxy can do that |
+//! | connections | keep-alive on both sides |
+//! | requests | `Host` of the client; adds `X-Forwarded-For`, `-Proto`, `-Host`; checked first |
 //! | logs | no access log; errors only |
 //! | workers | one, unless the case says otherwise |
-//! | TLS | the same certificate (ECDSA P-256); the generator offers TLS 1.3 with AES-128-GCM and X25519 alone |
+//! | TLS | same certificate (ECDSA P-256); TLS 1.3 with AES-128-GCM and X25519 only |
 
 mod caddy;
 mod competitors;
@@ -27,21 +27,21 @@ use std::process::Command;
 
 pub(crate) use self::process::{Running, guard, guarded};
 
-/// A proxy that can be measured.
+/// A proxy to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Relay,
-    /// The relay that splices.
+    /// The relay with splicing.
     RelaySplice,
     Gateway,
-    /// The gateway as cargo builds a release unless it is told otherwise: without link-time optimisation.
+    /// The gateway in cargo's default release profile: without link-time optimisation.
     GatewayPlain,
     /// The gateway's proxy as a service in an axum server.
     ServiceInAxum,
     /// The gateway's proxy on its own server, with a tower layer on each route.
     GatewayLayered,
-    /// The same without the layer. It stands for the gateway where only requests are counted, since it is built much faster;
-    /// no comparison has it.
+    /// The same without the layer. It stands for the gateway in runs that only count, since it
+    /// builds much faster. No comparison includes it.
     Server,
     Nginx,
     Haproxy,
@@ -51,16 +51,16 @@ pub(crate) enum Kind {
     Pingora,
 }
 
-/// Where a proxy comes from.
+/// Origin of a proxy's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// This program.
+    /// The running program itself.
     Ourselves,
     /// The release build of the gateway.
     Gateway,
-    /// The gateway, built with cargo's own defaults.
+    /// The gateway, built with cargo's default profile.
     GatewayPlain,
-    /// A program beside this one.
+    /// A program in the directory of this one.
     Beside,
     /// A program that `cargo xtask peers` fetches.
     Peer,
@@ -68,7 +68,7 @@ pub(crate) enum Source {
     Competitor,
 }
 
-/// What is spoken with the client.
+/// Protocol between client and proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Http1,
@@ -93,7 +93,7 @@ impl Kind {
         Self::Pingora,
     ];
 
-    /// What it is called, on the command line too.
+    /// The name, also on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Relay => "relay",
@@ -112,7 +112,7 @@ impl Kind {
         }
     }
 
-    /// The file of its program, where that is beside this one.
+    /// The file name of a program in the directory of this one.
     pub(crate) fn file_name(self) -> &'static str {
         match self {
             Self::Server => Self::GatewayLayered.name(),
@@ -134,9 +134,9 @@ impl Kind {
     pub(crate) fn speaks(self, protocol: Protocol) -> bool {
         match self {
             Self::Server => protocol != Protocol::Tls,
-            // Bytes are bytes, but the origin speaks HTTP/1.1 in the clear.
+            // The relay copies bytes, but the origin speaks cleartext HTTP/1.1 only.
             Self::Relay | Self::RelaySplice => protocol == Protocol::Http1,
-            // One port of one server, which was told of no other protocol.
+            // One port of one server, configured for no other protocol.
             Self::ServiceInAxum | Self::GatewayLayered => protocol == Protocol::Http1,
             // Built without TLS.
             Self::AxumReverseProxy | Self::Pingora => protocol != Protocol::Tls,
@@ -149,7 +149,7 @@ impl Kind {
         }
     }
 
-    /// Whether it takes part only in the cases that name it: another form of something that takes part in all.
+    /// Returns true for a variant of another kind, which takes part only in cases that name it.
     pub(crate) fn is_variant(self) -> bool {
         matches!(
             self,
@@ -161,11 +161,11 @@ impl Kind {
         )
     }
 
-    /// Where it takes requests of this protocol.
+    /// The address for requests of this protocol.
     pub(crate) fn address(self, ports: Ports, protocol: Protocol) -> SocketAddr {
         let port = match protocol {
             Protocol::Http1 => ports.http,
-            // They tell both by the first bytes, on one port.
+            // These detect the protocol by the first bytes, on one port.
             Protocol::H2c if matches!(self, Self::AxumReverseProxy | Self::Server) => ports.http,
             Protocol::H2c => ports.h2c,
             Protocol::Tls => ports.tls,
@@ -173,12 +173,12 @@ impl Kind {
         (Ipv4Addr::LOCALHOST, port).into()
     }
 
-    /// What it adds to requests, as configured here. The relay adds nothing.
+    /// Returns true if it adds forwarding headers to requests. The relay adds nothing.
     pub(crate) fn forwards(self) -> bool {
         !matches!(self, Self::Relay | Self::RelaySplice)
     }
 
-    /// Arguments that make it say its version.
+    /// The argument that prints its version.
     fn version_argument(self) -> Option<&'static str> {
         match self {
             Self::Relay
@@ -194,7 +194,7 @@ impl Kind {
         }
     }
 
-    /// Writes its configuration and returns what starts it. It stays in the foreground.
+    /// Writes the configuration and returns the start command. The program stays in the foreground.
     pub(crate) fn command(self, program: &Path, setup: &Setup<'_>) -> io::Result<Command> {
         let mut command = Command::new(program);
         match self {
@@ -240,7 +240,7 @@ impl Kind {
                 let file = setup.write("caddy.json", &caddy::configuration(setup))?;
                 command.args(["run", "--config"]).arg(file);
                 command.env("GOMAXPROCS", setup.workers.to_string());
-                // It keeps state there, even if there is none.
+                // Caddy keeps state there, even if there is none.
                 for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
                     command.env(variable, setup.directory);
                 }
@@ -255,7 +255,8 @@ impl Kind {
         Ok(command)
     }
 
-    /// What makes it read its configuration, say whether it likes it, and end; `None` if it has no such thing.
+    /// Returns the command that checks the configuration and exits. `None` if it has no such
+    /// command.
     #[cfg(test)]
     fn check(self, program: &Path, setup: &Setup<'_>) -> io::Result<Option<Command>> {
         let mut command = self.command(program, setup)?;
@@ -285,17 +286,17 @@ impl Kind {
     }
 }
 
-/// What a proxy is told.
+/// Settings of a proxy.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup<'a> {
-    /// Where it may write.
+    /// Directory for its files.
     pub(crate) directory: &'a Path,
     pub(crate) ports: Ports,
     pub(crate) origins: &'a [SocketAddr],
     pub(crate) workers: usize,
-    /// Whether bodies are large, for proxies whose documentation has settings for that.
+    /// True if bodies are large, for proxies with documented settings for them.
     pub(crate) large_bodies: bool,
-    /// Open files that it may have.
+    /// Maximum number of open files.
     pub(crate) open_files: usize,
     pub(crate) certificate: &'a Certificate,
 }
@@ -307,14 +308,14 @@ impl Setup<'_> {
         Ok(path)
     }
 
-    /// Connections that it may have with clients, where it has to be told.
+    /// Maximum number of client connections, for proxies that need a setting.
     fn most_connections(&self) -> usize {
-        // Each may need one to an origin.
+        // Each may need an upstream connection.
         (self.open_files / 2).saturating_sub(64).max(256)
     }
 }
 
-/// Ports of loopback.
+/// Loopback ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ports {
     pub(crate) http: u16,
@@ -324,9 +325,10 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Ports that were free a moment ago. Should somebody be faster, the proxy ends and says so.
+    /// Picks ports that are free at the moment. If another process takes one first, the proxy fails
+    /// with a message.
     pub(crate) fn choose() -> io::Result<Self> {
-        // All held at once, so that no two are the same.
+        // Held at the same time, so that no two are equal.
         let mut held = Vec::new();
         let mut next = || {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -343,16 +345,16 @@ impl Ports {
     }
 }
 
-/// The certificate that all proxies show, as files.
+/// The files of the certificate that all proxies present.
 #[derive(Clone, Debug)]
 pub(crate) struct Certificate {
     pub(crate) chain: PathBuf,
     pub(crate) key: PathBuf,
-    /// Both in one, which some want.
+    /// Certificate and key in one file, for some proxies.
     pub(crate) both: PathBuf,
 }
 
-/// Where programs are.
+/// Locations of programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Programs {
     pub(crate) gateway: PathBuf,
@@ -362,7 +364,7 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// The program of a proxy; an error for people if there is none.
+    /// Finds the program of a proxy. The error is text for the user.
     pub(crate) fn find(&self, kind: Kind) -> Result<PathBuf, String> {
         let candidates = match kind.source() {
             Source::Ourselves => vec![std::env::current_exe().map_err(|error| error.to_string())?],
@@ -398,7 +400,7 @@ impl Programs {
             })
     }
 
-    /// What a proxy says of its version, in a line.
+    /// Returns the version output of a proxy as one line.
     pub(crate) fn version(&self, kind: Kind) -> String {
         let said =
             self.find(kind)
@@ -419,7 +421,8 @@ impl Programs {
     }
 }
 
-/// The first word of a line that looks like a version: `1.40.0` in `envoy version: 9e55/1.40.0/Clean`.
+/// Returns the first word of a line that looks like a version: `1.40.0` in
+/// `envoy version: 9e55/1.40.0/Clean`.
 fn version_of_line(line: &str) -> String {
     let words = line.split([' ', '/']);
     let is_version = |word: &&str| {

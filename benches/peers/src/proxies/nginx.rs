@@ -1,11 +1,11 @@
-//! nginx: one worker below its master.
+//! nginx: one worker process and its master.
 
 use std::fmt::Write as _;
 
 use super::Setup;
 
-/// For large bodies its buffers are raised and requests are passed on as they come, as its documentation advises; by default
-/// it spools to files.
+/// Renders the configuration. For large bodies it raises the buffers and streams requests, as its
+/// documentation advises; by default nginx spools to files.
 pub(super) fn configuration(setup: &Setup<'_>) -> String {
     let Setup {
         ports,

@@ -1,4 +1,4 @@
-//! A proxy that runs: started, ready, looked at, stopped.
+//! A proxy process: start, readiness, observation, stop.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -18,16 +18,16 @@ use super::Kind;
 use crate::load::{HOST, ROUTE};
 use crate::system;
 
-/// How long a proxy may take until it answers its first request.
+/// Maximum time until a proxy answers its first request.
 const READY: Duration = Duration::from_secs(30);
 
-/// How long it may take to end when it is asked to, before it is killed.
+/// Time from the stop signal until the process is killed.
 const END: Duration = Duration::from_secs(3);
 
-/// How often it is looked.
+/// Poll interval.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The same command, through this program, so that it ends when this program does, however that comes about.
+/// Wraps a command in this program, so that it ends when this program ends for any reason.
 pub(crate) fn guarded(kind: Kind, command: &Command) -> io::Result<Command> {
     let mut guarded = Command::new(std::env::current_exe()?);
     guarded.arg("guard");
@@ -47,9 +47,10 @@ pub(crate) fn guarded(kind: Kind, command: &Command) -> io::Result<Command> {
     Ok(guarded)
 }
 
-/// Becomes `program`, which is then told to end when whoever started it is gone. Returns only when that fails.
+/// Replaces this process by `program`, which receives a signal when its parent ends. Returns only
+/// on failure.
 ///
-/// The processes of a proxy have a group of their own, which no Ctrl-C at a terminal reaches.
+/// The processes of a proxy have a process group, which Ctrl-C at a terminal does not reach.
 pub(crate) fn guard(program: &OsStr, arguments: &[OsString], interrupt: bool) -> io::Error {
     let signal = if interrupt { Signal::INT } else { Signal::TERM };
     match set_parent_process_death_signal(Some(signal)) {
@@ -58,19 +59,19 @@ pub(crate) fn guard(program: &OsStr, arguments: &[OsString], interrupt: bool) ->
     }
 }
 
-/// Pingora takes SIGTERM as the beginning of a grace period of minutes.
+/// True for Pingora, which treats SIGTERM as the start of a grace period of minutes.
 fn ends_by_interrupt(kind: Kind) -> bool {
     kind == Kind::Pingora
 }
 
-/// A program and what it started. All of them are stopped when this is dropped.
+/// A program and its children. All of them are stopped when this is dropped.
 pub(crate) struct Running {
     kind: Kind,
     child: Child,
     output: PathBuf,
 }
 
-/// Which fields a proxy adds to a request, and whether it passes on the host.
+/// Fields that a proxy adds to a request, and the forwarding of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Forwarded {
     pub(crate) host: bool,
@@ -80,7 +81,7 @@ pub(crate) struct Forwarded {
 }
 
 impl Running {
-    /// Starts a command in a process group of its own. What it prints goes into a file in `directory`.
+    /// Starts a command in its own process group. Its output goes into a file in `directory`.
     pub(crate) fn start(kind: Kind, mut command: Command, directory: &Path) -> io::Result<Self> {
         let output = directory.join("output.log");
         let file = File::create(&output)?;
@@ -98,11 +99,12 @@ impl Running {
         })
     }
 
-    /// Waits until it forwards a request, and says what the origin saw of that.
+    /// Waits until it forwards a request. Returns the fields that the origin saw.
     ///
     /// # Errors
     ///
-    /// For people, with the last lines of its output, when it ends or takes too long.
+    /// Returns text for the user, with the last lines of the output, if the process ends or takes
+    /// too long.
     pub(crate) fn ready(&mut self, address: SocketAddr) -> Result<Forwarded, String> {
         let start = Instant::now();
         loop {
@@ -128,11 +130,11 @@ impl Running {
         system::family(self.child.id())
     }
 
-    /// Asks it to end, and returns how it ended and all that it has said; `None` for one that had to be killed.
+    /// Stops it. Returns the exit status and all output, or `None` if it had to be killed.
     ///
     /// # Errors
     ///
-    /// When the system does not say.
+    /// Fails if the system does not report the status.
     pub(crate) fn end(
         mut self,
         patience: Duration,
@@ -189,7 +191,7 @@ impl Drop for Running {
             }
             thread::park_timeout(LOOK);
         }
-        // What is left of the group; an error means that nobody is.
+        // The rest of the group; an error means that the group is empty.
         let _ = kill_process_group(id, Signal::KILL);
         let _ = self.child.wait();
     }
@@ -214,7 +216,7 @@ impl Forwarded {
         }
     }
 
-    /// What is missing, in words; `None` if nothing is.
+    /// The missing fields as text. `None` if nothing is missing.
     pub(crate) fn missing(self) -> Option<String> {
         let all = [
             (self.host, "the client's Host"),
@@ -231,7 +233,7 @@ impl Forwarded {
     }
 }
 
-/// Asks the origin, through a proxy, for the request as it arrived there.
+/// Requests the echo resource of the origin through a proxy.
 fn echo(address: SocketAddr) -> io::Result<String> {
     let mut socket = TcpStream::connect(address)?;
     socket.set_read_timeout(Some(Duration::from_secs(5)))?;
@@ -271,7 +273,7 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", "echo no such option >&2; exit 3"]);
         let mut running = Running::start(Kind::Nginx, command, directory.path()).unwrap();
-        // A port that nobody listens on.
+        // A port without a listener.
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);

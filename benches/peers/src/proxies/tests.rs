@@ -1,4 +1,4 @@
-//! What proxies are told, and that they accept it.
+//! Tests of the rendered configurations, also against the programs themselves.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::*;
 use crate::tls;
 
-/// Calls `test` with what a proxy would be told.
+/// Calls `test` with the settings of a proxy.
 fn with_setup(large_bodies: bool, test: impl FnOnce(&Setup<'_>)) {
     let directory = tempfile::tempdir().unwrap();
     let (certificate, _) = tls::prepare(directory.path()).unwrap();
@@ -23,8 +23,8 @@ fn with_setup(large_bodies: bool, test: impl FnOnce(&Setup<'_>)) {
     });
 }
 
-/// A proxy that `cargo xtask peers NAME` has fetched, or that the PATH has. These peers are fetched only by name, so that
-/// nobody misses them: a test without its proxy says so and ends.
+/// Finds a proxy that `cargo xtask peers NAME` has fetched, or one on the `PATH`. These proxies are
+/// fetched only by name: a test without its proxy prints a message and ends.
 fn find(kind: Kind) -> Option<PathBuf> {
     let set = std::env::var_os("PEERS_DIR").map(PathBuf::from);
     let this = std::env::current_exe().unwrap();
@@ -47,7 +47,7 @@ fn find(kind: Kind) -> Option<PathBuf> {
     found
 }
 
-/// Has a program read what is written for it.
+/// Checks the written configuration with the program.
 #[track_caller]
 fn accepts(kind: Kind) {
     let Some(program) = find(kind) else {

@@ -1,6 +1,7 @@
-//! The floor: bytes from client to origin and back, without looking at them.
+//! The floor of the comparison: copies bytes from client to origin and back without parsing.
 //!
-//! For each request that fits a buffer: one wait, two reads, two writes. Whatever speaks sockets and HTTP does at least that.
+//! For each request that fits a buffer it makes one wait, two reads and two writes, the least that
+//! a program with sockets and HTTP can do.
 
 mod transit;
 
@@ -15,18 +16,18 @@ use crate::poll::{Interest, Poll, Ready, Slots, would_block};
 
 pub(crate) use self::transit::By;
 
-/// What is read at a time; more gains nothing over loopback.
+/// Number of bytes per read. More gains nothing over loopback.
 const BUFFER: usize = 256 << 10;
 
 const LISTENER: usize = usize::MAX >> 1;
 
-/// Serves `port` until the process is ended. Each connection gets one of its own to an origin, in turn.
+/// Serves `port` until the process ends. Each client connection gets an origin connection, in turn.
 pub(crate) fn run(port: u16, origins: &[SocketAddr], by: By) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     serve(&listener, origins, by, || false)
 }
 
-/// As [`run`], until `stop` says so, which is asked at least ten times a second.
+/// Serves like [`run`] until `stop` returns true. It is called at least ten times per second.
 fn serve(
     listener: &TcpListener,
     origins: &[SocketAddr],
@@ -51,7 +52,7 @@ fn serve(
                 while let Ok((client, _)) = listener.accept() {
                     let origin = origins[turn % origins.len()];
                     turn += 1;
-                    // A client without an origin is closed, which its sender counts as an error.
+                    // A client without an origin is closed; the generator counts an error.
                     let _ = relay.pair(client, origin, by);
                 }
             } else {
@@ -65,12 +66,13 @@ fn serve(
 /// One of the two sockets of a relayed connection.
 struct End {
     socket: Rc<TcpStream>,
-    /// The other one, and its token.
+    /// The other socket, and its token.
     from: Rc<TcpStream>,
     other: usize,
-    /// The way from the other socket to this one. While something is on it, the other socket is not read.
+    /// The path from the other socket to this one. While it holds bytes, the other socket is not
+    /// read.
     transit: Transit,
-    /// Whether nothing more will be read from this socket.
+    /// True after the end of input on this socket.
     ended: bool,
     interest: Interest,
 }
@@ -83,7 +85,7 @@ struct Relay {
 
 impl Relay {
     fn pair(&mut self, client: TcpStream, origin: SocketAddr, by: By) -> io::Result<()> {
-        // Over loopback that takes no time worth a state.
+        // A blocking connect: over loopback it is too short for a state.
         let origin = TcpStream::connect(origin)?;
         for socket in [&client, &origin] {
             socket.set_nonblocking(true)?;
@@ -150,7 +152,7 @@ impl Relay {
         self.watch(other)
     }
 
-    /// Writes what is left for this socket.
+    /// Writes pending bytes to this socket.
     fn flush(&mut self, token: usize) -> io::Result<()> {
         let Some(end) = self.ends.get_mut(token) else {
             return Ok(());
@@ -161,7 +163,7 @@ impl Relay {
         self.watch(other)
     }
 
-    /// Watches a socket for what can be done with it now; asks the kernel only when that has changed.
+    /// Updates the watched events of a socket. Calls the kernel only after a change.
     fn watch(&mut self, token: usize) -> io::Result<()> {
         let Some(end) = self.ends.get_mut(token) else {
             return Ok(());
@@ -220,7 +222,7 @@ mod tests {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let (to, at) = (origin.local_addr().unwrap(), listener.local_addr().unwrap());
         let stop = AtomicBool::new(false);
-        // More than any socket's buffer holds, so that writes are partial.
+        // More than a socket buffer holds, so that writes are partial.
         let sent: Vec<u8> = (0..8_u32 << 20)
             .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
             .collect();

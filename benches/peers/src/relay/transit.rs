@@ -1,4 +1,4 @@
-//! Bytes on their way from one socket to another: by copy, or spliced through a pipe.
+//! Bytes in transit between two sockets: copied, or spliced through a pipe.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -9,16 +9,16 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 use super::BUFFER;
 use crate::poll::would_block;
 
-/// How bytes are relayed.
+/// Method of relaying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
-    /// Through a buffer of the program.
+    /// Through a buffer in the program.
     Copy,
-    /// Through a pipe, so that the program never sees them.
+    /// Through a pipe: the bytes never enter the program.
     Splice,
 }
 
-/// The way to a socket, and what could not be written to it yet.
+/// The path to a socket, with the bytes not yet written to it.
 pub(super) enum Transit {
     Copy {
         unsent: Vec<u8>,
@@ -40,7 +40,8 @@ impl Transit {
             },
             By::Splice => {
                 let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-                // As much as is read at a time; where the system allows no more than its default, that does as well.
+                // As much as one read. If the system allows no more than its default, the default
+                // works too.
                 let _ = fcntl_setpipe_size(&writer, BUFFER);
                 Self::Pipe {
                     reader,
@@ -58,7 +59,8 @@ impl Transit {
         }
     }
 
-    /// Reads once from a socket, and writes once to the other. Returns how much was read, which is 0 at the end.
+    /// Reads once from one socket and writes once to the other. Returns the number of bytes read, 0
+    /// at the end.
     pub(super) fn pass(
         &mut self,
         mut from: &TcpStream,
@@ -85,7 +87,7 @@ impl Transit {
         }
     }
 
-    /// Writes what is left, as far as the socket takes it.
+    /// Writes pending bytes as far as the socket accepts them.
     pub(super) fn flush(&mut self, to: &TcpStream) -> io::Result<()> {
         while !self.is_empty() && self.push(to)? > 0 {}
         Ok(())

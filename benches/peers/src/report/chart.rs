@@ -1,4 +1,4 @@
-//! The chart: what each proxy needs, in multiples of what our gateway needs.
+//! The chart: the cost of each proxy in multiples of our gateway's.
 
 use std::fmt::Write as _;
 
@@ -9,18 +9,19 @@ use crate::proxies::Kind;
 use crate::ratio::Spread;
 
 const MARGIN: f64 = 16.0;
-/// Panels stand side by side.
+/// Number of panels side by side.
 const COLUMNS: usize = 2;
 const COLUMN: f64 = 440.0;
-/// Where bars begin in a column, after the names.
+/// X position of the bars in a column, after the names.
 const BARS: f64 = 130.0;
-/// The longest bar; what is longer is cut, and its number says so.
+/// Longest bar. Longer ones are cut; their number shows the value.
 const MOST: f64 = 4.5;
 const SCALE: f64 = 52.0;
 const ROW: f64 = 19.0;
 const GAP: f64 = 34.0;
 
-/// Colours for a light and a dark page, on a ground of its own, since a page may be dark where the system is light; no font, script or picture from elsewhere.
+/// Colours for light and dark pages, on a background rectangle, since a page may be dark on a light
+/// system. It refers to no external font, script or picture.
 const STYLE: &str = "\
     text { font: 12px system-ui, sans-serif; fill: #24292f }\n\
     .page { fill: #ffffff }\n\
@@ -40,7 +41,7 @@ const STYLE: &str = "\
       .one { stroke: #4493f8 }\n\
     }\n";
 
-/// An SVG of its own, with a panel for each case in which several proxies were measured.
+/// Renders a standalone SVG with a panel for each case with several measured proxies.
 pub(crate) fn chart(report: &Report) -> String {
     let mut body = String::new();
     let title =
@@ -75,7 +76,7 @@ pub(crate) fn chart(report: &Report) -> String {
     )
 }
 
-/// A case; returns where it ends.
+/// Draws a case. Returns the y position of its end.
 fn panel(body: &mut String, x: f64, y: f64, title: &str, rows: &[(Kind, Spread)]) -> f64 {
     text(body, x, y, "title", title);
     let top = y + 6.0;
@@ -93,7 +94,7 @@ fn panel(body: &mut String, x: f64, y: f64, title: &str, rows: &[(Kind, Spread)]
     y
 }
 
-/// What each needs in multiples of ours, the cheapest first.
+/// The cost of each proxy in multiples of ours, the cheapest first.
 fn rows(outcome: &Outcome) -> Vec<(Kind, Spread)> {
     let Some(ours) = outcome.score(Kind::Gateway) else {
         return Vec::new();

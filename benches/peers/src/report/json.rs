@@ -1,4 +1,4 @@
-//! Everything that was measured, for programs.
+//! All measurements as JSON, for programs.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is said in the end: on the terminal, as JSON, and in the documentation.
+//! The final report: on the terminal, as JSON, and in the documentation.
 
 mod chart;
 mod json;
@@ -16,23 +16,24 @@ pub(crate) use self::json::json;
 pub(crate) use self::page::{page, replace_results};
 pub(crate) use self::table::table;
 
-/// What was measured, and on what.
+/// Measurements, with the machine and versions behind them.
 pub(crate) struct Report {
     pub(crate) date: String,
     pub(crate) machine: String,
-    /// The load average of the last minute before and after: what else the machine did is in the first.
+    /// Load average of the last minute before and after. The first one shows other work of the
+    /// machine.
     pub(crate) load_average: (f64, f64),
     pub(crate) cores: String,
     pub(crate) rounds: usize,
     pub(crate) window_millis: u128,
-    /// Names of proxies with their versions.
+    /// Names and versions of proxies.
     pub(crate) versions: Vec<(&'static str, String)>,
     pub(crate) outcomes: Vec<Outcome>,
-    /// Names of cases, with the reason, and of proxies.
+    /// Names of omitted cases and proxies, with the reason.
     pub(crate) left_out: Vec<(String, String)>,
 }
 
-/// Three significant digits, or what is there.
+/// Formats a value with three significant digits, or fewer if it has fewer.
 fn short(value: f64) -> String {
     match value.abs() {
         large if large >= 99.95 => format!("{value:.0}"),
@@ -41,7 +42,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Microseconds, or milliseconds where it is many of them, with the range over all rounds.
+/// Formats microseconds, or milliseconds for large values, with the range over all rounds.
 fn duration(micros: Spread) -> String {
     let (unit, per_unit) = match micros.median < 9_999.5 {
         true => ("µs", 1.0),

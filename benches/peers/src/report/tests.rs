@@ -1,4 +1,4 @@
-//! What is said of a run that was made up.
+//! Tests of the report of an invented run.
 
 use super::*;
 use crate::case::{CASES, Case};
@@ -59,10 +59,10 @@ fn the_table_has_ratios_of_ours_to_each_and_says_what_is_reached() {
             .to_owned()
     };
     assert!(line("nginx").contains("0.70 [0.60..0.90]"), "{text}");
-    // The round that was discarded for HAProxy does not count for the pair.
+    // The discarded round of HAProxy does not count for the pair.
     assert!(line("haproxy").contains("0.85 [0.80..0.90]"), "{text}");
     assert!(line("envoy").contains('–'), "{text}");
-    // The better of both is the one against which we look worse.
+    // The better of both is the one that makes our gateway look worse.
     assert!(
         text.contains("≤ 0.75 × the best of nginx, haproxy: NOT REACHED, 0.85 × haproxy"),
         "{text}"
@@ -111,12 +111,12 @@ fn the_page_takes_the_results_between_its_marks_and_nothing_else() {
             && new.ends_with("<!-- results: end -->\n\nafter\n")
     );
     assert!(new.contains(&results) && !new.contains("old"));
-    // It can be written again.
+    // A second replacement leaves it as it is.
     assert_eq!(replace_results(&new, &results).unwrap(), new);
     assert!(replace_results("# Title\n", &results).is_err());
 }
 
-/// p50 and p99 of each round; a round that was discarded has neither.
+/// p50 and p99 of each round; a discarded round has neither.
 fn latencies(kind: Kind, rounds: &[Option<(f64, f64)>]) -> Score {
     let latency = rounds.iter().map(|round| {
         round.map(|(p50, p99)| Latency {
@@ -144,7 +144,7 @@ fn open_loop(scores: Vec<Score>) -> Outcome {
     Outcome { case, scores }
 }
 
-/// Whether p50 and p99 are what they are to be, with what was found.
+/// Returns, for p50 and p99, the pass flag and the note of the verdict.
 fn latency_verdicts(scores: Vec<Score>) -> [(bool, Option<String>); 2] {
     let verdicts = verdict::verdicts(&open_loop(scores));
     ["p50 ≤", "p99 within noise"].map(|bound| {
@@ -208,10 +208,10 @@ fn latencies_are_compared_with_the_best_peer_and_not_with_the_floor() {
 fn what_rounds_do_not_agree_on_is_no_difference() {
     let nginx = || latencies(Kind::Nginx, &[Some((100.0, 1000.0)); 5]);
     for (ours, p50_is_reached, p99_is_reached) in [
-        // A histogram does not tell 1 % apart, of whatever number of rounds.
+        // A histogram cannot resolve 1 %, with any number of rounds.
         ([(101.0, 1100.0); 5], true, false),
         ([(103.0, 1100.0); 5], false, false),
-        // For p99 one round that says otherwise is enough, for p50 a quarter of them.
+        // One contrary round is enough for p99, a quarter of them for p50.
         (
             [
                 (100.0, 900.0),
@@ -253,7 +253,7 @@ fn the_chart_is_one_file_that_needs_nothing_else() {
     assert_eq!(open, drawn.matches("</text>").count());
     // Relay, ours, nginx, HAProxy and Caddy; Envoy has no value.
     assert_eq!(drawn.matches("height=\"12\"").count(), 5);
-    // The cheapest comes first.
+    // The cheapest is first.
     let at = |name: &str| drawn.find(&format!(">{name}</text>")).unwrap();
     assert!(
         at("relay") < at("gateway") && at("gateway") < at("haproxy") && at("nginx") < at("caddy")

@@ -1,4 +1,4 @@
-//! Whether our gateway reaches what it is to reach.
+//! The goals of our gateway, and whether it reaches them.
 
 use super::short;
 use super::table::with_range;
@@ -8,17 +8,17 @@ use crate::histogram::Histogram;
 use crate::proxies::Kind;
 use crate::ratio::Spread;
 
-/// What came of a bound.
+/// The result of a goal.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
-    /// The bound in words.
+    /// The goal in words.
     pub(super) asked: String,
-    /// What was measured, in words; `None` when nothing was to compare with.
+    /// The measurement in words; `None` without anything to compare with.
     pub(super) found: Option<String>,
     pub(super) reached: bool,
 }
 
-/// One for each bound of the case.
+/// The result of each goal of the case.
 pub(super) fn verdicts(outcome: &Outcome) -> Vec<Verdict> {
     outcome
         .case
@@ -84,7 +84,7 @@ fn verdict(outcome: &Outcome, bound: &Bound) -> Verdict {
                 .scores
                 .iter()
                 .find(|score| score.contestant.workers == 2);
-            // Time for each request: what one worker needs, in multiples of what two need.
+            // Time per request: the ratio of one worker's to that of two.
             let ratio = two.and_then(|two| outcome.ratio_to(two));
             Verdict {
                 asked: format!("≥ {limit} × the throughput of one worker"),
@@ -95,7 +95,7 @@ fn verdict(outcome: &Outcome, bound: &Bound) -> Verdict {
     }
 }
 
-/// The proxy that needs the least is the one against which the ratio is greatest, so one comparison serves both kinds.
+/// The cheapest proxy has the greatest ratio, so one comparison serves both kinds of goals.
 fn against(outcome: &Outcome, kinds: &[Kind], limit: f64, asked: String) -> Verdict {
     let ratios = kinds.iter().filter_map(|kind| {
         let ratio = outcome.ratio_to(outcome.score(*kind)?)?;
@@ -109,8 +109,8 @@ fn against(outcome: &Outcome, kinds: &[Kind], limit: f64, asked: String) -> Verd
     }
 }
 
-/// Compares a quantile with that of the best of `kinds`, which is the one against which the median of the paired ratios is
-/// greatest.
+/// Compares a quantile with that of the best of `kinds`: the one with the greatest median of paired
+/// ratios.
 fn latency(
     outcome: &Outcome,
     kinds: &[Kind],
@@ -132,8 +132,9 @@ fn latency(
     }
 }
 
-/// Whether ratios of latencies are at most 1 as far as can be told: the middle one but for what a histogram does not tell apart,
-/// or those of a quarter of the rounds. Of eight rounds without a difference, fewer than two would be at most 1 in 9 runs of 256.
+/// Returns true if ratios of latencies are at most 1 within noise: the median within the resolution
+/// of a histogram, or a quarter of the rounds. Without a real difference, fewer than two of eight
+/// rounds are at most 1 in 9 runs of 256.
 fn is_no_longer(spread: Spread, ratios: &[f64]) -> bool {
     let no_longer = ratios.iter().filter(|ratio| **ratio <= 1.0).count();
     spread.median <= 1.0 + Histogram::RESOLUTION || no_longer * 4 >= ratios.len()

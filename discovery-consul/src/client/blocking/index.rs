@@ -1,51 +1,41 @@
-//! The index that the next blocking query asks with.
+//! The index of the next blocking query.
 
 use crate::client::ConsulError;
 
-/// The index that the next blocking query asks with: what Consul documents, and what its servers do in addition.
+/// The index of the next blocking query, following Consul's documentation and the actual behaviour of its
+/// servers.
 ///
-/// Pure: it is told what came of each query, and says how to ask next. One for each question and datacenter; an index
-/// means nothing to another question.
-///
-/// ```
-/// use discovery_consul::client::{BlockingIndex, Moved};
-///
-/// let mut index = BlockingIndex::new();
-/// assert_eq!(index.get(), 0, "at first there is nothing to wait for");
-/// assert_eq!(index.answered(Some(14)), Moved::Forward);
-/// assert_eq!(index.get(), 14);
-/// assert_eq!(index.answered(Some(10)), Moved::Backward, "a server that has lost its memory");
-/// assert_eq!(index.get(), 0, "so everything is read anew");
-/// ```
+/// Pure: it is told the result of each query, and returns the index of the next. Each query and datacenter
+/// needs its own; an index has no meaning for another query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockingIndex(u64);
 
-/// What an answer's index says.
+/// The meaning of a response's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Moved {
-    /// Something has changed, though maybe not in this answer.
+    /// A change, though maybe not in this response.
     Forward,
-    /// Nothing has changed: the wait is over.
+    /// No change: the wait is over.
     Not,
-    /// The servers have another history than before: a snapshot was restored, or they were replaced. What follows is read
-    /// anew.
+    /// Another history than before: a snapshot was restored, or the servers were replaced. The next query
+    /// reads everything again.
     Backward,
-    /// There is no index, so there is nothing to wait on: ask now and then.
+    /// No index, so the query cannot block: poll it instead.
     Unknown,
 }
 
 impl BlockingIndex {
-    /// Nothing is known yet.
+    /// Creates an index for a first query.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The index to ask with; 0: do not wait.
+    /// The index of the next query. With 0 it does not block.
     pub fn get(&self) -> u64 {
         self.0
     }
 
-    /// There was a good answer with this index: a status of 2xx, or 404 for a key that is not there.
+    /// Records a good response with this index: a status of 2xx, or 404 for a missing key.
     ///
     /// An index of 0 counts as 1: waiting on 0 would not wait at all.
     pub fn answered(&mut self, index: Option<u64>) -> Moved {
@@ -66,11 +56,11 @@ impl BlockingIndex {
         }
     }
 
-    /// There was an error. The index that errors carry (1, as a rule) means nothing.
+    /// Records a failed query. The index in error responses (usually 1) has no meaning.
     ///
-    /// Without an answer, or when the servers have failed (5xx), what follows is read anew: whoever answers next may have
-    /// another history, and waiting on an index above its own waits for all the time there is. After a refusal (4xx)
-    /// nothing has changed.
+    /// Without a response, or after a server error (5xx), the next query reads everything again: the next
+    /// server may have another history, and waiting on an index above its own would block for the full
+    /// time. After a rejection (4xx), nothing has changed.
     pub fn failed(&mut self, error: &ConsulError) {
         let is_refusal = error
             .status()

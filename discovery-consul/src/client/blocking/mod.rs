@@ -1,4 +1,4 @@
-//! Queries that wait for news.
+//! Queries that wait for a change.
 
 mod follower;
 mod index;

@@ -1,4 +1,4 @@
-//! How often something may happen.
+//! A rate limiter.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use tokio::time::Instant;
 pub(crate) struct Pace {
     burst: u32,
     period: Duration,
-    /// When the bucket is full again; it has a token for each whole period that this is nearer than `burst` periods.
+    /// The time at which the bucket is full again. It has a token for each whole period that this is nearer
+    /// than `burst` periods.
     full_at: Instant,
 }
 
@@ -23,7 +24,7 @@ impl Pace {
         }
     }
 
-    /// Takes a token, and says when it counts: now, or when there is one.
+    /// Takes a token, and returns the time at which it is available.
     pub(crate) fn take(&mut self) -> Instant {
         let now = Instant::now();
         self.full_at = self.full_at.max(now) + self.period;

@@ -1,4 +1,4 @@
-//! Services, instances and what they say.
+//! Tests of services, instances and their labels.
 
 use super::*;
 
@@ -242,7 +242,7 @@ async fn traefik_s_tags_are_a_dialect_for_services_without_ours() {
     assert!(cluster(&state, "web").is_none());
 }
 
-/// Nobody gets in whom Traefik would keep out.
+/// A request that Traefik would reject is not let through.
 #[tokio::test(start_paused = true)]
 async fn what_traefik_protects_is_left_out_and_named_at_its_service() {
     let consul = FakeConsul::new("sas");

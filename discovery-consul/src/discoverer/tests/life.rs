@@ -1,4 +1,4 @@
-//! How what is published follows what happens.
+//! Tests that the published configuration follows changes.
 
 use discovery_core::{DiscoverErrorKind, SourceState};
 use tokio::time::Instant;
@@ -144,7 +144,7 @@ async fn lost_rights_are_said_and_take_nothing_away() {
     tokio::time::sleep(Duration::from_secs(600)).await;
     let state = provider.state();
     assert_eq!(addresses(&state, "web").len(), 1);
-    // Nobody can say that what serves is what there is.
+    // It is unknown if the serving configuration is correct.
     assert_eq!(state.status.state, SourceState::Failing);
     assert!(said(&state));
     let error = state.status.last_error.as_ref().unwrap();
@@ -332,7 +332,8 @@ async fn what_is_on_disk_serves_until_an_empty_consul_is_believed() {
     );
 }
 
-/// A gateway that starts while some reads fail has last good destinations on disk, and may not forget them for that.
+/// A gateway that starts while some reads fail has last known good destinations on disk, and must keep
+/// them.
 #[tokio::test(start_paused = true)]
 async fn a_service_that_cannot_be_read_at_first_is_waited_for() {
     let consul = FakeConsul::new("sas");
@@ -355,7 +356,8 @@ async fn a_service_that_cannot_be_read_at_first_is_waited_for() {
     );
 }
 
-/// A datacenter that was not read yet takes nothing away from a gateway that has last good destinations on disk.
+/// A datacenter that was not read yet removes nothing from a gateway that has last known good destinations
+/// on disk.
 #[tokio::test(start_paused = true)]
 async fn what_a_datacenter_had_stays_until_it_was_read() {
     for path in ["", "catalog/datacenters"] {

@@ -1,4 +1,4 @@
-//! What a Consul in memory becomes.
+//! Tests of the configuration made from an in-memory Consul.
 
 mod dialects;
 mod life;
@@ -19,7 +19,7 @@ use crate::options::ServiceOptions;
 use crate::testing::FakeConsul;
 use crate::watch::{Datacenters, WatchOptions};
 
-/// An instance that asks to be served at `<service>.example`, with a check of its id.
+/// An instance with labels to be served at `<service>.example`, with a check of its id.
 pub(super) fn served(service: &str, id: &str, port: u16) -> ServiceDefinition {
     let check = CheckDefinition::ttl(id, Duration::from_secs(600));
     ServiceDefinition::new(service, port)
@@ -38,7 +38,7 @@ pub(super) fn discoverer(consul: &FakeConsul, options: DiscoveryOptions) -> Cons
     ConsulDiscoverer::with_client(consul.client(), options)
 }
 
-/// One answer, and what became of it.
+/// Runs one round, and returns its result.
 pub(super) async fn once(consul: &FakeConsul, options: DiscoveryOptions) -> Once {
     discoverer(consul, options).runner().run_once().await
 }

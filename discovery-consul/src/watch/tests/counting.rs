@@ -1,4 +1,4 @@
-//! What each piece of news costs.
+//! Tests of the number of calls for each change.
 
 use tokio::time::Instant;
 
@@ -52,7 +52,7 @@ async fn a_new_instance_with_a_check_and_one_that_goes_cost_one_read_each() {
     let mut watched = Watched::start(&consul, options()).await;
     watched.pass(5).await;
     let before = consul.count("health/service/");
-    // The list of services moves, too, and says nothing new: the check explains it.
+    // The index of the list moves too, without a change: the check explains it.
     consul.register("sas", "n9", checked("s0007", "s0007-9", 80));
     watched.pass(20).await;
     assert_eq!(watched.instances("sas"), 301);
@@ -88,7 +88,7 @@ async fn a_new_tag_and_a_new_service_cost_one_read_each() {
         .await;
     watched.pass(20).await;
     let cost_of_tag = watched.reads_since(before);
-    // Both answers say so, and the second may come when the first is read already.
+    // Both responses show it, and the second may come when the first is read already.
     assert!((1..=2).contains(&cost_of_tag), "{cost_of_tag}");
     consul.register("sas", "n0", ServiceDefinition::new("fresh", 80));
     watched.has("sas", "fresh", &[("fresh", Passing)]).await;
@@ -216,8 +216,8 @@ async fn silence_costs_two_requests_per_wait_and_a_slow_read_of_everything() {
     assert!(most <= 10, "{most}");
 }
 
-/// What the size that is planned for costs: each service once at the beginning, one read for each piece of news, and in
-/// silence a read of each every 90 s or so, over ten connections.
+/// The cost of the planned size: each service is read once at the beginning, each change costs one read,
+/// and without changes each service is read about every 90 s, over ten connections.
 #[tokio::test(start_paused = true)]
 async fn five_thousand_services_cost_what_is_planned() {
     let consul = consul_with(5000);

@@ -173,7 +173,7 @@ async fn a_list_of_datacenters_that_hangs_holds_no_news_up() {
     let consul = two();
     let mut watched = Watched::start(&consul, all()).await;
     consul.fail("catalog/datacenters", Fault::Hang);
-    // The next list is asked for meanwhile, and is silent for ten seconds.
+    // The next list is requested meanwhile, and hangs for ten seconds.
     for nth in 0..60 {
         let status = if nth % 2 == 0 { Critical } else { Passing };
         let started = tokio::time::Instant::now();

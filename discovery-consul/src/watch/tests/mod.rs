@@ -90,7 +90,7 @@ impl Watched {
         .await;
     }
 
-    /// How many instances a datacenter has.
+    /// Number of instances of a datacenter.
     pub(super) fn instances(&self, datacenter: &str) -> usize {
         let datacenter = self.datacenter(datacenter);
         let services = datacenter.services.values();
@@ -102,7 +102,7 @@ impl Watched {
         sleep(Duration::from_secs(seconds)).await;
     }
 
-    /// How many reads of single services there were since a count.
+    /// Number of reads of single services since a count.
     pub(super) fn reads_since(&self, before: usize) -> usize {
         self.consul.count("health/service/") - before
     }

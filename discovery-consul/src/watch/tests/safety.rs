@@ -1,4 +1,4 @@
-//! What must not take anything away.
+//! Tests that events which must not remove instances do not.
 
 use super::*;
 use crate::client::{Consistency, FollowOptions};
@@ -188,7 +188,7 @@ async fn an_empty_stale_answer_is_asked_for_at_the_leader() {
     assert_eq!(watched.instances("sas"), 9);
     assert_eq!(watched.datacenter("sas").held, 0);
     assert_eq!(watched.datacenter("sas").failure, None);
-    // Only doubtful answers cost a second question.
+    // Only doubtful results cost a second query.
     consul.heal();
     watched.pass(20).await;
     let leaders = || {
@@ -224,7 +224,7 @@ async fn nothing_is_complete_before_every_service_was_read_once() {
     assert!(watched.datacenter("sas").unknown.is_empty());
 }
 
-/// And one that can never be read keeps nobody else from being served for ever.
+/// An unreadable service delays the others only for a limited time.
 #[tokio::test(start_paused = true)]
 async fn a_service_that_can_never_be_read_is_waited_for_only_so_long() {
     let consul = consul_with(3);
@@ -243,7 +243,7 @@ async fn a_service_that_can_never_be_read_is_waited_for_only_so_long() {
     assert_eq!(watched.instances("sas"), 6);
 }
 
-/// Reads that only make sure go on all the time, and keep nothing that is gone.
+/// Periodic reads continue all the time, and do not keep removed instances.
 #[tokio::test(start_paused = true)]
 async fn in_a_large_and_far_datacenter_what_is_gone_goes_at_once() {
     let consul = consul_with(2000);
@@ -298,7 +298,7 @@ async fn one_instance_does_not_vanish_because_the_history_begins_anew() {
         .await;
     watched.pass(60).await;
     assert_eq!(watched.instances("sas"), 1);
-    // One that is gone without any doubt goes at once.
+    // A loss without any doubt applies at once.
     let gone_at = tokio::time::Instant::now();
     consul.deregister("sas", "n0", "web");
     watched.has("sas", "web", &[]).await;
@@ -306,7 +306,7 @@ async fn one_instance_does_not_vanish_because_the_history_begins_anew() {
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
-/// Far away reads take so long that there is always one to be done.
+/// Reads of a distant datacenter are so slow that one is always pending.
 #[tokio::test(start_paused = true)]
 async fn one_where_something_always_changes_is_complete_all_the_same() {
     let consul = consul_with(500);

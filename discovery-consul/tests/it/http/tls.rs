@@ -1,4 +1,4 @@
-//! Whom the client trusts, and what it shows.
+//! Tests of trust and client certificates.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Requests and answers, byte by byte.
+//! Tests of requests and responses, byte by byte.
 
 use std::io::Write;
 use std::time::Duration;
@@ -144,7 +144,7 @@ async fn an_answer_that_never_ends_is_given_up_with_its_connection() {
     );
 }
 
-/// As agents do, unlike whoever sends an encoding that nobody has asked for, or more than is wanted.
+/// Agents compress responses on request. Unrequested encodings, or more data than expected, are rejected.
 #[tokio::test]
 async fn answers_may_be_compressed() {
     let answer = |encoding: &'static str, plain: &str| {

@@ -1,4 +1,5 @@
-//! What Consul's API promises: the real one, and the one in memory, which other tests rely on.
+//! Tests of the contract of Consul's API, with the real one and with the in-memory one that other tests
+//! use.
 
 use std::time::{Duration, Instant};
 
@@ -77,7 +78,7 @@ async fn checks_index(client: &ConsulClient) -> u64 {
         .unwrap()
 }
 
-/// An agent registers at the servers a moment after it was told.
+/// Registers a service. An agent forwards it to the servers a moment later.
 async fn registered(client: &ConsulClient, service: ServiceDefinition) {
     client.register(&service).await.unwrap();
     testkit::time::eventually("it is in the catalog", || async {

@@ -1,4 +1,4 @@
-//! What happens in real datacenters, as it is published.
+//! Tests that changes in real datacenters are published.
 
 use discovery_consul::client::{HealthStatus, ServiceDefinition};
 use testkit::consul::Consul;

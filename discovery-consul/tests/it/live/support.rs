@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Shared parts of the tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use proxy_model::ClusterId;
 use testkit::consul::ConsulAgent;
 use testkit::time::{GUARD, within};
 
-/// How long a change may take until it is published.
+/// The time limit for publishing a change.
 pub(crate) const CHANGE: Duration = Duration::from_secs(1);
 
 /// Short waits: what is found out by waiting is found out soon.
@@ -26,7 +26,7 @@ pub(crate) fn follow() -> FollowOptions {
         .with_backoff_max(Duration::from_secs(1))
 }
 
-/// All datacenters, of which nothing is read again without a cause.
+/// Options for all datacenters, without periodic reads.
 pub(crate) fn watch() -> WatchOptions {
     let shrink = ShrinkGuard::default().with_settle(Duration::from_secs(3));
     WatchOptions::default()
@@ -53,7 +53,7 @@ pub(crate) fn client_of(agent: &ConsulAgent) -> ConsulClient {
     ConsulClient::new(consul(agent)).unwrap()
 }
 
-/// An instance that asks to be served, with a check of its id that passes.
+/// An instance with labels to be served, with a passing check of its id.
 pub(crate) fn served(service: &str, id: &str, port: u16) -> ServiceDefinition {
     ServiceDefinition::new(service, port)
         .with_id(id)
@@ -114,14 +114,14 @@ impl Published {
         .await;
     }
 
-    /// Waits until nobody answers, or somebody does again.
+    /// Waits until the source has this state.
     pub(crate) async fn is(&self, wanted: SourceState) {
         self.when(wanted.as_str(), |state| state.status.state == wanted)
             .await;
     }
 }
 
-/// The destinations of a service; `None`: there is no such service.
+/// Returns the destinations of a service. `None` if it does not exist.
 pub(crate) fn destinations_of(
     state: &ProviderState,
     name: &str,
@@ -141,7 +141,7 @@ pub(crate) fn destinations_of(
     Some(destinations.collect())
 }
 
-/// Measures from a cause to what came of it.
+/// Measures the time from a cause to its effect.
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {

@@ -1,4 +1,4 @@
-//! Labels that nobody would write, except to see what happens.
+//! Tests of hostile labels.
 
 use proptest::prelude::*;
 
@@ -35,7 +35,7 @@ fn any_key() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever somebody writes into a registry: no panic, no blow-up, and the same answer twice.
+    /// Arbitrary labels of a registry: no panic, bounded output, and the same result twice.
     #[test]
     fn labels_of_any_kind_do_no_harm(
         pairs in prop::collection::vec((any_key(), prop_oneof!["true", "[0-9]{0,12}", ".{0,12}"]), 0..20),

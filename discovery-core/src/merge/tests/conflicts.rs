@@ -115,7 +115,8 @@ fn at(path: &str, id: &str) -> ProxyConfig {
     config
 }
 
-/// Two services of one source, and those of another. Whichever is listed first serves; each of the others is told of once.
+/// Two services of one source, and those of another. The first one listed serves; each of the others is
+/// reported once.
 #[tokio::test(start_paused = true)]
 async fn routes_that_match_the_same_are_told_once_whoever_they_belong_to() {
     let source = ScriptedDiscoverer::new("source");
@@ -258,7 +259,8 @@ async fn what_is_bad_takes_nobody_s_place() {
 }
 
 proptest! {
-    /// Every id is there once, as the first provider has it; whatever is left out is told with its provider.
+    /// Every id exists once, in the first provider's form; others are left out and reported with their
+    /// provider.
     #[test]
     fn the_first_provider_has_every_id(
         providers in prop::collection::vec(prop::collection::vec("[a-cA-C]", 0..4), 0..5),

@@ -67,7 +67,7 @@ async fn a_bad_update_of_an_item_leaves_the_item_as_it_was() {
             .any(|p| p.problem.pointer.starts_with("/Clusters/new/"))
     );
 
-    // It stays so through further updates, and what is told of it stays the same.
+    // It stays like this through further updates, and its report stays the same.
     tokio::time::sleep(Duration::from_secs(30)).await;
     bad.clusters[1].destinations[0].address = "http://b3".to_owned();
     source.update(bad);
@@ -76,7 +76,7 @@ async fn a_bad_update_of_an_item_leaves_the_item_as_it_was() {
     assert!(serving(&later).contains(&"b=http://b3".to_owned()));
     assert_eq!(kept(&later), kept(&state));
 
-    // What the provider does not list any more is gone.
+    // Items missing from the provider's list are removed.
     source.update(simple(&[("s", "b")], &[("b", "http://b3")]));
     let state = settled(&merged).await;
     assert_eq!(serving(&state), ["s→b", "b=http://b3"]);
@@ -91,7 +91,7 @@ async fn a_bad_update_of_an_item_leaves_the_item_as_it_was() {
     assert!(kept(&state).is_empty());
 }
 
-/// A route whose cluster is gone keeps its form, and a cluster that no route names.
+/// A route whose cluster was removed keeps its form, and so does a cluster that no route names.
 #[tokio::test(start_paused = true)]
 async fn each_item_is_kept_on_its_own() {
     let source = isolated(simple(&[("r", "a")], &[("a", "http://a")]));
@@ -137,7 +137,7 @@ async fn a_cluster_that_turns_bad_keeps_its_settings_and_no_address() {
          destinations",
     ];
     assert_eq!(kept(&state), told);
-    // The instances move on, and nothing new is told.
+    // The instances move on, and nothing new is reported.
     source.update(misconfigured("http://a3"));
     let state = settled(&merged).await;
     assert_eq!(serving(&state), ["r→a", "a=http://a3"]);
@@ -149,7 +149,7 @@ async fn a_cluster_that_turns_bad_keeps_its_settings_and_no_address() {
     assert!(kept(&state)[0].contains("its last good form"));
 }
 
-/// Objects to clusters with this policy, whatever their addresses are.
+/// Rejects clusters with this policy, independent of their addresses.
 struct NoRandom;
 
 #[async_trait]
@@ -246,7 +246,7 @@ async fn an_objection_to_an_update_leaves_the_item_as_it_was() {
     assert_eq!(serving(&state), ["b=http://b4"]);
 }
 
-/// Fails about the cluster `a` the second time it is asked about it, by panic or by error.
+/// Fails at the second call about the cluster `a`, by panic or by error.
 struct Once(AtomicUsize, bool);
 
 impl ConfigFilter for Once {
@@ -294,7 +294,7 @@ async fn a_filter_that_fails_once_takes_nothing_and_is_tried_again() {
     }
 }
 
-/// A provider that does not say which revision its configuration has.
+/// A provider that does not set the revision of its configuration.
 struct Unnamed(watch::Sender<Arc<ProviderState>>);
 
 impl ConfigProvider for Unnamed {

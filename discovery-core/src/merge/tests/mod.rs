@@ -50,7 +50,7 @@ fn provider(name: &str, config: ProxyConfig) -> StaticProvider {
     StaticProvider::new(name, config)
 }
 
-/// What serves: `route→cluster` and `cluster=address`, in the order of the configuration.
+/// The serving configuration as `route→cluster` and `cluster=address`, in the order of the configuration.
 fn serving(state: &MergedState) -> Vec<String> {
     let config = state.snapshot.config();
     let routes = config.routes.iter().map(|(id, route)| {

@@ -1,4 +1,4 @@
-//! When something is published, and what is told about it.
+//! Tests of the publication of snapshots and of the reports about it.
 
 use tokio::time::Instant;
 
@@ -31,7 +31,7 @@ async fn it_is_ready_when_every_required_provider_has_something() {
     assert_eq!(state.waiting_for, ["forced".into()]);
 }
 
-/// What was kept on disk makes a merge ready, and confirms nothing.
+/// A configuration restored from disk makes a merge ready, but confirms nothing.
 #[tokio::test(start_paused = true)]
 async fn it_is_confirmed_when_every_required_source_has_answered() {
     let folder = tempfile::tempdir().unwrap();
@@ -61,7 +61,7 @@ async fn it_is_confirmed_when_every_required_source_has_answered() {
     let state = ready(&merged).await;
     assert_eq!(serving(&state), ["a=http://a"]);
     assert!(source.calls() <= 10);
-    // The same as before is an answer, too.
+    // An unchanged result counts as a successful poll too.
     let confirmed = tokio::time::timeout(LONG, merged.confirmed())
         .await
         .unwrap();
@@ -141,7 +141,7 @@ async fn a_storm_of_changes_is_published_in_moderation_and_the_last_one_wins() {
     );
 }
 
-/// What is replaced is freed: one generation is left when nobody holds on to another.
+/// Replaced snapshots are freed: one generation is left if no other is held.
 #[tokio::test(start_paused = true)]
 async fn old_snapshots_are_freed() {
     let one = provider("one", simple(&[], &[("a", "http://0")]));

@@ -1,4 +1,4 @@
-//! What is bad: left out, or all of it refused.
+//! Tests of rejected configurations: parts left out, or the whole rejected.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -42,7 +42,7 @@ async fn a_strict_provider_that_is_bad_at_start_serves_nothing() {
     let state = settled(&merged).await;
     assert!(!state.ready);
     assert_eq!(state.waiting_for, ["file".into()]);
-    // The other provider serves all the same.
+    // The other provider serves nevertheless.
     assert_eq!(serving(&state), ["o=http://o"]);
     assert!(merged.providers()[0].refused_since.is_some());
 
@@ -72,7 +72,7 @@ async fn a_strict_provider_that_becomes_bad_serves_on_as_before() {
     assert_ne!(report.revision, report.serving_revision);
     assert_eq!((report.routes, report.clusters), (1, 1));
 
-    // It keeps nobody else from changing.
+    // It does not keep the others from changing.
     other.update(simple(&[], &[("o", "http://2")]));
     let state = settled(&merged).await;
     assert_eq!(serving(&state), ["good→c", "c=http://before", "o=http://2"]);
@@ -82,7 +82,7 @@ async fn a_strict_provider_that_becomes_bad_serves_on_as_before() {
     assert!(merged.providers()[0].refused_since.is_none());
 }
 
-/// E07: a filter repairs what would be refused.
+/// A filter that repairs a configuration that would be rejected.
 struct Repair;
 
 impl ConfigFilter for Repair {
@@ -114,7 +114,7 @@ async fn a_filter_repairs_a_broken_route() {
     assert_eq!(route.config().r#match.path.as_deref(), Some("/repaired"));
 }
 
-/// Refuses, or panics about, what is called so.
+/// Rejects, or panics about, items of this name.
 struct Picky;
 
 impl ConfigFilter for Picky {
@@ -155,7 +155,7 @@ async fn a_filter_that_refuses_or_panics_refuses_the_item() {
     assert!(!settled(&merged).await.ready);
 }
 
-/// Objects to routes and clusters by name. Counts what it is asked.
+/// Rejects routes and clusters by name. Counts its calls.
 #[derive(Clone, Default)]
 struct Objecting(Arc<AtomicUsize>);
 
@@ -271,7 +271,7 @@ async fn an_objection_to_everything_refuses_the_change() {
     assert!(state.problems.is_empty());
 }
 
-/// Does not answer the first time.
+/// Does not respond the first time.
 struct Slow(AtomicUsize);
 
 #[async_trait]

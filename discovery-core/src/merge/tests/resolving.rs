@@ -122,7 +122,7 @@ async fn a_slow_name_holds_up_its_own_cluster_and_others_only_for_a_moment() {
     );
 }
 
-/// Answers as the cluster is called.
+/// Resolves each cluster by its name.
 struct ByName;
 
 #[async_trait]

@@ -23,7 +23,7 @@ use crate::status::{Failure, SourceState};
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
 /// Reading takes no longer than this. What hangs, as network drives do, is left behind.
 const READ_LIMIT: Duration = Duration::from_secs(10);
-/// Longer than this nobody waits, and sums of times cannot overflow.
+/// Maximum of all waits, so that sums of times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Follows files.
@@ -32,7 +32,7 @@ pub(super) struct Follower {
     options: Arc<FileOptions>,
     watch: DirectoryWatch,
     state: channel::Sender<Arc<ProviderState>>,
-    /// What the files held last, whether or not it could be used.
+    /// The last content of the files, usable or not.
     seen: Seen,
     reading: Blocking,
 }
@@ -40,14 +40,14 @@ pub(super) struct Follower {
 #[derive(Clone, PartialEq, Eq)]
 enum Seen {
     Contents([u8; 32]),
-    /// They could not be read, for this reason.
+    /// An error while reading, with the reason.
     Nothing(String),
 }
 
-/// What reading the files came to.
+/// The result of reading the files.
 struct Look {
     seen: Seen,
-    /// `None`: they hold what they held before.
+    /// The new content. `None` if it is unchanged.
     outcome: Option<Result<Loaded, FileError>>,
 }
 
@@ -100,7 +100,7 @@ impl Follower {
             () = self.watch.signalled() => {}
             () = tokio::time::sleep(poll) => return,
         }
-        // Whoever writes a file writes it in several steps.
+        // Files are usually written in several steps.
         let settle = self.options.settle.min(LONGEST);
         let latest = Instant::now() + self.options.settle_max.min(LONGEST);
         let mut quiet = Instant::now() + settle;
@@ -132,7 +132,7 @@ impl Follower {
         });
     }
 
-    /// Returns whether anybody needs to know.
+    /// Applies the new content. Returns true if subscribers must be notified.
     fn note_contents(&self, state: &mut ProviderState, loaded: Loaded) -> bool {
         let Loaded {
             config,
@@ -151,7 +151,7 @@ impl Follower {
         notify
     }
 
-    /// Returns whether anybody needs to know.
+    /// Records an error. Returns true if subscribers must be notified.
     fn note_failure(&self, state: &mut ProviderState, error: FileError) -> bool {
         let message = with_cause(&error);
         tracing::warn!(
@@ -181,7 +181,7 @@ impl Drop for Follower {
     }
 }
 
-/// Reads the files, on a thread where that may take its time. `None`: the runtime is shutting down.
+/// Reads the files on a thread that may block. Returns `None` if the runtime is shutting down.
 async fn look(
     paths: &Arc<[PathBuf]>,
     options: &Arc<FileOptions>,

@@ -15,10 +15,10 @@ use crate::contain::require_regular;
 /// The section with routes and clusters.
 const SECTION: &str = "ReverseProxy";
 
-/// What the files hold.
+/// The content of the files.
 pub(super) struct Contents {
     files: Vec<Vec<u8>>,
-    /// Tells these contents from others.
+    /// A fingerprint that distinguishes these contents from others.
     pub(super) fingerprint: [u8; 32],
 }
 
@@ -28,12 +28,12 @@ pub(super) struct Loaded {
     pub(super) config: ProxyConfig,
     /// Warnings.
     pub(super) problems: Problems,
-    /// The pointer to the section, as it is spelled.
+    /// The pointer to the section, in the document's spelling.
     pub(super) section: String,
 }
 
-/// Reads JSON files as one document, each lying on the one before, key by key, as [`FileProvider`](super::FileProvider)
-/// does: for sections other than its own. Blocks.
+/// Reads JSON files as one document, each on top of the previous one, key by key, as
+/// [`FileProvider`](super::FileProvider) does: for sections other than its own. Blocks.
 ///
 /// # Errors
 ///
@@ -105,10 +105,11 @@ impl Contents {
         Ok(document)
     }
 
-    /// The configuration in the section `ReverseProxy` of the files, each lying on the one before.
+    /// Returns the configuration in the section `ReverseProxy` of the files, each on top of the previous
+    /// one.
     ///
-    /// Values are not judged here, since filters may still change them: only when the form is wrong, so that there is
-    /// no configuration, everything that is wrong is told at once.
+    /// Values are not checked here, since filters may still change them. Only if the form is wrong, so that
+    /// there is no configuration, all problems are reported at once.
     pub(super) fn config(
         &self,
         paths: &[PathBuf],

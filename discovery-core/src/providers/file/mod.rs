@@ -25,11 +25,12 @@ use crate::provider::{ConfigProvider, ProviderState, Strictness};
 /// Several files lie on top of each other in the order given, key by key, as `appsettings.Production.json` lies on
 /// `appsettings.json`.
 ///
-/// A change is noticed by watching the files' directories, so atomic renames and the links of Kubernetes' ConfigMaps
-/// work, and by reading the files every few seconds where watching fails. It is taken in when nothing has changed for a
-/// moment. Files that cannot be read or understood change nothing: the configuration before serves on, and the state
-/// says why. So does a file that is deleted, or replaced by something that is no regular file: a pipe, a device, a
-/// directory. Reading that does not end within 10 s is given up, and tried again when it has ended after all.
+/// A change is noticed by watching the files' directories, so atomic renames and the links of Kubernetes'
+/// ConfigMaps work, and by reading the files every few seconds where watching fails. It is applied when
+/// nothing has changed for a moment. Files that cannot be read or parsed change nothing: the previous
+/// configuration continues to serve, and the state contains the reason. The same applies to a file that is
+/// deleted, or replaced by something other than a regular file: a pipe, a device, a directory. A read that
+/// does not end within 10 s is abandoned, and retried when it has ended.
 ///
 /// ```no_run
 /// use discovery_core::{FileProvider, Merge};
@@ -49,7 +50,7 @@ pub struct FileProvider {
     task: AbortHandle,
 }
 
-/// Why files cannot be used.
+/// The reason why files cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -58,18 +59,18 @@ pub enum FileError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// They can be read, but not understood.
+    /// Files that can be read, but have errors.
     #[error("{} cannot be used as configuration: {problems}", list(paths))]
     Invalid {
         /// The file, or all of them if it shows only in what they add up to.
         paths: Vec<PathBuf>,
-        /// Everything that is wrong, with pointers that begin at the document.
+        /// All problems, with pointers that begin at the document.
         problems: Problems,
     },
-    /// There is no file to read.
+    /// An empty list of files.
     #[error("no configuration file is given")]
     NoFile,
     /// The tokio runtime is shutting down.
@@ -82,7 +83,7 @@ impl FileProvider {
     ///
     /// # Errors
     ///
-    /// A file is missing, cannot be read or cannot be understood.
+    /// A file is missing, cannot be read or cannot be parsed.
     pub async fn open<P: Into<PathBuf>>(
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Self, FileError> {
@@ -119,27 +120,30 @@ impl Drop for FileProvider {
     }
 }
 
-/// How a [`FileProvider`] behaves.
+/// The options of a [`FileProvider`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FileOptions {
-    /// Name of the provider. `file`.
+    /// Name of the provider. Default: `file`.
     pub name: Arc<str>,
-    /// Whether the directories are watched. `true`.
+    /// True to watch the directories for changes. Default: true.
     pub watch: bool,
-    /// How often the files are read even if no change was noticed. 5 s; at least 10 ms.
+    /// The interval at which the files are read even if no change was noticed. At least 10 ms. Default: 5
+    /// s.
     pub poll: Duration,
-    /// A change is taken in when no further one has come for so long. 100 ms.
+    /// The time without a further change after which a change is applied. Default: 100 ms.
     pub settle: Duration,
-    /// A change is taken in after so long, however many further ones come. 1 s.
+    /// The longest time after which a change is applied, even if further ones follow. Default: 1 s.
     pub settle_max: Duration,
-    /// Whether files without a section `ReverseProxy` are an error. `true`; otherwise they are an empty configuration.
+    /// True if files without a section `ReverseProxy` are an error. If false, they are an empty
+    /// configuration. Default: true.
     pub section_required: bool,
-    /// Whether the proxy is not ready before the files are in use. `true`.
+    /// True if the proxy is not ready before the files are in use. Default: true.
     pub required: bool,
-    /// What happens when a part of the configuration is bad. Nothing of it is used.
+    /// The handling of bad parts of the configuration. Default: all or nothing.
     pub strictness: Strictness,
-    /// What the program has registered, for telling everything that is wrong with files that cannot be read.
+    /// The names that the program has registered. With them, all problems of files that cannot be read are
+    /// reported.
     pub compile: CompileOptions,
 }
 
@@ -227,9 +231,9 @@ impl FileOptions {
     ///
     /// # Errors
     ///
-    /// A file is missing, cannot be read or cannot be understood: a program that starts should say so and end. Values
-    /// that cannot be used show in the merged configuration, since [filters](crate::ConfigFilter) may still change
-    /// them.
+    /// A file is missing, cannot be read or cannot be parsed: a program that starts should report that and
+    /// end. Unusable values show in the merged configuration, since [filters](crate::ConfigFilter) may
+    /// still change them.
     ///
     /// # Panics
     ///
@@ -237,7 +241,7 @@ impl FileOptions {
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time; then nothing is followed.
+    /// May be dropped at any time; then the files are not followed.
     pub async fn open<P: Into<PathBuf>>(
         self,
         paths: impl IntoIterator<Item = P>,

@@ -388,7 +388,7 @@ async fn dropping_the_provider_ends_the_following() {
     assert_eq!(address(&state), "http://a");
 }
 
-/// The whole way: what is bad in a file is refused as a whole, and told.
+/// A bad value in a file rejects the file as a whole, and is reported.
 #[tokio::test]
 async fn a_bad_value_refuses_the_file_and_not_what_serves() {
     let fixture = Fixture::new(&text("http://a"));
@@ -418,7 +418,7 @@ async fn a_bad_value_refuses_the_file_and_not_what_serves() {
     );
 }
 
-/// Opening a pipe waits for somebody who writes into it, and never ends if nobody does.
+/// Opening a pipe waits for a writer, and never ends without one.
 #[cfg(unix)]
 #[tokio::test]
 async fn what_is_no_regular_file_is_refused_and_recovered_from() {
@@ -459,7 +459,7 @@ async fn what_is_no_regular_file_is_refused_and_recovered_from() {
     assert_eq!(address(&state.unwrap()), "http://2");
 }
 
-/// What a merge says of a file is where that is written, and of the text that is there now.
+/// Problems that a merge reports for a file point to the place where they are written, in the current text.
 #[tokio::test]
 async fn problems_are_placed_in_the_text_that_is_there() {
     let document = |path: &str, cluster: &str| {

@@ -10,9 +10,9 @@ use tokio::sync::Notify;
 
 /// Watches the directories of files.
 ///
-/// Not the files: what replaces a file by renaming another one over it, as editors and Kubernetes do, leaves a watch on
-/// the file behind with a file that nobody sees any more. ConfigMaps are links to a directory that is replaced, which
-/// is an event of the directory of the link.
+/// A watch on the file itself would not do: if another file is renamed over it, as editors and Kubernetes
+/// do, the watch stays with the old file, which is no longer visible. ConfigMaps are links to a directory
+/// that is replaced, which is an event of the directory of the link.
 pub(super) struct DirectoryWatch {
     /// Keeps the watch alive.
     _watcher: Option<RecommendedWatcher>,
@@ -20,7 +20,8 @@ pub(super) struct DirectoryWatch {
 }
 
 impl DirectoryWatch {
-    /// Watches the directories of `paths`. Where the system cannot watch, there are no signals, and a warning.
+    /// Watches the directories of `paths`. If the system cannot watch, there are no notifications, but a
+    /// warning.
     pub(super) fn new(paths: &[PathBuf]) -> Self {
         let signal = Arc::new(Notify::new());
         let watcher = watch(paths, Arc::clone(&signal));
@@ -65,7 +66,8 @@ fn watch(paths: &[PathBuf], signal: Arc<Notify>) -> notify::Result<RecommendedWa
     Ok(watcher)
 }
 
-/// Whether an event can mean another content. Reading a file is an event too, and must not lead to reading it again.
+/// Returns true if an event can mean a change of content. Reading a file is an event too, and must not lead
+/// to reading it again.
 fn may_change(kind: &EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,

@@ -1,4 +1,4 @@
-//! Services that requests do not get through to are looked at now, and rarely if that helps nothing.
+//! Tests that unreachable services are refreshed at once, and rarely if that does not help.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ struct Running {
 }
 
 impl Running {
-    /// A runner with default options that has had its first answer.
+    /// Starts a runner with default options and waits for its first result.
     async fn start() -> Self {
         let source = ScriptedDiscoverer::new("script");
         source.answer([service("a", "http://a1"), service("b", "http://b")]);
@@ -30,7 +30,7 @@ impl Running {
             .unreachable(&cluster.into(), Unreachable::Destination);
     }
 
-    /// Requests fail all the time. The times at which the source was asked meanwhile, since the beginning.
+    /// Fails requests all the time. Returns the times of the polls meanwhile, since the beginning.
     async fn failing_for(&self, time: Duration) -> Vec<Duration> {
         let begun = Instant::now();
         let mut asked = Vec::new();
@@ -136,7 +136,7 @@ async fn a_source_that_ignores_it_is_not_asked() {
     assert!(!running.source.take_unreachable().is_empty());
 }
 
-/// While the source is away, its back-off would be up to 30 s.
+/// The back-off of an unavailable source would be up to 30 s.
 #[tokio::test(start_paused = true)]
 async fn a_source_that_comes_back_is_noticed_while_requests_fail() {
     let running = Running::start().await;
@@ -151,7 +151,7 @@ async fn a_source_that_comes_back_is_noticed_while_requests_fail() {
     assert!(!back.is_empty());
     assert_eq!(serving(&running.provider.state()), ["a=http://a2"]);
 
-    // A source that asks for patience gets it, and so does one that refuses.
+    // A source that requests a longer wait gets it, and so does one that rejects.
     for error in [
         DiscoverError::transient("later").with_retry_after(Duration::from_secs(60)),
         DiscoverError::permanent("who are you?"),
@@ -227,7 +227,7 @@ fn counted(work: impl Future<Output = ()> + Send + 'static) -> (Arc<AtomicUsize>
     (polls, tokio::spawn(work).abort_handle())
 }
 
-/// Ten thousand failures a second, of two clusters in turn. What looks at them is woken as often as with ten.
+/// Ten thousand failures a second, of two clusters in turn. The number of wake-ups is the same as with ten.
 #[tokio::test(start_paused = true)]
 async fn wake_ups_are_paced_as_looks_are() {
     let source = ScriptedDiscoverer::new("script");
@@ -265,7 +265,7 @@ async fn wake_ups_are_paced_as_looks_are() {
         "{polls:?}, {looks} looks"
     );
 
-    // Who fails first is heard at once, whatever failed before.
+    // The first failure is handled at once, independent of earlier ones.
     tokio::time::sleep(Duration::from_secs(300)).await;
     let calls = source.calls();
     reported.report(&"a".into(), Unreachable::Cluster);

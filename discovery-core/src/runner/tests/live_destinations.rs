@@ -29,7 +29,7 @@ fn labelled(order: &str, addresses: &[&str]) -> DiscoveredService {
     DiscoveredService::labelled("web", labels, addresses.iter().copied().map(destination))
 }
 
-/// All addresses of all clusters.
+/// Returns the addresses of all clusters.
 fn addresses(state: &ProviderState) -> Vec<String> {
     let config = state.config.as_deref();
     let clusters = config.iter().flat_map(|config| config.clusters.values());
@@ -56,7 +56,7 @@ async fn a_wrong_label_keeps_the_rules_and_no_address() {
         (1, vec!["http://1", "http://2"]),
         (2, vec!["http://1", "http://2"]),
         (3, vec!["http://3", "http://4"]),
-        // Nobody is there, which is known.
+        // Known to be empty.
         (4, vec![]),
     ] {
         let state = after_rounds(&source, &provider, round).await;
@@ -86,8 +86,8 @@ async fn a_wrong_label_keeps_the_rules_and_no_address() {
     assert!(state.status.quarantined.is_empty());
 }
 
-/// What the source makes itself it can make again from labels that were right before: here one cluster for each
-/// destination, as for partitions.
+/// A service whose configuration the source makes itself, and can make again from earlier valid labels:
+/// here one cluster for each destination, as for partitions.
 fn made(order: &str, addresses: &'static [&'static str]) -> DiscoveredService {
     let build = move |labels: &Labels| {
         let mut config = ProxyConfig::default();
@@ -114,7 +114,7 @@ fn made(order: &str, addresses: &'static [&'static str]) -> DiscoveredService {
     let labels: Labels = [("order".to_owned(), order.to_owned())].into();
     let parsed = build(&labels);
     let mut service = match parsed.problems.has_errors() {
-        // As a source that cannot say anything of wrong labels.
+        // Like a source that knows nothing about invalid labels.
         true => DiscoveredService::configured("web", ProxyConfig::default()),
         false => DiscoveredService::configured("web", parsed.fragment.unwrap()),
     };
@@ -140,7 +140,8 @@ async fn a_source_makes_configuration_again_of_labels_that_were_right() {
     assert_eq!(route.cluster_id.as_ref().unwrap(), "web-2");
 }
 
-/// A service that cannot be read at all keeps what it had, unless the source can still tell where it is.
+/// A service that cannot be read at all keeps its destinations, unless the source still knows their
+/// addresses.
 #[tokio::test(start_paused = true)]
 async fn labels_that_cannot_be_read_freeze_no_address() {
     let unreadable = |addresses| {
@@ -166,7 +167,7 @@ async fn labels_that_cannot_be_read_freeze_no_address() {
     assert!(service.last_good.unwrap().age() >= Duration::from_secs(54));
 }
 
-/// Configuration that the source made without saying of what.
+/// Configuration that the source made without a way to rebuild it.
 #[tokio::test(start_paused = true)]
 async fn clusters_of_the_same_name_give_their_destinations() {
     let with = |path: &str, clusters: &[(&str, &[&str])]| {
@@ -190,14 +191,14 @@ async fn clusters_of_the_same_name_give_their_destinations() {
     ];
     let report = Problem::error("", "unknown", "something is wrong");
     let cases: [(DiscoveredService, &[&str]); 6] = [
-        // Instances have moved, and the variant is gone.
+        // Instances have moved, and the variant was removed.
         (with("/{bad", &[("all", &["http://3"])]), &["http://3"]),
         // What the source itself finds wrong may have made it leave out the variant.
         (
             with("/r", &[("all", &["http://4"])]).with_problem(report.clone()),
             &["http://4", "http://2"],
         ),
-        // Nothing can be said of one address, and of where the variant is.
+        // One address is unknown, and so are those of the variant.
         (
             with(
                 "/{bad",
@@ -205,7 +206,7 @@ async fn clusters_of_the_same_name_give_their_destinations() {
             ),
             &["http://5", "http://2"],
         ),
-        // Nobody is there.
+        // No instances.
         (with("/{bad", &[("all", &[]), ("v2", &[])]), &[]),
         // These are other clusters: nothing is known of the ones that serve.
         (
@@ -230,7 +231,7 @@ async fn clusters_of_the_same_name_give_their_destinations() {
     }
 }
 
-/// One that wants what another service has is refused, and its instances move all the same.
+/// A service that claims the id of another is rejected, but its instances move nevertheless.
 #[tokio::test(start_paused = true)]
 async fn a_clash_freezes_no_address() {
     let source = ScriptedDiscoverer::new("script");
@@ -258,7 +259,7 @@ async fn new_clusters_of_a_service_with_wrong_labels_take_nobody_s_place() {
     assert_eq!(serving, ["web-1=http://1", "web-2=http://other"]);
 }
 
-/// Refuses addresses.
+/// Rejects certain addresses.
 struct NoNines;
 
 #[async_trait]
@@ -381,9 +382,9 @@ async fn rules_outlive_the_program_and_addresses_do_not() {
 enum Act {
     Absent,
     Good(u8),
-    /// With labels that are wrong.
+    /// A service with invalid labels.
     Bad(u8),
-    /// With labels that claim the cluster of another service.
+    /// A service with labels that claim the cluster of another service.
     Claims(u8, u8),
     Failed,
 }
@@ -391,8 +392,8 @@ enum Act {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever services ask for, and however often the program is started again: one that serves and that the source can
-    /// say an address of serves at that address.
+    /// Property: independent of labels and restarts, a service that serves and whose address is known
+    /// serves at that address.
     #[test]
     fn what_serves_serves_at_its_current_address(
         rounds in prop::collection::vec(
@@ -415,6 +416,7 @@ proptest! {
             parser: Arc::new(KeyValueLabels::new()),
             filters: Vec::new(),
             compile: CompileOptions::default(),
+            unread_grace: Duration::from_secs(60),
         };
         let described = |i: usize, cluster: usize, order: &str, version: u8| {
             let labels = [
@@ -465,7 +467,7 @@ proptest! {
                 for destination in served.filter(|d| d.address.starts_with(&own)) {
                     prop_assert_eq!(&destination.address, &current);
                 }
-                // Nobody has another's destinations.
+                // No service has another's destinations.
                 let clusters = settled.config.clusters.values();
                 for cluster in clusters {
                     prop_assert_eq!(cluster.destinations.len(), 1);

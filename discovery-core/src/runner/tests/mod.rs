@@ -6,6 +6,7 @@ mod quiet;
 mod rounds;
 mod services;
 mod timing;
+mod unread;
 mod validating;
 
 use std::sync::Arc;
@@ -75,7 +76,7 @@ fn quarantined(state: &ProviderState) -> Vec<&str> {
     services.map(|service| &*service.service).collect()
 }
 
-/// The state after so many rounds have ended.
+/// Returns the state after this many rounds have ended.
 async fn after_rounds(
     source: &ScriptedDiscoverer,
     provider: &DiscoveryProvider,

@@ -1,4 +1,4 @@
-//! Services that are there and do not ask to be served.
+//! Tests of services that exist but did not opt in to be served.
 
 use proxy_model::Problem;
 
@@ -69,7 +69,8 @@ async fn what_is_not_enlisted_frees_its_ids() {
     assert!(state.status.quarantined.is_empty());
 }
 
-/// The source said so itself, so there is nothing to confirm, and a group that cannot be listed has nothing to keep.
+/// The source reported it itself, so nothing must be confirmed, and a group that cannot be listed has
+/// nothing to keep.
 #[tokio::test(start_paused = true)]
 async fn it_is_no_disappearance() {
     let source = ScriptedDiscoverer::new("script");

@@ -154,7 +154,7 @@ async fn a_restart_during_an_outage_serves_what_was_kept() {
     assert!(state.status.last_ok.is_some());
     let state = in_state(&mut states, SourceState::Failing).await;
     assert_eq!(serving(&state), ["a=http://a", "b=http://b"]);
-    // The first answer counts, and what was kept still helps a service in quarantine.
+    // The first result counts, and the kept state still helps a service in quarantine.
     let state = in_state(&mut states, SourceState::Live).await;
     assert_eq!(serving(&state), ["a=http://broken"], "where it is now");
     let path = &state.config.as_ref().unwrap().routes[0].r#match.path;
@@ -236,7 +236,7 @@ async fn pipes_in_place_of_the_kept_file_are_replaced() {
     }
 }
 
-/// Hangs for as long as somebody holds the other end.
+/// A parser that hangs while the other end of the channel is held.
 struct HungParser(parking_lot::Mutex<Option<std::sync::mpsc::Receiver<()>>>);
 
 impl LabelsParser for HungParser {
@@ -278,7 +278,7 @@ async fn a_parser_that_hangs_is_told_and_recovered_from() {
         message,
         "making configuration of the services did not end within 20ms"
     );
-    // The source is asked on, and no second thread is given to the parser.
+    // The source is still polled, and the parser gets no second thread.
     tokio::time::timeout(guard, source.wait_for_calls(3))
         .await
         .expect("it is asked on");

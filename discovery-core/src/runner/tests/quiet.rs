@@ -1,4 +1,4 @@
-//! What is logged, and what happens when the runner is dropped anywhere.
+//! Tests of log messages, and of dropping a runner at any point.
 
 use std::fmt::Write;
 use std::future::poll_fn;
@@ -51,9 +51,9 @@ impl Subscriber for Warnings {
     fn exit(&self, _: &Id) {}
 }
 
-/// A test on another thread that reaches an event for the first time just before a subscriber is there registers it as one
-/// that nobody wants, and may be about to say so only now. After a moment every such registration is over, and making a
-/// subscriber has all of them looked at anew.
+/// Waits for tests on other threads. One that reaches an event just before a subscriber exists registers
+/// the event as unwanted, and may be about to do so only now. After a moment every such registration is
+/// over, and creating a subscriber evaluates all of them again.
 fn settle_callsites() {
     std::thread::park_timeout(Duration::from_millis(100));
     drop(tracing::Dispatch::new(Warnings::default()));
@@ -87,8 +87,8 @@ async fn a_warning_is_logged_when_a_state_begins_and_not_every_round() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Dropped after any number of polls, in whatever state: what was published can still be read, and the source is
-    /// shown as stopped.
+    /// Dropped after any number of polls, in any state: the published state can still be read, and the
+    /// source is shown as stopped.
     #[test]
     fn the_driver_can_be_dropped_anywhere(polls in 0_usize..40) {
         let runtime = tokio::runtime::Builder::new_current_thread()

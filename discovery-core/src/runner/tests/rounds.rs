@@ -1,4 +1,4 @@
-//! What is published, and when nothing is.
+//! Tests of publication by rounds.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -45,7 +45,7 @@ async fn nothing_is_published_when_nothing_changed() {
         first.config.as_ref().unwrap(),
         third.config.as_ref().unwrap()
     ));
-    // The source was heard all the same.
+    // The source was polled nevertheless.
     assert!(third.status.last_ok.unwrap().age() < Duration::from_secs(1));
 }
 
@@ -148,7 +148,7 @@ async fn asking_once_leaves_no_trace() {
     assert!(!path.exists());
 }
 
-/// Refuses services whose cluster has no `owner` in its metadata. Counts what it is asked.
+/// Rejects services whose cluster has no `owner` in its metadata. Counts its calls.
 struct Owned(Arc<AtomicUsize>);
 
 #[async_trait]
@@ -210,11 +210,11 @@ async fn validators_judge_each_service_once_per_change() {
     );
     assert_eq!(asked.load(Ordering::Relaxed), 4);
     after_rounds(&source, &provider, 2).await;
-    // Those in quarantine are judged again, the good one is remembered.
+    // Those in quarantine are validated again, the good one is cached.
     assert_eq!(asked.load(Ordering::Relaxed), 7);
 }
 
-/// Repairs paths and refuses clusters called `bad`.
+/// Repairs paths and rejects clusters called `bad`.
 struct Repair;
 
 impl ConfigFilter for Repair {
@@ -274,7 +274,7 @@ async fn filters_run_before_services_are_judged() {
     );
 }
 
-/// A dialect that notes what it is given, and panics if told so.
+/// A dialect that records its input, and panics on request.
 struct Dialect(Arc<Mutex<Vec<String>>>);
 
 impl LabelsParser for Dialect {

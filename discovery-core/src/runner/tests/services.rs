@@ -63,7 +63,7 @@ async fn a_service_that_cannot_be_read_keeps_its_last_good_form() {
     assert_eq!(quarantined(&state), ["a", "new"]);
     assert!(state.status.quarantined[1].last_good.is_none());
     assert_eq!(state.status.changes, 1);
-    // The source now says that it is gone.
+    // The source now reports its removal.
     let state = after_rounds(&source, &provider, 3).await;
     assert_eq!(serving(&state), ["b=http://b"]);
     assert!(state.status.quarantined.is_empty());
@@ -88,7 +88,7 @@ async fn a_group_that_cannot_be_listed_keeps_its_services() {
     assert!(
         matches!(report.services[0].outcome, ServiceOutcome::Kept { last_good_age } if last_good_age > Duration::ZERO)
     );
-    // The group answers again, and what it does not list any more is gone.
+    // The group can be listed again, and services missing from it are removed.
     let state = after_rounds(&source, &provider, 3).await;
     assert_eq!(serving(&state), ["a=http://a"]);
 }
@@ -137,7 +137,7 @@ async fn the_order_of_the_answer_can_decide() {
 async fn a_clash_that_comes_later_leaves_both_as_they_were() {
     let source = ScriptedDiscoverer::new("script");
     source.answer([service("a", "http://a"), service("b", "http://b")]);
-    // `b` now wants the cluster of `a` as well.
+    // `b` now claims the cluster of `a` too.
     source.answer([
         service("a", "http://a"),
         DiscoveredService::configured("b", fragment("a", "http://b")),
@@ -183,7 +183,7 @@ async fn a_sudden_disappearance_is_confirmed_first() {
     );
     let next = state.status.next_round.unwrap() - Instant::now();
     assert!(next <= Duration::from_secs(2));
-    // It is asked again every 2 s, and believed after 10 s.
+    // It is polled again every 2 s, and trusted after 10 s.
     let begun = Instant::now();
     let mut states = provider.subscribe();
     let gone = states.wait_for(|state| serving(state) == ["agent=http://agent"]);
@@ -215,7 +215,7 @@ async fn services_that_come_back_in_time_were_never_gone() {
     assert_eq!(serving(&state), ["a=http://a"]);
 }
 
-/// What a service does in one round of the property test.
+/// The behaviour of a service in one round of the property test.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Absent,
@@ -229,8 +229,8 @@ enum Act {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever a source answers: ids are unique, a good service that claims only ids of its own serves as it is now,
-    /// and a service that is listed and was good before serves in some form unless another one took its id.
+    /// Property: ids are unique, a good service that claims only its own ids serves in its current form,
+    /// and a listed service that was good before serves in some form unless another one took its id.
     #[test]
     fn good_services_always_serve(
         rounds in prop::collection::vec(
@@ -250,6 +250,7 @@ proptest! {
             parser: Arc::new(KeyValueLabels::new()),
             filters: Vec::new(),
             compile: CompileOptions::default(),
+            unread_grace: Duration::from_secs(60),
         };
         let mut registry = Registry::new(keep_order, None);
         for acts in rounds {
@@ -314,7 +315,7 @@ async fn each_service_is_missing_for_as_long_as_it_is_missing() {
     let all = || ["a", "b", "c", "d"].map(|name| service(name, "http://x"));
     let source = ScriptedDiscoverer::new("script");
     source.answer(all());
-    // Half of them are gone, and five seconds later the others are too.
+    // Half of them are missing, and five seconds later the others are too.
     for _ in 0..5 {
         source.answer(all().into_iter().skip(2));
     }
@@ -329,7 +330,7 @@ async fn each_service_is_missing_for_as_long_as_it_is_missing() {
         assert_eq!(names(&state), expected, "{round}");
     }
 
-    // One that comes back begins anew when it is missing again.
+    // A service that comes back starts over when it is missing again.
     let source = ScriptedDiscoverer::new("script");
     let both = || [service("a", "http://a"), service("b", "http://b")];
     source.answer(both());
@@ -354,7 +355,7 @@ async fn a_newcomer_does_not_get_what_an_established_service_has() {
         let source = ScriptedDiscoverer::new("script");
         source.answer([claims("shop", "shop")]);
         source.answer([claims("aaa", "Shop"), claims("shop", "shop")]);
-        // It is broken, and its last good rules have the id still.
+        // It is invalid, and its last known good rules still have the id.
         source.answer([claims("aaa", "Shop"), broken("shop")]);
         source.answer([claims("aaa", "Shop")]);
         // Two exchange their ids: neither is in the other's way.

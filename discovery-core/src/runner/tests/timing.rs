@@ -1,4 +1,4 @@
-//! When the source is asked.
+//! Tests of the times of polls.
 
 use tokio::time::Instant;
 
@@ -84,7 +84,7 @@ async fn a_flood_of_triggers_is_folded() {
     // Never quiet for the debounce, so every round waited for the longest: one a second for ten seconds.
     let calls = source.calls() - 1;
     assert!((9..=11).contains(&calls), "{calls}");
-    // What came last is answered, and only once.
+    // The last trigger is handled, and only once.
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(source.calls(), before + 1);
 }
@@ -157,7 +157,7 @@ async fn a_source_may_ask_for_patience() {
     assert!((119.9..120.1).contains(&wait), "{wait}");
 }
 
-/// A source that always says that it changed, without ever waiting.
+/// A source that always reports changes, without ever waiting.
 struct Restless(ScriptedDiscoverer);
 
 #[async_trait::async_trait]
@@ -261,7 +261,7 @@ async fn no_wait_is_shorter_than_the_distance_between_rounds() {
     assert!((2.99..3.01).contains(&wait), "{wait}");
 }
 
-/// The agent was away for long, so the wait is long, and now it says that it is back.
+/// The agent was unavailable for long, so the wait is long, and now it reports its return.
 #[tokio::test(start_paused = true)]
 async fn a_trigger_is_heard_once_during_a_back_off() {
     for seed in 0..20 {

@@ -1,4 +1,4 @@
-//! Validators: each service is judged on its own.
+//! Tests of validators: each service is validated on its own.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ fn service_of<'a>(candidate: &Candidate<'a>) -> &'a str {
     }
 }
 
-/// Never answers about services whose name begins with `hung`.
+/// Never returns for services whose name begins with `hung`.
 struct HungAbout;
 
 #[async_trait]
@@ -47,7 +47,8 @@ async fn a_service_whose_validator_hangs_harms_no_other() {
     assert_eq!(quarantined(&state), ["hung"]);
 }
 
-/// So many hang that a round cannot try all of them: those that it did not come to are tried before them.
+/// More services hang than a round can validate. Those that were not reached are validated first in the
+/// next round.
 #[tokio::test(start_paused = true)]
 async fn services_that_were_not_reached_come_first_in_the_next_round() {
     let source = ScriptedDiscoverer::new("script");
@@ -84,7 +85,8 @@ fn forty_and_zoo(order: &str, address: &str) -> Vec<DiscoveredService> {
     names.chain(["zoo".to_owned()]).map(labelled).collect()
 }
 
-/// Services that waited for a turn and are described well by then need none: the source is asked at its interval again.
+/// Services that waited for validation and are valid by then need none: the source is polled at its
+/// interval again.
 #[tokio::test(start_paused = true)]
 async fn services_that_are_right_again_wait_for_no_turn() {
     let hangs = Hangs::default();
@@ -150,7 +152,7 @@ async fn hanging_validators_keep_no_other_quarantined_service_at_old_addresses()
     assert!(serving(&state).contains(&"zoo=http://newer".to_owned()));
 }
 
-/// As [`HungAbout`], when told to.
+/// Like [`HungAbout`], but only while the flag is set.
 #[derive(Clone, Default)]
 struct Hangs(Arc<AtomicBool>);
 
@@ -164,7 +166,7 @@ impl ConfigValidator for Hangs {
     }
 }
 
-/// Refuses everything when told to.
+/// Rejects everything while the flag is set.
 #[derive(Clone, Default)]
 struct Strict(Arc<AtomicBool>);
 

@@ -1,4 +1,4 @@
-//! What clusters do as a whole: outages, changes that come to one node after the other, and members that lie.
+//! Tests of whole clusters: outages, changes that reach one node after the other, and hostile members.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn rows_60_64_and_65_a_member_without_a_service_is_no_destination() {
         (&legacy.instances[..], &legacy.hint),
         (&[][..], &RouteHint::None)
     );
-    // Those that could serve are reported, the others never meant to.
+    // Those that could serve are reported, the others never intended to.
     assert_eq!(
         told(&catalog),
         [

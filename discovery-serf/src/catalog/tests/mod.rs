@@ -6,7 +6,7 @@ mod values;
 use super::*;
 use crate::member::{MemberStatus, Tags};
 
-/// Tags with what a test says of them.
+/// Tags in a test.
 type Pairs<'t> = &'t [(&'t str, &'t str)];
 
 /// A member that is alive.
@@ -52,7 +52,7 @@ fn destinations(service: &Service) -> Vec<String> {
         .collect()
 }
 
-/// Everything that is told, in the order of the services: `/members/a/tags/weight invalid_weight`.
+/// Returns all problems, in the order of the services: `/members/a/tags/weight invalid_weight`.
 fn told(catalog: &ServiceCatalog) -> Vec<String> {
     let of_services = catalog.services.values().chain(&catalog.legacy);
     let all = [&catalog.problems]
@@ -72,7 +72,7 @@ fn left_out(catalog: &ServiceCatalog) -> Vec<String> {
         .collect()
 }
 
-/// What one member with these tags is, and what is told of it.
+/// Returns the instance made from one member, and its problems.
 #[track_caller]
 fn only(member: Member) -> (ServiceInstance, Vec<String>) {
     let catalog = build(&[member]);

@@ -1,4 +1,4 @@
-//! What the options change.
+//! Tests of the options.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn only_allowed_services_are_there() {
     assert!(build_with(&plain, &options).legacy.is_some());
 }
 
-/// A claim of somebody who is shut out must not take the legacy service away.
+/// A claim of an excluded member must not remove the legacy service.
 #[test]
 fn who_is_not_allowed_does_not_end_legacy_mode() {
     let plain = alive("a", "10.0.0.1", &[("http-port", "80")]);
@@ -65,7 +65,7 @@ fn who_is_not_allowed_does_not_end_legacy_mode() {
     assert!(catalog.exposes_services && catalog.legacy.is_none());
 }
 
-/// Who is kept without instances does not displace who has some.
+/// A service that is kept without instances does not displace one that has some.
 #[test]
 fn a_live_service_goes_before_a_dead_one_that_differs_in_case() {
     let options = CatalogOptions::default().with_keep_empty_services(true);
@@ -151,7 +151,7 @@ fn a_service_without_instances_can_be_kept() {
         assert_eq!(kept.instances, [], "{status}");
         assert_eq!(kept.hint, RouteHint::Host("orders.local".to_owned()));
         assert_eq!(told(&catalog), [""; 0]);
-        // Off, which is the default: it is gone.
+        // Off, which is the default: it is removed.
         assert!(build(&[gone]).services.is_empty());
     }
     // Nothing is listed: nothing is kept.
@@ -162,7 +162,7 @@ fn a_service_without_instances_can_be_kept() {
     let catalog = build_with(&[gone.clone(), there.clone()], &options);
     let hint = RouteHint::Host("new.local".to_owned());
     assert_eq!(catalog.services["orders"].hint, hint);
-    // One that is there and says nothing that can be used does not empty the service's place.
+    // An instance without usable tags does not empty the service's place.
     there.tags.insert("http-port", "x");
     let catalog = build_with(&[gone, there], &options);
     assert_eq!(catalog.services["orders"].instances, []);

@@ -120,7 +120,7 @@ fn rows_7_and_8_both_tags_are_required() {
         left_out(&catalog),
         ["a has no `http-port`", "b has no `service`"]
     );
-    // `b` says nothing of being a service, `a` says it wrongly.
+    // `b` has no service, `a` an invalid one.
     assert_eq!(
         catalog.unusable.keys().map(|n| &**n).collect::<Vec<_>>(),
         ["orders"]
@@ -330,7 +330,7 @@ fn rows_30_and_31_instances_with_one_name_all_stay() {
         told(&catalog),
         ["/members/b/tags/instance duplicate_instance"]
     );
-    // The lowest address has the name, whatever the nodes are called; addresses are no texts.
+    // The lowest address gets the name, independent of the nodes' names; addresses are not texts.
     let catalog = build(&[
         named("a", "10.0.0.10"),
         named("b", "10.0.0.9"),

@@ -1,8 +1,8 @@
-//! What values of tags mean: the rows that are lists of values, and the failure modes of tags.
+//! Tests of the values of tags, valid and invalid.
 
 use super::*;
 
-/// The instance of `orders` with one tag set to any bytes, and the codes of what is told.
+/// Returns the instance of `orders` with one tag set to any bytes, and the codes of its problems.
 #[track_caller]
 fn with(key: &str, value: impl AsRef<[u8]>) -> (Option<Service>, Vec<String>) {
     let mut member = orders("a", "10.0.0.1", &[]);
@@ -133,7 +133,7 @@ fn row_28_bytes_that_are_no_text_in_a_tag_that_is_used() {
         catalog.problems.iter().next().unwrap().message,
         "node `a`: `service` is `orders\\xff`: expected text in UTF-8; the node gets no requests"
     );
-    // A cluster in which all names are garbage has services all the same.
+    // A cluster in which all names are garbage has services nevertheless.
     let mut member = orders("a", "10.0.0.1", &[]);
     member.tags.insert("service", &b"\xff"[..]);
     let catalog = build(&[member]);

@@ -1,34 +1,35 @@
-//! Who waits for a reply.
+//! The receivers of replies.
 
 use tokio::sync::oneshot;
 
 use super::super::ClientError;
 use crate::wire::messages::DecodeError;
 
-/// Gives the answer to a request to whoever waits for it.
+/// Passes the response to the caller of a request.
 ///
-/// Bodies are read here, by the task of the connection: when one makes no sense, the next message must not be looked at.
+/// Bodies are decoded here, by the task of the connection: if one is malformed, the next message must not
+/// be read.
 pub(super) trait Answer: Send {
-    /// Takes the body of a reply, which is empty where there is none.
+    /// Receives the body of a reply, which is empty where there is none.
     ///
     /// # Errors
     ///
-    /// It makes no sense. There is no answer yet.
+    /// The body is malformed. The caller has no response yet.
     fn succeed(&mut self, body: &[u8]) -> Result<(), DecodeError>;
 
     fn fail(&mut self, error: ClientError);
 }
 
-/// For one who waits.
+/// The receiver for a waiting caller.
 pub(super) struct Waiting<T> {
-    /// `None` when they have their answer.
+    /// The channel to the caller. `None` after the response was sent.
     pub(super) reply: Option<oneshot::Sender<Result<T, ClientError>>>,
     pub(super) decode: fn(&[u8]) -> Result<T, DecodeError>,
 }
 
 impl<T: Send> Answer for Waiting<T> {
     fn succeed(&mut self, body: &[u8]) -> Result<(), DecodeError> {
-        // A long list is not read for nobody.
+        // A long list is not decoded without a caller.
         if self.reply.as_ref().is_some_and(|reply| !reply.is_closed()) {
             let value = (self.decode)(body)?;
             self.give(Ok(value));
@@ -44,13 +45,13 @@ impl<T: Send> Answer for Waiting<T> {
 impl<T> Waiting<T> {
     fn give(&mut self, answer: Result<T, ClientError>) {
         if let Some(reply) = self.reply.take() {
-            // Whoever has gone meanwhile does not need it.
+            // The caller may have been dropped meanwhile.
             let _ = reply.send(answer);
         }
     }
 }
 
-/// For nobody.
+/// The receiver for a request without a caller.
 pub(super) struct Nobody;
 
 impl Answer for Nobody {

@@ -1,4 +1,4 @@
-//! Why a connection ends, and what that means for those who wait.
+//! The reason for the end of a connection, and the errors of pending requests.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::super::{ClientError, ClientErrorKind};
 use crate::wire::messages::DecodeError;
 
-/// Why a connection ends.
+/// The reason for the end of a connection.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) kind: ClientErrorKind,
@@ -15,7 +15,7 @@ pub(super) struct Failure {
     source: Option<Arc<dyn Error + Send + Sync>>,
     /// The request that it is about, if it is about one.
     seq: Option<u64>,
-    /// What the agent said to this request.
+    /// The agent's error for this request.
     said: Option<Arc<ClientError>>,
 }
 
@@ -35,7 +35,7 @@ impl Failure {
         self
     }
 
-    /// About a request to which the agent said something after which it does not go on.
+    /// Attaches the request that caused the failure, and the agent's error for it.
     pub(super) fn about(mut self, seq: u64, said: Option<ClientError>) -> Self {
         self.seq = Some(seq);
         self.said = said.map(Arc::new);
@@ -52,13 +52,13 @@ impl Failure {
         }
     }
 
-    /// What it means for the connection.
+    /// Returns the error of the connection.
     pub(super) fn error(&self, agent: &Arc<str>) -> ClientError {
         let error = ClientError::new(self.kind, agent, "connection", &*self.detail);
         error.with_source_of(self.source.clone())
     }
 
-    /// What it means for a request.
+    /// Returns the error of a pending request.
     pub(super) fn error_of(&self, seq: u64, command: &str, agent: &Arc<str>) -> ClientError {
         let is_it = self.seq == Some(seq);
         if is_it && let Some(said) = &self.said {

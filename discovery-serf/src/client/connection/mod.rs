@@ -1,7 +1,7 @@
-//! One connection: a task that reads and writes, and the handle that asks it.
+//! One connection: a task that reads and writes, and the handle that sends requests to it.
 //!
-//! The task never waits for those who asked. Replies go to the ones who wait for them, records of streams into bounded queues.
-//! What is asked is bounded by permits, which go with each request until it is answered.
+//! The task never waits for callers. Replies go to the waiting callers, records of streams into bounded
+//! queues. The number of requests is limited by permits, which each request holds until it is answered.
 
 mod answer;
 mod failure;
@@ -22,7 +22,7 @@ use super::queue::Queue;
 use super::{ClientError, ClientErrorKind, ConnectOptions};
 use crate::wire::messages::{DecodeError, Request};
 
-/// The most requests that wait for their answers at a time. Others wait for their turn.
+/// Maximum number of requests that wait for their responses. Further ones wait for a permit.
 const MAX_PENDING: usize = 64;
 
 /// The most streams at a time.
@@ -31,7 +31,7 @@ const MAX_STREAMS: usize = 32;
 /// The longest request, in bytes. With [`MAX_PENDING`], it bounds what is to be written.
 const MAX_REQUEST: usize = 1 << 20;
 
-/// Asks a connection. The connection ends when its last handle is dropped.
+/// A handle that sends requests over a connection. The connection ends when its last handle is dropped.
 #[derive(Debug)]
 pub(super) struct Handle {
     agent: Arc<str>,
@@ -43,15 +43,15 @@ pub(super) struct Handle {
     shared: Arc<Shared>,
 }
 
-/// What the handle and the task both look at.
+/// The state shared by handle and task.
 #[derive(Debug)]
 struct Shared {
-    /// The number of the next request. None comes twice, so that a late record of a stream that was stopped is never taken for
-    /// a reply.
+    /// The number of the next request. None comes twice, so that a late record of a stream that was stopped
+    /// is never taken for a reply.
     next_seq: AtomicU64,
     /// Woken when a stream was dropped.
     stream_dropped: Notify,
-    /// Why the connection has ended.
+    /// The reason for the end of the connection.
     end: OnceLock<ClientError>,
 }
 
@@ -103,11 +103,11 @@ impl Handle {
         &self.options
     }
 
-    /// Sends a request that has no more than success for an answer, and waits for it.
+    /// Sends a request whose reply has no body, and waits for it.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time. A request that was handed to the task is sent, and its reply thrown away.
+    /// May be dropped at any time. A request that was handed to the task is sent, and its reply discarded.
     pub(super) async fn tell(
         &self,
         request: &Request,
@@ -116,8 +116,8 @@ impl Handle {
         self.send(request, timeout, None, |_| Ok(())).await
     }
 
-    /// The same for a request whose answer has a body. A body that cannot be read ends the connection: nothing that such an
-    /// agent says can be relied on.
+    /// Sends a request whose reply has a body. An unreadable body ends the connection: nothing further from
+    /// such an agent can be trusted.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         request: &Request,
@@ -127,7 +127,7 @@ impl Handle {
         self.send(request, timeout, None, decode).await
     }
 
-    /// The same for a stream, whose records go to a queue after the answer.
+    /// Sends a request for a stream, whose records go to a queue after the reply.
     pub(super) async fn open(
         &self,
         request: &Request,
@@ -204,7 +204,7 @@ impl Handle {
         self.orders.closed().await;
     }
 
-    /// Why the connection has ended.
+    /// The reason for the end of the connection. `None` while it is open.
     pub(super) fn end(&self) -> Option<&ClientError> {
         self.shared.end.get()
     }

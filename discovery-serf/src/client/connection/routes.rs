@@ -15,47 +15,47 @@ use crate::wire::messages::{
     AUTHENTICATION_REQUIRED, HANDSHAKE_REQUIRED, ReplyBody, ResponseHeader, UNSUPPORTED_COMMAND,
 };
 
-/// How many streams that were stopped are remembered. An agent may still have 512 records for each of them in its queue when it
-/// answers the `stop`, and sends them afterwards.
+/// Maximum number of stopped streams that are remembered. An agent may still have 512 records for each of
+/// them in its queue when it answers the `stop`, and sends them afterwards.
 const STOPPED: usize = 1_024;
 
 /// A request that waits for its reply.
 pub(super) struct Pending {
     pub(super) command: String,
-    /// Whether the reply has a body.
+    /// The presence of a body in the reply.
     pub(super) body: ReplyBody,
-    /// How long the agent may take, from when it has answered what was asked before.
+    /// The time limit of the agent, from the end of the previous request.
     pub(super) timeout: Duration,
     pub(super) answer: Box<dyn Answer>,
-    /// Where the records go when the agent agrees to a stream.
+    /// The queue for the records, if the agent accepts a stream.
     pub(super) stream: Option<Arc<Queue>>,
     pub(super) _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Who gets the next message.
+/// The receiver of the next message.
 enum Next {
-    /// It is a header.
+    /// The message is a header.
     Header,
-    /// It is the body of a reply, with this error.
+    /// The message is the body of a reply, with this error.
     Reply {
         seq: u64,
         pending: Pending,
         error: String,
     },
-    /// It is a record.
+    /// The message is a record.
     Record(Arc<Queue>),
-    /// It is a record of a stream that nobody wants any more.
+    /// The message is a record of a stopped stream.
     Stopped,
 }
 
-/// Who waits for what. Nothing here waits, or reads a clock.
+/// The pending requests and streams. Contains no waits and no clock.
 pub(super) struct Routes {
     agent: Arc<str>,
     shared: Arc<Shared>,
     pending: BTreeMap<u64, Pending>,
     /// The requests in the order in which the agent does them, which is one after the other.
     order: VecDeque<u64>,
-    /// Since when the agent has had nothing to do before the first of `order`.
+    /// The time since which the first request of `order` is the next one for the agent.
     since: Instant,
     streams: BTreeMap<u64, Arc<Queue>>,
     stopped: VecDeque<u64>,
@@ -69,7 +69,7 @@ impl Routes {
             shared,
             pending: BTreeMap::new(),
             order: VecDeque::new(),
-            // Of no meaning before something is asked.
+            // Without meaning before the first request.
             since: Instant::now(),
             streams: BTreeMap::new(),
             stopped: VecDeque::new(),
@@ -90,8 +90,8 @@ impl Routes {
         self.pending.insert(seq, pending);
     }
 
-    /// When the agent must have answered the request that it works on; `None` if it has nothing to do, or all the time of the
-    /// world.
+    /// The time by which the agent must have answered the current request. `None` if there is no request,
+    /// or no time limit.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let first = self.first()?;
         self.since.checked_add(first.timeout)
@@ -135,7 +135,7 @@ impl Routes {
         let next = match self.streams.get(&seq) {
             Some(queue) => Next::Record(Arc::clone(queue)),
             None if self.stopped.contains(&seq) => Next::Stopped,
-            // Whether a body follows is only known to those who know what was asked.
+            // The presence of a body depends on the request.
             None => {
                 let detail = format!("the agent answers a request that nobody made ({seq})");
                 return Err(Failure::protocol(detail));
@@ -187,7 +187,7 @@ impl Routes {
             && let Some(queue) = &pending.stream
         {
             self.streams.insert(seq, Arc::clone(queue));
-            // Whoever asked may have gone before there was anything to stop.
+            // The caller may have been dropped before there was anything to stop.
             if queue.is_abandoned() {
                 self.shared.stream_dropped.notify_one();
             }
@@ -200,7 +200,7 @@ impl Routes {
         refused.then(|| ClientError::refusal(&self.agent, &pending.command, error))
     }
 
-    /// Gives the answer to whom it belongs. The agent goes on with the next request.
+    /// Passes the reply to its caller. The agent continues with the next request.
     fn answer(
         &mut self,
         seq: u64,
@@ -217,7 +217,7 @@ impl Routes {
             Some(refusal) => pending.answer.fail(refusal),
             None => {
                 if let Err(error) = pending.answer.succeed(body) {
-                    // It is answered with the end of the connection.
+                    // Answered by the end of the connection.
                     self.pending.insert(seq, pending);
                     return Err(error.into());
                 }
@@ -226,8 +226,8 @@ impl Routes {
         Ok(())
     }
 
-    /// The streams that nobody wants any more, and about which the agent has not been told: for each, its number. They count
-    /// as told from here on.
+    /// Returns the numbers of the abandoned streams that the agent was not told to stop yet. From here on
+    /// they count as stopped.
     pub(super) fn stop_abandoned(&mut self) -> Vec<u64> {
         let mut abandoned = Vec::new();
         self.streams.retain(|seq, queue| {
@@ -250,7 +250,7 @@ impl Routes {
             Next::Header | Next::Record(_) | Next::Stopped => None,
         };
         for (seq, mut pending) in without_body.into_iter().chain(self.pending) {
-            // An agent that leaves the cluster ends, and it may end before its answer is on the way.
+            // An agent that leaves the cluster ends, and it may end before its reply is sent.
             let has_left = pending.command == "leave" && failure.kind == ClientErrorKind::Closed;
             if has_left && pending.answer.succeed(&[]).is_ok() {
                 continue;

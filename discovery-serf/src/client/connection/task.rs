@@ -16,10 +16,10 @@ use super::{ClientErrorKind, Order, Shared};
 use crate::wire::frames::{FrameError, FrameReader};
 use crate::wire::messages::{ReplyBody, Request};
 
-/// While so much of a message comes in each second, in bytes, its reader is not called slow.
+/// The rate in bytes per second at which a message must arrive to count as not stalled.
 const SLOWEST: usize = 1 << 20;
 
-/// How long the agent may take to stop a stream. It only forgets it.
+/// The time limit for stopping a stream, which only removes it in the agent.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads and writes one connection, and ends it when its last handle is dropped.
@@ -31,9 +31,9 @@ pub(super) struct Task<Io> {
     shared: Arc<Shared>,
 }
 
-/// How a connection ends.
+/// The end of a connection.
 enum End {
-    /// Nobody needs it any more.
+    /// All handles were dropped.
     Dropped,
     Failed(Failure),
 }
@@ -78,13 +78,13 @@ impl<Io: AsyncRead + AsyncWrite + Send> Task<Io> {
         };
         let error = failure.error(self.routes.agent());
         tracing::debug!(target: "discovery::serf", %error, "the connection has ended");
-        // Before anybody can notice that it has ended.
+        // Set before the end can be noticed.
         let _ = self.shared.end.set(error);
         self.orders.close();
         self.routes.end(&failure);
     }
 
-    /// Does one thing. None of them waits for anybody but the agent, and none holds up another.
+    /// Handles one event. Each of them waits only for the agent, and none delays another.
     async fn step(&mut self) -> Result<(), End> {
         let deadline = self.deadline();
         tokio::select! {
@@ -102,7 +102,7 @@ impl<Io: AsyncRead + AsyncWrite + Send> Task<Io> {
                 Some(Order { seq, bytes, pending }) => self.ask(seq, &bytes, pending),
             },
             () = self.shared.stream_dropped.notified() => {
-                // It may have been the last handle, and closing the connection says it all.
+                // It may have been the last handle, and then closing the connection suffices.
                 if self.orders.is_closed() {
                     return Err(End::Dropped);
                 }
@@ -141,13 +141,13 @@ impl<Io: AsyncRead + AsyncWrite + Send> Task<Io> {
         }
     }
 
-    /// When the agent must have answered. A long message may take its time, as long as it comes.
+    /// The time by which the agent must have answered. A long message may take longer while it arrives.
     fn deadline(&self) -> Option<Instant> {
         let here = Duration::from_secs_f64(self.reader.buffered() as f64 / SLOWEST as f64);
         self.routes.deadline()?.checked_add(here)
     }
 
-    /// An agent that closes the connection may have said why before.
+    /// Returns the failure of a write. An agent that closes the connection may have sent the reason before.
     fn write_failure(&mut self, error: std::io::Error) -> Failure {
         while let Some(Ok(Some(message))) = self.reader.next().now_or_never() {
             if let Err(failure) = self.routes.take(&message, Instant::now()) {
@@ -182,7 +182,7 @@ fn read_failure(error: FrameError) -> Failure {
 /// Writes what is to be sent as the agent takes it.
 struct Writer<Io> {
     io: Io,
-    /// Bounded by the permits of those who ask.
+    /// The unsent bytes, limited by the permits of the requests.
     outgoing: BytesMut,
     must_flush: bool,
 }

@@ -1,4 +1,4 @@
-//! What is asked, and what comes of it.
+//! Tests of requests and their results.
 
 use super::*;
 
@@ -133,7 +133,7 @@ async fn a_success_that_is_none_is_no_success() {
         },
     );
     assert_eq!(kind(&joined.await), ClientErrorKind::Protocol);
-    // Whoever answers so is not relied upon any more.
+    // An agent with such a response is not trusted any longer.
     client.closed().await;
     assert_eq!(client.end().unwrap().kind(), ClientErrorKind::Protocol);
     agent.closed().await;
@@ -201,7 +201,7 @@ async fn leaving_ends_with_an_answer_or_without() {
     });
     left.unwrap();
     assert_eq!(kind(&members), ClientErrorKind::Closed);
-    // With an answer that says no.
+    // With an error reply.
     let (mut agent, client) = introduced().await;
     let left = answered(client.leave(), &mut agent, async |agent, seq| {
         agent.reply(seq, "timeout while leaving").await;
@@ -216,7 +216,7 @@ async fn leaving_ends_with_an_answer_or_without() {
     // Not at all.
     let (_agent, client) = introduced().await;
     assert_eq!(kind(&client.leave().await), ClientErrorKind::TimedOut);
-    // When it had gone before.
+    // When the connection had ended before.
     let (agent, client) = introduced().await;
     drop(agent);
     client.closed().await;

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// What `members` comes to when the agent answers with these bytes, and stays or goes.
+/// Returns the result of `members` if the agent responds with these bytes, and then stays or closes the
+/// connection.
 async fn answer(bytes: &[u8], goes: bool, options: &ConnectOptions) -> (ClientError, SerfClient) {
     let (mut agent, client) = introduced_with(options).await;
     let (members, agent) = tokio::join!(client.members(), async {

@@ -1,4 +1,4 @@
-//! When a connection ends, and what is left of what was dropped.
+//! Tests of the end of connections and of dropped parts.
 
 use futures_util::FutureExt;
 
@@ -21,7 +21,7 @@ async fn a_stream_keeps_the_connection_open() {
     agent.tell(seq, &user_event(1)).await;
     assert_eq!(stream.next().await, Some(Ok(user_event(1))));
     drop(stream);
-    // Nothing is said first: the agent notices.
+    // Nothing is sent first: the agent notices.
     agent.closed().await;
 }
 
@@ -107,7 +107,8 @@ async fn there_are_not_too_many_requests_at_a_time() {
     }
 }
 
-/// Says to each what they have asked for, with records of streams in between and after their end, until the client goes.
+/// Replies to each request, with records of streams in between and after their end, until the client closes
+/// the connection.
 async fn echo(mut agent: Script) {
     while let Some((seq, request)) = agent.next_request().await {
         let mut answer = header(seq, "");

@@ -19,19 +19,19 @@ use crate::member::{Member, Tags};
 use crate::wire::frames::FrameReader;
 use crate::wire::messages::{Request, RequestHeader, ResponseHeader, encode_event, encode_members};
 
-/// An agent that does what the test says.
+/// An agent that a test scripts.
 struct Script {
     requests: FrameReader<ReadHalf<DuplexStream>>,
     replies: WriteHalf<DuplexStream>,
 }
 
 impl Script {
-    /// With the client's end of the connection.
+    /// Creates a script and the client's end of the connection.
     fn new() -> (Self, DuplexStream) {
         Self::with_room(1 << 20)
     }
 
-    /// The same with so many bytes between them.
+    /// Creates the same with this buffer size between them.
     fn with_room(bytes: usize) -> (Self, DuplexStream) {
         let (agent, client) = tokio::io::duplex(bytes);
         let (requests, replies) = tokio::io::split(agent);
@@ -44,7 +44,7 @@ impl Script {
         self.next_request().await.expect("the client has gone")
     }
 
-    /// The same; `None` when the client has gone.
+    /// Reads the next request. Returns `None` when the client has closed the connection.
     async fn next_request(&mut self) -> Option<(u64, Request)> {
         let header = self.requests.next().await.unwrap()?;
         let header = RequestHeader::decode(&header).unwrap();
@@ -139,7 +139,7 @@ async fn streaming() -> (Script, SerfClient, EventStream, u64) {
     streaming_with(&options()).await
 }
 
-/// What a request comes to when the agent answers so.
+/// Returns the result of a request to which the agent responds as given.
 async fn answered<T>(
     request: impl Future<Output = T>,
     agent: &mut Script,
@@ -152,7 +152,7 @@ async fn answered<T>(
     result
 }
 
-/// Everything of this client works.
+/// Checks that the client still works.
 async fn check_goes_on(agent: &mut Script, client: &SerfClient) {
     let expected = [member("check")];
     let members = answered(client.members(), agent, async |agent, seq| {

@@ -7,13 +7,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a client makes of an agent that says one thing after each request, in pieces of these lengths in turn, and goes.
+/// Returns the client's results for an agent that sends one response after each request, in pieces of these
+/// lengths in turn, and closes the connection.
 async fn outcome(answers: &[Vec<u8>], pieces: &[usize]) -> String {
     let (mut agent, io) = Script::new();
     let mut pieces = pieces.iter().copied().cycle();
     let say = async {
         for answer in answers {
-            // The header of a request, and its body but for `members`.
+            // The header of a request, and its body except for `members`.
             let header = agent.requests.next().await;
             let Ok(Some(header)) = header else { break };
             if RequestHeader::decode(&header).unwrap().takes_body() {
@@ -67,7 +68,7 @@ fn run(answers: &[Vec<u8>], pieces: &[usize]) -> String {
     runtime.block_on(outcome(answers, pieces))
 }
 
-/// What a good agent says to handshake, stream and members, with events around the last.
+/// Returns the responses of a correct agent to handshake, stream and members, with events around the last.
 fn conversation(events: &[u64], names: &[String]) -> Vec<Vec<u8>> {
     let (before, after) = events.split_at(events.len() / 2);
     let told = |numbers: &[u64]| -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! What an agent may say: the cases of the protocol.
+//! Tests of the protocol: all cases of an agent's responses.
 
 use futures_util::FutureExt;
 
@@ -138,7 +138,7 @@ async fn an_agent_that_wants_a_key_says_so_without_a_body() {
     client.closed().await;
 }
 
-/// Case 92: the agent takes the body of the request for another one, and says the same again.
+/// Case 92: the agent reads the body of the request as another request, and repeats its error.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_missing_is_told_to_whoever_asked_first() {
     let (mut agent, client) = introduced().await;
@@ -164,7 +164,7 @@ async fn a_wrong_key_is_denied_and_not_shown() {
     let options = options().with_auth_key("sekrit");
     let (client, ()) = tokio::join!(SerfClient::connect_over(io, &options), async {
         let (seq, _) = agent.request().await;
-        // Nothing else comes before the answers.
+        // Nothing else comes before the replies.
         assert!(agent.requests.next().now_or_never().is_none());
         agent.ok(seq).await;
         let key = "sekrit".into();
@@ -194,7 +194,7 @@ async fn a_join_that_fails_has_a_body() {
     assert_eq!(error.agent_error(), Some("1 error occurred"));
     check_goes_on(&mut agent, &client).await;
 
-    // But not when the agent has not even looked at it.
+    // But not if the agent has not handled the command.
     let join = client.join(&["10.0.0.9"], false);
     let joined = answered(join, &mut agent, async |agent, seq| {
         agent.reply(seq, "Authentication required").await;

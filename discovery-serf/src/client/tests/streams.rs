@@ -22,7 +22,7 @@ async fn a_stream_that_is_dropped_is_stopped() {
     agent.tell(seq, &user_event(1)).await;
     drop(stream);
     let stop = agent.expect(&Request::Stop { seq }).await;
-    // The agent sends what it had in its queue before it answers, and after.
+    // The agent sends queued records before its reply, and after it.
     agent.tell(seq, &user_event(2)).await;
     agent.ok(stop).await;
     agent.tell(seq, &user_event(3)).await;

@@ -1,4 +1,4 @@
-//! Over TCP: whatever else may be on an agent's port.
+//! Tests over TCP, with other servers on an agent's port.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ async fn listener() -> (TcpListener, ConnectOptions) {
     (listener, options)
 }
 
-/// What connecting comes to when somebody takes the connection and does this with it.
+/// Returns the result of connecting to a server that accepts the connection and does this with it.
 async fn connect_to(
     peer: impl AsyncFnOnce(TcpStream) -> Option<TcpStream>,
     with: impl FnOnce(ConnectOptions) -> ConnectOptions,
@@ -74,7 +74,7 @@ async fn one_who_says_nothing_is_left() {
     assert_eq!(kind(&client.await), ClientErrorKind::TimedOut);
 }
 
-/// As with an agent that was stopped: the system connects, and nobody answers.
+/// An agent that was stopped: the system accepts the connection, but no response comes.
 #[tokio::test]
 async fn one_who_does_not_even_accept_is_left() {
     let (_listener, options) = listener().await;

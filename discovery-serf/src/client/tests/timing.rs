@@ -1,4 +1,4 @@
-//! How long an agent is waited for.
+//! Tests of time limits.
 
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ async fn what_waits_for_the_cluster_may_take_longer() {
     assert_eq!(begin.elapsed(), 15 * SECOND);
 }
 
-/// An agent that was stopped with SIGSTOP while it answers.
+/// An agent that was stopped with SIGSTOP in the middle of a reply.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_stops_in_the_middle_is_not_waited_for() {
     for cut in [3, 40] {
@@ -159,7 +159,7 @@ async fn a_long_answer_may_take_longer_while_it_comes() {
     assert!(client.end().is_some());
 }
 
-/// An agent that has so much to tell that it does not come to an answer is left, not drained.
+/// An agent that sends so many events that it never replies is disconnected, not read for ever.
 #[tokio::test(start_paused = true)]
 async fn events_do_not_make_up_for_an_answer() {
     let (mut agent, client, _stream, events) = streaming().await;

@@ -1,4 +1,5 @@
-//! What is kept when an agent came back and knows less than before. Pure: time is an argument, and nothing waits.
+//! The members that are kept when an agent comes back and knows fewer of them than before. Pure: time is an
+//! argument, and there are no waits.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,25 +15,25 @@ pub(super) struct Standing {
     pub(super) members: Vec<Member>,
     /// The names of those that serve.
     instances: HashSet<Arc<str>>,
-    /// Those that are kept, and since when they are lacking.
+    /// The kept members, and the time since which they are missing.
     doubted: HashMap<Arc<str>, Instant>,
 }
 
-/// What an agent listed.
+/// A list of members from an agent.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     pub(super) members: Vec<Member>,
-    /// Whether it is the first one over its connection. Only such a one can be doubted: an agent that listed a member
-    /// and lists it no more has seen it go.
+    /// True if it is the first list over its connection. Only such a list can be doubted: an agent that
+    /// listed a member before, and no longer does, has noticed its departure.
     pub(super) is_first: bool,
 }
 
 impl Standing {
-    /// What stands after a snapshot.
+    /// Returns the state after a snapshot.
     ///
-    /// A member that the snapshot has, in whatever state of its own choice, is as the snapshot says. One that is lacking
-    /// without having said anything is kept for [`HoldOptions::settle`] at most, counted from the first snapshot that
-    /// lacked it, whatever happens meanwhile to the connection or to other members.
+    /// A member in the snapshot, with any status, is taken from the snapshot. A member that is missing
+    /// without notice is kept for at most [`HoldOptions::settle`], counted from the first snapshot that
+    /// lacked it, independent of later connections and other members.
     pub(super) fn after(&self, snapshot: Snapshot, rule: &HoldOptions, now: Instant) -> Self {
         let doubted = self.doubted_after(&snapshot, rule, now);
         let mut members = snapshot.members;
@@ -55,18 +56,18 @@ impl Standing {
         self
     }
 
-    /// Whether any member serves.
+    /// Returns true if any member serves.
     pub(super) fn serves(&self) -> bool {
         !self.instances.is_empty()
     }
 
-    /// How many members are kept although the last snapshot lacks them.
+    /// Number of members that are kept although the last snapshot lacks them.
     pub(super) fn held(&self) -> usize {
         self.doubted.len()
     }
 
-    /// When the agent is to be asked again, if members are kept: after [`HoldOptions::recheck`], or when the first of them
-    /// has been kept for long enough.
+    /// Returns the time of the next poll while members are kept: after [`HoldOptions::recheck`], or when
+    /// the first of them has been kept for the full time.
     pub(super) fn recheck(&self, rule: &HoldOptions, now: Instant) -> Option<Instant> {
         let earliest = *self.doubted.values().min()?;
         Some((earliest + rule.settle).min(now + rule.recheck).max(now))
@@ -94,7 +95,8 @@ impl Standing {
             .collect()
     }
 
-    /// Whether a snapshot lacks so much that it is likelier that the agent does not know it.
+    /// Returns true if a snapshot lacks so much that it is more likely that the agent does not know these
+    /// members.
     fn is_doubtful(&self, snapshot: &Snapshot, lacking: &[&Member], rule: &HoldOptions) -> bool {
         // An agent beside an instance is one itself, and so never lacks all of them.
         let is_alone = snapshot.members.len() <= 1 && self.members.len() > 1;
@@ -106,8 +108,8 @@ impl Standing {
         is_alone || sudden
     }
 
-    /// Whether a member that is lacking is worth keeping: an instance, or one that a service has none the less, without
-    /// which a proxy might take the cluster for one that has no services.
+    /// Returns true if a missing member should be kept: an instance, or a member of a service. Without the
+    /// latter, a proxy could conclude that the cluster has no services.
     fn matters(&self, member: &Member, is_doubtful: bool) -> bool {
         let has_service = || {
             let service = member.tags.bytes("service");
@@ -117,8 +119,8 @@ impl Standing {
     }
 }
 
-/// The members that a later list lacks: they are not in it, or are no longer alive there without having said that they
-/// leave.
+/// Returns the members that a later list lacks: they are not in it, or no longer alive without having
+/// announced that they leave.
 fn lacking<'m>(before: &'m [Member], after: &[Member]) -> Vec<&'m Member> {
     let mut listed: HashMap<&str, bool> = HashMap::with_capacity(after.len());
     for member in after {

@@ -30,7 +30,7 @@ fn failed(name: &str) -> Member {
     instance(name, 0).with_status(MemberStatus::Failed)
 }
 
-/// What stands, and how time and snapshots go on.
+/// A simulated sequence of snapshots over time.
 struct Story {
     start: Instant,
     rule: HoldOptions,
@@ -48,7 +48,7 @@ impl Story {
         story
     }
 
-    /// Takes in a snapshot so many seconds after the start. Returns the names of those that are alive.
+    /// Applies a snapshot `at` seconds after the start. Returns the names of the members that are alive.
     fn snapshot(&mut self, at: f64, is_first: bool, members: Vec<Member>) -> Vec<&str> {
         let now = self.start + Duration::from_secs_f64(at);
         let snapshot = Snapshot { members, is_first };
@@ -266,13 +266,13 @@ proptest! {
                     lacking_since.remove(name);
                 } else {
                     let since = *lacking_since.entry(name).or_insert(now);
-                    // Nobody is kept for longer than was said, nor otherwise than it was.
+                    // No member is kept for longer than the limit, or in another form.
                     if kept {
                         prop_assert!(now - since < rule.settle);
                         prop_assert_eq!(stands, stood);
                     } else {
                         prop_assert_eq!(stands, said);
-                        // It is believed, and so may be doubted anew.
+                        // It is trusted, and so may be doubted again.
                         lacking_since.remove(name);
                     }
                 }

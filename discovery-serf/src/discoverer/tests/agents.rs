@@ -12,7 +12,7 @@ async fn the_next_agent_is_asked_at_once_when_one_does_not_answer() {
     assert_eq!(round(&discoverer).await, ALL);
     assert!(start.elapsed() < millis(100));
     assert_eq!(discoverer.agent().as_deref(), Some("b:7373"));
-    // It stays with the one that answers.
+    // It stays with the one that responds.
     first.start();
     for _ in 0..3 {
         round(&discoverer).await;
@@ -112,7 +112,7 @@ fn there_is_time_for_every_agent() {
             .runner_options()
             .discover_timeout
     };
-    // 16 s an agent, another one for the connection that there is, and 74 s for an answer of 64 MiB.
+    // 16 s for each agent, another one for the existing connection, and 74 s for a response of 64 MiB.
     assert_eq!(limit(1), seconds(2 * 16 + 74));
     assert_eq!(limit(10), seconds(11 * 16 + 74));
     let small = SerfOptions::default().with_max_frame(1 << 20);

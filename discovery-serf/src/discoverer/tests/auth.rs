@@ -80,7 +80,7 @@ async fn a_key_in_a_file_can_be_changed() {
     assert_eq!(round(&discoverer).await, ALL);
 }
 
-/// The file is looked at every two seconds, and the agent is shown a refused key every ten.
+/// The file is checked every two seconds, and the agent receives a rejected key every ten.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_put_into_the_file_is_used_within_two_seconds() {
     let agent = locked();

@@ -90,7 +90,7 @@ async fn an_event_during_a_question_makes_one_more_question_afterwards() {
     let running = Running::serving(&by_event_only(&agent)).await;
     sleep(seconds(10)).await;
     agent.forget_calls();
-    // Its answer is from before what happens meanwhile.
+    // Its response is older than the changes meanwhile.
     agent.delay("members", seconds(2));
     agent.emit(MemberEventKind::Update, &["orders1"]);
     agent.wait_for_calls("members", 1).await;
@@ -117,7 +117,7 @@ async fn events_that_nobody_waits_for_take_no_room_and_are_not_lost() {
         for _ in 0..100 {
             agent.emit(MemberEventKind::Update, &["orders1"]);
         }
-        // The reader keeps up although nobody listens to it.
+        // The reader keeps up although its events are not used.
         sleep(millis(1)).await;
     }
     agent.put(instance("payments", 4));

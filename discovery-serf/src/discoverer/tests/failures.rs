@@ -1,4 +1,5 @@
-//! Agents that fail: what served goes on, the state says so, and all is well when they are back.
+//! Tests of failing agents: the configuration continues to serve, the state reports the failure, and
+//! everything recovers with the agents.
 
 use super::*;
 use crate::client::{ConnectOptions, SerfClient};
@@ -84,7 +85,7 @@ async fn an_agent_that_stops_answering_is_given_up() {
     let running = Running::serving(&discoverer(&agent)).await;
     let before = running.state().revision;
     agent.stall();
-    // The question of the interval is the heartbeat: 33 s, 5 s for the answer, and 2 s for a handshake.
+    // The poll at the interval is the heartbeat: 33 s, 5 s for the response, and 2 s for a handshake.
     let took = running.until_is(SourceState::Failing).await;
     assert!((seconds(25)..=seconds(41)).contains(&took), "{took:?}");
     let error = running.error();

@@ -1,4 +1,4 @@
-//! What is said to an agent, and when.
+//! Tests of the requests to an agent over its lifetime.
 
 use super::*;
 
@@ -59,7 +59,7 @@ async fn dropping_the_handles_closes_the_connection() {
     drop(clone);
     let closed = timeout(seconds(1), agent.wait_for_connections(0)).await;
     assert!(closed.is_ok());
-    // The stream ends a moment before the connection, so the agent may hear of that.
+    // The stream ends a moment before the connection, so the agent may receive that.
     let calls = agent.all_calls();
     assert!(calls.iter().all(|call| call == "stop"), "{calls:?}");
 }

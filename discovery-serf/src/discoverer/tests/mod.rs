@@ -61,7 +61,7 @@ fn populate(agent: &AgentInMemory) {
     }
 }
 
-/// What the agent of [`agent`] comes to.
+/// The destinations made from [`agent`].
 const ALL: [&str; 3] = [
     "orders=10.0.0.1:5000",
     "orders=10.0.0.2:5000",
@@ -119,7 +119,7 @@ fn destinations(config: &ProxyConfig) -> Vec<String> {
     all
 }
 
-/// What one round that works comes to.
+/// Returns the result of one successful round.
 async fn round(discoverer: &SerfDiscoverer) -> Vec<String> {
     let discovery = discoverer.discover().await.expect("the round works");
     let mut all = Vec::new();
@@ -132,7 +132,7 @@ async fn round(discoverer: &SerfDiscoverer) -> Vec<String> {
     all
 }
 
-/// A runner, and what it says.
+/// A runner, and its state.
 struct Running {
     provider: DiscoveryProvider,
 }
@@ -162,7 +162,7 @@ impl Running {
             .map_or_else(Vec::new, destinations)
     }
 
-    /// The codes of the problems of the last answer.
+    /// Returns the codes of the problems of the last result.
     fn problems(&self) -> Vec<String> {
         let state = self.state();
         state.problems.iter().map(|p| p.code.to_string()).collect()

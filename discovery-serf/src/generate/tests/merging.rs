@@ -1,4 +1,4 @@
-//! What a gateway makes of it: the answer through a runner, merged with nothing else.
+//! Tests of a gateway's configuration: the result through a runner, merged with nothing else.
 
 use std::time::Duration;
 

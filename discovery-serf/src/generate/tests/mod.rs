@@ -12,7 +12,7 @@ use super::*;
 use crate::catalog::CatalogOptions;
 use crate::member::{Member, MemberStatus, Tags};
 
-/// Tags with what a test says of them.
+/// Tags in a test.
 type Pairs<'t> = &'t [(&'t str, &'t str)];
 
 /// A member that is alive, of the service `service` unless that is empty, on port 5000.
@@ -113,7 +113,7 @@ fn metadata<'d>(destination: &'d DestinationConfig, key: &str) -> Option<&'d str
     metadata.get(key).map(String::as_str)
 }
 
-/// Everything that is told: of the whole, then of the services by name.
+/// Returns all problems: those of the whole, then those of the services by name.
 fn told(discovery: &Discovery) -> Vec<String> {
     let of_services = discovery.services.iter().flat_map(|s| &s.problems);
     let all = discovery.problems.iter().chain(of_services);

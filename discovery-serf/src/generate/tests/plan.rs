@@ -1,4 +1,4 @@
-//! What the options change.
+//! Tests of the options.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What holds of every cluster: row 66.
+//! Properties of every cluster.
 
 use std::collections::HashSet;
 
@@ -114,7 +114,7 @@ proptest! {
         prop_assert_eq!(format!("{catalog:?}"), format!("{again:?}"));
         prop_assert_eq!(format!("{discovery:?}"), format!("{:?}", discovery_of(&again, &options)));
 
-        // It compiles, alone and together, and nobody has an id that another one has: `whole` looks.
+        // It compiles, alone and together, and no id is used twice, which `whole` checks.
         let config = whole(&discovery);
         for (id, route) in &config.routes {
             let cluster = route.cluster_id.as_ref().expect("each has one");
@@ -130,7 +130,7 @@ proptest! {
             prop_assert!(problem.message.len() < 2_000, "{}", problem);
         }
 
-        // Everybody is a destination or is told why not.
+        // Every member is a destination, or the reason is reported.
         let instances: usize = catalog.services.values().chain(&catalog.legacy).map(|s| s.instances.len()).sum();
         prop_assert_eq!(instances + catalog.left_out.len(), members.len());
         let in_plain = |id: &ClusterId| !id.as_str().contains("@version=") && !id.as_str().contains("@region=");

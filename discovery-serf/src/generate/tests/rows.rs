@@ -326,7 +326,7 @@ fn a_conflict_is_told_in_the_words_of_who_compiles_all_routes() {
     ];
     let discovery = discover_with(&members, &options);
     let (_, found) = Snapshot::compile(whole(&discovery), &CompileOptions::default()).unwrap();
-    // What is told twice in these is shown once.
+    // A repeated problem is shown once.
     let same = |problem: &Problem| {
         (
             problem.pointer.clone(),
@@ -363,7 +363,7 @@ fn rows_60_to_65_without_a_service_the_backend_is_empty() {
     // Row 61.
     let discovery = discover(&[failed(orders(&[])), plain("a", "10.0.0.2")]);
     assert_eq!(whole(&discovery), ProxyConfig::default());
-    // Row 62: see the updates. Row 63: a service that says so is an ordinary one.
+    // Row 62: see the updates. Row 63: a service with that name is an ordinary one.
     let config = whole(&discover(&[member("a", "10.0.0.1", "backend", &[])]));
     assert_eq!(clusters(&config), ["service:backend"]);
     assert_eq!(routes(&config), ["route:backend /{**catch-all}"]);
@@ -372,7 +372,7 @@ fn rows_60_to_65_without_a_service_the_backend_is_empty() {
     let config = whole(&discover(&[gone]));
     assert_eq!(routes(&config), ["backend-route /{**catch-all}"]);
     assert_eq!(config.clusters[0].destinations.len(), 0);
-    // Row 65: there is nobody.
+    // Row 65: no members.
     assert_eq!(whole(&discover(&[])), ProxyConfig::default());
 }
 

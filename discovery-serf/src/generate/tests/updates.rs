@@ -12,7 +12,7 @@ use super::*;
 /// A guard against hanging, in virtual time.
 const LONG: Duration = Duration::from_secs(24 * 3600);
 
-/// A runner whose source answers with the catalog of members.
+/// A runner whose source returns the catalog of members.
 struct Publishing {
     source: ScriptedDiscoverer,
     provider: DiscoveryProvider,
@@ -39,7 +39,7 @@ impl Publishing {
         self.source.trigger();
         let waited = async {
             loop {
-                // A round may have been under way that was before the answer.
+                // A round may have been running from before the response.
                 let known = self.source.wait_for_reports(reports + 1).await;
                 let state = self.provider.state();
                 let report = known.last().expect("there is one");
@@ -56,7 +56,7 @@ impl Publishing {
     }
 }
 
-/// Whether the change from some members to others is published, once and as what the others are.
+/// Returns true if the change from some members to others is published, once and with the new members.
 async fn pushes(before: &[Member], after: &[Member]) -> bool {
     pushes_with(GenerateOptions::default(), before, after).await
 }
@@ -165,7 +165,7 @@ async fn row_74_informational_tags_can_be_ignored() {
     let options = GenerateOptions::default().with_informational_tags(false);
     let of = |version| cluster_with(orders(&[("version", version), ("region", version)]));
     assert!(!pushes_with(options.clone(), &of("v1"), &of("v2")).await);
-    // Where requests can ask for it a version is part of the routes.
+    // A version that requests can select is part of the routes.
     let options = options.with_version_header("X-Version");
     assert!(pushes_with(options, &of("v1"), &of("v2")).await);
 }
@@ -198,10 +198,10 @@ async fn rows_77_and_78_what_happens_between_two_snapshots() {
     let publishing = Publishing::new(GenerateOptions::default());
     let members = cluster_with(orders(&[]));
     let first = publishing.list(&members).await;
-    // Row 77: it failed and is back before anybody looked.
+    // Row 77: it failed and came back before the poll.
     let second = publishing.list(&members).await;
     assert_eq!(second.revision, first.revision);
-    // Row 78: it is back with another port, and no event said so. The next look is enough.
+    // Row 78: it is back with another port, without an event. The next poll is enough.
     let moved = cluster_with(orders(&[("http-port", "5001")]));
     let third = publishing.list(&moved).await;
     assert_eq!(third.status.changes, 2);

@@ -1,4 +1,4 @@
-//! Versions and regions that requests ask for.
+//! Tests of versions and regions that requests select.
 
 use proxy_model::RequestHead;
 use proxy_model::matching::Lookup;
@@ -108,9 +108,9 @@ fn requests_reach_what_they_ask_for_and_otherwise_any() {
         (&[("x-version", "CANARY")], &["c"]),
         (&[("x-region", "eu")], &["a", "c"]),
         (&[("x-version", "stable"), ("x-region", "us")], &["b"]),
-        // Nobody has both: the version counts.
+        // No instance has both: the version counts.
         (&[("x-version", "canary"), ("x-region", "us")], &["c"]),
-        // Nobody has it: any will do.
+        // No instance has it: any will do.
         (&[("x-version", "v9")], &["a", "b", "c"]),
         (&[("x-version", "v9"), ("x-region", "us")], &["b"]),
     ] {
@@ -153,7 +153,7 @@ fn what_nobody_could_ask_for_is_told() {
         first.message.contains("`version` `a b` of 2 instances"),
         "{first}"
     );
-    // They serve all the same.
+    // They serve nevertheless.
     assert_eq!(reached(&config, &[]), ["a", "b", "c"]);
 }
 
@@ -235,7 +235,7 @@ fn who_is_drained_is_not_asked_for_either() {
         ["a", "b", "c"],
         "it is any instance's request, of which the drained one has no share"
     );
-    // Where all are drained there is nobody to go to instead.
+    // If all are drained there is no other instance to use.
     for member in &mut members {
         member.tags.insert("weight", "0");
     }

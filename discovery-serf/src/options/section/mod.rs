@@ -17,10 +17,10 @@ use crate::catalog::CatalogOptions;
 use crate::client::AuthKey;
 use crate::discoverer::SerfDiscoverer;
 
-/// What can be set as a period: shorter ones are a busy loop, longer ones nobody waits for.
+/// The allowed range of periods. Shorter ones would be a busy loop, longer ones have no use.
 const PERIODS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(86_400);
 
-/// What can be set as a pause, which may be none.
+/// The allowed range of pauses, which may be zero.
 const PAUSES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(86_400);
 
 /// The section `SerfDiscovery`.
@@ -38,11 +38,11 @@ const PAUSES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(86
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Section {
-    /// How discovery behaves.
+    /// The options of discovery.
     pub options: SerfOptions,
 }
 
-/// Why there is no discoverer.
+/// The reason why there is no discoverer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -88,7 +88,7 @@ impl Section {
         Self { options }
     }
 
-    /// Makes a discoverer. The file with the key is read to see whether it can be, and no agent is asked yet.
+    /// Creates a discoverer. The file with the key is read as a check, but no agent is polled yet.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What configuration services become.
+//! The configuration keys for turning services into configuration.
 
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ fn header(section: &mut ObjectReader<'_, '_>, key: &'static str) -> Option<Strin
     None
 }
 
-/// Whether options can be used as they are. What can be is decided where they are used.
+/// Returns true if the options are usable. Whether they are usable is decided by the code that uses them.
 fn is_usable(options: &GenerateOptions) -> bool {
     options.check().is_empty()
 }

@@ -1,4 +1,4 @@
-//! How a registration is kept, with an agent in memory and no time to lose.
+//! Tests of keeping a registration, with an in-memory agent and virtual time.
 
 use std::time::Duration;
 
@@ -53,13 +53,13 @@ async fn an_agent_that_has_what_is_wanted_is_told_nothing() {
     assert_eq!(agent.calls("tags"), 2);
 }
 
-/// An agent that joins its cluster just then may have told the others its tags of a moment ago.
+/// An agent that joins its cluster just then may have sent its earlier tags to the others.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_was_just_connected_to_is_told_once_more() {
     let agent = AgentInMemory::new("n1");
     let started = Instant::now();
     let registered = registered_at(&agent).await;
-    // What is said meanwhile is what is said once more.
+    // The update meanwhile is part of the second message.
     registered.set_weight(4).await.unwrap();
     agent.wait_for_calls("tags", 3).await;
     assert_eq!(started.elapsed().as_secs(), 2);
@@ -106,7 +106,7 @@ async fn what_somebody_changes_by_hand_stays() {
     assert!(registered.state().is_announced());
 }
 
-/// Between the two times that an agent is told somebody else may have taken the node over.
+/// Another service may have taken over the node between the two times that the tags are sent.
 #[tokio::test(start_paused = true)]
 async fn what_is_said_once_more_is_checked_once_more() {
     let agent = AgentInMemory::new("n1");
@@ -165,7 +165,7 @@ async fn a_connection_that_is_dead_without_a_word_is_noticed() {
     sleep(Duration::from_secs(10)).await;
     agent.stall();
     let noticed = until(&registered, |state| !state.is_announced()).await;
-    // A question every 30 s, and 5 s for the answer.
+    // A heartbeat every 30 s, and 5 s for the response.
     assert!((6..=35).contains(&noticed.as_secs()), "{noticed:?}");
     agent.resume();
     until(&registered, RegistrationState::is_announced).await;

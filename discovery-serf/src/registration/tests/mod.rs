@@ -81,7 +81,7 @@ fn what_a_proxy_understands_is_accepted() {
         orders()
             .route_path("orders/{**rest}")
             .health_path("healthz"),
-        // No limit is gone beyond with any bytes where only people read.
+        // Arbitrary bytes stay within the limit in tags for people only.
         orders().tag("note", [0xff, 0x00]).region("eu west"),
     ] {
         registration
@@ -172,7 +172,7 @@ fn only_what_differs_is_told() {
     let change = node.change_to(&told, &Earlier::default()).unwrap();
     let expected = Change {
         set: Tags::from([("weight", "5"), ("team", "blue")]),
-        // What an earlier form of the service has said goes; what is no business of the service stays.
+        // Tags of an earlier form of the service are removed; other tags stay.
         delete: keys(["host"]),
     };
     assert_eq!(change, expected);
@@ -226,7 +226,7 @@ fn a_node_announces_one_service() {
     earlier.add(&Registration::new("payments", 6000));
     node.change_to(&orders(), &earlier).unwrap();
 
-    // What somebody else announces by now is not withdrawn.
+    // The announcement of another service is not withdrawn.
     let mut earlier = Earlier::default();
     earlier.add(&orders());
     assert_eq!(node.change_from(&earlier), Change::default());

@@ -1,4 +1,4 @@
-//! Where one message ends and the next begins.
+//! The boundaries between messages.
 
 mod skipper;
 #[cfg(test)]
@@ -17,10 +17,10 @@ const READ: (usize, usize) = (4 << 10, 64 << 10);
 /// A buffer that has become longer than this, in bytes, is given back after the message that needed it.
 const KEPT: usize = 64 << 10;
 
-/// Why there is no further message.
+/// The reason why there is no further message.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrameError {
-    /// It is none, or one that is too much.
+    /// A malformed message, or one beyond the limits.
     #[error(transparent)]
     Violation(#[from] Violation),
     /// The stream has ended inside of a message.
@@ -32,8 +32,9 @@ pub(crate) enum FrameError {
 
 /// Cuts a stream into messages.
 ///
-/// It holds one message that is not complete, of at most `max_frame` bytes, and what has been read after it, which is less than
-/// [`READ`] allows. Nothing is allocated because of a length that a peer only announces.
+/// It holds one message that is not complete, of at most `max_frame` bytes, and what has been read after
+/// it, which is less than [`READ`] allows. Nothing is allocated because of a length that a peer only
+/// announces.
 #[derive(Debug)]
 pub(crate) struct FrameReader<R> {
     io: R,
@@ -76,7 +77,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
-    /// How much of an incomplete message is there, in bytes.
+    /// Number of bytes of the incomplete message.
     pub(crate) fn buffered(&self) -> usize {
         self.buffer.len()
     }

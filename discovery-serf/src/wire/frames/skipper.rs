@@ -3,11 +3,11 @@
 /// The most containers inside of each other. Agents send 4.
 pub(crate) const MAX_DEPTH: usize = 32;
 
-/// The most values in one message: what is made of a message can be larger than the message, since a value may be one byte.
-/// A member takes 23 values and 2 for each tag, so these are 100,000 members with 7 tags.
+/// The most values in one message: what is made of a message can be larger than the message, since a value
+/// may be one byte. A member takes 23 values and 2 for each tag, so these are 100,000 members with 7 tags.
 pub(crate) const MAX_VALUES: u64 = 1 << 22;
 
-/// What no message may be.
+/// The violation of a limit or of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
     #[error("a message has more than {limit} bytes")]
@@ -20,15 +20,16 @@ pub(crate) enum Violation {
     Reserved,
 }
 
-/// Passes over one object, however many pieces it comes in. It looks at markers and lengths only, and at each of them once, so
-/// its time is linear in what has come, and its memory is constant.
+/// Skips one object, which may come in any number of pieces. It reads only markers and lengths, and each of
+/// them once, so its time is linear in the input, and its memory is constant.
 #[derive(Debug)]
 pub(crate) struct Skipper {
-    /// How many values are still to come in each open container; the first is the message itself.
+    /// Number of values still to come in each open container; the first is the message itself.
     open: Vec<u64>,
     /// The sum of `open`: as many bytes are still to come at least.
     owed: u64,
-    /// Where the next marker is. It may be beyond what is there, when the bytes of a string are not there yet.
+    /// The position of the next marker. It may be beyond the received bytes while those of a string are
+    /// incomplete.
     position: u64,
     values: u64,
 }
@@ -43,13 +44,13 @@ impl Skipper {
         }
     }
 
-    /// Goes on with a buffer that has what it had at the last call, and more. Returns the length of the object as soon as it
-    /// is there as a whole, and begins with the next one, at the beginning of the buffer then.
+    /// Continues with a buffer that has the input of the last call, and more. Returns the length of the
+    /// object as soon as it is complete, and then begins with the next one, at the beginning of the buffer.
     ///
     /// # Errors
     ///
-    /// As soon as it is known that the object is none or goes beyond a limit, also if that is only announced. There is no
-    /// going on then.
+    /// Returned as soon as the object is known to be malformed or beyond a limit, even if that is only
+    /// announced. The skipper cannot continue then.
     pub(crate) fn advance(
         &mut self,
         buffer: &[u8],
@@ -97,9 +98,9 @@ impl Skipper {
 
 /// A value without those that are in it.
 struct Value {
-    /// Of its marker, its length and its bytes.
+    /// The length of the marker, the length field and the bytes.
     length: u64,
-    /// How many values are in it; keys count.
+    /// Number of values in it; keys count.
     children: u64,
 }
 
@@ -135,7 +136,7 @@ impl Value {
         Ok(Some(value))
     }
 
-    /// Of a marker that a length follows.
+    /// Returns the value of a marker that is followed by a length.
     fn with_length(marker: u8, rest: &[u8]) -> Option<Self> {
         let width: usize = match marker {
             0xc4 | 0xc7 | 0xd9 => 1,

@@ -15,7 +15,7 @@ fn skip(bytes: &[u8]) -> Result<Option<usize>, Violation> {
     Skipper::new().advance(bytes, LIMIT)
 }
 
-/// What came before the end, and how it ended.
+/// Returns the messages before the end, and the reason for the end.
 async fn read_all<R: AsyncRead + Unpin>(
     mut reader: FrameReader<R>,
 ) -> (Vec<Bytes>, Option<FrameError>) {
@@ -180,7 +180,8 @@ async fn what_is_announced_is_not_allocated() {
     );
 }
 
-/// Each marker and length is looked at once, or a few times when it comes in pieces: a long message in small pieces is linear.
+/// Each marker and length is read once, or a few times when it comes in pieces: a long message in small
+/// pieces takes linear time.
 #[test]
 fn the_time_is_linear() {
     let elements = 1 << 20;
@@ -252,7 +253,7 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// What rmp-serde makes of the first object: its length, or that there is more to come, or that it is none.
+/// Returns rmp-serde's length of the first object, or `None` if it is incomplete or malformed.
 fn read_by_rmp(bytes: &[u8]) -> Option<usize> {
     let mut deserializer = rmp_serde::Deserializer::new(bytes);
     let read = <IgnoredAny as serde::Deserialize>::deserialize(&mut deserializer);
@@ -273,7 +274,7 @@ proptest! {
 
     #[test]
     fn garbage_is_skipped_as_it_is_read(garbage in proptest::collection::vec(any::<u8>(), 0..200)) {
-        // Whatever is skipped as a whole can be read, to the same end; and the other way around.
+        // Input that is skipped as a whole can be decoded, to the same end, and vice versa.
         let skipped = skip(&garbage).ok().flatten();
         prop_assert_eq!(skipped, read_by_rmp(&garbage));
     }

@@ -35,7 +35,7 @@ impl RequestHeader {
         })
     }
 
-    /// Whether the command takes a body, which is the next message then.
+    /// Returns true if the command takes a body, which is the next message.
     pub(crate) fn takes_body(&self) -> bool {
         matches!(
             &*self.command,
@@ -53,7 +53,7 @@ impl RequestHeader {
 }
 
 impl Request {
-    /// Reads the body that belongs to a header; it is not looked at for commands without one.
+    /// Reads the body that belongs to a header. It is ignored for commands without one.
     pub(crate) fn decode(header: &RequestHeader, body: &[u8]) -> Result<Self, DecodeError> {
         /// The fields of all bodies. No two commands mean different things with the same name.
         #[derive(Default, Deserialize)]

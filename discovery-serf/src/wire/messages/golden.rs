@@ -1,4 +1,4 @@
-//! What was captured from an agent of version 0.9.4.
+//! Tests with messages captured from an agent of version 0.9.4.
 
 /// `handshake`, Seq 1.
 pub(crate) const HANDSHAKE: &str =

@@ -23,7 +23,7 @@ pub(crate) fn decode_members(frame: &[u8]) -> Result<Vec<Member>, DecodeError> {
 
 /// A list of members, or nil for none.
 pub(super) fn members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Member>, D::Error> {
-    /// A member as it is on the wire.
+    /// A member in its wire format.
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
     struct Wire {

@@ -1,7 +1,7 @@
-//! What is in a message.
+//! The content of messages.
 //!
-//! What comes from an agent is read with as few demands as possible: unknown fields are ignored, nil is empty, strings may be any
-//! bytes. Only what must be there to make sense of a message is required.
+//! Messages of an agent are decoded with as few requirements as possible: unknown fields are ignored, nil
+//! is empty, strings may be any bytes. Only the fields that are needed to interpret a message are required.
 
 #[cfg(any(test, feature = "testing"))]
 mod agent;
@@ -38,7 +38,7 @@ use super::text::Text;
 #[error("{what} cannot be understood: {reason}")]
 pub(crate) struct DecodeError {
     what: &'static str,
-    /// Short and printable, whatever the peer sent.
+    /// The reason, short and printable for every input.
     reason: String,
 }
 
@@ -52,7 +52,7 @@ fn decode<T: DeserializeOwned>(what: &'static str, frame: &[u8]) -> Result<T, De
 /// The first part of each reply, and of each record of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ResponseHeader {
-    /// Of the request.
+    /// The number of the request.
     pub(crate) seq: u64,
     /// Empty: the command has succeeded.
     pub(crate) error: String,
@@ -83,7 +83,7 @@ impl ResponseHeader {
     }
 }
 
-/// How many nodes were joined: the body of the reply to `join`.
+/// Number of nodes that were joined: the body of the reply to `join`.
 pub(crate) fn decode_joined(frame: &[u8]) -> Result<u32, DecodeError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]

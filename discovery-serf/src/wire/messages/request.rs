@@ -6,7 +6,7 @@ use crate::client::AuthKey;
 use crate::member::Tags;
 use crate::wire::encode::Encoder;
 
-/// What a client asks for.
+/// The requests of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     Handshake {
@@ -47,29 +47,29 @@ pub(crate) enum Request {
         delete: Vec<String>,
     },
     Stats,
-    /// A command that this version does not know; an agent of tests may be asked for it.
+    /// A command that this version does not know. In tests, an agent may receive one.
     #[cfg(any(test, feature = "testing"))]
     Other {
         command: String,
     },
 }
 
-/// Whether a body follows the header of a reply. Nothing on the wire says so.
+/// The presence of a body after the header of a reply, which is not visible on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyBody {
     Never,
     OnSuccess,
-    /// Also with an error, unless the agent has not even looked at the command.
+    /// Also with an error, unless the agent has not handled the command.
     Always,
 }
 
-/// Errors of an agent that has not looked at the command: no body follows, whatever the command.
+/// Errors of an agent that has not handled the command: no body follows, for every command.
 pub(crate) const AUTHENTICATION_REQUIRED: &str = "Authentication required";
 pub(crate) const HANDSHAKE_REQUIRED: &str = "Handshake required";
 pub(crate) const UNSUPPORTED_COMMAND: &str = "Unsupported command";
 
 impl ReplyBody {
-    /// Whether a body follows a header with this error, which is empty for success.
+    /// Returns true if a body follows a header with this error, which is empty for success.
     pub(crate) fn follows(self, error: &str) -> bool {
         match (self, error) {
             (Self::Never, _) => false,
@@ -102,7 +102,7 @@ impl Request {
         }
     }
 
-    /// What the reply is made of.
+    /// The presence of a body in the reply.
     pub(crate) fn reply_body(&self) -> ReplyBody {
         match self {
             Self::Members | Self::MembersFiltered { .. } | Self::Stats => ReplyBody::OnSuccess,
@@ -111,7 +111,7 @@ impl Request {
         }
     }
 
-    /// How many bytes of texts and payloads it carries, and a few for each of them: about its length.
+    /// The approximate length: the bytes of texts and payloads, and a few for each of them.
     pub(crate) fn content_len(&self) -> usize {
         let all = |texts: &[String]| texts.iter().map(|text| text.len() + 5).sum::<usize>();
         let of_map = |(key, value): (&[u8], &[u8])| key.len() + value.len() + 10;
@@ -145,7 +145,7 @@ impl Request {
         out.text("Seq").uint(seq);
         match self {
             Self::Handshake { version } => {
-                // Versions are not negative; a request that says otherwise is none.
+                // Versions are not negative; a request with a negative one is invalid.
                 let version = u64::try_from(*version).unwrap_or_default();
                 out.map(1).text("Version").uint(version);
             }

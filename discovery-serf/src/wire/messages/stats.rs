@@ -1,4 +1,4 @@
-//! What an agent says about itself.
+//! The statistics of an agent.
 
 use std::collections::BTreeMap;
 

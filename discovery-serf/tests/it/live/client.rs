@@ -1,4 +1,4 @@
-//! Each command of the client, as real agents answer it.
+//! Tests of each command of the client with real agents.
 
 use discovery_serf::client::{
     ClientErrorKind, Event, EventFilter, EventStream, MemberEventKind, MemberFilter, SerfClient,
@@ -104,7 +104,7 @@ async fn clusters_are_joined_and_left_by_command() {
     assert_eq!(joined, 1);
     first.wait_for("second", "alive").await;
 
-    // Nobody is there: an error, after which the connection goes on.
+    // No agent listens there: an error, after which the connection goes on.
     let nobody = testkit::peers::free_port();
     let address = format!("127.0.0.1:{nobody}");
     let error = client.join(&[address.as_str()], false).await.unwrap_err();

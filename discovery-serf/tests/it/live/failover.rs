@@ -1,4 +1,4 @@
-//! Agents that stop answering, and others beside them.
+//! Tests of agents that stop responding, with others beside them.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ async fn what_was_known_serves_while_the_only_agent_hangs() {
     assert_eq!(published.changes(), before.status.changes);
 }
 
-/// The agent that gave the last answer.
+/// Returns the agent of the last result.
 fn agent_of(published: &Published) -> String {
     let agent = published.discoverer.agent();
     agent.map_or_else(|| "none".to_owned(), |agent| agent.to_string())

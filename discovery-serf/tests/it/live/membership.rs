@@ -1,4 +1,4 @@
-//! What happens in a cluster is published, because of the event and not of the timer.
+//! Tests that changes in a cluster are published because of the event, not of the timer.
 
 use testkit::serf::Serf;
 

@@ -1,6 +1,6 @@
-//! Real agents of Serf: what they do is what the crate has to live with.
+//! Tests with real agents of Serf, whose behaviour the crate has to handle.
 //!
-//! Without the program `serf` each of these says that it was left out.
+//! Without the program `serf` each test reports that it was left out.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod access;

@@ -120,8 +120,9 @@ async fn an_agent_that_was_started_again_is_told_again() {
     }
 }
 
-/// What the agent knows the whole cluster must know: it joins, and contradicts that it had failed, just when it is told.
-/// On SIGHUP the agent has the tags that it was started with, and nobody's connection ends.
+/// The agent distributes new tags to the whole cluster: it joins, and contradicts that it had failed, just
+/// when it gets them. On SIGHUP the agent has only the tags with which it was started, and no connection
+/// ends.
 #[tokio::test]
 async fn an_agent_that_reads_its_configuration_again_is_told_again() {
     let Some(serf) = Serf::find() else { return };
@@ -196,7 +197,7 @@ async fn a_node_of_another_service_is_left_alone() {
     let registered = registered.unwrap();
     assert_eq!(tags_of(&node).await, *orders().tags());
 
-    // Somebody takes it away again: nothing is left to withdraw.
+    // Another program replaces the tag: nothing is left to withdraw.
     node.set_tag("service", "payments").await;
     registered.withdraw().await.unwrap();
     assert_eq!(tags_of(&node).await.text("service").unwrap(), "payments");
@@ -295,6 +296,6 @@ async fn an_agent_that_is_not_there_or_wants_a_key_is_an_error() {
     node.kill().await;
     let absent = orders().register(&with).await.unwrap_err();
     assert!(absent.is_transient(), "{absent}");
-    // There is nobody to withdraw it from, and it is said.
+    // There is no agent to withdraw it from, which is an error.
     registered.withdraw().await.unwrap_err();
 }

@@ -28,7 +28,7 @@ async fn a_restart_of_the_agent_changes_nothing() {
     published.when_in(SourceState::Failing).await;
     assert_eq!(published.state().config, before.config);
 
-    // The agent answers before it has joined, so it may be asked while it knows nobody but itself.
+    // The agent responds before it has joined, so it may be polled while it knows no node but itself.
     let rejoin = Stopwatch::start("restart of the agent");
     gateway.restart().await;
     published.when_in(SourceState::Live).await;
@@ -53,7 +53,7 @@ async fn a_restart_of_the_agent_changes_nothing() {
 #[tokio::test]
 async fn an_agent_that_knows_nobody_yet_is_not_believed() {
     let Some(serf) = Serf::find() else { return };
-    // It joins nobody by itself, so after a restart it knows nobody.
+    // It joins no node by itself, so after a restart it knows no other node.
     let mut gateway = serf.agent("gateway").start().await;
     let orders = announcing(serf.agent("orders-1"), "orders", 5001);
     let orders = orders.join(&gateway).start().await;
@@ -92,11 +92,11 @@ async fn an_agent_that_knows_nobody_yet_is_not_believed() {
     assert_eq!(published.changes(), before.status.changes);
 }
 
-/// Who fails and is back within the second in which an agent gathers events is in none of them, whatever has changed.
+/// A node that fails and returns within the second in which an agent collects events is in none of them,
+/// even if its tags have changed.
 #[tokio::test]
 async fn a_change_that_no_event_tells_is_found_by_the_timer() {
-    /// How often to try before it is clear that agents behave differently by now: on a busy machine the member may be
-    /// back too late.
+    /// Number of attempts before the test fails: on a busy machine the member may be back too late.
     const ATTEMPTS: u16 = 4;
 
     let Some(serf) = Serf::find() else { return };
@@ -136,7 +136,7 @@ async fn status_of(client: &SerfClient, name: &str) -> MemberStatus {
     member.unwrap().status
 }
 
-/// Whether an event about this node comes within the time for which agents gather them at most.
+/// Returns true if an event about this node comes within the longest time for which agents collect them.
 async fn is_told(events: &mut EventStream, name: &str) -> bool {
     let told = async {
         loop {

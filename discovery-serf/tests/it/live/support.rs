@@ -1,4 +1,4 @@
-//! What the tests share: a source that looks at real agents, and how long what it says may take.
+//! Shared parts of the tests: a source that polls real agents, and time limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use proxy_model::config::ProxyConfig;
 use testkit::serf::{SerfAgent, SerfAgentBuilder};
 use testkit::time::{GUARD, within};
 
-/// How long a change may take until it is published.
+/// The time limit for publishing a change.
 pub(crate) const CHANGE: Duration = Duration::from_secs(5);
 
-/// How long a crash may take until it is published: most of that is the cluster's own doubt.
+/// The time limit for publishing a crash, most of which the cluster needs to detect it.
 pub(crate) const CRASH: Duration = Duration::from_secs(15);
 
 /// No timer of the source can be the cause of anything here.
 pub(crate) const NEVER: Duration = Duration::from_secs(3600);
 
-/// A source at these agents that is asked by events alone.
+/// Returns the options of a source at these agents that is triggered only by events.
 pub(crate) fn options(agents: &[&SerfAgent]) -> SerfOptions {
     let addresses = agents.iter().map(|agent| agent.rpc_addr().to_string());
     SerfOptions::of(addresses).with_reconcile_interval(NEVER)
@@ -65,7 +65,7 @@ impl Published {
         self.provider.state()
     }
 
-    /// How often the configuration has changed.
+    /// Number of changes of the configuration.
     pub(crate) fn changes(&self) -> u64 {
         self.state().status.changes
     }
@@ -89,7 +89,7 @@ impl Published {
             .await
     }
 
-    /// Waits until a service has exactly these destinations; `None`: until there is no such service.
+    /// Waits until a service has exactly these destinations, or does not exist if they are `None`.
     pub(crate) async fn service(&self, name: &str, destinations: Option<&[(&str, &str)]>) {
         let wanted = destinations.map(|destinations| {
             let pairs = destinations.iter();
@@ -102,7 +102,7 @@ impl Published {
             .await;
     }
 
-    /// Waits for one more round that was answered, whoever caused it.
+    /// Waits for one more successful round.
     pub(crate) async fn next_round(&self) {
         let rounds = self.state().status.rounds;
         let mut reports = self.provider.reports();
@@ -111,7 +111,7 @@ impl Published {
     }
 }
 
-/// The destinations of a service and their addresses; `None`: there is no such service.
+/// Returns the destinations of a service and their addresses. `None` if it does not exist.
 pub(crate) fn destinations_of(
     state: &ProviderState,
     service: &str,
@@ -127,13 +127,13 @@ pub(crate) fn destinations_of(
     )
 }
 
-/// Where an agent's service is.
+/// The URL of an agent's service.
 pub(crate) fn url(agent: &SerfAgent, port: u16) -> String {
     let ip = agent.gossip_addr().ip();
     format!("http://{}", std::net::SocketAddr::new(ip, port))
 }
 
-/// Measures from a cause to what came of it.
+/// Measures the time from a cause to its effect.
 pub(crate) struct Stopwatch {
     what: &'static str,
     started: Instant,
@@ -147,7 +147,7 @@ impl Stopwatch {
         }
     }
 
-    /// Says how long it took; panics when that was longer than the limit.
+    /// Reports the elapsed time. Panics if it is longer than the limit.
     #[track_caller]
     pub(crate) fn stop(self, limit: Duration) {
         let took = self.started.elapsed();

@@ -12,8 +12,8 @@ const IA5: u8 = 0x16;
 const TELETEX: u8 = 0x14;
 const BMP: u8 = 0x1e;
 
-/// The common names in the content of a subject: `RDNSequence` of RFC 5280, section 4.1.2.4, without its own tag. What is not
-/// well formed ends the list.
+/// The common names in the content of a subject: `RDNSequence` of RFC 5280, section 4.1.2.4, without its
+/// own tag. What is not well formed ends the list.
 pub(super) fn common_names(subject: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     let mut subject = Der(subject);
@@ -29,7 +29,7 @@ pub(super) fn common_names(subject: &[u8]) -> Vec<String> {
     names
 }
 
-/// What is left of a piece of DER.
+/// The unread rest of a DER value.
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {

@@ -20,13 +20,13 @@ pub struct ClientIdentity {
 }
 
 impl ClientIdentity {
-    /// From PEM: the certificate, followed by those of its issuers if the gateway needs them, and the private key (PKCS #8,
-    /// PKCS #1 or SEC 1, not encrypted).
+    /// Reads PEM: the certificate, followed by those of its issuers if the gateway needs them, and the
+    /// private key (PKCS #8, PKCS #1 or SEC 1, not encrypted).
     ///
     /// # Errors
     ///
-    /// There is no certificate, no key, or the PEM is not well formed. Whether they belong together is found out when the
-    /// client is built.
+    /// There is no certificate, no key, or the PEM is not well formed. Whether they belong together is
+    /// checked when the client is built.
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         Ok(Self {
             chain: pem::certificates(certificates)?,
@@ -34,20 +34,20 @@ impl ClientIdentity {
         })
     }
 
-    /// From one PEM with both.
+    /// Reads one PEM with both.
     ///
     /// # Errors
     ///
-    /// As of [`from_pem`](Self::from_pem).
+    /// Those of [`from_pem`](Self::from_pem).
     pub fn from_combined_pem(pem: &[u8]) -> Result<Self, TlsError> {
         Self::from_pem(pem, pem)
     }
 
-    /// From two files in PEM form.
+    /// Reads two files in PEM form.
     ///
     /// # Errors
     ///
-    /// As of [`from_pem`](Self::from_pem), or a file cannot be read.
+    /// Those of [`from_pem`](Self::from_pem), or a file cannot be read.
     pub fn from_files(
         certificates: impl AsRef<Path>,
         key: impl AsRef<Path>,
@@ -55,11 +55,11 @@ impl ClientIdentity {
         Self::from_pem(&read(certificates.as_ref())?, &read(key.as_ref())?)
     }
 
-    /// From one file in PEM form with both.
+    /// Reads one file in PEM form with both.
     ///
     /// # Errors
     ///
-    /// As of [`from_pem`](Self::from_pem), or the file cannot be read.
+    /// Those of [`from_pem`](Self::from_pem), or the file cannot be read.
     pub fn from_combined_file(path: impl AsRef<Path>) -> Result<Self, TlsError> {
         Self::from_combined_pem(&read(path.as_ref())?)
     }

@@ -16,7 +16,7 @@ pub use self::identity::ClientIdentity;
 pub use self::thumbprint::Thumbprint;
 pub use self::trust::ServerTrust;
 
-/// Why TLS cannot be set up.
+/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -25,13 +25,13 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// There is no certificate where one should be.
+    /// No certificate where one is required.
     #[error("there is no certificate in PEM form (`-----BEGIN CERTIFICATE-----`)")]
     NoCertificate,
-    /// There is no private key where one should be.
+    /// No private key where one is required.
     #[error(
         "there is no private key in PEM form (`-----BEGIN PRIVATE KEY-----`); an encrypted one must be decrypted first"
     )]
@@ -45,8 +45,8 @@ pub enum TlsError {
     /// There is nothing to trust.
     #[error("the list of what is trusted is empty")]
     NothingTrusted,
-    /// rustls does not take it: certificate and key do not belong together, a certificate cannot be read, or the operating
-    /// system has no certificates.
+    /// rustls does not take it: certificate and key do not belong together, a certificate cannot be read,
+    /// or the operating system has no certificates.
     #[error("the certificates cannot be used")]
     Rustls(#[from] rustls::Error),
 }

@@ -11,7 +11,8 @@ use super::TlsError;
 
 /// The SHA-1 hash of a certificate, by which Service Fabric and Windows name certificates.
 ///
-/// Collisions of SHA-1 can be made, but no second certificate for a given hash, which is what an attacker would need here.
+/// Collisions of SHA-1 can be made, but no second certificate for a given hash, which is what an attacker
+/// would need here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Thumbprint([u8; 20]);
 
@@ -25,8 +26,8 @@ impl Thumbprint {
 impl FromStr for Thumbprint {
     type Err = TlsError;
 
-    /// 40 hexadecimal digits in any case; colons, dashes and white space between them are ignored, and the invisible mark
-    /// that Windows' certificate dialog puts in front.
+    /// 40 hexadecimal digits in any case; colons, dashes and white space between them are ignored, and the
+    /// invisible mark that Windows' certificate dialog puts in front.
     fn from_str(text: &str) -> Result<Self, TlsError> {
         let wrong = || TlsError::Thumbprint(shortened(text, 80));
         let mut bytes = [0; 20];

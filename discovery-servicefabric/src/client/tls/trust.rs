@@ -1,4 +1,4 @@
-//! Whom to trust.
+//! The servers that the client trusts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,35 +13,36 @@ use rustls::pki_types::CertificateDer;
 use super::verifier::{Accept, GatewayVerifier, Named};
 use super::{Thumbprint, TlsError, read};
 
-/// Whom the client takes for a gateway of the cluster.
+/// The servers that the client accepts as gateways of the cluster.
 ///
-/// Certificates of clusters are often self-signed, or issued for a name of the cluster instead of the host's. Whatever is
-/// chosen here, the server must prove in the handshake that it has the key of its certificate.
+/// Certificates of clusters are often self-signed, or issued for a name of the cluster instead of the
+/// host's. With every choice here, the server must prove in the handshake that it has the key of its
+/// certificate.
 #[derive(Clone, Debug)]
 pub struct ServerTrust(Rule);
 
 #[derive(Clone, Debug)]
 enum Rule {
-    /// For the endpoint's host, by issuers that the operating system trusts.
+    /// Certificates for the endpoint's host, by issuers that the operating system trusts.
     System,
-    /// For the endpoint's host, by these issuers.
+    /// Certificates for the endpoint's host, by these issuers.
     Authorities(Vec<CertificateDer<'static>>),
     /// One of these certificates.
     Thumbprints(Vec<Thumbprint>),
-    /// For one of these names.
+    /// Certificates for one of these names.
     Names(Vec<String>, Issuers),
     /// Any.
     Anybody,
-    /// None.
+    /// No certificates.
     Nobody,
 }
 
-/// Who may have issued a certificate that is known by name.
+/// The allowed issuers of a certificate that is accepted by name.
 #[derive(Clone, Debug)]
 enum Issuers {
-    /// Whom the operating system trusts.
+    /// Issuers that the operating system trusts.
     System,
-    /// These authorities, or others that they have empowered.
+    /// The given authorities, and intermediate ones below them.
     Authorities(Vec<CertificateDer<'static>>),
     /// Certificates with these thumbprints, directly; of which those are known beforehand.
     Pinned(Vec<Thumbprint>, Vec<CertificateDer<'static>>),
@@ -60,7 +61,8 @@ impl ServerTrust {
         Self(Rule::System)
     }
 
-    /// Certificates for the endpoint's host that one of these authorities has issued (PEM, one or more).
+    /// Trusts certificates for the endpoint's host that one of these authorities has issued (PEM, one or
+    /// more).
     ///
     /// # Errors
     ///
@@ -69,17 +71,17 @@ impl ServerTrust {
         Ok(Self(Rule::Authorities(pem::certificates(pem)?)))
     }
 
-    /// The same from a file, which is read once.
+    /// Trusts the authorities in a file, which is read once.
     ///
     /// # Errors
     ///
-    /// As of [`authorities_pem`](Self::authorities_pem), or the file cannot be read.
+    /// Those of [`authorities_pem`](Self::authorities_pem), or the file cannot be read.
     pub fn authorities_file(path: impl AsRef<Path>) -> Result<Self, TlsError> {
         Self::authorities_pem(&read(path.as_ref())?)
     }
 
-    /// Exactly these certificates, by their SHA-1 [thumbprints](Thumbprint), whatever host they are for and whether or not
-    /// they have expired.
+    /// Trusts exactly these certificates, by their SHA-1 [thumbprints](Thumbprint), independent of their
+    /// host and even if they have expired.
     ///
     /// # Errors
     ///
@@ -90,14 +92,14 @@ impl ServerTrust {
         Ok(Self(Rule::Thumbprints(parsed(thumbprints)?)))
     }
 
-    /// Certificates with one of these names, as subject's alternative name or as common name, whatever host the endpoint is.
-    /// Letters' case does not matter, and a certificate for `*.b.example` has the name `a.b.example`. The operating system must trust
-    /// their issuer (then only alternative names count) unless [`issued_by`](Self::issued_by) or
-    /// [`authorities`](Self::authorities) says otherwise.
+    /// Trusts certificates with one of these names, as subject's alternative name or as common name, for
+    /// every host of the endpoint. Case is ignored, and a certificate for `*.b.example` has the name
+    /// `a.b.example`. The operating system must trust their issuer (then only alternative names count)
+    /// unless [`issued_by`](Self::issued_by) or [`authorities`](Self::authorities) is used.
     ///
     /// # Errors
     ///
-    /// There is no name.
+    /// The list contains no name.
     pub fn names<T: Into<String>>(names: impl IntoIterator<Item = T>) -> Result<Self, TlsError> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         if names.iter().all(|name| name.trim().is_empty()) {
@@ -107,9 +109,9 @@ impl ServerTrust {
         Ok(Self(Rule::Names(names, Issuers::System)))
     }
 
-    /// With [`names`](Self::names): certificates must be signed directly by a certificate with one of these thumbprints, or be
-    /// it. The server sends that certificate along, or it is among the [`authorities`](Self::authorities). Changes nothing in
-    /// other ways to trust.
+    /// Restricts [`names`](Self::names) to certificates that are, or are directly signed by, a certificate
+    /// with one of these thumbprints. The server sends that certificate along, or it is among the
+    /// [`authorities`](Self::authorities). Has no effect on other kinds of trust.
     ///
     /// # Errors
     ///
@@ -129,8 +131,8 @@ impl ServerTrust {
         Ok(self)
     }
 
-    /// With [`names`](Self::names): who may have issued the certificates (PEM, one or more) in place of whom the operating
-    /// system trusts. Changes nothing in other ways to trust.
+    /// Sets the authorities (PEM, one or more) that may issue the certificates for [`names`](Self::names),
+    /// in place of those that the operating system trusts. Has no effect on other kinds of trust.
     ///
     /// # Errors
     ///
@@ -148,13 +150,13 @@ impl ServerTrust {
         Ok(self)
     }
 
-    /// Anybody. Whoever is between the client and the cluster can read and change everything, tokens included; for trying
-    /// things out. A client that is built with it says so in the log, as a warning.
+    /// Accepts any certificate, for trials only. An attacker between the client and the cluster can read
+    /// and change everything, tokens included. A client built with it logs a warning.
     pub fn no_verify() -> Self {
         Self(Rule::Anybody)
     }
 
-    /// Nobody, for clients that do not speak TLS. Needs nothing of the operating system.
+    /// Accepts no certificate, for clients without TLS. Needs nothing from the operating system.
     pub(in crate::client) fn nobody() -> Self {
         Self(Rule::Nobody)
     }

@@ -16,7 +16,7 @@ use webpki::EndEntityCert;
 use super::Thumbprint;
 use super::common_name::common_names;
 
-/// Which certificates are accepted.
+/// The certificates that are accepted.
 #[derive(Debug)]
 pub(super) enum Accept {
     Thumbprints(Vec<Thumbprint>),
@@ -24,7 +24,7 @@ pub(super) enum Accept {
     Anybody,
 }
 
-/// Who may have issued a certificate that is known by name.
+/// The allowed issuers of a certificate that is accepted by name.
 #[derive(Debug)]
 pub(super) enum Named {
     System(Arc<dyn ServerCertVerifier>),
@@ -77,7 +77,7 @@ impl GatewayVerifier {
                     .chain(presented.intermediates)
                     .filter(|issuer| pins.contains(&Thumbprint::of(issuer)));
                 roots.add_parsable_certificates(pinned.map(|issuer| issuer.clone().into_owned()));
-                // Without intermediates: the issuer is pinned, and nobody that it may have empowered.
+                // Without intermediates: the issuer is pinned, and no authority below it.
                 self.verify_issuer(presented, &roots, &[])
             }
         }
@@ -99,7 +99,7 @@ impl GatewayVerifier {
     }
 }
 
-/// The system verifies issuer and name in one go, so it is asked about each name.
+/// Verifies with the operating system, once for each name, since it checks issuer and name together.
 fn ask_system(
     verifier: &dyn ServerCertVerifier,
     names: &[String],
@@ -150,7 +150,7 @@ impl fmt::Debug for GatewayVerifier {
     }
 }
 
-/// Whether a certificate is for a name: as alternative name, or as common name of its subject.
+/// Returns true if a certificate is for a name: as alternative name, or as common name of its subject.
 fn has_name(certificate: &CertificateDer<'_>, name: &str) -> bool {
     let alternative = || {
         let parsed = ParsedCertificate::try_from(certificate).ok()?;
@@ -178,7 +178,7 @@ fn named(certificate: &CertificateDer<'_>) -> String {
     shortened(&names.join(", "), 200)
 }
 
-/// Why a certificate is not accepted.
+/// The reason why a certificate is rejected.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
     #[error("the certificate's thumbprint is {0}, which is not in the list")]

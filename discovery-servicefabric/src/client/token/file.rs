@@ -12,11 +12,11 @@ use parking_lot::Mutex;
 
 use super::{BearerToken, TokenError, TokenSource};
 
-/// A token in a file that something else keeps fresh.
+/// A token in a file that another program keeps up to date.
 ///
-/// The file is looked at for every call, and read again when its length or time of change differs, or when the gateway has
-/// refused the token that was read from it. While it cannot be read the last token is used; that is what happens for a
-/// moment when a file is replaced carelessly. At most 64 KiB are read.
+/// The file is checked for every call. It is read again when its length or modification time differs, or
+/// when the gateway has rejected its token. While it cannot be read the last token is used, which happens
+/// briefly when a file is not replaced atomically. At most 64 KiB are read.
 #[derive(Clone)]
 pub struct TokenFile {
     state: Arc<State>,
@@ -27,7 +27,7 @@ struct State {
     last: Mutex<Option<Found>>,
 }
 
-/// What was read, and of which state of the file.
+/// The token that was read, and the version of the file.
 struct Found {
     version: Version,
     token: BearerToken,
@@ -40,7 +40,7 @@ struct Version {
 }
 
 impl TokenFile {
-    /// A token in the file at `path`, which is not looked at yet.
+    /// Creates a source for the token in the file at `path`, which is not read yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let state = State {
             path: path.into(),
@@ -155,7 +155,7 @@ mod tests {
         std::fs::write(&path, "the-second").unwrap();
         assert_eq!(source.token(None).await.unwrap(), token("the-second"));
 
-        // Half-written, and gone: the last one is used.
+        // Half-written, and then missing: the last one is used.
         std::fs::write(&path, "").unwrap();
         assert_eq!(source.token(None).await.unwrap(), token("the-second"));
         std::fs::remove_file(&path).unwrap();

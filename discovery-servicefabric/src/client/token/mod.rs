@@ -12,20 +12,21 @@ use http::HeaderValue;
 
 pub use self::file::TokenFile;
 
-/// Gives the token that is sent with every call: `Authorization: Bearer …`.
+/// Provides the token that is sent with every call: `Authorization: Bearer …`.
 ///
-/// Clusters that use Microsoft Entra ID want one. [`AadMetadata`](super::AadMetadata) says for whom the token must be; how it is
-/// got is up to the implementation. [`StaticToken`], [`TokenFile`] and [`token_fn`] are ready-made.
+/// Clusters with Microsoft Entra ID require one. [`AadMetadata`](super::AadMetadata) contains its issuer
+/// and audience; how it is obtained is up to the implementation. [`StaticToken`], [`TokenFile`] and
+/// [`token_fn`] are ready-made.
 ///
 /// # Cancel safety
 ///
 /// The future is dropped when the call that waits for it is.
 #[async_trait]
 pub trait TokenSource: Send + Sync {
-    /// The token to send now. Called for every request, so an implementation keeps its token.
+    /// Returns the token to send now. Called for every request, so an implementation caches its token.
     ///
-    /// `refused` is the token that the gateway has just refused: another one is wanted. Several calls may say the same at
-    /// the same time. The call fails if the answer is the same token again.
+    /// `refused` is the token that the gateway has just rejected, so that another one is needed. Several
+    /// concurrent calls may pass the same. The call fails if the same token is returned again.
     ///
     /// # Errors
     ///
@@ -87,7 +88,7 @@ impl fmt::Debug for BearerToken {
 #[non_exhaustive]
 pub struct InvalidToken;
 
-/// Why there is no token. The message is shown to operators, so it must not carry a secret.
+/// The reason why there is no token. The message is shown to operators, so it must not contain a secret.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct TokenError {
@@ -96,7 +97,7 @@ pub struct TokenError {
 }
 
 impl TokenError {
-    /// An error whose message says what was tried.
+    /// Creates an error whose message describes the attempt.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -134,7 +135,7 @@ impl TokenSource for StaticToken {
 #[derive(Clone)]
 pub struct TokenFn<F>(F);
 
-/// A source that calls `function` for every request, with the token that was refused, if any.
+/// Creates a source that calls `function` for every request, with the rejected token, if there is one.
 ///
 /// ```
 /// use discovery_servicefabric::client::{BearerToken, TokenError, token_fn};

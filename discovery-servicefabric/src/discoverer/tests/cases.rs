@@ -1,8 +1,8 @@
-//! The table of what is discovered: a small cluster with one change each, and what comes of it.
+//! The table of discovery: a small cluster with one change each, and the result.
 //!
-//! The cluster: application `fabric:/App` of type `AppType` 1.0, with the parameter `Host` = `a.example` over the defaults
-//! `Host` = `z` and `Lb` = `RoundRobin`; its stateless service `fabric:/App/Web` with the partition `P1` and the instance
-//! 101, which listens at `http://10.0.0.1:80` and `https://10.0.0.1:443`.
+//! The cluster: application `fabric:/App` of type `AppType` 1.0, with the parameter `Host` = `a.example`
+//! over the defaults `Host` = `z` and `Lb` = `RoundRobin`; its stateless service `fabric:/App/Web` with the
+//! partition `P1` and the instance 101, which listens at `http://10.0.0.1:80` and `https://10.0.0.1:443`.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn with_labels(labels: &[(&str, &str)]) -> FakeCluster {
     cluster
 }
 
-/// What a round comes to, in a few words.
+/// The result of a round, in short form.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     /// `cluster destination address`.
@@ -86,7 +86,7 @@ struct Case {
     destinations: &'static [&'static str],
     routes: &'static [&'static str],
     reports: &'static [&'static str],
-    /// What else is to be seen.
+    /// A further check of the configuration.
     config: fn(&ProxyConfig),
 }
 
@@ -179,7 +179,7 @@ const CASES: &[Case] = &[
     Case::new("2")
         .labels(&[("YARP.Enable", "")])
         .gives(&[], &[], &[]),
-    // The original wants exactly `true`.
+    // The original requires exactly `true`.
     Case::new("3").labels(&[("YARP.Enable", "True")]),
     Case::new("4")
         .labels(&[("YARP.Enable", "[On]")])

@@ -68,7 +68,7 @@ async fn the_services_of_an_application_that_cannot_be_listed_serve_on() {
     assert_eq!(kept.count(), 2);
 }
 
-/// Calls that fail for as long as old answers may stand in for them are no secret meanwhile.
+/// Failing calls that old responses replace are reported within a round.
 #[tokio::test(start_paused = true)]
 async fn a_source_that_answers_in_part_says_so_within_a_round() {
     for (call, kind) in [
@@ -219,7 +219,7 @@ async fn a_first_round_in_which_everything_is_forbidden_is_a_permanent_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_was_read_before_is_read_whole_or_not_at_all() {
+async fn a_service_that_cannot_be_read_whole_says_which_part_is_missing() {
     let cluster = cluster();
     cluster.edit(|contents| {
         contents.stateful(
@@ -234,17 +234,22 @@ async fn a_service_that_was_read_before_is_read_whole_or_not_at_all() {
     });
     let discoverer = with_options(&cluster, cold());
     round(&discoverer).await;
-    for (call, kind) in [
-        ("replicas m2", CallErrorKind::Busy),
-        ("replicas m3", CallErrorKind::Gone),
-        ("partitions A~Many", CallErrorKind::TimedOut),
-        ("replicas m1", CallErrorKind::Rejected),
-        ("partitions A~Many", CallErrorKind::Malformed),
+    for (call, kind, missing) in [
+        ("replicas m2", CallErrorKind::Busy, Some("m2/")),
+        ("replicas m3", CallErrorKind::Gone, Some("m3/")),
+        ("partitions A~Many", CallErrorKind::TimedOut, None),
+        ("replicas m1", CallErrorKind::Rejected, Some("m1/")),
+        ("partitions A~Many", CallErrorKind::Malformed, None),
     ] {
         cluster.fail(call, kind);
         let discovery = next(&discoverer).await;
-        assert_eq!(addresses(&discovery)["fabric:/A/Many"], None, "{call}");
+        let found = addresses(&discovery)["fabric:/A/Many"].clone();
+        assert_eq!(found.map(|of| of.len()), missing.map(|_| 2), "{call}");
         assert_eq!(discovery.services.len(), 5);
+        let mut services = discovery.services.iter();
+        let many = services.find(|of| &*of.name == "fabric:/A/Many").unwrap();
+        let unread: Vec<_> = many.unread.iter().map(|of| &**of).collect();
+        assert_eq!(unread, missing.into_iter().collect::<Vec<_>>(), "{call}");
         cluster.heal();
         let discovery = next(&discoverer).await;
         let found = addresses(&discovery)["fabric:/A/Many"].clone().unwrap();
@@ -334,7 +339,7 @@ async fn an_outage_leaves_everything_as_it_was_however_long_it_is() {
     ] {
         cluster.fail(call, CallErrorKind::Unreachable);
     }
-    // Where there is nothing but old answers, the source says that it fails.
+    // With only old responses, the source reports a failure.
     let mut states = running.provider.subscribe();
     let guard = Duration::from_secs(24 * 3600);
     let failing = states.wait_for(|state| state.status.state == SourceState::Failing);
@@ -374,7 +379,7 @@ async fn old_answers_stand_in_for_calls_that_fail_while_others_work() {
     assert_eq!(running.config(), before);
 }
 
-/// An old answer must not be taken for what the probe saw at the same time.
+/// An old response must not count as what the probe saw at the same time.
 #[tokio::test(start_paused = true)]
 async fn what_was_read_from_memory_is_read_again() {
     let cluster = cluster();

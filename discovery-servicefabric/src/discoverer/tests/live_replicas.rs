@@ -67,7 +67,7 @@ async fn a_wrong_label_freezes_no_address() {
     let now = running.provider.state().status.rounds;
     running.report(now + 2).await;
     assert_eq!(addresses_in(&running.config()), ["https://c:5/"]);
-    // Nobody is left, which is known.
+    // Known to be empty.
     edit(&cluster, &WRONG, &[]);
     let now = running.provider.state().status.rounds;
     running.report(now + 2).await;
@@ -92,7 +92,7 @@ async fn the_cluster_is_told_that_labels_are_old_and_replicas_are_not() {
     );
 }
 
-/// Understands nothing while it is told so.
+/// A parser that rejects everything while the flag is set.
 struct Refusing;
 
 impl ServiceParser for Refusing {
@@ -122,7 +122,7 @@ async fn labels_that_say_nothing_at_all_freeze_no_address() {
     after_a_while(&running).await;
     assert_eq!(addresses_in(&running.config()), ["https://b:2/"]);
 
-    // An extension that is no XML says nothing either.
+    // An extension that is not XML reveals nothing either.
     cluster.edit(|contents| {
         contents.service_types.clear();
         contents.service_type_with(

@@ -63,7 +63,7 @@ fn with_options(cluster: &FakeCluster, options: ServiceFabricOptions) -> Service
         .discoverer()
 }
 
-/// The addresses of each service's destinations; `None`: it could not be read.
+/// The addresses of each service's destinations. `None` if it could not be read.
 type Addresses = BTreeMap<String, Option<Vec<String>>>;
 
 fn addresses(discovery: &Discovery) -> Addresses {
@@ -99,7 +99,7 @@ async fn next(discoverer: &ServiceFabricDiscoverer) -> Discovery {
     round(discoverer).await
 }
 
-/// A runner, and what it says about its rounds.
+/// A runner, and its reports.
 struct Running {
     provider: DiscoveryProvider,
 }
@@ -111,7 +111,7 @@ impl Running {
         }
     }
 
-    /// The report about the first round from this one on that was answered.
+    /// Waits for the report of the first successful round from this one on.
     async fn report(&self, round: u64) -> Arc<RoundReport> {
         let mut reports = self.provider.reports();
         let is_it = |report: &Option<Arc<RoundReport>>| {

@@ -1,4 +1,4 @@
-//! Names that say another name's id, and clusters with another service's name.
+//! Tests of names that form another name's id, and of clusters with another service's name.
 
 use discovery_core::ServiceOutcome;
 

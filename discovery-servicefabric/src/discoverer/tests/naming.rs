@@ -1,4 +1,4 @@
-//! Endpoints that the naming service has a say in. Gateways answer from memory.
+//! Tests of endpoints with the naming service. Gateways may respond from their cache.
 
 use super::*;
 use crate::model::HealthState;

@@ -1,4 +1,4 @@
-//! Parts that are replaced, that fail and that tell why.
+//! Tests of parts that are replaced, that fail, and that report the reason.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -79,7 +79,7 @@ async fn a_parser_that_panics_fails_its_service_alone() {
     assert!(problem.message.contains("as the test says"), "{problem}");
 }
 
-/// Waits until it is told to go on.
+/// Blocks until it is released.
 #[derive(Default)]
 struct Held(Mutex<bool>, Condvar);
 

@@ -1,4 +1,4 @@
-//! What holds whatever fails and in whatever order the cluster answers.
+//! Properties that hold under any failures and any order of responses.
 
 use std::time::Duration;
 
@@ -36,8 +36,8 @@ const KINDS: [CallErrorKind; 7] = [
     CallErrorKind::Malformed,
 ];
 
-/// Whether the answer leaves each service that is there in the configuration: it is listed, or it is said that it could
-/// not be.
+/// Returns true if the result keeps each existing service in the configuration: the service is listed, or
+/// reported as unreadable.
 fn loses_nothing(cluster: &FakeCluster, answer: &Result<Discovery, discovery_core::DiscoverError>) {
     let Ok(discovery) = answer else { return };
     let found = addresses(discovery);
@@ -125,7 +125,8 @@ proptest! {
         prop_assert_eq!(ordered, again);
     }
 
-    /// Whatever fails and heals, each answer loses nothing, and when nothing fails any more everything is there.
+    /// Under any sequence of failures and recoveries, no result loses a service. Without failures, all
+    /// services are listed.
     #[test]
     fn no_sequence_of_failures_loses_a_service(
         steps in proptest::collection::vec(

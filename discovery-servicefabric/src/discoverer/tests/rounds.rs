@@ -1,6 +1,7 @@
-//! How many calls a round makes, and that it sees what changed.
+//! Tests of the number of calls in a round, and of the detection of changes.
 //!
-//! With `T` type versions, `A` applications of types with labels, `S` services with `P` partitions that ask to be served:
+//! With `T` type versions, `A` applications of types with labels, `S` services with `P` partitions that ask
+//! to be served:
 //!
 //! | round | calls |
 //! |---|---|
@@ -148,7 +149,7 @@ async fn without_the_probe_every_service_is_read() {
         let first = round(&discoverer).await;
         calls(&cluster);
         assert_eq!(next(&discoverer).await, first);
-        // A refusal is remembered, so that not every round asks in vain.
+        // A rejection is remembered, so that not every round calls in vain.
         let expected: Vec<_> = FIRST
             .into_iter()
             .filter(|call| !["replica_ids", "service_types T 1"].contains(call))
@@ -363,13 +364,13 @@ async fn an_instance_that_is_about_to_close_is_left_out_on_request() {
             assert_eq!(resolved, 0);
             continue;
         }
-        // Each partition with the version that was seen last, once more for the one that is read again, and once more to
-        // be sure that the instance is not named.
+        // Each partition with the version that was seen last, once more for the one that is read again, and
+        // once more to be sure that the instance is not named.
         assert_eq!(resolved, 6);
         assert_eq!(cluster.calls("resolve a1 v2"), 2);
         assert_eq!(cluster.calls("replicas"), 1);
 
-        // While the naming service gives no answer, what was about to close still is.
+        // While the naming service does not respond, instances that were about to close still are.
         cluster.fail("resolve", CallErrorKind::Busy);
         let blind = next(&discoverer).await;
         assert_eq!(addresses(&blind)["fabric:/A/S1"].clone().unwrap(), expected);
@@ -405,7 +406,8 @@ async fn no_more_calls_are_under_way_than_may_be() {
         let took = start.elapsed().as_secs();
         match most {
             1 => assert_eq!(took, 14),
-            // One after the other: applications, types, service types, services, probe; then eight calls, three at a time.
+            // One after the other: applications, types, service types, services, probe; then eight calls,
+            // three at a time.
             _ => assert!((8..=9).contains(&took), "{took}"),
         }
     }

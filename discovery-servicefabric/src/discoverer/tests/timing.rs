@@ -1,4 +1,4 @@
-//! When rounds begin.
+//! Tests of the start of rounds.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn what_stays_unready_is_hurried_for_half_a_minute_and_then_left_to_the_in
     let mut waits = Vec::new();
     while let Some(wait) = fires_after(&discoverer).await {
         assert_eq!(fires_after(&discoverer).await, None, "once for each round");
-        // The hour that nobody hurried for.
+        // The hour without fast refreshes.
         let discoverer = &discoverer;
         waits.push(wait.as_secs());
         if waits.len() > 20 {

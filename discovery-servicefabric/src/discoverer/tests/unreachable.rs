@@ -1,4 +1,4 @@
-//! Services that requests do not get through to are read now, and nothing else is.
+//! Tests that only the services that requests cannot reach are refreshed at once.
 
 use discovery_core::Unreachable;
 use proxy_model::config::DestinationConfig;
@@ -54,7 +54,7 @@ async fn instances_that_moved_with_their_ids_are_found_at_once() {
         .fails_until("fabric:/A/S1", "https://moved:1/")
         .await;
     assert!(took < Duration::from_millis(300), "{took:?}");
-    // Only what was asked for was read.
+    // Only the requested services were read.
     let calls = calls(&cluster);
     let expected = ["partitions A~S1", "replicas a1"];
     assert_eq!(calls[..2], expected, "{calls:?}");
@@ -84,7 +84,8 @@ async fn a_lost_primary_costs_two_seconds_beyond_the_election() {
             }
         });
     };
-    // The primary is gone, and nobody is elected for seven seconds: the service has no destination for a while.
+    // The primary has failed, and none is elected for seven seconds: the service has no destination for a
+    // while.
     role(1, ReplicaRole::None);
     let elected = async {
         tokio::time::sleep(Duration::from_secs(7)).await;

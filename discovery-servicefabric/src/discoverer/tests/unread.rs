@@ -1,8 +1,8 @@
-//! Partitions that cannot be read when nothing is known of them.
+//! Partitions that cannot be read while others of their service can.
 
 use std::time::Duration;
 
-use discovery_core::ServiceOutcome;
+use discovery_core::{ServiceOutcome, SourceState};
 
 use super::*;
 use crate::calls::CallErrorKind;
@@ -88,7 +88,7 @@ async fn one_partition_that_cannot_be_read_at_the_start_takes_no_other_away() {
     assert!(state.problems.is_empty(), "{}", state.problems);
 }
 
-/// What was kept on disk is older than an answer, and better than none.
+/// Configuration restored from disk is older than a response, and better than none.
 #[tokio::test(start_paused = true)]
 async fn a_partition_that_cannot_be_read_at_the_start_serves_at_the_addresses_that_were_kept() {
     let directory = tempfile::tempdir().unwrap();
@@ -103,7 +103,8 @@ async fn a_partition_that_cannot_be_read_at_the_start_serves_at_the_addresses_th
         tokio::time::sleep(Duration::from_secs(1)).await;
         drop(running);
 
-        // Another process. Meanwhile a partition has moved and another one, of which nothing can be read, is gone or not.
+        // Another process. Meanwhile a partition has moved, and another unreadable one may have been
+        // removed.
         let moved = divided(&["p1", "p2", "p3"]);
         moved.edit(|contents| {
             contents.instances("p1", &[(2, "https://moved:1")]);
@@ -125,7 +126,7 @@ async fn a_partition_that_cannot_be_read_at_the_start_serves_at_the_addresses_th
         let reports = discoverer.health_reports(&report);
         assert_eq!(reports[0].information.health_state, HealthState::Warning);
 
-        // They stay, and say how old they are; once the partition is read it is the cluster that says what there is.
+        // They stay, and report their age; once the partition is read the cluster's data counts.
         tokio::time::sleep(Duration::from_secs(600)).await;
         let problems = running.provider.state().problems.to_string();
         assert!(problems.contains("minutes ago"), "{problems}");
@@ -174,24 +175,202 @@ async fn last_good_rules_have_the_addresses_that_were_kept_of_an_unread_partitio
     assert_eq!(db(&running), expected);
 }
 
+/// What is wrong with the only service, by code.
+fn codes(report: &RoundReport) -> Vec<&str> {
+    let problems = report.services[0].problems.iter();
+    problems.map(|problem| &*problem.code).collect()
+}
+
+async fn minutes(minutes: u64) {
+    tokio::time::sleep(Duration::from_secs(60 * minutes)).await;
+}
+
+/// The last report of a runner.
+async fn latest(running: &Running) -> Arc<RoundReport> {
+    running.report(running.provider.state().status.rounds).await
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_partition_that_was_read_before_keeps_the_service_as_it_was() {
+async fn a_partition_that_was_read_before_freezes_no_other() {
+    for kind in [
+        CallErrorKind::Busy,
+        CallErrorKind::Rejected,
+        CallErrorKind::Gone,
+        CallErrorKind::TimedOut,
+    ] {
+        for mode in [PartitionMode::PerPartition, PartitionMode::Merge] {
+            let cluster = divided(&["p1", "p2"]);
+            let labels = LabelOptions::default().with_partition_mode(mode);
+            let discoverer = with_options(&cluster, apart().with_labels(labels));
+            let running = Running::start(&discoverer);
+            running.report(1).await;
+            cluster.fail("replicas p2", kind);
+            cluster.edit(|contents| {
+                contents.instances("p1", &[(2, "https://moved:1")]);
+            });
+            minutes(5).await;
+            let addresses = addresses_in(&running.config());
+            assert_eq!(addresses, ["https://moved:1/", "https://p2:1/"], "{kind:?}");
+            let report = latest(&running).await;
+            assert_eq!(
+                codes(&report),
+                ["partition_not_read", "destinations_not_read"]
+            );
+            assert_eq!(running.state(), SourceState::Partial);
+            let status = running.provider.state().status.clone();
+            let error = status.last_error.expect("it is said");
+            assert!(error.message.contains("partition p2"), "{error:?}");
+            let reports = discoverer.health_reports(&report);
+            assert_eq!(reports[0].information.health_state, HealthState::Warning);
+
+            // An address of which nobody has said for a long time that it is right may be somebody else's by now.
+            minutes(27).await;
+            assert_eq!(addresses_in(&running.config()), ["https://moved:1/"]);
+            assert_eq!(
+                codes(latest(&running).await.as_ref()),
+                ["partition_not_read", "destinations_too_old"]
+            );
+
+            cluster.heal();
+            minutes(6).await;
+            let addresses = addresses_in(&running.config());
+            assert_eq!(addresses, ["https://moved:1/", "https://p2:1/"], "{kind:?}");
+            assert_eq!(running.state(), SourceState::Live);
+            assert!(codes(latest(&running).await.as_ref()).is_empty());
+        }
+    }
+}
+
+/// With a cache old answers stand in first, and the partition is as old as those.
+#[tokio::test(start_paused = true)]
+async fn a_partition_that_fails_for_longer_than_the_cache_holds_freezes_no_other() {
     let cluster = divided(&["p1", "p2"]);
+    let options = apart().with_cache_duration(Duration::from_secs(600));
+    let running = Running::start(&with_options(&cluster, options));
+    running.report(1).await;
+    cluster.fail("replicas p2", CallErrorKind::Busy);
+    cluster.edit(|contents| {
+        contents.instances("p1", &[(2, "https://moved:1")]);
+    });
+    minutes(20).await;
+    let both = map(&[("p1", &["https://moved:1/"]), ("p2", &["https://p2:1/"])]);
+    assert_eq!(db(&running), both);
+    let oldest = running.provider.state().status.last_ok;
+    let age = oldest.expect("it is said since when").age();
+    assert!(age >= Duration::from_secs(60 * 19), "{age:?}");
+    minutes(25).await;
+    let none = map(&[("p1", &["https://moved:1/"]), ("p2", &[])]);
+    assert_eq!(db(&running), none, "it answers 503, the other goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partition_is_as_old_as_when_it_was_read_whatever_else_fails_or_comes_back() {
+    let cluster = divided(&["p1", "p2", "p3"]);
+    let running = Running::start(&with_options(&cluster, apart()));
+    running.report(1).await;
+    cluster.fail("replicas p2", CallErrorKind::Busy);
+    minutes(20).await;
+    cluster.fail("replicas p3", CallErrorKind::Busy);
+    minutes(15).await;
+    let found = db(&running);
+    assert_eq!((found["p2"].len(), found["p3"].len()), (0, 1));
+    // Nothing of it can be read for a while: it serves as it was, and what was too old does not come back.
+    cluster.fail("replicas", CallErrorKind::Busy);
+    minutes(5).await;
+    let found = db(&running);
+    assert_eq!(
+        (found["p1"].len(), found["p2"].len(), found["p3"].len()),
+        (1, 0, 1)
+    );
+    cluster.heal();
+    minutes(6).await;
+    assert!(db(&running).values().all(|addresses| addresses.len() == 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_that_are_wrong_keep_no_partition_longer_than_its_time() {
+    let cluster = divided(&["p1", "p2"]);
+    let options = apart().with_full_refresh_period(Duration::from_secs(30));
+    let discoverer = with_options(&cluster, options);
+    let running = Running::start(&discoverer);
+    running.report(1).await;
+    cluster.fail("replicas p2", CallErrorKind::Busy);
+    cluster.edit(|contents| {
+        contents.instances("p1", &[(2, "https://moved:1")]);
+        contents.service_types.clear();
+        let wrong = [("YARP.Enable", "true"), ("YARP.Routes.all.Order", "abc")];
+        contents.service_type("T", "1", "S", wrong);
+    });
+    minutes(5).await;
+    let both = map(&[("p1", &["https://moved:1/"]), ("p2", &["https://p2:1/"])]);
+    assert_eq!(db(&running), both);
+    let report = latest(&running).await;
+    let ServiceOutcome::Quarantined {
+        destinations_age: Some(age),
+        ..
+    } = report.services[0].outcome
+    else {
+        panic!("{report:?}");
+    };
+    assert!(age >= Duration::from_secs(240), "{age:?}");
+    let news: Vec<_> = discoverer.health_reports(&report);
+    assert!(news[0].information.description.contains("partition p2"));
+    minutes(30).await;
+    let none = map(&[("p1", &["https://moved:1/"]), ("p2", &[])]);
+    assert_eq!(db(&running), none);
+    assert!(codes(latest(&running).await.as_ref()).contains(&"destinations_too_old"));
+}
+
+/// A gateway that lies about one partition.
+#[tokio::test(start_paused = true)]
+async fn a_partition_with_more_replicas_than_there_can_be_is_not_read() {
+    let cluster = divided(&["p1", "p2"]);
+    let running = Running::start(&with_options(&cluster, apart()));
+    running.report(1).await;
+    cluster.edit(|contents| {
+        let many: Vec<_> = (0..10_001).map(|id| (id, "https://liar:1")).collect();
+        contents.instances("p2", &many);
+        contents.instances("p1", &[(2, "https://moved:1")]);
+    });
+    minutes(2).await;
+    let both = map(&[("p1", &["https://moved:1/"]), ("p2", &["https://p2:1/"])]);
+    assert_eq!(db(&running), both);
+    let problems = running.provider.state().problems.to_string();
+    assert!(
+        problems.contains("10001 replicas, more than 10000"),
+        "{problems}"
+    );
+}
+
+/// Those that hang were read before: all others are followed within one wait.
+#[tokio::test(start_paused = true)]
+async fn partitions_that_begin_to_hang_cost_the_others_one_wait() {
+    let ids: Vec<_> = (0..100).map(|at| format!("p{at:02}")).collect();
+    let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+    let cluster = divided(&ids);
     let discoverer = with_options(&cluster, apart());
     let running = Running::start(&discoverer);
     running.report(1).await;
-    let before = db(&running);
-    cluster.fail("replicas p2", CallErrorKind::Busy);
-    let report = running.report(3).await;
-    assert_eq!(db(&running), before, "its addresses are not thrown away");
-    let outcome = &report.services[0].outcome;
-    assert!(matches!(
-        outcome,
-        ServiceOutcome::Quarantined {
-            last_good_age: Some(_),
-            ..
-        }
-    ));
+    for id in &ids[..50] {
+        cluster.slow(&format!("replicas {id}"), Duration::from_secs(60));
+    }
+    cluster.edit(|contents| {
+        contents.instances("p99", &[(2, "https://moved:1")]);
+    });
+    let begun = tokio::time::Instant::now();
+    let round = running.provider.state().status.rounds + 1;
+    running.report(round).await;
+    let took = begun.elapsed();
+    assert!(took <= Duration::from_secs(33 + 31), "{took:?}");
+    let found = db(&running);
+    assert_eq!(found["p99"], ["https://moved:1/"]);
+    assert_eq!(found["p07"], ["https://p07:1/"]);
+    // Those that hang are asked ever more seldom, and hold nobody up in between.
+    minutes(20).await;
+    cluster.forget_calls();
+    minutes(20).await;
+    let asked = cluster.calls("replicas p07");
+    assert!((2..=6).contains(&asked), "{asked} times in 20 minutes");
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,12 +394,12 @@ async fn slow_partitions_at_the_start_cost_the_others_one_wait() {
     let begun = tokio::time::Instant::now();
     round(&discoverer).await;
     assert!(
-        begun.elapsed() <= Duration::from_secs(20),
+        begun.elapsed() <= Duration::from_secs(31),
         "{:?}",
         begun.elapsed()
     );
     let running = Running::start(&discoverer);
-    // Those that answer are found although others hang, and those that hang are asked ever more seldom.
+    // Working ones are found although others hang, and hanging ones are polled less and less often.
     tokio::time::sleep(Duration::from_secs(1200)).await;
     let found = db(&running);
     let read = found.values().filter(|addresses| !addresses.is_empty());

@@ -10,7 +10,7 @@ use crate::labels::ids::{destination_id, part_id};
 use crate::labels::read::set;
 use crate::labels::replicas::{Candidate, Pool, Role};
 
-/// What the id of a cluster of secondaries ends with.
+/// The suffix of the id of a cluster of secondaries.
 pub(super) const SECONDARIES: &str = "secondaries";
 
 impl Layout<'_> {

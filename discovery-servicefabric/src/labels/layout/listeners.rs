@@ -16,21 +16,21 @@ use crate::labels::replicas::{Candidate, Pool};
 /// A listener that has clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Listener {
-    /// Its name; `None`: the first that can be used.
+    /// The listener's name. `None` for the first usable listener.
     pub(super) name: Option<String>,
-    /// Whether it is the one of routes that name none: then its name is in no id.
+    /// True if this is the listener of routes that name none. Its name is then left out of ids.
     pub(super) is_default: bool,
-    /// The label that asks for it, below the service's.
+    /// The label that selects it, below the service's.
     asked_by: Option<Vec<String>>,
 }
 
 impl Listener {
-    /// Its name, if it is named.
+    /// Returns the listener's name, if it has one.
     pub(super) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// What it adds to the ids of clusters.
+    /// The listener's part in the ids of clusters.
     pub(super) fn in_id(&self) -> Option<&str> {
         match self.is_default {
             true => None,
@@ -38,7 +38,7 @@ impl Listener {
         }
     }
 
-    /// Whether a replica has nothing of its name: the cheap answer where nobody wants to know the reason.
+    /// Returns true if a replica lacks a listener of this name. Cheap, where the reason is not needed.
     pub(super) fn is_missing_at(&self, candidate: &Candidate<'_>) -> bool {
         match (&self.name, &candidate.endpoints) {
             (Some(name), Ok(endpoints)) => !endpoints.has(name),
@@ -46,7 +46,7 @@ impl Listener {
         }
     }
 
-    /// Where it is at one replica.
+    /// Returns the endpoint of the listener at one replica.
     pub(super) fn at<'c>(
         &self,
         candidate: &'c Candidate<'_>,
@@ -57,8 +57,8 @@ impl Listener {
     }
 }
 
-/// All listeners that have clusters: the default one, those that routes name, and by option all that anybody has. If these
-/// are more than `most`, which is too many, the rest is not looked for.
+/// Returns all listeners that have clusters: the default one, those that routes name, and by option all
+/// listeners of any replica. The search stops at more than `most`, which is too many.
 pub(super) fn all(labelled: &Labelled, candidates: &[Candidate<'_>], most: usize) -> Vec<Listener> {
     let settings = &labelled.settings;
     let path = |path: &[&str]| path.iter().map(|&part| part.to_owned()).collect();
@@ -127,7 +127,8 @@ fn usable<'c>(
             continue;
         };
         for name in endpoints.names() {
-            // A listener without a name cannot be named. One that can be used somewhere need not be looked at again.
+            // A listener without a name cannot be selected. One that is usable somewhere need not be
+            // checked again.
             let is_new = !name.is_empty() && !names.contains(name);
             if !is_new || endpoints.choose(Some(name), schemes).is_err() {
                 continue;
@@ -142,7 +143,7 @@ fn usable<'c>(
     names
 }
 
-/// What became of each replica.
+/// Returns the outcome of each replica.
 pub(super) fn outcomes(layout: &Layout<'_>) -> Vec<ReplicaOutcome> {
     let outcome = |candidate: &Candidate<'_>| {
         let information = &layout.service.partitions[candidate.partition].information;
@@ -183,7 +184,7 @@ fn result(layout: &Layout<'_>, candidate: &Candidate<'_>) -> Result<Vec<String>,
     }
 }
 
-/// Warns of partitions that have replicas, none of which can be reached at a listener that was asked for.
+/// Warns of partitions with replicas, none of which can be reached at a selected listener.
 pub(super) fn warn_of_darkness(root: &LabelNode<'_>, layout: &Layout<'_>) {
     let groups = layout.groups();
     for listener in layout
@@ -219,7 +220,8 @@ pub(super) fn warn_of_darkness(root: &LabelNode<'_>, layout: &Layout<'_>) {
     }
 }
 
-/// Why no replica of a group can be reached at a listener, or `None` if one can, or if there is none.
+/// Returns the reason why no replica of a group can be reached at a listener. `None` if one can, or if
+/// there is none.
 fn darkness(
     layout: &Layout<'_>,
     listener: &Listener,

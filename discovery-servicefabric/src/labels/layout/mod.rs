@@ -1,4 +1,4 @@
-//! From what labels say and what replicas there are to clusters and routes.
+//! The conversion of labels and replicas to clusters and routes.
 
 mod clusters;
 mod listeners;
@@ -18,7 +18,7 @@ use super::read::Labelled;
 use super::replicas::{Candidate, Pool, candidates};
 use crate::service::ServiceDescription;
 
-/// Everything that clusters and routes are made of.
+/// The input of clusters and routes.
 struct Layout<'a> {
     service: &'a ServiceDescription,
     labelled: &'a Labelled,
@@ -36,7 +36,7 @@ struct Layout<'a> {
 /// A part of the service that has clusters of its own.
 #[derive(Clone, Copy)]
 struct Group<'l, 'a> {
-    /// Its id, if it is one partition.
+    /// The partition's id, if the group is one partition.
     id: Option<&'a str>,
     candidates: &'l [Candidate<'a>],
 }
@@ -100,8 +100,8 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// What labels and replicas make together, and what became of each replica. Problems are reported below `root`; if there
-/// are errors, the configuration is empty.
+/// Makes the configuration from labels and replicas, and returns it with the outcome of each replica.
+/// Problems are reported below `root`; if there are errors, the configuration is empty.
 pub(super) fn lay_out(
     root: &LabelNode<'_>,
     service: &ServiceDescription,

@@ -1,7 +1,7 @@
-//! Which routes of a service come before others once they have methods, though they did not before.
+//! The routes of a service that gain precedence over others only because they get methods.
 //!
-//! Labels may hold a great many routes with a great many hosts. So no two routes are compared: those that may be overtaken
-//! are found by their hosts, each of which is looked at once.
+//! Labels may hold very many routes with very many hosts. Therefore routes are not compared in pairs: those
+//! that may be overtaken are found by their hosts, each of which is looked up once.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,8 +13,8 @@ use proxy_model::Problem;
 use super::roles::is_safe;
 use crate::labels::read::{Labelled, Roles, ServiceRoute};
 
-/// Warns where the methods that a route gets put it before another one that came before it, since that one had methods
-/// when this one had none.
+/// Warns if a route gains precedence over another one only through its added methods: the other one had
+/// methods before, and this one had none.
 pub(super) fn warn(root: &LabelNode<'_>, labelled: &Labelled) {
     if labelled.settings.roles != Roles::ByMethod {
         return;
@@ -55,7 +55,8 @@ pub(super) fn warn(root: &LabelNode<'_>, labelled: &Labelled) {
     }
 }
 
-/// What is compared before methods are: the order, and the path without the names of its parameters.
+/// The criteria that are compared before methods: the order, and the path without the names of its
+/// parameters.
 type Place = (i32, Option<String>);
 
 /// A route with what decides which of several comes first.
@@ -67,9 +68,9 @@ struct Ranked<'l> {
     hosts: Vec<String>,
     /// Equal for equal hosts.
     set: usize,
-    /// Whether no host is a pattern.
+    /// True if no host is a pattern.
     is_exact: bool,
-    /// What is compared after hosts are; less comes first.
+    /// The criteria that are compared after hosts; less comes first.
     rank: (Reverse<usize>, Reverse<usize>, usize),
 }
 
@@ -122,11 +123,11 @@ struct Listed<'r> {
     /// One that has a pattern.
     with_pattern: Option<&'r Ranked<'r>>,
     with_hosts: Two<'r>,
-    /// Those without a pattern, by each of their hosts.
+    /// Routes without a host pattern, by each of their hosts.
     by_host: HashMap<&'r str, Two<'r>>,
 }
 
-/// Up to two routes with different hosts: whatever hosts a route has, one of two has others.
+/// Up to two routes with different hosts. For every route, one of the two has different hosts.
 #[derive(Debug, Default)]
 struct Two<'r>(Option<&'r Ranked<'r>>, Option<&'r Ranked<'r>>);
 
@@ -179,7 +180,7 @@ impl<'r> Listed<'r> {
 
     /// Routes that `open` may come before: at most one for each of its hosts, and four.
     fn found(&self, open: &Ranked<'_>) -> impl Iterator<Item = &'r Ranked<'r>> {
-        // Hosts say nothing of routes that have the same.
+        // Equal hosts do not distinguish routes.
         let alike = self.last.get(&open.set).copied();
         let alike = alike.filter(|route| open.rank < route.rank);
         let has_hosts = !open.hosts.is_empty();
@@ -241,7 +242,7 @@ mod tests {
         }
     }
 
-    /// What is looked for, said of two routes.
+    /// The reference check, for two routes.
     fn may_overtake(open: &Ranked<'_>, listed: &Ranked<'_>) -> bool {
         match (open.hosts.is_empty(), listed.hosts.is_empty()) {
             (false, true) => true,

@@ -5,23 +5,23 @@ use proxy_model::config::RouteConfig;
 use crate::labels::read::Roles;
 use crate::labels::replicas::Pool;
 
-/// What the id of a route of reads ends with.
+/// The suffix of the id of a route for reads.
 pub(super) const READS: &str = "reads";
 
-/// Methods that do not change anything, as far as HTTP is concerned (RFC 9110 section 9.2.1). TRACE is left to writes: it
-/// asks for the request itself.
+/// The safe methods of HTTP (RFC 9110 section 9.2.1). TRACE counts as a write, since its response contains
+/// the request itself.
 const SAFE: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 
 /// A route, or one of the two that it becomes, with the replicas that it goes to.
 pub(super) struct Split {
     pub(super) pool: Pool,
-    /// Whether the route is that of reads beside another one.
+    /// True if this is the route for reads beside another one.
     pub(super) is_reads: bool,
     pub(super) route: RouteConfig,
 }
 
-/// The routes that a route becomes. The one for reads has one more condition than the one for everything else, so it comes
-/// first (methods before hosts before headers); the other one keeps the rank that it had.
+/// The routes that a route becomes. The one for reads has one more condition than the one for everything
+/// else, so it comes first (methods before hosts before headers); the other one keeps the rank that it had.
 pub(super) fn split(route: &RouteConfig, roles: &Roles, pools: &[Pool]) -> Vec<Split> {
     let mut reads = route.clone();
     let mut writes = Some(route.clone());
@@ -76,7 +76,7 @@ pub(super) fn split(route: &RouteConfig, roles: &Roles, pools: &[Pool]) -> Vec<S
     [reads].into_iter().chain(writes).collect()
 }
 
-/// Whether a request with this method only reads.
+/// Returns true if a request with this method only reads.
 pub(super) fn is_safe(method: &str) -> bool {
     SAFE.iter().any(|safe| safe.eq_ignore_ascii_case(method))
 }

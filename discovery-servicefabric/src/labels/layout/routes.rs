@@ -68,7 +68,7 @@ impl Layout<'_> {
     }
 }
 
-/// The route for requests that say the id of one partition.
+/// Returns the route for requests with the id of one partition.
 fn only_for(route: &RouteConfig, partition: &str) -> RouteConfig {
     let mut route = route.clone();
     let conditions = route.r#match.query_parameters.get_or_insert_default();

@@ -1,5 +1,5 @@
-//! How large a service becomes. One label may be written once and copied for each partition, listener and role, so the
-//! size of what comes out is bounded before it is made.
+//! The size of a service's configuration. A label that is written once may be copied for each partition,
+//! listener and role, so the size of the result is limited before it is made.
 
 use proxy_model::Problem;
 
@@ -9,10 +9,10 @@ use crate::labels::partitions::Division;
 use crate::labels::read::Settings;
 use crate::labels::yarp::PREFIX;
 
-/// How many bytes of labels may be copied for one service.
+/// Maximum number of bytes of labels that may be copied for one service.
 const MAX_BYTES: usize = 64 << 20;
 
-/// How many parts with clusters of their own the partitions make.
+/// Number of parts with own clusters that the partitions make.
 pub(super) fn groups(division: Division, order: &[usize]) -> usize {
     match division {
         Division::Merged => 1,
@@ -20,7 +20,7 @@ pub(super) fn groups(division: Division, order: &[usize]) -> usize {
     }
 }
 
-/// With more listeners than this the service becomes too much, whatever else it has.
+/// Maximum number of listeners, beyond which the service is too large regardless of its other parts.
 pub(super) fn most_listeners(settings: &Settings, groups: usize, candidates: usize) -> usize {
     let each = groups
         .saturating_add(candidates)
@@ -28,7 +28,7 @@ pub(super) fn most_listeners(settings: &Settings, groups: usize, candidates: usi
     settings.max_generated / each.max(1)
 }
 
-/// Refuses a service that would become too much.
+/// Rejects a service that would become too large.
 pub(super) fn check(layout: &Layout<'_>) -> Result<(), Problem> {
     let labelled = layout.labelled;
     let (listeners, pools) = (layout.listeners.len(), layout.pools.len());
@@ -82,7 +82,7 @@ fn product(factors: &[usize]) -> usize {
         .fold(1, |product, &factor| product.saturating_mul(factor))
 }
 
-/// How many bytes the labels of one part have.
+/// Number of bytes of the labels of one part.
 fn bytes_of(layout: &Layout<'_>, part: &str) -> usize {
     let begin = PREFIX.len();
     layout

@@ -11,7 +11,7 @@ use crate::service::ServiceDescription;
 /// The longest id of a cluster, in bytes. Every id of what a service becomes begins with it.
 const MAX_ID: usize = 1024;
 
-/// What keeps the key of affinity where labels of preview10, which had names of its own, say nothing.
+/// The name of the affinity cookie if labels of preview10, which had their own names, do not set it.
 const AFFINITY_COOKIE: &str = ".Yarp.ReverseProxy.Affinity";
 const AFFINITY_HEADER: &str = "X-Yarp-Proxy-Affinity";
 
@@ -54,7 +54,7 @@ pub(super) fn read(backend: &LabelNode<'_>, service: &ServiceDescription) -> Clu
     cluster
 }
 
-/// Where a cluster comes from, under the names that the successor of YARP's integration gave it.
+/// Adds the origin of a cluster, under the keys of the successor of YARP's integration.
 fn add_origin(metadata: &mut Metadata, service: &ServiceDescription) {
     for (key, value) in [
         ("__SF.ApplicationTypeName", &service.application_type),
@@ -66,7 +66,7 @@ fn add_origin(metadata: &mut Metadata, service: &ServiceDescription) {
     }
 }
 
-/// Sets what is known better than labels can, in whatever case they write it.
+/// Sets a value that is known better than from labels, replacing it in any spelling.
 pub(in crate::labels) fn set(metadata: &mut Metadata, key: &str, value: &str) {
     metadata.retain(|written, _| !same_id(written, key));
     metadata.insert(key.to_owned(), value.to_owned());
@@ -102,7 +102,7 @@ fn complete_affinity(node: &LabelNode<'_>, affinity: &mut SessionAffinityConfig)
     }
 }
 
-/// What all destinations have in common.
+/// Returns the settings that all destinations share.
 pub(super) fn destination(node: &LabelNode<'_>, settings: &Settings) -> DestinationConfig {
     let priority = node.integer("Priority");
     let highest = match settings.roles {

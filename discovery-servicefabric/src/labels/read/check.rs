@@ -1,7 +1,7 @@
-//! Whether what the labels say can be compiled, told with the labels' own keys.
+//! Trial compilation of the labels, with problems reported at the labels' own keys.
 //!
-//! Whoever publishes the configuration compiles it again. Here it is done before one route becomes many, so that one slip
-//! is one problem.
+//! The publisher of the configuration compiles it again. Here it is compiled before one route becomes many,
+//! so that one mistake is one problem.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ use crate::labels::partitions;
 use crate::labels::yarp::Unsupported;
 use crate::service::ServiceDescription;
 
-/// Nobody reads more, and each is looked for in the labels.
+/// Maximum number of errors that are reported, since each is looked up in the labels.
 const MOST_ERRORS: usize = 200;
 
 /// Id of a route that no labels can name.
@@ -32,7 +32,7 @@ pub(super) fn check(
     unsupported: Option<Unsupported>,
 ) {
     let root = &tree.root();
-    // What is wrong as a consequence of these is no news to anybody.
+    // Problems that follow from these are not reported again.
     let known = tree.error_pointers();
     let known: HashSet<&str> = known.iter().map(|pointer| thing(pointer)).collect();
     let is_about_keys = |pointer: &&str| pointer.contains(".PartitionKey");
@@ -58,14 +58,14 @@ pub(super) fn check(
         config.routes.insert(READ_ROUTE.into(), route);
     }
     let options = CompileOptions::default();
-    // What is right is looked at even if there are errors: policies that the program has are not known here.
+    // Valid parts are checked even if there are errors: the program's policies are not known here.
     let (snapshot, problems) = Snapshot::compile_isolated(config, &options);
     let errors = problems
         .into_iter()
         .filter(|problem| problem.severity == Severity::Error && !names_policy(problem))
         .take(MOST_ERRORS);
     let unsupported = unsupported.map(|unsupported| unsupported(&snapshot));
-    // Those of the sample are about nothing that a label says.
+    // Problems of the sample concern no label.
     let unsupported = unsupported.into_iter().flatten().filter(|problem| {
         let path = problem.pointer.strip_prefix("/Clusters/");
         !path.is_some_and(|path| path.contains("/Destinations/"))
@@ -78,7 +78,7 @@ pub(super) fn check(
     }
 }
 
-/// What a pointer to a label is about: the element of a list that it is in, or else the label.
+/// Returns the pointer of the list element that a label is in, or else of the label itself.
 fn thing(pointer: &str) -> &str {
     match pointer.find("].") {
         Some(end) => &pointer[..=end],
@@ -86,7 +86,7 @@ fn thing(pointer: &str) -> &str {
     }
 }
 
-/// A route with nothing but the header that tells a read, which every route will have.
+/// Returns a route with only the header that marks a read, which every route will have.
 fn read_route(labelled: &Labelled) -> Option<RouteConfig> {
     let Roles::ByHeader(header) = &labelled.settings.roles else {
         return None;
@@ -97,13 +97,14 @@ fn read_route(labelled: &Labelled) -> Option<RouteConfig> {
     Some(route)
 }
 
-/// Whether a policy, a filter or a layer is not known: the program may have one of that name, which whoever publishes knows.
+/// Returns true if the problem is an unknown policy, filter or layer. The program may have one of that
+/// name, which only the publisher knows.
 fn names_policy(problem: &Problem) -> bool {
     let named = problem.code.strip_prefix("unknown_");
     named.is_some_and(|kind| kind.ends_with("_policy") || matches!(kind, "filter" | "layer"))
 }
 
-/// Where requests of a route have their key, if a key decides where they go.
+/// Returns the part of a request that holds the key, if a key selects the route's cluster.
 fn key<'l>(
     route: &'l ServiceRoute,
     service: &ServiceDescription,
@@ -120,7 +121,7 @@ fn key<'l>(
     by_key.then_some((key, hash))
 }
 
-/// What to say if a key decides, and nothing tells where it is.
+/// Returns a problem if a key selects the cluster but its place is not set.
 fn missing_key(
     root: &LabelNode<'_>,
     service: &ServiceDescription,
@@ -153,7 +154,7 @@ fn draft(route: &ServiceRoute, service: &ServiceDescription, labelled: &Labelled
     config.partitioned_clusters = Some(PartitionedClusters {
         key: key.clone(),
         hash,
-        // Keys are all that labels say of it, so any range will do.
+        // Labels contain only the keys, so any range will do.
         partitions: vec![PartitionedCluster {
             cluster_id: labelled.cluster_id.clone(),
             low_key: Some(0),

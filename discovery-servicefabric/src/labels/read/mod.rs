@@ -1,4 +1,4 @@
-//! What the labels of a service say, before it is known what the service is made of at the moment.
+//! The content of a service's labels, independent of the service's current partitions and replicas.
 
 mod backend;
 mod check;
@@ -16,7 +16,7 @@ use super::options::LabelOptions;
 use super::yarp::Unsupported;
 use crate::service::ServiceDescription;
 
-/// All that labels say of a service that is served.
+/// The content of a served service's labels.
 #[derive(Debug)]
 pub(super) struct Labelled {
     pub(super) settings: Settings,
@@ -24,7 +24,7 @@ pub(super) struct Labelled {
     /// The cluster without its destinations.
     pub(super) cluster: ClusterConfig,
     pub(super) routes: Vec<ServiceRoute>,
-    /// What destinations have in common.
+    /// The settings that destinations share.
     pub(super) destination: DestinationConfig,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn read(
     unsupported: Option<Unsupported>,
 ) -> Labelled {
     let root = tree.root();
-    // What it says was done before the labels came here.
+    // Its effect was applied before the labels came here.
     root.raw("EnableDynamicOverrides");
     let backend = root.child("Backend");
     let settings = Settings::read(&backend, service, options);
@@ -61,7 +61,7 @@ fn no_effect(node: &LabelNode<'_>, path: &[&str], message: impl Into<String>) {
     node.report(Problem::warning(pointer, "no_effect", message));
 }
 
-/// Refuses labels that have to have a value and have an empty one, perhaps since a parameter is not set.
+/// Rejects empty values of labels that require one, perhaps because a parameter is not set.
 fn require_values(node: &LabelNode<'_>, names: &[&str]) {
     for name in names {
         if node.raw(name).is_some_and(|value| value.trim().is_empty()) {
@@ -74,7 +74,7 @@ fn require_values(node: &LabelNode<'_>, names: &[&str]) {
     }
 }
 
-/// What is wrong with a label that the tree does not show: one of a route without a name.
+/// Returns the problem of a label that the tree does not show: one of a route without a name.
 pub(super) fn nameless_route(key: &str, prefix: &str) -> Option<Problem> {
     let rest = key.get(prefix.len()..)?;
     rest.starts_with("Routes..").then(|| {

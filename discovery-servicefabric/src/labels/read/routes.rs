@@ -28,21 +28,22 @@ const LABELS: RouteLabels = RouteLabels {
 pub(in crate::labels) struct ServiceRoute {
     pub(in crate::labels) id: RouteId,
     pub(super) name: String,
-    /// Without a cluster, unless it goes to clusters that are not made here.
+    /// The route's configuration. The cluster is missing, unless the labels name clusters that are not made
+    /// here.
     pub(in crate::labels) config: RouteConfig,
     /// The listener that it chooses, if it does.
     pub(in crate::labels) listener: Option<String>,
-    /// Where its requests have the key of their partition, if not where those of other routes do.
+    /// The part of a request that holds its partition key, if it differs from that of other routes.
     pub(in crate::labels) key: Option<(PartitionKey, PartitionHash)>,
 }
 
 impl ServiceRoute {
-    /// Its name in the labels.
+    /// Returns the route's name in the labels.
     pub(in crate::labels) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether labels name the clusters that it goes to.
+    /// Returns true if labels name the clusters of the route.
     pub(in crate::labels) fn goes_elsewhere(&self) -> bool {
         let config = &self.config;
         config.cluster_id.is_some()
@@ -123,7 +124,7 @@ fn repeated_key(transform: &TransformConfig) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// Says which labels contradict each other, or do nothing.
+/// Reports labels that contradict each other, or have no effect.
 fn check(node: &LabelNode<'_>, route: &ServiceRoute, settings: &Settings) {
     if route.listener.is_some() && route.goes_elsewhere() {
         let pointer = node.locate(["ServiceFabric", "ListenerName"]);

@@ -1,4 +1,5 @@
-//! How a service is turned into configuration: labels of Service Fabric's own, and the options behind them.
+//! The settings for turning a service into configuration: labels specific to Service Fabric, with options
+//! as defaults.
 
 use discovery_core::labels::LabelNode;
 use proxy_model::Problem;
@@ -12,7 +13,7 @@ use crate::labels::options::{
 use crate::model::ServiceKind;
 use crate::service::ServiceDescription;
 
-/// What labels and options decide together.
+/// The combined settings of labels and options.
 #[derive(Debug)]
 pub(in crate::labels) struct Settings {
     pub(in crate::labels) schemes: Schemes,
@@ -30,14 +31,14 @@ pub(in crate::labels) struct Settings {
     pub(in crate::labels) max_generated: usize,
 }
 
-/// Which replicas serve what.
+/// The roles of replicas.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::labels) enum Roles {
-    /// Those that are selected serve everything.
+    /// The selected replicas serve all requests.
     Alike(ReplicaSelection),
-    /// Reads, told by their methods, go to secondaries.
+    /// Reads, recognized by their methods, go to secondaries.
     ByMethod,
-    /// Reads, told by a header, go to secondaries.
+    /// Reads, recognized by a header, go to secondaries.
     ByHeader(RouteHeader),
 }
 
@@ -96,7 +97,7 @@ fn partition_mode(node: &LabelNode<'_>, options: &LabelOptions) -> PartitionMode
         .unwrap_or(options.partition_mode)
 }
 
-/// Where requests have their key, if labels below `node` say so.
+/// Reads the place of the key from the labels below `node`, if they set it.
 pub(super) fn key(node: &LabelNode<'_>) -> Option<(PartitionKey, PartitionHash)> {
     let hashes = [
         ("None", PartitionHash::None),
@@ -174,7 +175,7 @@ fn roles(node: &LabelNode<'_>, service: &ServiceDescription, options: &LabelOpti
     }
 }
 
-/// The header that tells a read: with one of some values, or, if there are none, with any.
+/// Returns the header that marks a read: with one of some values, or with any value if none are given.
 fn read_header(node: &LabelNode<'_>, routing: RoleRouting) -> Option<RouteHeader> {
     let name = node.text("Name");
     let values = node.list("Value");

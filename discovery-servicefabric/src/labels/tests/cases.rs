@@ -42,7 +42,7 @@ fn case_1_a_service_becomes_a_cluster_and_its_routes() {
     assert_eq!(parse(&web(&[ROUTE])).replicas, [outcome]);
 }
 
-/// Case 3 wants exactly `true`, as preview10 does; it is decided that any case will do, as it does for its successor.
+/// Case 3 requires exactly `true`, as preview10 does; here any case is accepted, as in its successor.
 #[test]
 fn cases_2_3_and_49_only_services_that_ask_are_served() {
     for (enable, served, told) in [
@@ -149,7 +149,7 @@ fn cases_6_7_9_11_13_and_20_endpoints() {
         let parsed = YarpLabels::new(options.clone()).parse(&service);
         let config = parsed.config.as_ref().expect("it is enabled");
         assert_compiles(config);
-        // The cluster and its routes stay, whatever becomes of the replicas.
+        // The cluster and its routes stay, independent of the replicas.
         assert_eq!(
             config.routes[0].cluster_id,
             Some("fabric:/App/Web".into()),
@@ -340,11 +340,11 @@ fn errors_of_words_and_of_what_they_make_are_told_together() {
     ] {
         assert_eq!(about(label), 1, "{label} in {found:#?}");
     }
-    // Without its mode the condition would lack values, which is no news to anybody.
+    // Without its mode the condition would lack values, which is only a consequence.
     assert_eq!(about("MatchHeaders.[0]"), 1, "{found:#?}");
 }
 
-/// What a proxy says that honours nothing but forwarding.
+/// The problems of a proxy that supports only forwarding.
 fn unsupported(snapshot: &Snapshot) -> Problems {
     let mut problems = Problems::new();
     for route in snapshot.routes() {
@@ -528,7 +528,7 @@ fn cases_32_and_42_values_that_are_right() {
         health.active.unwrap().interval.unwrap().to_string()
     };
     assert_eq!(interval("00:00:10"), "00:00:10");
-    // Refused by YARP; here it is what it says.
+    // Rejected by YARP; here it is a valid time.
     assert_eq!(interval("10s"), "00:00:10");
 }
 

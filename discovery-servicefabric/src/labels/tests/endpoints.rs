@@ -197,7 +197,7 @@ fn one_bad_replica_does_not_hide_the_others() {
         .collect();
     assert_eq!(results, [(1, false), (2, false), (3, true)]);
     let config = parsed.config.unwrap();
-    // Of two with one id, the same one is taken whatever their order.
+    // Of two with one id, the same one is used in any order.
     assert_eq!(
         addresses(&config.clusters[0]),
         [("P1/3", "https://elsewhere/")]

@@ -1,4 +1,4 @@
-//! Labels that are wrong, misspelt, or meant to do harm.
+//! Tests of invalid, misspelt and hostile labels.
 
 use super::*;
 
@@ -154,7 +154,7 @@ fn everything_that_is_wrong_is_told_at_once() {
     assert_eq!(told.len(), 3, "{told:#?}");
 }
 
-/// One slip is one problem, however many routes it would be in.
+/// One mistake is one problem, independent of the number of routes it would be in.
 #[test]
 fn a_slip_is_told_once() {
     let partitions = (0..100)
@@ -347,7 +347,7 @@ fn labels_have_a_size() {
             "error at /: the labels of the service have 262145 bytes, more than 262144 (properties of the service's name count, too, if they override labels)"
         ]
     );
-    // Who does not ask to be served is left alone.
+    // A service that did not opt in is ignored.
     let mut off = sized(1 << 20);
     off.labels = Arc::new({
         let mut labels = Labels::clone(&off.labels);

@@ -88,7 +88,7 @@ fn a_route_may_ask_for_a_listener_alone() {
     );
     let config = parsed.config.unwrap();
     assert_compiles(&config);
-    // It has no destinations, and is there all the same: 503 is better than somebody else's answer.
+    // It has no destinations, but exists: 503 is better than another service's response.
     let clusters: Vec<_> = config
         .clusters
         .iter()

@@ -131,7 +131,7 @@ fn assert_compiles(config: &ProxyConfig) {
     compiled.unwrap_or_else(|problems| panic!("{problems}\n{config:#?}"));
 }
 
-/// The errors of a service that is refused, which leaves nothing of its configuration.
+/// Returns the errors of a rejected service, which has no configuration.
 #[track_caller]
 fn refused(service: &ServiceDescription) -> Vec<String> {
     let parsed = parse(service);

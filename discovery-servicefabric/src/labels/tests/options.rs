@@ -1,4 +1,4 @@
-//! Default routes and paths that begin with the name of a service.
+//! Tests of default routes and of paths that begin with the name of a service.
 
 use serde_json::json;
 
@@ -93,7 +93,7 @@ fn paths_may_begin_with_the_name() {
     );
 }
 
-/// What is wrong is told at the label, although there is something before it now.
+/// Problems are reported at the label's own position, although an added transform precedes it.
 #[test]
 fn positions_of_transforms_are_those_of_labels() {
     let told = refused(&web(&[

@@ -85,7 +85,7 @@ fn a_singleton_is_no_partition_and_any_other_is() {
         );
         assert_eq!(cluster_ids(&config), ["fabric:/App/Web"]);
         assert_eq!(Routing::of(&config).cluster(&get("/")), "fabric:/App/Web");
-        // None could be read, which is not a reason to refuse the service.
+        // None could be read, which is no reason to reject the service.
         let config = good(&YarpLabels::default(), &stateful(&[PATH, mode], vec![]));
         assert_eq!(cluster_ids(&config), ["fabric:/App/Web"]);
     }
@@ -180,7 +180,7 @@ fn keys_and_their_hash_may_be_decided_for_all_services() {
         .collect();
     assert_eq!(clusters.len(), 2, "{clusters:?}");
 
-    // Labels decide otherwise, and names are compared, whatever the hash.
+    // Labels override the options, and names are compared exactly, independent of the hash.
     let config = good(&parser, &stateful(&[PATH, QUERY], two_ranges()));
     let partitioned = config.routes[0].partitioned_clusters.as_ref().unwrap();
     assert_eq!(partitioned.key.query_parameter.as_deref(), Some("tenant"));

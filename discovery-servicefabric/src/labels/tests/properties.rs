@@ -1,4 +1,4 @@
-//! What holds of every service.
+//! Properties of every service.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -199,7 +199,7 @@ fn any_kind() -> impl Strategy<Value = ServiceKind> {
     ])
 }
 
-/// What must hold whatever a service is like.
+/// Checks the properties of a service.
 fn check(
     parser: &YarpLabels,
     service: &ServiceDescription,
@@ -249,7 +249,7 @@ fn check(
     }
     let compiled = Snapshot::compile(Arc::clone(&config), &CompileOptions::default());
     if let Err(problems) = compiled {
-        // Only whoever runs the proxy knows which policies there are.
+        // Only the program knows its policies.
         let is_policy = |p: &proxy_model::Problem| {
             p.code.starts_with("unknown_") && p.code.ends_with("_policy")
         };
@@ -288,7 +288,7 @@ proptest! {
         let parsed = parser.parse(&service);
         prop_assert!(!parsed.problems.has_errors(), "{}", parsed.problems);
         let config = parsed.config.unwrap();
-        // Whatever a route names is there, but for what is another service's.
+        // Each cluster that a route names exists, except other services' clusters.
         for route in config.routes.values() {
             let one = route.cluster_id.iter();
             let many = route.partitioned_clusters.iter().flat_map(|p| p.partitions.iter().map(|p| &p.cluster_id));
@@ -298,7 +298,7 @@ proptest! {
         }
     }
 
-    /// Addresses come from whoever runs in the cluster.
+    /// Addresses come from arbitrary code in the cluster.
     #[test]
     fn addresses_do_no_harm(address in any_address(), listener in prop::option::of("[abAB]")) {
         if let Ok(endpoints) = Endpoints::parse(&address) {

@@ -210,13 +210,13 @@ fn labels_about_roles_that_make_no_sense_are_told() {
             )]
         );
     }
-    // By option it is meant for whom it makes sense.
+    // The option applies only to services for which it is useful.
     let options = LabelOptions::default().with_role_routing(RoleRouting::Methods);
     let config = good(&YarpLabels::new(options), &web(&[]));
     assert_eq!(cluster_ids(&config), [WRITES]);
 }
 
-/// Which route takes a request does not change by dividing it, but for one case, which is told.
+/// Splitting a route does not change which route takes a request, except in one case, which is reported.
 #[test]
 fn routes_of_a_service_keep_their_order() {
     let requests: Vec<Request> = ["GET", "POST"]
@@ -299,7 +299,8 @@ fn any_route() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
 }
 
 proptest! {
-    /// The same route takes a request whether or not its service is divided, or else it is told.
+    /// The same route takes a request, whether or not its service is divided, or the difference is
+    /// reported.
     #[test]
     fn dividing_changes_where_a_request_goes_and_not_which_route_takes_it(
         routes in prop::collection::vec(any_route(), 1..5),

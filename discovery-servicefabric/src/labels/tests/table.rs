@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// What the labels of a service make of the cluster, without what every cluster has.
+/// Returns the cluster made from a service's labels, without the parts that every cluster has.
 #[track_caller]
 fn cluster(pairs: &[(&str, &str)]) -> Value {
     let config = good(&YarpLabels::default(), &web(pairs));
@@ -215,7 +215,7 @@ fn every_label_of_a_route() {
         "Order": 2, "MaxRequestBodySize": -1, "StrictPaths": true, "Timeout": "00:00:05",
         "AuthorizationPolicy": "Default", "CorsPolicy": "Disable", "RateLimiterPolicy": "Disable",
         "Metadata": { "x.y": "z" },
-        // By number, whatever the order of the labels.
+        // By number, independent of the order of the labels.
         "Transforms": [
             { "ResponseHeader": "X-Foo", "Append": "Bar", "When": "Always" },
             { "ResponseHeader": "X-Ping", "Append": "Pong", "When": "Success" },
@@ -281,7 +281,7 @@ fn a_route_may_go_to_other_clusters() {
     );
 }
 
-/// O02, and the rule that an empty text is no text, which is not so for what cannot be left out.
+/// O02, and the rule that an empty text counts as unset, except for required values.
 #[test]
 fn empty_values_are_unset_where_they_can_be() {
     assert_eq!(cluster(&[("YARP.Backend.BackendId", "be")]), json!({}));

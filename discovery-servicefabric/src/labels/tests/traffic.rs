@@ -1,4 +1,4 @@
-//! Where requests go.
+//! Tests of the destinations of requests.
 
 use proptest::prelude::*;
 use proxy_model::RequestHead;
@@ -126,7 +126,8 @@ fn keyed(partitions: Vec<PartitionDescription>) -> ProxyConfig {
 }
 
 proptest! {
-    /// However the numbers are divided and in whatever order partitions are listed: each key goes to the one that has it.
+    /// Each key goes to the partition that has it, independent of the division and of the order of
+    /// partitions.
     #[test]
     fn every_key_goes_to_exactly_one_partition(
         mut cuts in prop::collection::btree_set(any::<i64>(), 0..20).prop_map(Vec::from_iter),
@@ -156,7 +157,7 @@ proptest! {
         }
     }
 
-    /// Names are keys that are compared as they are.
+    /// Names are keys that are compared exactly.
     #[test]
     fn every_name_goes_to_its_partition(names in prop::collection::btree_set("[A-Za-z0-9 _-]{1,8}", 1..12)) {
         let names: Vec<String> = names.into_iter().filter(|name| name.trim() == name).collect();

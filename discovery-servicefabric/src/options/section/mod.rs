@@ -19,10 +19,10 @@ use crate::client::Thumbprint;
 use crate::discoverer::ServiceFabric;
 use crate::labels::{LabelOptions, ListenerMode, PartitionMode, ReplicaSelection, RoleRouting};
 
-/// What can be set as a period: shorter ones are a busy loop, longer ones nobody waits for.
+/// The allowed range of periods. Shorter ones would be a busy loop, longer ones have no use.
 const PERIODS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(86_400);
 
-/// The section `ServiceFabricDiscovery`: how discovery behaves, and how the cluster is reached.
+/// The section `ServiceFabricDiscovery`: the options of discovery, and the connection to the cluster.
 ///
 /// | key | sets |
 /// |---|---|
@@ -30,20 +30,20 @@ const PERIODS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration:
 /// | `CallTimeout` | [`ConnectionOptions::call_timeout`] |
 /// | `Security.ClientCertificateFile`, `.ClientKeyFile` | the certificate that the client shows, and its key |
 /// | `Security.TokenFile` | a bearer token |
-/// | `Security.ServerCaFile` | authorities that vouch for the server; with `ServerNames` for one of these names |
+/// | `Security.ServerCaFile` | authorities that may issue the server's certificate; with `ServerNames` for one of these names |
 /// | `Security.ServerThumbprints` | certificates that the server may have |
-/// | `Security.ServerNames`, `.ServerIssuerThumbprints` | names that its certificate may have, and who must have issued it |
-/// | `Security.DangerousAcceptAnyServerCertificate` | whether anybody is taken for the cluster |
+/// | `Security.ServerNames`, `.ServerIssuerThumbprints` | names that its certificate may have, and its allowed issuers |
+/// | `Security.DangerousAcceptAnyServerCertificate` | `true` accepts any server, for trials only |
 /// | `DiscoveryPeriod`, `FastPeriod`, `FullRefreshPeriod`, `CacheDuration` | times of [`ServiceFabricOptions`] |
 /// | `AllowStartBeforeDiscovery`, `ReportServicesHealth`, `ReportReplicasHealth`, `AlwaysSendImmediateHealthReports`, `ChangeProbe` | switches of it |
 /// | `EndpointSource`, `MaxConcurrentCalls`, `HealthReportSource`, `Persist`, `ConfirmRemoval.{Share, Settle}` | the rest of it |
-/// | `DiscoverInsecureHttpDestinations`, `StatefulReplicaSelectionMode`, `PartitionMode`, `PartitionKey.{Header, QueryParameter, RouteValue, Hash}`, `ListenerMode`, `RoleRouting`, `ReadHeader.{Name, Values, Mode, IsCaseSensitive}`, `DefaultRoute`, `PathPrefix`, `UnknownLabels` | [`LabelOptions`], for services whose labels do not say otherwise |
+/// | `DiscoverInsecureHttpDestinations`, `StatefulReplicaSelectionMode`, `PartitionMode`, `PartitionKey.{Header, QueryParameter, RouteValue, Hash}`, `ListenerMode`, `RoleRouting`, `ReadHeader.{Name, Values, Mode, IsCaseSensitive}`, `DefaultRoute`, `PathPrefix`, `UnknownLabels` | [`LabelOptions`], for services whose labels do not override them |
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Section {
-    /// How discovery behaves.
+    /// The options of discovery.
     pub options: ServiceFabricOptions,
-    /// How the cluster is reached.
+    /// The connection to the cluster.
     pub connection: ConnectionOptions,
 }
 
@@ -66,11 +66,11 @@ impl Section {
         }
     }
 
-    /// Connects a discoverer. Files are read now, and nothing is asked yet.
+    /// Creates a discoverer for the cluster. Files are read now, but no call is made yet.
     ///
     /// # Errors
     ///
-    /// A file cannot be read or used, or a URL is none.
+    /// A file cannot be read or used, or a URL is invalid.
     pub fn connect(&self) -> Result<ServiceFabric, ConnectError> {
         Ok(ServiceFabric::new(self.connection.connect()?).options(self.options.clone()))
     }

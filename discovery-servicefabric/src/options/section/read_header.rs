@@ -1,10 +1,11 @@
-//! The header that tells a read.
+//! The header that marks a read.
 
 use proxy_model::Problem;
 use proxy_model::config::{HeaderMatchMode, RouteHeader};
 use proxy_model::json::ObjectReader;
 
-/// As a condition of a route has it, but that a header without values is looked for by its name alone, as labels have it.
+/// Reads a header condition like that of a route. A header without values matches by its presence alone, as
+/// in labels.
 pub(super) fn read_header(header: &mut ObjectReader<'_, '_>) -> Option<RouteHeader> {
     let modes = [
         ("ExactHeader", HeaderMatchMode::ExactHeader),

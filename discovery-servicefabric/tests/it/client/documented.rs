@@ -1,5 +1,6 @@
-//! Discovery over answers as the product documents them, written down here and not made by the emulator of this family: one
-//! that misreads the documentation would agree with a client that does so, too.
+//! Tests of discovery with responses from the product's documentation, written down here and not made by
+//! this project's emulator: an emulator that misreads the documentation would agree with a client that does
+//! so, too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::support::{Act, Gateway, Seen, error, ok, page, text};
 
-/// What a test changes of the answers: the beginning of a path, and what is answered instead.
+/// The changes of responses in a test: the beginning of a path, and the replacement.
 type Changes = Arc<Mutex<Vec<(&'static str, Act)>>>;
 
 const LABELS: &str = "<Labels xmlns=\"http://schemas.microsoft.com/2015/03/fabact-no-schema\">\
@@ -113,7 +114,9 @@ fn gateway() -> (Gateway, Changes) {
 }
 
 fn discovery(gateway: &Gateway) -> ServiceFabric {
-    let options = ServiceFabricOptions::default().with_discovery_period(Duration::from_secs(5));
+    let options = ServiceFabricOptions::default()
+        .with_discovery_period(Duration::from_secs(5))
+        .with_full_refresh_period(Duration::from_secs(30));
     ServiceFabric::new(gateway.client()).options(options)
 }
 
@@ -225,7 +228,7 @@ async fn one_partition_that_cannot_be_read_at_the_start_takes_no_other_away() {
     assert_eq!(count(), [2, 2]);
 }
 
-/// What parses and is no answer must not empty anything.
+/// A body that parses but is not a valid response must not remove anything.
 #[tokio::test(start_paused = true)]
 async fn answers_that_make_no_sense_take_nothing_away() {
     for (path, act) in [
@@ -246,7 +249,23 @@ async fn answers_that_make_no_sense_take_nothing_away() {
             "/Services/Voting~Data/$/GetPartitions",
             page(json!([{}]), ""),
         ),
+        (
+            "/ApplicationTypes/VotingType/$/GetServiceTypes",
+            ok(json!([{"ServiceManifestName": "DataPkg"}])),
+        ),
+        (
+            "/ApplicationTypes/VotingType/$/GetServiceTypes",
+            text(204, ""),
+        ),
+        ("/ApplicationTypes?", page(json!([{"Name": null}]), "")),
         (replicas_of(LOW), page(json!([{"ReplicaId": "1"}]), "")),
+        (
+            replicas_of(LOW),
+            page(
+                json!([{"ReplicaStatus": "Ready", "Address": "https://liar:1"}]),
+                "",
+            ),
+        ),
         (replicas_of(LOW), text(204, "")),
     ] {
         let (gateway, changes) = gateway();

@@ -27,7 +27,7 @@ fn hosts(gateway: &Gateway) -> String {
         .collect()
 }
 
-/// Every gateway in `down` cannot be reached; the others answer.
+/// Creates gateways of which those in `down` cannot be reached.
 fn without(down: &'static str, how: Act) -> Gateway {
     Gateway::new(
         move |seen| match down.contains(&seen.uri["https://".len()..][..1]) {
@@ -85,7 +85,7 @@ async fn a_gateway_that_hangs_holds_the_start_up_for_seconds_only() {
     assert!(asked >= Duration::from_secs(30), "{asked:?}");
 }
 
-/// A node may be drained, or its gateway broken, while all others answer.
+/// A node may be drained, or its gateway broken, while all others respond.
 #[tokio::test(start_paused = true)]
 async fn a_gateway_that_answers_with_errors_of_its_own_is_left() {
     for how in [
@@ -124,7 +124,8 @@ async fn what_a_gateway_says_of_the_question_is_believed() {
     }
 }
 
-/// What is wrong with all of them is not the gateway's fault: each is asked once, and the client stays where it was.
+/// An error of the cluster is not the gateway's fault: each gateway is tried once, and the client stays
+/// with the current one.
 #[tokio::test(start_paused = true)]
 async fn errors_of_a_cluster_are_asked_for_once_of_each_gateway() {
     for how in [bare(500), bare(503), bare(504), bare(403), bare(404)] {
@@ -143,7 +144,7 @@ async fn errors_of_a_cluster_are_asked_for_once_of_each_gateway() {
         .unwrap();
     two.applications().await.unwrap_err();
     assert_eq!(hosts(&gateway), "aba");
-    // Nobody is hurried who has too much to do.
+    // A gateway that is overloaded gets its pause.
     let seen = gateway.seen();
     assert!(seen[1].at - seen[0].at >= Duration::from_millis(125));
 }

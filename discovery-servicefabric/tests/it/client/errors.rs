@@ -1,4 +1,4 @@
-//! What answers that are errors mean, and how often they are asked for.
+//! Tests of error responses and of the number of attempts.
 
 use discovery_servicefabric::client::TransportErrorKind;
 use discovery_servicefabric::{CallError, CallErrorKind, ClusterCalls};
@@ -8,7 +8,7 @@ use crate::client::support::{Act, Gateway, bare, error, ok, page, text, with_hea
 
 use CallErrorKind::{Busy, Denied, Failed, Gone, Malformed, Rejected, TimedOut, Unreachable};
 
-/// The error of a call that is always answered so, and how often it was asked.
+/// Returns the error of a call with this response, and the number of attempts.
 async fn failing(act: Act) -> (CallError, usize) {
     let gateway = Gateway::always(act);
     let error = gateway.client().replicas("p").await.unwrap_err();
@@ -160,7 +160,20 @@ async fn lists_of_what_has_no_name_are_no_lists() {
     let client = |items: serde_json::Value| Gateway::acts([page(items, "")]).client();
     let nameless =
         || serde_json::json!([{"Name": "fabric:/a", "ServiceKind": "Stateless"}, {"Id": "b"}]);
+    let no_id = serde_json::json!([
+        {"ServiceKind": "Stateless", "ReplicaStatus": "Ready", "InstanceId": "1", "Address": "a"},
+        {"ServiceKind": "Stateless", "ReplicaStatus": "Ready", "Address": "b"}
+    ]);
+    let no_version = serde_json::json!([{"Name": "T", "Version": null}]);
     for error in [
+        client(nameless()).application_types().await.unwrap_err(),
+        client(no_version).application_types().await.unwrap_err(),
+        client(nameless())
+            .service_types("T", "1")
+            .await
+            .unwrap_err(),
+        client(nameless()).properties("s").await.unwrap_err(),
+        client(no_id).replicas("p").await.unwrap_err(),
         client(nameless()).applications().await.unwrap_err(),
         client(nameless()).services("a").await.unwrap_err(),
         client(nameless()).partitions("s").await.unwrap_err(),
@@ -181,15 +194,11 @@ async fn lists_of_what_has_no_name_are_no_lists() {
 #[tokio::test]
 async fn no_content_means_gone_only_where_one_thing_was_asked_for() {
     let client = |act| Gateway::acts([act]).client();
-    for error in [
-        client(bare(204))
-            .service_manifest("t", "1", "m")
-            .await
-            .unwrap_err(),
-        client(bare(204)).properties("n").await.unwrap_err(),
-    ] {
-        assert_eq!((error.kind(), error.status()), (Gone, Some(204)), "{error}");
-    }
+    let error = client(bare(204))
+        .service_manifest("t", "1", "m")
+        .await
+        .unwrap_err();
+    assert_eq!((error.kind(), error.status()), (Gone, Some(204)), "{error}");
     // If these were empty lists everything would disappear.
     for error in [
         client(bare(204)).applications().await.unwrap_err(),
@@ -197,6 +206,9 @@ async fn no_content_means_gone_only_where_one_thing_was_asked_for() {
         client(bare(204)).partitions("s").await.unwrap_err(),
         client(bare(204)).replicas("p").await.unwrap_err(),
         client(bare(204)).application_types().await.unwrap_err(),
+        client(bare(204)).service_types("t", "1").await.unwrap_err(),
+        // What overrides labels would be gone, and a service open that they had closed.
+        client(bare(204)).properties("n").await.unwrap_err(),
         client(bare(204)).replica_ids().await.unwrap_err(),
         client(bare(204)).cluster_version().await.unwrap_err(),
     ] {

@@ -1,4 +1,4 @@
-//! Answers that nobody honest gives.
+//! Tests of hostile responses.
 
 use discovery_servicefabric::client::ClientOptions;
 use discovery_servicefabric::{CallErrorKind, ClusterCalls};

@@ -1,4 +1,4 @@
-//! The client against gateways that say and do what a test tells them to.
+//! Tests of the client against scripted gateways.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod documented;

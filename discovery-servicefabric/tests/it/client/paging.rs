@@ -47,7 +47,7 @@ async fn an_empty_or_absent_token_ends_the_list() {
     }
 }
 
-/// The error of a list whose pages are like that, and how many were asked for.
+/// Returns the error of a list with these pages, and the number of pages requested.
 async fn endless(
     options: ClientOptions,
     mut pages: impl FnMut(usize) -> Act + Send + 'static,

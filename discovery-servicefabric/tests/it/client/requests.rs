@@ -1,4 +1,4 @@
-//! What is asked, to the letter.
+//! Tests of requests, byte by byte.
 
 use discovery_servicefabric::ClusterCalls;
 use discovery_servicefabric::client::Client;
@@ -11,7 +11,7 @@ use crate::client::support::{Gateway, ok, page};
 
 const GUID: &str = "cf4a5e05-e1b1-4b2a-8f17-6e2c3a8c4a11";
 
-/// The only request of a call that is answered with `body`.
+/// Returns the only request of a call with the response `body`.
 async fn request<F, T, E: std::fmt::Debug>(
     body: Value,
     call: impl FnOnce(Client) -> F,

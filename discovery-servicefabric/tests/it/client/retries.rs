@@ -1,4 +1,4 @@
-//! When a call is made again.
+//! Tests of retries.
 
 use std::time::Duration;
 

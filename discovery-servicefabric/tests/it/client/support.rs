@@ -13,15 +13,15 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Where the gateway is.
+/// The endpoint of the gateway.
 pub(crate) const ENDPOINT: &str = "https://gateway:19080";
 
-/// What the gateway does with a request.
+/// The reaction of the gateway to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Answer(Response<Bytes>),
     Fail(TransportErrorKind),
-    /// Never answers.
+    /// No response ever.
     Hang,
 }
 
@@ -42,7 +42,7 @@ impl Seen {
         self.uri.strip_prefix(ENDPOINT).unwrap_or(&self.uri)
     }
 
-    /// The value of an argument as it is on the wire.
+    /// Returns the value of an argument, still encoded.
     pub(crate) fn argument(&self, name: &str) -> Option<&str> {
         let (_, query) = self.uri.split_once('?')?;
         query
@@ -54,7 +54,7 @@ impl Seen {
 
 type Behaviour = Box<dyn FnMut(&Seen) -> Act + Send>;
 
-/// A transport that does what a function says. Clones are the same.
+/// A transport that a function scripts. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Gateway(Arc<Mutex<State>>);
 
@@ -64,7 +64,7 @@ struct State {
 }
 
 impl Gateway {
-    /// Does what `behaviour` says.
+    /// Creates a transport that is scripted by `behaviour`.
     pub(crate) fn new(behaviour: impl FnMut(&Seen) -> Act + Send + 'static) -> Self {
         Self(Arc::new(Mutex::new(State {
             behaviour: Box::new(behaviour),
@@ -82,7 +82,7 @@ impl Gateway {
         })
     }
 
-    /// Answers every request with this.
+    /// Responds to every request with this.
     pub(crate) fn always(act: Act) -> Self {
         Self::new(move |_| act.clone())
     }
@@ -166,7 +166,7 @@ pub(crate) fn error(status: u16, code: &str) -> Act {
     text(status, body.to_string())
 }
 
-/// An answer with a header more.
+/// Returns a response with one more header.
 pub(crate) fn with_header(act: Act, name: &'static str, value: &str) -> Act {
     let Act::Answer(mut response) = act else {
         panic!("only answers have headers");

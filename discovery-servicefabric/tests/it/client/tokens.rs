@@ -17,7 +17,7 @@ fn token(text: &str) -> BearerToken {
     BearerToken::new(text).unwrap()
 }
 
-/// Accepts one token, and tells anybody whom tokens must be from.
+/// Creates a gateway that accepts one token, and reports the issuer to everyone.
 fn wanting(accepted: &'static str) -> Gateway {
     Gateway::new(move |seen| {
         if seen.uri.contains("GetAadMetadata") {
@@ -200,7 +200,8 @@ async fn a_gateway_that_repeats_the_token_is_not_repeated() {
     }
 }
 
-/// The one of a refusal asks who issues tokens, and a gateway may answer that with the one that it was sent.
+/// After a rejection the client reads the issuer of tokens, and a gateway may respond to that with the
+/// token that it was sent.
 #[tokio::test]
 async fn a_gateway_that_names_the_token_as_an_issuer_is_not_repeated() {
     let gateway = Gateway::new(|seen| match seen.uri.contains("GetAadMetadata") {

@@ -57,7 +57,7 @@ type = "ShopType"
 Web = { type = "WebType", instances = 1 }
 "#;
 
-/// No test takes so long unless it hangs.
+/// The time limit of a test, which only a hanging one exceeds.
 const GUARD: Duration = Duration::from_secs(60);
 
 struct Running {
@@ -105,7 +105,7 @@ impl Running {
         self.when(is_so).await.config.clone().unwrap()
     }
 
-    /// Waits until so many more rounds have been answered.
+    /// Waits until this many more rounds have succeeded.
     async fn rounds(&self, more: u64) {
         let mut reports = self.provider.reports();
         let round = |report: &Option<Arc<discovery_core::RoundReport>>| {
@@ -204,7 +204,7 @@ async fn an_instance_that_moves_is_followed_and_nothing_else_is_asked_about() {
     let running = Running::start(ServiceFabricOptions::default()).await;
     let before = running.config(|config| config.clusters.len() == 3).await;
     running.rounds(3).await;
-    // The other service has not changed, so nobody asks about it, and nobody sees that this fails.
+    // The other service has not changed, so it is not polled, and this failure has no effect.
     let broken = Fault::new(
         "/Services/Other~Web/*",
         FaultAction::fail(503, "FABRIC_E_NOT_READY"),

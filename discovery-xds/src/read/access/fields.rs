@@ -1,15 +1,15 @@
-//! The fields of messages that say who may send, and whether they are set. A field that a newer version of Envoy's API adds does not
-//! compile before it has a row in the table.
+//! The fields of messages that restrict senders, and whether they are set. A field that a newer version of
+//! Envoy's API adds does not compile before it has a row in the table.
 
 use std::collections::HashMap;
 
 use xds_types::pb::envoy::config::listener::v3::{FilterChain, FilterChainMatch, Listener};
 use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::HttpConnectionManager;
 
-/// A field with its name, and whether it says anything.
+/// Fields with their names, and true for those that are set.
 type Fields = Vec<(&'static str, bool)>;
 
-/// A value that may be the default one, which says nothing.
+/// A value that counts as unset if it is the default.
 trait Said {
     fn is_said(&self) -> bool;
 }

@@ -1,8 +1,8 @@
-//! Who may send requests, as far as listeners, filters and routes say so.
+//! The access restrictions in listeners, filters and routes.
 //!
-//! A proxy of this family knows none of Envoy's filters but the one that forwards. [`RULES`] says for each filter, and for each field
-//! of a listener, what becomes of it. What is not in it closes the routes that it stands before: they answer 503, so that nobody
-//! gets in whom Envoy would keep out.
+//! A proxy of this project supports none of Envoy's filters except the one that forwards. [`RULES`] names
+//! the treatment of each filter, and of each field of a listener. A filter or field without a rule closes
+//! the routes behind it: they answer 503, so that no request gets through that Envoy would reject.
 
 mod fields;
 mod rules;
@@ -34,19 +34,19 @@ fn rule_of(place: Place, field: &str) -> Option<&'static Rule> {
     rows.find(|rule| rule.types.contains(&field))
 }
 
-/// A filter, or another extension, as it is configured.
+/// A filter, or another extension, with its configuration.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Extension<'e> {
     pub(super) name: &'e str,
-    /// `None`: it comes from elsewhere, or there is none.
+    /// The configuration. `None` if it comes from elsewhere, or if there is none.
     pub(super) config: Option<&'e Any>,
-    /// Whether proxies that do not know it may do without.
+    /// True if proxies that do not support it may ignore it.
     pub(super) is_optional: bool,
-    /// Whether it does nothing unless a route says so.
+    /// True if it has no effect unless a route enables it.
     pub(super) is_disabled: bool,
 }
 
-/// Whether an extension closes what it stands before, which is then an error in `reading`.
+/// Returns true if an extension closes the routes behind it, which is then an error in `reading`.
 pub(super) fn closes(place: Place, extension: Extension<'_>, reading: &mut Reading) -> bool {
     let field = format!("{}/{}", place.field(), extension.name);
     let type_url = extension.config.map_or("", |config| &config.type_url);
@@ -79,7 +79,7 @@ pub(super) fn closes(place: Place, extension: Extension<'_>, reading: &mut Readi
     }
 }
 
-/// Whether fields close what their message leads to.
+/// Returns true if fields close the routes that their message leads to.
 pub(super) fn fields_close(
     place: Place,
     fields: &[(&'static str, bool)],
@@ -100,7 +100,8 @@ pub(super) fn fields_close(
     closes
 }
 
-/// Refuses what a route, a virtual host or all of them say to filters, unless it makes no difference to who may send.
+/// Rejects the filter settings of a route, a virtual host or a route configuration, unless they do not
+/// affect who may send.
 pub(super) fn per_filter<'c>(
     configs: impl IntoIterator<Item = (&'c String, &'c Any)>,
     reading: &mut Reading,

@@ -1,6 +1,6 @@
-//! The rules that say how the provider treats a filter or a field.
+//! The rules for the treatment of filters and fields.
 
-/// Where something stands.
+/// The place of a field or filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::read) enum Place {
     Listener,
@@ -28,16 +28,16 @@ impl Place {
     }
 }
 
-/// What becomes of something.
+/// The treatment of a field or filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::read) enum Treatment {
-    /// It is done as Envoy does it.
+    /// Supported as in Envoy.
     Honoured,
-    /// It makes no difference to requests, or is the proxy's own to say.
+    /// No effect on requests, or a matter of the proxy's own configuration.
     Harmless,
-    /// It has no effect, which is a warning.
+    /// Ignored with a warning.
     Reported,
-    /// What it stands before is closed.
+    /// Not supported: the routes behind it are closed.
     Closes,
 }
 

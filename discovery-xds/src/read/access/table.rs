@@ -2,8 +2,8 @@
 
 use super::rules::{Place, Rule, Treatment, fields, row};
 
-/// What becomes of each field and each filter. What has no row closes, but for filters that proxies may do without
-/// (`is_optional`).
+/// The treatment of each field and each filter. One without a row closes the routes behind it, except
+/// filters that proxies may ignore (`is_optional`).
 pub(in crate::read) const RULES: &[Rule] = &[
     fields(
         Place::Listener,

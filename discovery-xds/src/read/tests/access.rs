@@ -1,4 +1,4 @@
-//! Who may send requests.
+//! Tests of access restrictions.
 
 use prost::Message;
 use proxy_model::config::RouteConfig;
@@ -76,7 +76,8 @@ fn listener(chains: Vec<FilterChain>) -> Listener {
     }
 }
 
-/// Names of routes that are open, and of those that are closed, and whether the listener is refused in part.
+/// Returns the names of the open routes and of the closed ones, and true if the listener is partly
+/// rejected.
 fn doors(listener: &Listener) -> (Vec<String>, Vec<String>, bool) {
     let (read, problems) = read_listener(listener).unwrap();
     let names = |sources: Vec<RouteSource>| {
@@ -185,7 +186,7 @@ fn optional_filters_may_be_unknown_and_disabled_ones_do_nothing() {
         ("example.Unknown", true, false, false),
         ("example.Unknown", false, true, false),
         ("example.Unknown", false, false, true),
-        // Envoy knows it, and keeps somebody out.
+        // Envoy supports it, and it restricts senders.
         (
             "envoy.extensions.filters.http.rbac.v3.RBAC",
             true,
@@ -245,7 +246,7 @@ fn certificates_of_clients_that_are_required_close_a_chain() {
     }
 }
 
-/// Who is kept out of one chain is kept out of the others by that.
+/// A client that one chain excludes is excluded from the others by that.
 #[test]
 fn a_chain_for_some_clients_closes_the_listener_and_other_restrictions_their_chain() {
     let mut internal = chain("internal");
@@ -359,7 +360,7 @@ fn what_is_said_to_filters_closes_the_routes_that_it_is_said_of() {
     }
 }
 
-/// What was good before it was restricted must not serve on.
+/// A configuration from before a restriction must not continue to serve.
 #[test]
 fn a_restriction_that_is_new_closes_what_was_open() {
     let open = all(host(&["a"], vec![route("a")]));
@@ -386,7 +387,7 @@ fn a_restriction_that_is_new_closes_what_was_open() {
     assert_eq!(after(&filtered), 0);
 }
 
-/// Headers that tell Envoy's own from others must not come from clients.
+/// Headers that mark Envoy's internal requests must not come from clients.
 #[test]
 fn internal_headers_are_taken_off_and_are_no_condition() {
     let mut routes = all(host(&["a"], vec![route("first"), route("second")]));

@@ -1,4 +1,4 @@
-//! What is done otherwise than by Envoy, which is never silent.
+//! Tests that differences from Envoy are always reported.
 
 use proxy_model::Problems;
 use xds_types::pb::envoy::config::cluster::v3::Cluster;

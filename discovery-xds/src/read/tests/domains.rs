@@ -118,7 +118,7 @@ fn names_beyond_ascii_are_taken_in_either_form() {
     }
 }
 
-/// Envoy refuses a configuration with a domain in two virtual hosts.
+/// Envoy rejects a configuration with a domain in two virtual hosts.
 #[test]
 fn a_domain_of_two_virtual_hosts_is_the_first_ones() {
     let hosts = vec![

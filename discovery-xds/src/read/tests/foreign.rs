@@ -116,7 +116,7 @@ fn paths_and_hosts_are_tried_as_envoy_tries_them() {
     }
 }
 
-/// The pointers of what is not honoured in a route, whose requests are answered with 503.
+/// Returns the pointers of a route's unsupported parts. Its requests are answered with 503.
 fn refused(change: impl FnOnce(&mut Route)) -> Vec<String> {
     let mut route = to("c", PathSpecifier::Prefix("/".into()));
     change(&mut route);
@@ -233,7 +233,7 @@ fn a_condition_that_is_not_known_leaves_a_virtual_host_as_it_was() {
     let (second, problems) = read_routes_after(&next, Some(&first)).unwrap();
     assert!(problems.has_errors());
     assert_eq!(clusters(&second), ["a", "c"]);
-    // Again, and it is still the last good form.
+    // Once more, and it is still the last known good form.
     let (third, _) = read_routes_after(&next, Some(&second)).unwrap();
     assert_eq!(clusters(&third), ["a", "c"]);
     // Without one, or if something else is wanted that cannot be honoured, it is as careful as ever.
@@ -243,14 +243,14 @@ fn a_condition_that_is_not_known_leaves_a_virtual_host_as_it_was() {
     strict.virtual_hosts[0].require_tls = 2;
     let (strict, _) = read_routes_after(&strict, Some(&first)).unwrap();
     assert_eq!(clusters(&strict), ["c"]);
-    // Mended, it is the new one.
+    // Once corrected, it is the new one.
     let mended = configuration(vec![to("other", prefix("/"))]);
     let (mended, problems) = read_routes_after(&mended, Some(&third)).unwrap();
     assert!(!problems.has_errors());
     assert_eq!(clusters(&mended), ["other", "c"]);
 }
 
-/// Routes that are refused in a virtual host, as `host path: what answers`.
+/// Returns the results of requests to a virtual host with rejected routes, by `host path`.
 pub(super) fn answers(hosts: Vec<VirtualHost>, requests: &[(&str, &str)]) -> Vec<String> {
     let snapshot = snapshot(hosts);
     let answer = |(host, path): &(&str, &str)| match snapshot.find(&Request::get(host, path)) {

@@ -9,11 +9,12 @@ use crate::input::MAX_BYTES;
 const HEAD: &[u8] = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
 const CANARY: &[u8] = b"GET /canary HTTP/1.1\r\nHost: canary\r\n\r\n";
 
-/// A chunked body, and perhaps something behind it.
+/// Fuzzes a chunked body, possibly with bytes behind it.
 ///
-/// * Where the bytes are cut makes no difference; there is no more content than bytes.
-/// * A body that we accept, hyper accepts: with the same content, and a canary behind it is a request of its own.
-/// * What is sent on of it, with the trailers that may be, is a body with the same content to both.
+/// * The position of cuts makes no difference. The content is no longer than the input.
+/// * Every accepted body is accepted by hyper with the same content. A canary behind it is a
+///   separate request.
+/// * The forwarded body, with the permitted trailers, has the same content for both.
 pub fn http1_chunked(data: &[u8]) {
     let bytes = &data[..data.len().min(MAX_BYTES)];
     let mut table = HeadTable::new();
@@ -24,7 +25,7 @@ pub fn http1_chunked(data: &[u8]) {
         let mut table = HeadTable::new();
         let progress = chunks(bytes, piece, &mut table, &mut cut);
         match (&progress, &whole) {
-            // A trailer line that has not ended is not read again.
+            // An incomplete trailer line is not read again.
             (Ok(progress), Err(_)) => assert!(!progress.ended),
             _ => assert_eq!(progress, whole, "pieces of {piece}"),
         }
@@ -48,7 +49,7 @@ pub fn http1_chunked(data: &[u8]) {
     check(&content, &sent);
 }
 
-/// Asserts that hyper reads a body with this content, and then the canary.
+/// Asserts that hyper reads a body with this content, followed by the canary.
 fn check(content: &[u8], body: &[u8]) {
     let messages = theirs::requests([HEAD, body, CANARY].concat());
     assert_eq!(messages.len(), 2, "{}", body.escape_ascii());

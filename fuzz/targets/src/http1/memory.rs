@@ -1,4 +1,4 @@
-//! A connection whose other side has said everything already.
+//! An in-memory connection whose peer has already sent all its bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -6,17 +6,17 @@ use std::task::{Context, Poll, Waker};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 
-/// Gives its bytes, and then the end; takes whatever is written.
+/// Returns its bytes and then the end. Accepts and drops all writes.
 pub(super) struct Memory {
     bytes: Vec<u8>,
     at: usize,
-    /// A client reads nothing before it has asked.
+    /// True once the client has written its request. Before that, it reads nothing.
     is_asked: bool,
     waiting: Option<Waker>,
 }
 
 impl Memory {
-    /// What a server is told.
+    /// The input of a server.
     pub(super) fn of_client(bytes: Vec<u8>) -> Self {
         Self {
             bytes,
@@ -26,7 +26,7 @@ impl Memory {
         }
     }
 
-    /// What a client is answered.
+    /// The input of a client.
     pub(super) fn of_server(bytes: Vec<u8>) -> Self {
         Self {
             is_asked: false,

@@ -1,4 +1,4 @@
-//! HTTP/1.1 on the wire: what we accept, others must accept in the same sense.
+//! HTTP/1.1 on the wire: peers must accept what we accept, with the same meaning.
 
 mod chunked;
 mod memory;
@@ -11,8 +11,8 @@ pub use self::chunked::http1_chunked;
 pub use self::request::http1_request;
 pub use self::response::http1_response;
 
-/// Lines of a head or of a trailer section: names in lower case and values. Those of one name keep their order; others
-/// are sorted, since `HeaderMap` mixes them.
+/// Lines of a head or of a trailer section: lower-case names and values. Lines of the same name
+/// keep their order; others are sorted, since `HeaderMap` does not keep their order.
 pub(crate) type Fields = Vec<(String, Vec<u8>)>;
 
 fn sorted<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Fields {
@@ -33,10 +33,10 @@ fn of_map(map: &http::HeaderMap) -> Fields {
     )
 }
 
-/// A message that came through a parser, ours or theirs.
+/// A message that a parser returned, ours or hyper's.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Message {
-    /// What the start line says.
+    /// The start line in a common form.
     pub(crate) start: String,
     pub(crate) fields: Fields,
     pub(crate) body: Vec<u8>,

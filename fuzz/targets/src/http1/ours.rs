@@ -1,4 +1,4 @@
-//! Streams as we read them.
+//! Streams as our parser reads them.
 
 use proxy_runtime::http1::{
     Asked, ChunkTracker, Field, Framing, HeadLimits, HeadTable, Method, Progress, RawRequest,
@@ -7,14 +7,14 @@ use proxy_runtime::http1::{
 
 use super::{Fields, Message, sorted};
 
-/// How a stream of messages ended.
+/// The end of a stream of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Between two messages, and another one could follow.
+    /// Between two messages; another one could follow.
     Clean,
-    /// Behind a message that is the last one.
+    /// After the last possible message.
     Last,
-    /// In a message.
+    /// Inside a message.
     Partial,
     Refused(Refusal),
 }
@@ -27,7 +27,7 @@ fn fields(buffer: &[u8], fields: &[Field]) -> Fields {
     )
 }
 
-/// The requests of a connection.
+/// Reads the requests of a connection.
 pub(super) fn requests(mut bytes: &[u8]) -> (Vec<Message>, End) {
     let mut table = HeadTable::new();
     let mut messages = Vec::new();
@@ -57,12 +57,12 @@ pub(super) fn requests(mut bytes: &[u8]) -> (Vec<Message>, End) {
     (messages, End::Clean)
 }
 
-/// What a request line means.
+/// The normalized request line.
 pub(super) fn start(buffer: &[u8], request: &RawRequest) -> String {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("targets are ASCII");
     let method = text(request.method_span().get(buffer));
     let path = match request.target_form() {
-        // Where a URL stands for `*`, another parser sees a URL.
+        // For an absolute URL in place of `*`, the other parser reports a URL.
         TargetForm::Asterisk if request.path().is_empty() => "/".to_owned(),
         TargetForm::Absolute if request.path().is_empty() => "/".to_owned(),
         _ => text(request.path().get(buffer)),
@@ -80,7 +80,8 @@ pub(super) fn start(buffer: &[u8], request: &RawRequest) -> String {
     )
 }
 
-/// The final response to a request, with how many bytes of the stream it took. `None` if it does not end.
+/// Reads the final response to a request, and its length in bytes. Returns `None` if it is
+/// incomplete.
 pub(super) fn response(
     mut bytes: &[u8],
     asked: Asked,
@@ -107,7 +108,7 @@ pub(super) fn response(
     }
 }
 
-/// Reads a body into `message`; returns how many bytes of the stream it takes.
+/// Reads a body into `message`. Returns its length in bytes.
 fn body(
     bytes: &[u8],
     framing: Framing,
@@ -141,7 +142,7 @@ fn body(
     }
 }
 
-/// Follows chunks that come in pieces of so many bytes; the result is of all pieces together.
+/// Decodes chunks in pieces of `piece` bytes. The result covers all pieces.
 pub(super) fn chunks(
     bytes: &[u8],
     piece: usize,

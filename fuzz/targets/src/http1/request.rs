@@ -1,4 +1,4 @@
-//! Requests of a connection.
+//! Requests of an HTTP/1.1 connection.
 
 use proxy_model::RequestHead;
 use proxy_runtime::http1::{
@@ -10,17 +10,20 @@ use super::ours::{End, requests, start};
 use super::theirs;
 use crate::input::MAX_BYTES;
 
-/// What stands behind a connection that ended cleanly: it must be the next request, and its own.
+/// The request behind a connection that ended cleanly. It must be read as the next, separate
+/// request.
 const CANARY: &[u8] = b"GET /canary HTTP/1.1\r\nHost: canary\r\n\r\n";
 
-/// A connection's bytes, with any number of requests.
+/// Fuzzes the bytes of a connection with any number of requests.
 ///
-/// * What we accept, hyper accepts: with the same method, target, fields, body and trailers.
-/// * Where we see the next request begin, hyper does: a canary behind the last one is a request of its own.
-/// * A head that comes in pieces is the same head.
-/// * What is sent on is one request to us and to hyper, with the same framing, authority and method, and with no field that
-///   concerns a connection.
-/// * Routing sees the path and the authority that were sent.
+/// * Every accepted request is accepted by hyper with the same method, target, fields, body and
+///   trailers.
+/// * Both find the next request at the same byte: a canary behind the last one is a separate
+///   request.
+/// * A head in pieces is the same head.
+/// * The forwarded head is one request for us and for hyper, with the same framing, authority and
+///   method, and without connection fields.
+/// * Routing sees the path and the authority of the input.
 pub fn http1_request(data: &[u8]) {
     let bytes = &data[..data.len().min(MAX_BYTES)];
     let (ours, end) = requests(bytes);
@@ -62,7 +65,7 @@ fn whole_head(bytes: &[u8]) -> Option<(Head, HeadTable)> {
 }
 
 fn check_pieces(bytes: &[u8], head: &Head, table: &HeadTable) {
-    // Some piece or other, the same for the same input.
+    // A size that varies but is the same for the same input.
     let piece = 1 + bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>() % 61;
     let mut again = HeadTable::new();
     let mut end = 0;
@@ -92,7 +95,7 @@ fn check_view(bytes: &[u8], head: &Head, table: &HeadTable) {
 }
 
 fn check_rewritten(bytes: &[u8], head: &Head, table: &HeadTable) {
-    // There is no sending on of CONNECT, and nothing without an authority.
+    // CONNECT is not forwarded, and neither is a request without an authority.
     if head.method() == Method::Connect || head.authority().is_empty() {
         return;
     }
@@ -110,7 +113,7 @@ fn check_rewritten(bytes: &[u8], head: &Head, table: &HeadTable) {
     };
     let left = ClassSet::CONNECTION.intersection(again_table.classes());
     assert_eq!(left, allowed.with(FieldClass::Host));
-    // With an empty body, so that it is whole.
+    // With an empty body, so that it is complete.
     match head.framing() {
         Framing::Chunked => out.extend_from_slice(b"0\r\n\r\n"),
         Framing::None | Framing::Length(0) => {}

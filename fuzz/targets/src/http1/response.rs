@@ -1,4 +1,4 @@
-//! What an origin answers.
+//! Responses of an origin.
 
 use http::Method as HttpMethod;
 use proxy_runtime::http1::{
@@ -9,10 +9,12 @@ use proxy_runtime::http1::{
 use super::{ours, theirs};
 use crate::input::MAX_BYTES;
 
-/// In the first line the request's method, with ` upgrade` behind it if it asks to switch protocols; then an origin's bytes.
+/// Fuzzes responses: the first line holds the method of the request, with ` upgrade` behind it if
+/// it asks to switch protocols. The bytes of the origin follow.
 ///
-/// * The final response that we accept, hyper's client accepts: with the same status, fields, body and trailers.
-/// * A head that is sent on is a head, with the same status and framing, and with no field that concerns a connection.
+/// * The final response that we accept is accepted by hyper's client with the same status, fields,
+///   body and trailers.
+/// * A forwarded head is a valid head with the same status and framing, without connection fields.
 pub fn http1_response(data: &[u8]) {
     let data = &data[..data.len().min(MAX_BYTES)];
     let line = data.iter().position(|byte| *byte == b'\n');
@@ -69,7 +71,7 @@ fn check_rewritten(bytes: &[u8], asked: Asked) {
         Framing::Chunked => ClassSet::EMPTY.with(FieldClass::TransferEncoding),
         _ => ClassSet::EMPTY,
     };
-    // An origin's `Host` is no field of a response; it is left out with the others.
+    // `Host` in a response is no response field; it is removed with the others.
     let left = ClassSet::CONNECTION.intersection(again_table.classes());
     assert_eq!(left, allowed);
     if head.is_bodiless() {

@@ -21,7 +21,7 @@ fn version(version: Version) -> &'static str {
     }
 }
 
-/// The requests that a service of hyper's would be given, whole, from a connection with these bytes.
+/// Returns the complete requests that hyper gives to a service for a connection with these bytes.
 pub(super) fn requests(bytes: Vec<u8>) -> Vec<Message> {
     let messages = Rc::new(RefCell::new(Vec::new()));
     let service = service_fn(|request: Request<Incoming>| {
@@ -54,7 +54,7 @@ pub(super) fn requests(bytes: Vec<u8>) -> Vec<Message> {
         }
     });
     paused().block_on(async {
-        // What it makes of bytes that it cannot read is its own affair.
+        // How it handles invalid bytes does not matter here.
         let _ = hyper::server::conn::http1::Builder::new()
             .half_close(true)
             .header_read_timeout(None)
@@ -64,7 +64,8 @@ pub(super) fn requests(bytes: Vec<u8>) -> Vec<Message> {
     messages.take()
 }
 
-/// The final response that hyper's client would get from a connection with these bytes; without the body of a tunnel.
+/// Returns the final response that hyper's client reads from these bytes, without the body of a
+/// tunnel.
 pub(super) fn response(bytes: Vec<u8>, method: &Method, is_upgrade: bool) -> Option<Message> {
     let mut request = Request::builder().method(method).uri("/");
     if *method == Method::CONNECT {

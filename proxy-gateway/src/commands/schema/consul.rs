@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{object, switch, text, texts, word};
 
-/// As `discovery_consul::options::Section` reads it.
+/// Returns the schema of the section that `discovery_consul::options::Section` reads.
 pub(super) fn section() -> Value {
     let tls = object(
         "How an `https` address is spoken with.",

@@ -15,7 +15,7 @@ pub(crate) fn schema() -> Result<(), Failure> {
     print_json(&document_schema())
 }
 
-/// Routes and clusters as the model describes them, beside the sections of this program.
+/// Returns the schema of routes and clusters from the model, with the sections of this program.
 fn document_schema() -> Value {
     let mut section = proxy_model::schema();
     let definitions = section
@@ -106,7 +106,7 @@ fn switch(description: &str, default: bool) -> Value {
     json!({ "type": "boolean", "default": default, "description": description })
 }
 
-/// One of these words, the first if it is unset.
+/// Returns the schema of a text that is one of these words. Default: the first.
 fn word(description: &str, words: &[&str]) -> Value {
     json!({ "enum": words, "default": words[0], "description": description })
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{object, switch, text, texts, word};
 
-/// As `discovery_serf::options::Section` reads it.
+/// Returns the schema of the section that `discovery_serf::options::Section` reads.
 pub(super) fn section() -> Value {
     let hold_down = object(
         "What happens after a reconnect, when an agent that has just started may know nobody yet.",

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{object, switch, text, texts, word};
 
-/// As `settings` reads it.
+/// Returns the schema of the section that `settings` reads.
 pub(super) fn section() -> Value {
     object(
         "How requests are served.",

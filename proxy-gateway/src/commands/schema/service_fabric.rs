@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{object, switch, text, texts, word};
 
-/// As `discovery_servicefabric::options::Section` reads it.
+/// Returns the schema of the section that `discovery_servicefabric::options::Section` reads.
 pub(super) fn section() -> Value {
     let security = object(
         "Who trusts whom by what.",

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{object, switch, text, texts, word};
 
-/// As `discovery_xds::Section` reads it.
+/// Returns the schema of the section that `discovery_xds::Section` reads.
 pub(super) fn section() -> Value {
     let node = object(
         "Who this proxy is.",

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// What is read, and the problems with their places.
+/// Returns the limits, and the problems with their places.
 fn read_limits(section: &Value) -> (Limits, Vec<String>) {
     let mut problems = Problems::new();
     let document = parse_document(&section.to_string()).unwrap();
@@ -14,13 +14,13 @@ fn read_limits(section: &Value) -> (Limits, Vec<String>) {
     (limits, problems.collect())
 }
 
-/// The section that says `value` at `pointer`, and nothing else.
+/// Returns the section with only `value` at `pointer`.
 fn with(pointer: &str, value: &Value) -> Value {
     let keys = pointer.rsplit('/').filter(|key| !key.is_empty());
     keys.fold(value.clone(), |value, key| json!({ key: value }))
 }
 
-/// Each field with its value, on a line; those of structs inside, too.
+/// Returns each field with its value on a line, including those of nested structs.
 fn fields(limits: &Limits) -> Vec<String> {
     let shown = format!("{limits:#?}");
     let lines = shown.lines().map(|line| line.trim().trim_end_matches(','));
@@ -36,7 +36,7 @@ fn nothing_said_is_as_the_server_has_it() {
     }
 }
 
-/// A limit that the server gets has to be one that can be set.
+/// Every limit of the server can be configured.
 #[test]
 fn every_limit_can_be_said() {
     let section = json!({
@@ -123,7 +123,7 @@ fn what_may_last_for_ever_is_infinite_and_a_pace_can_be_switched_off() {
     assert_eq!(read_limits(&section), (expected, vec![]));
 }
 
-/// The ends of the ranges as the schema has them, and what lies beyond them.
+/// The minimum and maximum of the schema are accepted, and values beyond them are not.
 #[test]
 fn numbers_have_the_ranges_of_the_schema() {
     let schema: Value = serde_json::from_str(include_str!("../../../schema.json")).unwrap();

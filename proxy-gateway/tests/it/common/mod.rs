@@ -24,24 +24,24 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end.
+/// Runs the program to its end.
 pub(crate) async fn output(arguments: &[&str]) -> PeerOutput {
     peers::output(command(arguments)).await
 }
 
-/// Starts it.
+/// Starts the program.
 pub(crate) fn spawn(arguments: &[&str]) -> PeerProcess {
     peers::spawn(command(arguments))
 }
 
-/// Starts it, and waits until it says what it says last at its start.
+/// Starts the program, and waits for the last line of its start.
 pub(crate) async fn start(arguments: &[&str], ready: &str) -> PeerProcess {
     let mut process = spawn(arguments);
     process.wait_for_output(ready).await;
     process
 }
 
-/// A configuration file in a folder of its own.
+/// A configuration file in its own folder.
 pub(crate) struct ConfigFile {
     folder: TempDir,
 }
@@ -55,7 +55,7 @@ impl ConfigFile {
         file
     }
 
-    /// Replaces its contents with a rename, as deployments do.
+    /// Replaces the contents with a rename, as deployments do.
     pub(crate) fn write(&self, text: &str) {
         let new = self.folder.path().join("new.json");
         std::fs::write(&new, text).expect("the folder is ours");

@@ -1,4 +1,4 @@
-//! The commands of the pages: their options exist, and what they name is there.
+//! Tests of the commands in the pages: their options and files exist.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn commands(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// The arguments of the program in a command that runs it.
+/// Returns the arguments of the program in a command that runs it.
 fn arguments(command: &str) -> Option<&str> {
     command
         .strip_prefix("cargo run --release --bin proxy-gateway -- ")

@@ -34,7 +34,7 @@ fn compare(table: &Table, options: &impl Debug) {
 
 /// The fields of a struct with their values, as `Debug` shows them.
 fn fields(options: &impl Debug) -> BTreeMap<String, String> {
-    // On one line, so that what is set looks as what need not be set.
+    // On one line, so that optional values look like plain ones.
     let shown = format!("{options:#?}").replace("Some(\n        ", "Some(");
     let outermost = shown.lines().filter_map(|line| line.strip_prefix("    "));
     outermost
@@ -47,9 +47,9 @@ fn fields(options: &impl Debug) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Whether a default as a person writes it is the value that `Debug` shows.
+/// Returns true if a default in a page equals the value that `Debug` shows.
 fn agree(said: &str, real: &str) -> bool {
-    // What is unset, or made of parts, is said in words.
+    // An unset or compound value is described in words.
     if real == "None" || real.ends_with(['(', '{']) {
         return number(said).is_none();
     }

@@ -1,4 +1,4 @@
-//! Names that the pages list: of errors, of what is not honoured, of targets, of labels.
+//! Tests of names in the pages: errors, keys that are not honoured, targets, labels.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn every_error_is_explained_and_no_other() {
     }
     let mut made = BTreeSet::new();
     each_source(&root().join("proxy-runtime/src"), &mut |path, text| {
-        // Where they are declared.
+        // The files that declare them.
         if !path.ends_with("forward/error.rs") {
             let mentions = text.split("ForwardErrorKind::").skip(1);
             let names = mentions.filter_map(|rest| rest.split(|c: char| !c.is_alphabetic()).next());
@@ -59,7 +59,7 @@ fn every_error_is_explained_and_no_other() {
     assert!(contradicted.is_empty(), "{contradicted:?} may well occur");
 }
 
-/// Everything that this version accepts and does not honour.
+/// A configuration with all parts that this version accepts and does not honour.
 const NOT_HONOURED: &str = r#"{ "ReverseProxy": {
     "Routes": { "r": {
         "ClusterId": "c", "Match": { "Path": "/" }, "AuthorizationPolicy": "Default", "CorsPolicy": "Default",
@@ -133,7 +133,7 @@ fn every_target_of_the_log_is_listed_and_no_other() {
     assert_eq!(listed, used);
 }
 
-/// Targets that are written in a source file: as such, or as one of the constants.
+/// Returns the log targets in a source file, literal or as constants.
 fn targets(text: &str) -> Vec<&str> {
     let literals = text
         .split("target: \"")

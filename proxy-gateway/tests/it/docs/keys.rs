@@ -108,7 +108,7 @@ fn ranges_of_the_programs_own_numbers_are_those_of_the_schema() {
     }
 }
 
-/// Whether the tables say of a key that it is not honoured.
+/// Returns true if the tables mark a key as not honoured.
 pub(crate) fn is_marked_not_yet(at: &str) -> bool {
     let rows = rows(&page("configuration.md"));
     let rows = rows

@@ -1,4 +1,4 @@
-//! As much of Markdown as the pages use: headings, tables, fenced blocks and code in the text.
+//! A parser for the Markdown of the pages: headings, tables, fenced blocks and code in the text.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub(crate) struct Page {
 
 /// A fenced block.
 pub(crate) struct Block {
-    /// What follows the fence: `json config`.
+    /// The info string of the fence: `json config`.
     pub(crate) info: String,
     pub(crate) text: String,
     pub(crate) line: usize,
@@ -20,9 +20,9 @@ pub(crate) struct Block {
 
 /// A table.
 pub(crate) struct Table {
-    /// The heading that it stands under.
+    /// The heading above the table.
     pub(crate) heading: String,
-    /// What the last line `` Place: `…` `` under that heading says.
+    /// The place in the last line `` Place: `…` `` under that heading.
     pub(crate) place: Option<String>,
     pub(crate) header: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
@@ -82,7 +82,7 @@ impl Page {
         }
     }
 
-    /// The table under `heading` whose first column is called `first`.
+    /// Returns the table under `heading` whose first column is called `first`.
     pub(crate) fn table(&self, heading: &str, first: &str) -> &Table {
         let mut found = self
             .tables
@@ -95,7 +95,7 @@ impl Page {
 }
 
 impl Table {
-    /// Position of the column called `name`.
+    /// Returns the index of the column `name`.
     pub(crate) fn column(&self, name: &str) -> usize {
         let found = self.header.iter().position(|header| header == name);
         found.unwrap_or_else(|| panic!("no column `{name}` under `{}`", self.heading))
@@ -118,7 +118,7 @@ fn cells(line: &str) -> Vec<String> {
     cells.iter().map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// What stands between backticks.
+/// Returns the texts between backticks.
 pub(crate) fn code(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }

@@ -1,4 +1,4 @@
-//! What the pages under `docs` say is true: their tables, their configurations, their commands.
+//! Tests of the pages under `docs`: their tables, their configurations, their commands.
 
 mod commands;
 mod defaults;

@@ -1,4 +1,4 @@
-//! What the pages say of metrics, endpoints and the access log, against a gateway that runs.
+//! Tests of the pages' statements about metrics, endpoints and the access log, against a running gateway.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -74,7 +74,7 @@ async fn ask(admin: SocketAddr, path: &str) -> String {
     answer.text()
 }
 
-/// Type and labels of a metric.
+/// The type and labels of a metric.
 #[derive(Debug, Default, PartialEq)]
 struct Metric {
     kind: String,
@@ -105,7 +105,7 @@ fn metrics(text: &str) -> BTreeMap<String, Metric> {
         let metric: &mut Metric = metrics
             .get_mut(name)
             .unwrap_or_else(|| panic!("{line} has no type"));
-        // The values of these have neither quotes nor commas in them.
+        // The values of these labels contain neither quotes nor commas.
         let labels = labels.trim_end_matches('}').split(',');
         let names = labels.filter_map(|label| label.split_once('='));
         let names = names.map(|(name, _)| name.to_owned());

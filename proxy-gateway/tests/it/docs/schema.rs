@@ -1,4 +1,4 @@
-//! The keys of the committed schema, by the place at which a configuration has them.
+//! The keys of the committed schema, by their place in a configuration.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::docs::root;
 
-/// What the schema says of a key.
+/// A key of the schema.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
-    /// In the words of the tables.
+    /// The type, in the words of the tables.
     pub(crate) kind: &'static str,
-    /// The values that it may have, if they are listed.
+    /// The allowed values, if they are listed.
     pub(crate) choices: Vec<String>,
-    /// From where to where whole numbers go, if they have both ends.
+    /// The range of whole numbers, if both ends are given.
     pub(crate) range: Option<(i64, i64)>,
     pub(crate) description: String,
 }
@@ -49,7 +49,7 @@ impl<'a> Walk<'a> {
             self.keys.insert(below.clone(), self.key(property));
             self.node(property, &below);
         }
-        // A transform has any of these keys, as far as a schema can say.
+        // A transform may have any of these keys, as far as a schema can express.
         for name in node["propertyNames"]["enum"]
             .as_array()
             .into_iter()
@@ -72,7 +72,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The node behind references and `null`s.
+    /// Returns the node behind references and `null`s.
     fn resolved(&self, mut node: &'a Value) -> &'a Value {
         loop {
             if let Some(reference) = node["$ref"].as_str() {

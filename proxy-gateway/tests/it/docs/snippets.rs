@@ -3,7 +3,7 @@
 use crate::common::{ConfigFile, output};
 use crate::docs::{pages, root};
 
-/// What follows the fence of a configuration that is given beside the one above it.
+/// The info string of a configuration that overlays the one above it.
 const OVERLAY: &str = "json config overlay";
 
 #[tokio::test]
@@ -48,7 +48,8 @@ async fn every_configuration_is_valid_and_without_a_warning() {
 
 #[test]
 fn blocks_are_of_the_kinds_that_something_looks_at() {
-    // Those in YAML and plain JSON belong to the control plane and to Envoy; the control plane's own tests read them.
+    // Configurations in YAML and plain JSON belong to the control plane and to Envoy; the control plane's own
+    // tests read them.
     const KINDS: [&str; 9] = [
         "json",
         "json config",
@@ -92,7 +93,7 @@ fn rust_is_compiled() {
     assert!(seen > 0, "no Rust found");
 }
 
-/// Every page has a command to try at its head: behind the title, or behind a few sentences about what the page is for.
+/// Every page has a command to try at its head: after the title, or after a few sentences about its purpose.
 #[test]
 fn every_page_has_a_command_at_its_head() {
     for page in pages() {

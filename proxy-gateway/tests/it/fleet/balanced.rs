@@ -1,4 +1,4 @@
-//! Gateways behind a load balancer, which end and are started again.
+//! Gateways behind a load balancer, with restarts.
 
 use testkit::consul::Consul;
 
@@ -48,7 +48,7 @@ async fn no_request_fails_while_gateways_end_and_start_again() {
     traffic.end().await;
 }
 
-/// What was kept is older than what the others know, and all there is when there are no others.
+/// A kept configuration is older than that of the others, and the only one if there are no others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_kept_serves_only_where_nobody_knows_better() {
     let (Some(envoy), Some(plane), Some(consul)) =
@@ -89,8 +89,8 @@ async fn what_was_kept_serves_only_where_nobody_knows_better() {
         one.until_seen("first").await;
     }
 
-    // A replica keeps what it serves when it is stopped. Meanwhile an instance goes and ends, so that whoever believed what was
-    // kept would fail requests.
+    // A stopped replica keeps its resources on disk. Meanwhile an instance ends, so that a client of the kept
+    // resources would fail requests.
     one.stop().await;
     two.until_it_has(&NODES).await;
     deregister(&sas, &first).await;
@@ -106,7 +106,8 @@ async fn what_was_kept_serves_only_where_nobody_knows_better() {
         one.more(100).await;
     }
 
-    // Without any replica each gateway starts again with what it kept, and has all requests while the other one does.
+    // Without any replica each gateway restarts with its kept configuration, and serves all requests while
+    // the other restarts.
     one.stop().await;
     for gateway in &mut gateways {
         gateway.stop().await;
@@ -115,7 +116,7 @@ async fn what_was_kept_serves_only_where_nobody_knows_better() {
         balancer.until_all_are_asked().await;
     }
 
-    // A replica that starts while Consul is away serves what it kept, which is ready when its time has come.
+    // A replica that starts without Consul serves its kept resources, once the wait is over.
     sas.kill().await;
     one.restart().await;
     assert!(one.serves_kept().await);

@@ -1,4 +1,4 @@
-//! A load balancer in front of gateways: an Envoy that asks them whether they are ready.
+//! A load balancer in front of gateways: an Envoy that checks their readiness.
 
 use std::net::SocketAddr;
 
@@ -7,14 +7,14 @@ use testkit::time::eventually;
 
 use crate::fleet::programs::{Envoy, Gateway, at, free};
 
-/// The balancer of the page, for two gateways.
+/// The load balancer of the page, for two gateways.
 pub(crate) struct Balancer {
     program: Envoy,
     pub(crate) address: SocketAddr,
 }
 
 impl Balancer {
-    /// Starts it, and waits until it knows that both may be asked.
+    /// Starts it, and waits until it considers both ready.
     pub(crate) async fn start(envoy: &Peer, gateways: [&Gateway; 2]) -> Self {
         let address = free();
         let checked = |address: &str, port: u16| {

@@ -1,10 +1,10 @@
-//! What happens in Consul.
+//! Registrations in Consul.
 
 use serde_json::json;
 use testkit::consul::ConsulAgent;
 use testkit::origin::{NamedOrigin, Origin};
 
-/// A service's instance, which answers with its name.
+/// An instance of a service, which responds with its name.
 pub(crate) struct Instance {
     pub(crate) origin: NamedOrigin,
     id: String,
@@ -30,7 +30,7 @@ pub(crate) async fn register(
     Instance { origin, id }
 }
 
-/// Takes an instance out. It still answers.
+/// Deregisters an instance, which still responds.
 pub(crate) async fn deregister(agent: &ConsulAgent, instance: &Instance) {
     let path = format!("/v1/agent/service/deregister/{}", instance.id);
     assert_eq!(agent.call("PUT", &path, "").await.status, 200);

@@ -1,4 +1,4 @@
-//! A datacenter is lost whole: its Consul, and its instances.
+//! The loss of a whole datacenter: its Consul, and its instances.
 
 use testkit::consul::Consul;
 use testkit::time::eventually;
@@ -10,8 +10,8 @@ use crate::fleet::traffic::{get, until_answered};
 
 const SHOP: &str = "shop-http.example";
 
-/// The control plane outlives the Consul that it asks, and what it said of priorities lets an Envoy go to the other
-/// datacenter by itself: it checks the endpoints, nobody has to tell it.
+/// The control plane survives the loss of its Consul. Its priorities let an Envoy fail over to the other
+/// datacenter by itself: it checks the endpoints, without any notification.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_instances_of_the_other_one_take_the_requests() {
     let (Some(envoy), Some(plane), Some(consul)) =
@@ -31,8 +31,8 @@ async fn the_instances_of_the_other_one_take_the_requests() {
     let envoy = Envoy::start(&envoy, "envoy-1", planes).await;
     until_answered(envoy.address, SHOP, "early").await;
 
-    // Endpoints of a cluster that never had a request are checked once a minute (`no_traffic_interval`). This one has had
-    // some, so those that come now are checked as often as they should be.
+    // Endpoints of a cluster that never had a request are checked once a minute (`no_traffic_interval`). This
+    // one has had some, so new ones are checked at the normal interval.
     let near = register(&sas, "shop-http", "near", &[]).await;
     let _far = register(&vla, "shop-http", "far", &[]).await;
     let known = "cluster\\.shop-http\\.membership_total";
@@ -55,12 +55,12 @@ async fn the_instances_of_the_other_one_take_the_requests() {
         let answer = get(envoy.address, SHOP, None).await;
         assert_eq!(answer, Some((200, "far".to_owned())));
     }
-    // Nobody took an endpoint away: what was last known of the lost datacenter stays.
+    // No endpoint was removed: the last known state of the lost datacenter stays.
     assert_eq!(
         envoy.stat("cluster\\.shop-http\\.membership_total").await,
         Some(2)
     );
-    // And a proxy that starts now is served from it as well.
+    // A proxy that starts now is served from it as well.
     let late = Gateway::start("gateway-1", planes).await;
     until_answered(late.address, SHOP, "far").await;
 }

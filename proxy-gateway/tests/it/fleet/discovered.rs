@@ -1,4 +1,4 @@
-//! Clusters of other kinds drive Envoys: the library serves whatever provides a configuration.
+//! Clusters of other kinds drive Envoys: the library serves any provider of a configuration.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ use xds_control_plane::sources::Sources;
 use crate::fleet::programs::Envoy;
 use crate::fleet::traffic::{get, until_answered};
 
-/// A control plane in this process, for as long as this is there.
+/// A control plane in this process, which ends when this is dropped.
 struct Served {
     address: SocketAddr,
     _pipeline: Pipeline,
@@ -59,7 +59,7 @@ impl Drop for Served {
     }
 }
 
-/// How many replicas answer, of so many requests that each gets some; `None`: a request got 503.
+/// Returns the number of replicas that respond to enough requests to reach each. `None` if a request got 503.
 async fn replicas(envoy: &Envoy) -> Option<usize> {
     let mut replicas = BTreeSet::new();
     for _ in 0..40 {
@@ -121,13 +121,13 @@ async fn envoy_follows_a_service_fabric_cluster() {
         })
     };
     set_instances(1).expect("it may be so");
-    // It is listed until it has ended, so that those who ask it before the next look at the list are not answered.
+    // It is listed until it has ended, so requests before the next poll may fail.
     eventually("one instance is left", async || {
         replicas(&envoy).await == Some(1)
     })
     .await;
     set_instances(3).expect("it may be so");
-    // More of them are no reason to fail a request.
+    // Further joins are no reason to fail a request.
     eventually("three instances answer", async || {
         let answering = replicas(&envoy).await;
         answering.expect("every request is answered") == 3
@@ -172,12 +172,12 @@ async fn envoy_follows_a_serf_cluster() {
     let envoy = Envoy::start(&envoy, "envoy-1", [plane.address; 2]).await;
     until_answered(envoy.address, "any.example", "one").await;
 
-    // A member joins, and is asked as well.
+    // A member joins, and gets requests as well.
     let (_two, _origin) = member(&serf, &gateway, "two").await;
     until_answered(envoy.address, "any.example", "two").await;
     until_answered(envoy.address, "any.example", "one").await;
 
-    // The first one leaves; it would still answer.
+    // The first member leaves, but would still respond.
     one.leave().await;
     gateway.wait_for("one", "left").await;
     eventually("only the second one is asked", async || {

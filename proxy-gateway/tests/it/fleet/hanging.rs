@@ -1,4 +1,4 @@
-//! A replica of the control plane that neither answers nor ends.
+//! A hung replica of the control plane, which neither responds nor ends.
 
 use testkit::consul::Consul;
 
@@ -9,7 +9,7 @@ use crate::fleet::traffic::{Traffic, until_answered};
 
 const NODES: [&str; 2] = ["envoy-1", "gateway-1"];
 
-/// Its connections stay, and the kernel takes new ones for it: only pings tell.
+/// The connections of a hung replica stay open, and the kernel accepts new ones for it: only pings reveal it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_hangs_is_left_and_no_request_fails() {
     let (Some(envoy), Some(plane), Some(consul)) =
@@ -28,7 +28,7 @@ async fn a_replica_that_hangs_is_left_and_no_request_fails() {
     let (hanging, mut other) = (start().await, start().await);
     let planes = [hanging.address, other.address];
 
-    // All of them ask the one that is going to hang.
+    // All of them connect to the replica that is going to hang.
     other.stop().await;
     let gateway = Gateway::start("gateway-1", planes).await;
     let envoy = Envoy::start(&envoy, "envoy-1", planes).await;
@@ -52,7 +52,7 @@ async fn a_replica_that_hangs_is_left_and_no_request_fails() {
         one.until_seen("second").await;
     }
 
-    // It goes on as if nothing had been: nobody is there any more, and it knows what has changed.
+    // It resumes without clients, and notices the changes.
     hanging.resume();
     hanging.until_it_has(&[]).await;
     other.stop().await;

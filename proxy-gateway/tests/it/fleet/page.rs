@@ -2,7 +2,7 @@
 
 const PAGE: &str = include_str!("../../../../docs/scale.md");
 
-/// A file of the page, with other addresses and places than there. Each that is to be changed has to be in it.
+/// Returns a file of the page with other addresses and paths. Each text to change must be in it.
 pub(crate) fn file(name: &str, changes: &[(&str, &str)]) -> String {
     let (_, after) = PAGE
         .split_once(&format!("\n`{name}`:\n\n```"))

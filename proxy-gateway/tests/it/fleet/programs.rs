@@ -14,12 +14,12 @@ use testkit::time::eventually;
 use crate::common::{ConfigFile, start};
 use crate::fleet::page::file;
 
-/// Where nobody listens.
+/// Returns an address on which no program listens.
 pub(crate) fn free() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], peers::free_port()))
 }
 
-/// What an admin page answers with 200.
+/// Returns the response of an admin page with status 200.
 async fn asked(admin: SocketAddr, path: &str) -> Option<String> {
     let mut client = Connection::http1(admin).await.ok()?;
     let answer = client.get(path).await.ok()?;
@@ -47,7 +47,7 @@ impl ControlPlane {
         Self::start_with(program, registry, consul, "").await
     }
 
-    /// The same with `more` at the end of its file.
+    /// Starts one with `more` at the end of its file.
     pub(crate) async fn start_with(
         program: &Peer,
         registry: &Path,
@@ -83,24 +83,24 @@ impl ControlPlane {
         self.process.kill().await;
     }
 
-    /// Freezes it (SIGSTOP): its connections stay, the kernel still accepts new ones, and nothing answers.
+    /// Suspends it (SIGSTOP): its connections stay, the kernel still accepts new ones, but nothing responds.
     pub(crate) fn suspend(&self) {
         self.process.suspend();
     }
 
-    /// Lets it go on.
+    /// Resumes it.
     pub(crate) fn resume(&self) {
         self.process.resume();
     }
 
-    /// Asks it to end (SIGTERM), and waits until it has.
+    /// Sends SIGTERM, and waits for the end.
     pub(crate) async fn stop(&mut self) {
         self.process.terminate();
         let (status, said) = self.process.wait_with_output().await;
         assert!(status.success(), "{said}");
     }
 
-    /// Starts it again where it was, and waits until it serves.
+    /// Restarts it at the same address, and waits until it serves.
     pub(crate) async fn restart(&mut self) {
         self.process = launch(&self.program, &self.config).await;
         let admin = self.admin;
@@ -110,7 +110,7 @@ impl ControlPlane {
         .await;
     }
 
-    /// Whether it serves what it has kept since it was last there.
+    /// Returns true if it serves resources that were kept from before its start.
     pub(crate) async fn serves_kept(&self) -> bool {
         let metrics = asked(self.admin, "/metrics").await.expect("it answers");
         match metrics
@@ -123,7 +123,7 @@ impl ControlPlane {
         }
     }
 
-    /// Who has a stream open.
+    /// Returns the nodes that have a stream open.
     pub(crate) async fn nodes(&self) -> BTreeSet<String> {
         let text = asked(self.admin, "/api/v1/nodes").await;
         let said: Value = serde_json::from_str(&text.unwrap_or_default()).unwrap_or_default();
@@ -147,7 +147,7 @@ impl ControlPlane {
         .await;
     }
 
-    /// How many resources were refused by anybody.
+    /// Returns the number of resources that clients have rejected.
     pub(crate) async fn refusals(&self) -> u64 {
         let metrics = asked(self.admin, "/metrics").await.expect("it answers");
         let lines = metrics.lines();
@@ -166,7 +166,7 @@ async fn launch(program: &Peer, config: &Path) -> PeerProcess {
     process
 }
 
-/// A gateway that obeys control planes.
+/// A gateway that follows control planes.
 pub(crate) struct Gateway {
     process: PeerProcess,
     file: ConfigFile,
@@ -200,7 +200,7 @@ impl Gateway {
         }
     }
 
-    /// Asks it to end (SIGTERM), and waits until it has.
+    /// Sends SIGTERM, and waits for the end.
     pub(crate) async fn stop(&mut self) {
         self.process.terminate();
         let (status, said) = self.process.wait_with_output().await;
@@ -211,12 +211,12 @@ impl Gateway {
         );
     }
 
-    /// Starts it again where it was, and waits until it serves.
+    /// Restarts it at the same address, and waits until it serves.
     pub(crate) async fn restart(&mut self) {
         self.process = run(&self.file).await;
     }
 
-    /// Has a second process take the place of the first, and waits until that has ended.
+    /// Replaces the process by a second one, and waits for the end of the first.
     pub(crate) async fn replace(&mut self) {
         let successor = run(&self.file).await;
         let (status, said) = self.process.wait_with_output().await;
@@ -228,7 +228,7 @@ impl Gateway {
         self.process = successor;
     }
 
-    /// Its process, which is another after it was replaced.
+    /// Returns the id of its process, which changes when it is replaced.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
@@ -238,7 +238,7 @@ async fn run(file: &ConfigFile) -> PeerProcess {
     start(&["run", "--config", &file.argument()], "a second Ctrl-C").await
 }
 
-/// How Envoy's files write an address.
+/// Returns an address as Envoy's files write it.
 pub(crate) fn at(address: SocketAddr) -> String {
     format!("address: {}, port_value: {}", address.ip(), address.port())
 }
@@ -283,7 +283,7 @@ impl Envoy {
         fs::write(&path, file(name, &all)).expect("the folder is ours");
         let mut command = program.command();
         command.arg("-c").arg(&path);
-        // Several on one machine, each small.
+        // Several run on one machine, so each is small.
         command.args([
             "--use-dynamic-base-id",
             "--concurrency",
@@ -304,14 +304,14 @@ impl Envoy {
         envoy
     }
 
-    /// A counter or gauge; `None`: there is none of that name.
+    /// Returns a counter or gauge. `None` if there is none of that name.
     pub(crate) async fn stat(&self, name: &str) -> Option<u64> {
         let text = asked(self.admin, &format!("/stats?filter=^{name}$")).await?;
         let (_, number) = text.trim().rsplit_once(": ")?;
         number.parse().ok()
     }
 
-    /// What it says, for a test that fails.
+    /// Returns its output, for a failing test.
     pub(crate) fn output(&self) -> String {
         self.process.output()
     }

@@ -1,4 +1,4 @@
-//! Whatever is killed, restarted, registered and deregistered: no request fails.
+//! No request fails, whatever is killed, restarted, registered and deregistered.
 
 use testkit::consul::Consul;
 
@@ -22,7 +22,7 @@ async fn no_request_fails_while_replicas_and_gateways_are_replaced() {
     let _branch = register(&sas, "shop-fix1-http", "branch", &[]).await;
     let _wiki = register(&sas, "wiki", "wiki", &["domain-wiki.example"]).await;
 
-    // The fleet: everybody knows both replicas.
+    // The fleet: all gateways know both replicas.
     let folder = tempfile::tempdir().expect("there is room for a folder");
     let registry = folder.path().join("registry.yaml");
     std::fs::write(&registry, file("registry.yaml", &[])).expect("the folder is ours");
@@ -57,7 +57,7 @@ async fn no_request_fails_while_replicas_and_gateways_are_replaced() {
         one.until_seen("second").await;
     }
 
-    // The replica that most of them ask is killed; they go to the other one.
+    // The replica that most of them use is killed; they switch to the other one.
     let (mut killed, mut other) = match one.nodes().await.len() >= 2 {
         true => (one, two),
         false => (two, one),
@@ -65,7 +65,7 @@ async fn no_request_fails_while_replicas_and_gateways_are_replaced() {
     assert!(killed.nodes().await.len() >= 2);
     assert_eq!(killed.refusals().await, 0);
     killed.kill().await;
-    // An instance comes meanwhile.
+    // An instance joins meanwhile.
     let _third = register(&sas, "shop-http", "third", &[]).await;
     other.until_it_has(&NODES).await;
     for one in &traffic {
@@ -81,14 +81,14 @@ async fn no_request_fails_while_replicas_and_gateways_are_replaced() {
         one.more(25).await;
     }
 
-    // An instance goes: nobody asks it any more, and then it ends.
+    // An instance is deregistered. It ends when it gets no more requests.
     deregister(&sas, &first).await;
     for one in &traffic {
         one.until_unseen("first").await;
     }
     first.origin.stop().await;
 
-    // The killed replica comes back, and the other one is stopped as for an upgrade.
+    // The killed replica returns, and the other one is stopped as for an upgrade.
     killed.restart().await;
     assert_eq!(other.refusals().await, 0);
     other.stop().await;
@@ -100,7 +100,7 @@ async fn no_request_fails_while_replicas_and_gateways_are_replaced() {
 
     assert_eq!(killed.refusals().await, 0);
 
-    // Without any replica everything is as it was.
+    // Without any replica nothing changes.
     killed.kill().await;
     for one in traffic {
         one.more(25).await;

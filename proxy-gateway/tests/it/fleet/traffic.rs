@@ -10,7 +10,7 @@ use testkit::body;
 use testkit::client::{Answer, Connection, Load, RunningLoad};
 use testkit::time::{eventually, guarded};
 
-/// One request over a connection of its own: the status, and what answers.
+/// Sends a request on its own connection. Returns the status, and the name of the instance.
 pub(crate) async fn get(
     proxy: SocketAddr,
     host: &str,
@@ -26,7 +26,7 @@ pub(crate) async fn get(
     Some((answer.status.as_u16(), answer.text()))
 }
 
-/// Waits until requests for a host are answered by somebody.
+/// Waits until an instance responds to requests for a host.
 pub(crate) async fn until_answered(proxy: SocketAddr, host: &str, name: &str) {
     let wanted = Some((200, name.to_owned()));
     eventually(format!("{proxy} answers {host} with {name}"), async || {
@@ -35,27 +35,27 @@ pub(crate) async fn until_answered(proxy: SocketAddr, host: &str, name: &str) {
     .await;
 }
 
-/// Requests through one proxy, for all the services, until the test has seen enough.
+/// Continuous requests through one proxy to all services.
 pub(crate) struct Traffic {
     name: &'static str,
-    /// One for each of [`ASKED`].
+    /// The loads, one for each of [`ASKED`].
     loads: Vec<RunningLoad>,
     seen: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// What is asked for, with which header, and which instances may answer.
+/// The requests: host, header, and the instances that may respond.
 pub(crate) const ASKED: [(&str, Option<&str>, &[&str]); 4] = [
     ("shop-http.example", None, SHOP),
     ("shop-http.example", Some("fix1"), &["branch"]),
     ("wiki.example", None, &["wiki"]),
     ("shop-fix1-http.example", None, &["branch"]),
 ];
-/// Between two requests of a connection: four fleets at once are not to take all of the machine.
+/// The pause between two requests of a connection, so that four concurrent fleets leave some of the machine.
 const PAUSE: Duration = Duration::from_millis(4);
 const SHOP: &[&str] = &["first", "second", "third", "fourth"];
 
 impl Traffic {
-    /// Every other request asks for the connection to end with it, so that there are always new ones.
+    /// Every other request closes its connection, so that new connections are opened all the time.
     pub(crate) fn start(name: &'static str, proxy: SocketAddr) -> Self {
         let seen = Arc::new(Mutex::new(BTreeSet::new()));
         let loads = ASKED.map(|(host, branch, may_answer)| {
@@ -96,7 +96,7 @@ impl Traffic {
         self.seen.lock().clone()
     }
 
-    /// Waits for so many more requests of each kind.
+    /// Waits for `requests` more requests of each kind.
     pub(crate) async fn more(&self, requests: u64) {
         for load in &self.loads {
             let done = load.report().finished;
@@ -112,7 +112,8 @@ impl Traffic {
         .await;
     }
 
-    /// Waits until an instance answers no more: of so many requests that each instance gets some.
+    /// Waits until an instance gets no more requests: in a series that is long enough for each instance to
+    /// get some.
     pub(crate) async fn until_unseen(&self, instance: &str) {
         guarded(format!("{} no longer sees {instance}", self.name), async {
             loop {
@@ -126,7 +127,7 @@ impl Traffic {
         .await;
     }
 
-    /// Ends, and fails if any request has. Gives how many there were.
+    /// Ends the load, and fails if any request has failed. Returns the number of requests.
     pub(crate) async fn end(self) -> u64 {
         let mut finished = 0;
         for load in self.loads {

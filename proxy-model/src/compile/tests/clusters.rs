@@ -213,7 +213,7 @@ fn active_health_checks() {
         snapshot.clusters()[0].active_check().unwrap().path(),
         "/a%3Fb%20c"
     );
-    // Not enabled: not looked at.
+    // Not enabled, so not checked.
     accepted(cluster(
         json!({ "HealthCheck": { "Active": { "Policy": "Invalid", "Interval": "0s" } } }),
     ));

@@ -117,7 +117,7 @@ fn of_routes_that_match_the_same_the_first_serves_and_the_second_is_pointed_out(
             Get("h", "/", &[("x-version", "v1")]),
         ),
     ] {
-        // Whatever the order, what comes first serves: not the name, nor the way in which it is written, decides.
+        // The first route serves, independent of its name and its spelling.
         for pair in [[first.clone(), second.clone()], [second, first]] {
             let snapshot = warned(routes(&pair), "duplicate_route_criteria", "/Routes/b");
             assert_eq!(taker(&snapshot, &request), "a", "{pair:?}");

@@ -48,7 +48,7 @@ fn addresses() {
             "/",
         ),
     ] {
-        // A space in a URL is refused; here it stands for what the parser encodes by itself.
+        // A space in a URL is rejected; here it represents characters that the parser encodes by itself.
         let written = written.replace("/a b/", "/a%20b/");
         let snapshot = accepted(destination(json!({ "Address": written })));
         let address = snapshot.clusters()[0].destinations()[0].address();

@@ -1,7 +1,8 @@
 use super::*;
 use crate::config::Metadata;
 
-/// What no document can say, but a program or a registry can.
+/// Metadata with two keys that are equal ignoring case. No document can contain it, but a program or a
+/// registry can.
 fn twice() -> Option<Metadata> {
     let entries = [("\u{c4}", "1"), ("other", "2"), ("\u{e4}", "3")];
     Some(

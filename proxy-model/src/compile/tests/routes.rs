@@ -110,7 +110,7 @@ fn methods() {
 
 #[test]
 fn headers_and_query_parameters() {
-    // D13, D16; that null is refused is a matter of the reader.
+    // D13, D16; null is rejected by the reader.
     for key in ["Headers", "QueryParameters"] {
         for (rule, code, below) in [
             (

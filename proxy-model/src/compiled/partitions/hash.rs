@@ -11,8 +11,8 @@ pub(super) fn fnv1a64(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The number from `low` to `high` that a hash stands for: its bits as they are if that is every number of 64 bits, else
-/// its remainder, counted from `low`.
+/// Maps a hash to a number from `low` to `high`: its bits unchanged if the range has all 64-bit numbers,
+/// otherwise its remainder, counted from `low`.
 pub(super) fn spread(hash: u64, low: i64, high: i64) -> i64 {
     match low.abs_diff(high).checked_add(1) {
         None => hash.cast_signed(),

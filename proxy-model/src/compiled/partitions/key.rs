@@ -1,4 +1,4 @@
-//! Where a request has its key.
+//! The part of a request that holds its partition key.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::KeyRefusal;
 use crate::head::RequestHead;
 use crate::matching::{ParameterName, PathTemplate};
 
-/// Where requests have the key of their partition.
+/// The part of a request that holds its partition key.
 ///
 /// Shown as `the header x-tenant`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,10 +38,10 @@ impl PartitionKeySource {
         Some(Self(Source::Route(template.clone(), index)))
     }
 
-    /// Shows `look` the key of a request.
+    /// Calls `look` with the key of a request and returns its result.
     ///
-    /// A key that is there several times, in several lines of a header or several query parameters, is one if they are
-    /// all equal. Which of several a program takes that sees them all is anybody's guess, so others make no key.
+    /// A key may occur several times, in several lines of a header or several query parameters, if all are
+    /// equal. Different keys are an error, since programs differ in which of them they use.
     ///
     /// # Errors
     ///
@@ -80,7 +80,8 @@ fn in_header<H: RequestHead + ?Sized, T>(
             found = look_at(line, look);
             return true;
         }
-        // A line lives no longer than it is shown, so the first is asked for again. That costs only who sends several.
+        // A line is valid only during its call, so the first is read again. Only requests with several keys
+        // pay for it.
         let mut is_equal = false;
         head.for_each_header(name, &mut |first| {
             is_equal = first == line;

@@ -38,7 +38,7 @@ pub enum PartitionKeys {
     Range {
         /// The least.
         low: i64,
-        /// The greatest, which is no less than the least.
+        /// The greatest key, at least as great as the least.
         high: i64,
     },
     /// The one key that is equal byte for byte.
@@ -55,7 +55,7 @@ impl std::fmt::Display for PartitionKeys {
     }
 }
 
-/// Why a request belongs to no partition.
+/// The reason why a request belongs to no partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyRefusal {
@@ -65,7 +65,7 @@ pub enum KeyRefusal {
     /// The request has several keys, which are not the same.
     #[error("the request has several partition keys that differ")]
     Ambiguous,
-    /// The partitions have ranges, and the key is no number of 64 bits.
+    /// The partitions have ranges, and the key is not a signed 64-bit number.
     #[error("the partition key is not a whole number of 64 bits")]
     NotANumber,
     /// No partition has the key.
@@ -88,12 +88,12 @@ impl Partitions {
         }
     }
 
-    /// Where requests have their key.
+    /// The part of a request that holds its key.
     pub fn key(&self) -> &PartitionKeySource {
         &self.key
     }
 
-    /// How a key becomes a number.
+    /// The conversion of a key to a number.
     pub fn hash(&self) -> PartitionHash {
         self.hash
     }
@@ -129,11 +129,11 @@ impl Partitions {
         self.targets.get(position).ok_or(KeyRefusal::NoPartition)
     }
 
-    /// The number that is looked for in ranges; `None` if the partitions have names.
+    /// Returns the number that is looked up in ranges. `None` if the partitions have names.
     ///
     /// # Errors
     ///
-    /// The key is no number, and is not hashed.
+    /// The key is not a number, and is not hashed.
     pub fn number(&self, key: &[u8]) -> Result<Option<i64>, KeyRefusal> {
         let Some((low, high)) = self.span() else {
             return Ok(None);
@@ -145,7 +145,8 @@ impl Partitions {
         number.map(Some).ok_or(KeyRefusal::NotANumber)
     }
 
-    /// The part of all keys that a partition gets if they are hashed, from 0 to 1. `None`: they are not.
+    /// The share of all keys that a partition gets if keys are hashed, from 0 to 1. `None` if they are not
+    /// hashed.
     pub fn expected_share(&self, target: &PartitionTarget) -> Option<f64> {
         let numbers = |low: i64, high: i64| low.abs_diff(high) as f64 + 1.0;
         match (self.hash, self.span()?, &target.keys) {

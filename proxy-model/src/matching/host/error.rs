@@ -1,4 +1,4 @@
-//! What can be wrong with a pattern for hosts.
+//! The errors of host patterns.
 
 use std::net::Ipv6Addr;
 
@@ -6,11 +6,11 @@ use thiserror::Error;
 
 use crate::suggest::shortened;
 
-/// Why a pattern for hosts is refused.
+/// The reason why a host pattern is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// Nothing is written.
+    /// An empty text.
     #[error("empty host name")]
     Empty,
     /// A port without a name.
@@ -19,21 +19,21 @@ pub enum HostError {
     /// A URL.
     #[error("`{}` is a URL, not a host", shortened(text))]
     Url {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
     /// A name in its ASCII form.
     #[error("`{}` is in punycode; hosts are written in Unicode", shortened(text))]
     Punycode {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
     /// A port that is not a number from 1 to 65535.
     #[error("`{}` is not a port from 1 to 65535", shortened(port))]
     Port {
-        /// What stands before the port.
+        /// The text before the port.
         name: String,
-        /// What was written as the port.
+        /// The port as written.
         port: String,
     },
     /// An IPv6 address that is malformed or not in brackets.
@@ -42,25 +42,25 @@ pub enum HostError {
         shortened(text)
     )]
     Ipv6 {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
     /// A `*` that is not the first label.
     #[error("`{}` has a `*` that is not the whole first label", shortened(text))]
     Wildcard {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
     /// Two `.` next to each other, or one at the start.
     #[error("`{}` has an empty label", shortened(text))]
     EmptyLabel {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
     /// A character that no host has.
     #[error("`{}` cannot be in a host", character.escape_debug())]
     Character {
-        /// What was written.
+        /// The text as written.
         text: String,
         /// The character.
         character: char,
@@ -68,7 +68,7 @@ pub enum HostError {
     /// A name beyond ASCII that is not a valid one.
     #[error("`{}` is not a valid internationalized name", shortened(text))]
     Idna {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
     /// A name that DNS has no room for.
@@ -77,7 +77,7 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// What would mend it, if that is known.
+    /// Returns the correction, if one is known.
     pub fn suggestion(&self) -> Option<String> {
         match self {
             Self::Empty => Some("write a host such as `example.com`, or leave `Hosts` out".into()),

@@ -19,8 +19,8 @@ pub use self::request::RequestHost;
 /// The longest name that DNS knows is 253 bytes long; this leaves room for a `.` at the end.
 const MAX_NAME: usize = 255;
 
-/// The longest text that is looked at: a character of a name takes at most 4 bytes in Unicode, and at least one in ASCII
-/// form, unless IDNA ignores it.
+/// Maximum length of a pattern. A character of a name takes at most 4 bytes in Unicode, and at least one in
+/// ASCII form, unless IDNA ignores it.
 const MAX_TEXT: usize = 4 * MAX_NAME;
 
 /// A pattern for the host and port that a request names.
@@ -46,15 +46,15 @@ pub struct HostPattern {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Name {
     Exact(Box<str>),
-    /// What follows `*.`.
+    /// The text behind `*.`.
     Suffix(Box<str>),
     Any,
 }
 
-/// How specific a pattern for hosts is; smaller is tried first.
+/// The specificity of a host pattern; smaller ranks are tried first.
 ///
-/// In order: a name with a port, a name, a wildcard with a port, a wildcard, any name on a port, anything, no pattern at
-/// all. Of two wildcards, the longer one is smaller.
+/// In order: a name with a port, a name, a wildcard with a port, a wildcard, any name on a port, anything,
+/// no pattern at all. Of two wildcards, the longer one is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostRank {
     class: HostClass,
@@ -84,7 +84,7 @@ impl HostPattern {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// Says what is wrong and, where that can be guessed, what was meant.
+    /// Returns the problem and, if it can be guessed, the correction.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         if text.is_empty() {
             return Err(HostError::Empty);
@@ -103,8 +103,8 @@ impl HostPattern {
         })
     }
 
-    /// Parses a pattern whose name may be in ASCII form (`xn--nicode-2ya`), as systems other than configuration files write it.
-    /// The pattern is the one of the name in Unicode.
+    /// Parses a pattern whose name may be in ASCII form (`xn--nicode-2ya`), which systems other than
+    /// configuration files use. The pattern is the one of the name in Unicode.
     ///
     /// # Errors
     /// As [`parse`](Self::parse); a name that is not the ASCII form of any name.
@@ -135,7 +135,7 @@ impl HostPattern {
         self.port
     }
 
-    /// How specific it is.
+    /// The specificity of the pattern.
     pub fn rank(&self) -> HostRank {
         let (class, suffix) = match (&self.name, self.port) {
             (Name::Exact(_), Some(_)) => (HostClass::NameAndPort, 0),
@@ -151,7 +151,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether a request's host matches.
+    /// Returns true if a request's host matches.
     pub fn matches(&self, host: &RequestHost<'_>) -> bool {
         (self.port.is_none() || self.port == host.port())
             && match &self.name {
@@ -165,13 +165,14 @@ impl HostPattern {
         &self.name
     }
 
-    /// The pattern in ASCII form and lower case, an IPv6 address in its shortest form, `:*` left out. It is the same for
-    /// patterns that the same hosts match.
+    /// The pattern in ASCII form and lower case, an IPv6 address in its shortest form, `:*` left out. It is
+    /// the same for patterns that the same hosts match.
     pub fn to_ascii(&self) -> String {
         self.signature()
     }
 
-    /// As [`to_ascii`](Self::to_ascii), with names in Unicode, as [`parse`](Self::parse) takes them.
+    /// Like [`to_ascii`](Self::to_ascii), but with names in Unicode, as [`parse`](Self::parse) accepts
+    /// them.
     pub fn to_unicode(&self) -> String {
         let ascii = self.signature();
         if !ascii.contains("xn--") {
@@ -196,8 +197,8 @@ impl HostPattern {
     }
 }
 
-/// The host of a request, perhaps with a port, as clients send it: a name in Unicode becomes its ASCII form (`xn--…`). `None` for what
-/// is no name.
+/// Converts the host of a request, perhaps with a port: a name in Unicode becomes its ASCII form (`xn--…`).
+/// `None` if it is not a name.
 pub fn host_to_ascii(text: &str) -> Option<String> {
     if text.is_ascii() {
         return Some(text.to_owned());
@@ -290,7 +291,8 @@ fn parse_labels(labels: &str, text: &str) -> Result<Box<str>, HostError> {
     Ok(ascii.into())
 }
 
-/// Whether a character cannot be in a host (RFC 3986 section 3.2.2), for that it ends it or is not printed.
+/// Returns true if a host cannot contain the character (RFC 3986 section 3.2.2), because it ends a host or
+/// is not printable.
 fn is_forbidden(c: char) -> bool {
     c.is_ascii_control() || c.is_whitespace() || "\"#%/:<>?@[\\]^`{|}".contains(c)
 }

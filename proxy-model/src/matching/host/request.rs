@@ -16,10 +16,10 @@ pub struct RequestHost<'a> {
 }
 
 impl<'a> RequestHost<'a> {
-    /// Splits what a request calls its authority: `example.com:8443`.
+    /// Splits the authority of a request: `example.com:8443`.
     ///
-    /// Without a port it is 443 if the request came over TLS, else 80. A port that is not a number is no port at all, which
-    /// no pattern with a port matches.
+    /// Without a port it is 443 if the request came over TLS, otherwise 80. A port that is not a number
+    /// counts as no port, so that no pattern with a port matches.
     #[inline]
     pub fn parse(authority: &'a str, https: bool) -> Self {
         let mut bytes = authority.bytes();
@@ -48,8 +48,8 @@ impl<'a> RequestHost<'a> {
         Self { name, port }
     }
 
-    /// The name in ASCII form and in the case in which it was sent, or the IPv6 address in brackets. Empty if the request
-    /// named none. A name that has no ASCII form is as it was sent.
+    /// The name in ASCII form and in the case in which it was sent, or the IPv6 address in brackets. Empty
+    /// if the request named none. A name that has no ASCII form is as it was sent.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -59,7 +59,7 @@ impl<'a> RequestHost<'a> {
         self.port
     }
 
-    /// Whether wildcards may match: no label is empty, but perhaps the last one.
+    /// Returns true if wildcards may match: no label is empty, except possibly the last one.
     fn has_labels(&self) -> bool {
         let name = self.name.as_bytes();
         name.len() <= MAX_NAME
@@ -67,7 +67,7 @@ impl<'a> RequestHost<'a> {
             && !name.windows(2).any(|pair| pair == b"..")
     }
 
-    /// Whether the name ends with `.` and `suffix`.
+    /// Returns true if the name ends with `.` and `suffix`.
     pub(super) fn is_under(&self, suffix: &str) -> bool {
         let name = self.name.as_bytes();
         name.len() > suffix.len() + 1
@@ -85,7 +85,7 @@ impl<'a> RequestHost<'a> {
             .map(|(dots, (dot, _))| (dots + 1, &name[dot + 1..]))
     }
 
-    /// Whether a pattern can have this name, for it is not too long.
+    /// Returns true if the name is short enough to be in a pattern, and not empty.
     pub(in crate::matching) fn may_be_known(&self) -> bool {
         !self.name.is_empty() && self.name.len() <= MAX_NAME
     }
@@ -133,7 +133,7 @@ fn normalized(name: &str) -> Cow<'_, str> {
     to_ascii(name).map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
-/// Whether `name` is the usual form of an address in brackets, ignoring case.
+/// Returns true if `name` is the canonical form of an address in brackets, ignoring case.
 fn is_written(name: &str, address: Ipv6Addr) -> bool {
     struct Compare<'a>(&'a str);
     impl std::fmt::Write for Compare<'_> {

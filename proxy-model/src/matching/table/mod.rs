@@ -1,25 +1,26 @@
-//! Finding the route that takes a request, among many.
+//! A table of many routes, which finds the one for a request.
 //!
 //! # How
 //!
-//! Every route is entered once for each of its host patterns (once, if it has none). Sorted by [`Precedence`] and then by
-//! position in the configuration, the entries get ranks: of all entries whose criteria a request satisfies, the one with the
-//! smallest rank wins.
+//! Every route is entered once for each of its host patterns (once, if it has none). Sorted by
+//! [`Precedence`] and then by position in the configuration, the entries get ranks: of all entries whose
+//! criteria a request satisfies, the one with the smallest rank wins.
 //!
-//! Each distinct host pattern has a trie of its own over the segments of the paths, and so have the routes without
-//! hosts. A request's host leads to the few tries whose patterns match. In each, the segments of the path lead to the nodes
-//! where templates end; an optional end makes a template end at several nodes. Since a literal, a parameter and a catch-all
-//! may all match the same segment, the search follows each that exists. It leaves out every subtrie whose best rank is not
-//! better than what has been found, in whichever trie that was.
+//! Each distinct host pattern has a trie of its own over the segments of the paths, and so have the routes
+//! without hosts. A request's host leads to the few tries whose patterns match. In each, the segments of
+//! the path lead to the nodes where templates end; an optional end makes a template end at several nodes.
+//! Since a literal, a parameter and a catch-all may all match the same segment, the search follows each
+//! that exists. It leaves out every subtrie whose best rank is not better than what has been found, in
+//! whichever trie that was.
 //!
-//! What tries cannot express (constraints, segments of several parts, methods, headers, the query) is looked at only for the
-//! entries at those nodes, in the order of their ranks.
+//! Conditions that tries cannot express (constraints, segments of several parts, methods, headers, the
+//! query) are checked only for the entries at those nodes, in the order of their ranks.
 //!
 //! # Bounds
 //!
-//! A lookup visits each node of a trie at most once, and no deeper than the templates go; the number of tries is bounded by
-//! the different lengths of wildcards in the configuration. Nothing is allocated, but for a path that has escapes, a host
-//! that is not ASCII and the answer [`Lookup::MethodNotAllowed`].
+//! A lookup visits each node of a trie at most once, and no deeper than the templates go; the number of
+//! tries is limited by the different lengths of wildcards in the configuration. A lookup allocates only for
+//! a path with escapes, a host that is not ASCII, and the result [`Lookup::MethodNotAllowed`].
 
 mod build;
 mod search;
@@ -41,12 +42,12 @@ use crate::head::RequestHead;
 #[cfg(doc)]
 use super::Precedence;
 
-/// What a [`RouteTable`] can hold: something that matches requests.
+/// An item of a [`RouteTable`]: something that matches requests.
 pub trait Candidate {
     /// Smaller is tried first, before everything else.
     fn order(&self) -> i32;
 
-    /// What it matches.
+    /// The match criteria.
     fn matcher(&self) -> &RouteMatcher;
 }
 
@@ -71,13 +72,13 @@ impl Candidate for (i32, RouteMatcher) {
     }
 }
 
-/// What [`RouteTable::find`] found.
+/// The result of [`RouteTable::find`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// The route that takes the request.
     Matched(RouteIndex),
-    /// Some routes would take the request if its method were one of these. Routes for its host and path that take all
-    /// methods, but refuse the request for another reason, there are none.
+    /// Some routes would take the request if its method were one of these. There is no route for its host
+    /// and path that takes all methods but rejects the request for another reason.
     MethodNotAllowed(MethodSet),
     /// No route takes the request.
     NotFound,
@@ -129,28 +130,28 @@ pub struct RouteTable {
     any_host_on_port: Box<[(u16, NodeIndex)]>,
     /// The numbers of labels that suffixes in wildcards have, as bits; longer ones share the last bit.
     suffix_labels: u128,
-    /// Whether a name has a pattern with a port.
+    /// True if a name has a pattern with a port.
     has_ports: bool,
-    /// Whether any pattern is of a host or a port.
+    /// True if any pattern has a host or a port.
     has_hosts: bool,
-    /// How many segments lead to the deepest node.
+    /// Number of segments on the way to the deepest node.
     depth: usize,
 }
 
 type NodeIndex = u32;
 
-/// Where a number of segments leads.
+/// A node of a trie, reached by a number of segments.
 #[derive(Clone, Debug)]
 struct Node {
     /// The best rank in the subtrie that begins here.
     best: u32,
-    /// Where any segment that is not empty leads.
+    /// The child for any segment that is not empty.
     any: Option<NodeIndex>,
-    /// Whether literals lead anywhere from here.
+    /// True if there are children for literals.
     has_literals: bool,
     /// Entries that the path may end at.
     ends: (u32, u32),
-    /// Entries that take whatever is left.
+    /// Entries that match any rest of the path.
     rests: (u32, u32),
 }
 
@@ -161,15 +162,16 @@ struct Entry {
     route: u32,
     /// One bit for each standard method that it takes.
     methods: u8,
-    /// Whether a method that is not among the bits may be taken all the same.
+    /// True if the entry may accept a method that is not among the bits.
     has_other_methods: bool,
-    /// Whether the template has conditions that the trie does not express.
+    /// True if the template has conditions that the trie does not express.
     has_path_conditions: bool,
-    /// Whether there are conditions on headers or the query.
+    /// True if there are conditions on headers or the query.
     has_conditions: bool,
 }
 
-/// What a name in the table of hosts is, as a scope: a whole name or the suffix of a wildcard, on a port or on any.
+/// Returns the scope of a name in the table of hosts: a whole name or the suffix of a wildcard, on one port
+/// or on any.
 fn host_scope(is_suffix: bool, port: Option<u16>) -> u32 {
     let kind = u32::from(is_suffix) << 17;
     match port {
@@ -178,7 +180,7 @@ fn host_scope(is_suffix: bool, port: Option<u16>) -> u32 {
     }
 }
 
-/// The bit that stands for suffixes of so many labels.
+/// The bit of suffixes with this many labels.
 fn label_bit(labels: usize) -> u128 {
     1 << labels.min(127)
 }
@@ -232,7 +234,7 @@ impl RouteTable {
     /// Shows `each` the root of every trie whose host pattern matches.
     #[inline]
     fn for_each_root<H: RequestHead + ?Sized>(&self, head: &H, each: &mut impl FnMut(NodeIndex)) {
-        // Many configurations name no hosts: then nobody has to read the request's.
+        // Many configurations name no hosts: then the request's host need not be read.
         if self.has_hosts {
             let host = RequestHost::parse(head.authority(), head.is_https());
             self.for_each_root_of_host(&host, each);

@@ -14,18 +14,18 @@ pub(super) struct Request<'a, C, H: ?Sized> {
     pub(super) head: &'a H,
     /// The relevant part of the path, encoded and decoded, if that is not the same.
     path: Option<(&'a str, &'a str)>,
-    /// Its segments, for routes that look at more than the tries do.
+    /// The path's segments, for routes that look at more than the tries do.
     segments: OnceCell<DecodedPath<'a>>,
     /// The bit of the method, if it is a standard one.
     method: u8,
 }
 
-/// What happens at the nodes that a request leads to.
+/// The action at each node that a request leads to.
 pub(super) trait Visitor {
     /// Entries of this rank or a greater one are of no interest.
     fn bound(&self) -> u32;
 
-    /// Looks at entries that the trie allows, sorted by rank.
+    /// Visits entries that the trie allows, sorted by rank.
     fn visit(&mut self, entries: &[Entry]);
 }
 
@@ -123,7 +123,7 @@ impl<'r, 'a, C: Candidate, H: RequestHead + ?Sized> Best<'r, 'a, C, H> {
         self.found.map(|entry| entry.route)
     }
 
-    /// Whether an entry was passed over because of its methods.
+    /// Returns true if an entry was skipped because of its methods.
     pub(super) fn refused_method(&self) -> bool {
         self.refused_method
     }

@@ -5,10 +5,10 @@ use std::num::NonZeroUsize;
 
 use crate::matching::text::{self, equals_folded};
 
-/// Finds a number by a scope and a text, without allocating and with one or two accesses to memory.
+/// A map from a scope and a text to a number, without allocation and with one or two memory accesses.
 ///
-/// The hash depends on a random seed, so that nobody who can add routes can choose texts that collide. What a request asks
-/// for cannot make a lookup longer than the texts in the table do.
+/// The hash depends on a random seed, so that those who can add routes cannot choose texts that collide.
+/// The text of a request cannot make a lookup longer than the texts in the table do.
 #[derive(Clone)]
 pub(super) struct TextTable {
     seed: u64,
@@ -21,7 +21,7 @@ pub(super) struct TextTable {
 struct Slot {
     scope: u32,
     value: u32,
-    /// Bits of the hash, to tell most texts apart without looking at them.
+    /// Bits of the hash, to distinguish most texts without comparing them.
     tag: u32,
     start: usize,
     length: NonZeroUsize,
@@ -58,7 +58,7 @@ impl TextTable {
         table
     }
 
-    /// Whether it finds nothing at all.
+    /// Returns true if the table is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
@@ -135,7 +135,7 @@ fn mixed(bits: u64) -> u64 {
     (product as u64) ^ (product >> 64) as u64
 }
 
-/// Fewer than eight bytes in one word, each at least once; which is which, their number tells.
+/// Packs fewer than eight bytes into one word, each at least once. Their number determines their positions.
 #[inline]
 fn last_word(bytes: &[u8]) -> u64 {
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
@@ -157,8 +157,8 @@ const TOP_BITS: u64 = ONES << 7;
 
 /// Turns each of eight ASCII characters into lower case.
 fn lower_case(chars: u64) -> u64 {
-    // The top bit of each byte tells whether the character is at least `A`, or beyond `Z`. What is not ASCII overflows, but
-    // keeps its top bit.
+    // The top bit of each byte shows if the character is at least `A`, or beyond `Z`. Bytes outside ASCII
+    // overflow, but keep their top bit.
     let from_a = chars.wrapping_add(ONES * (0x80 - b'A' as u64));
     let beyond_z = chars.wrapping_add(ONES * (0x7f - b'Z' as u64));
     let is_upper = (from_a ^ beyond_z) & TOP_BITS;

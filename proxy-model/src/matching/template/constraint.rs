@@ -9,7 +9,7 @@ use super::expressions::Expressions;
 use super::{datetime, number};
 use crate::suggest;
 
-/// What ASP.NET Core knows by default.
+/// The names of the constraints that ASP.NET Core has by default.
 const NAMES: [&str; 19] = [
     "int",
     "bool",
@@ -94,7 +94,8 @@ impl Constraint {
         &self.text
     }
 
-    /// Whether a value satisfies it. There is none if a path leaves the parameter out and it has no default.
+    /// Returns true if a value satisfies the constraint. The value is `None` if a path leaves out the
+    /// parameter and it has no default.
     pub(super) fn accepts(&self, value: Option<&str>) -> bool {
         let Some(value) = value else {
             return matches!(self.check, Check::NonFile);
@@ -199,14 +200,14 @@ fn length(text: &str) -> Option<usize> {
     usize::try_from(length).ok()
 }
 
-/// Whether the last segment of `value` has a `.` with something other than `.` after it.
+/// Returns true if the last segment of `value` has a `.` that is followed by something other than `.`.
 fn is_file_name(value: &str) -> bool {
     let name = value.rsplit('/').next().unwrap_or_default();
     name.split_once('.')
         .is_some_and(|(_, end)| end.bytes().any(|b| b != b'.'))
 }
 
-/// What may have been meant by the name of an unknown constraint.
+/// Returns a suggestion for the name of an unknown constraint.
 pub(super) fn suggestion(name: &str) -> Option<String> {
     if name.contains('(') {
         return Some("close the parentheses of the constraint".into());

@@ -30,7 +30,7 @@ const WEEKDAYS: [&str; 7] = [
     "sunday",
 ];
 
-/// Whether `text` is a date, a time or both.
+/// Returns true if `text` is a date, a time or both.
 pub(super) fn is_date_time(text: &str) -> bool {
     let mut reader = Reader { rest: text.trim() };
     let dated = reader.attempt(Reader::date);
@@ -201,7 +201,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a day exists in a year that is written with two or four digits.
+/// Returns true if a day exists in a year that is written with two or four digits.
 fn is_day_of((year, digits): (u32, usize), month: u32, day: u32) -> bool {
     match digits {
         2 => is_day(2000 + year, month, day),
@@ -210,7 +210,7 @@ fn is_day_of((year, digits): (u32, usize), month: u32, day: u32) -> bool {
     }
 }
 
-/// Whether a day exists in the Gregorian calendar, which .NET begins with the year 1.
+/// Returns true if a day exists in the Gregorian calendar, which begins with the year 1 in .NET.
 fn is_day(year: u32, month: u32, day: u32) -> bool {
     let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let last = match month {

@@ -1,11 +1,11 @@
-//! What can be wrong with a template.
+//! The errors of templates.
 
 use thiserror::Error;
 
 use super::{MAX_LENGTH, MAX_PARAMETERS, MAX_PARTS, MAX_SEGMENTS};
 use crate::suggest::shortened;
 
-/// Why a template is refused.
+/// The reason why a template is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{kind} (at byte {offset})")]
 pub struct TemplateError {
@@ -29,18 +29,18 @@ impl TemplateError {
         self.offset
     }
 
-    /// What is wrong.
+    /// The kind of error.
     pub fn kind(&self) -> &TemplateErrorKind {
         &self.kind
     }
 
-    /// What would mend it, if that is known.
+    /// The correction, if one is known.
     pub fn suggestion(&self) -> Option<&str> {
         self.suggestion.as_deref()
     }
 }
 
-/// What is wrong with a template.
+/// The kinds of errors in a template.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TemplateErrorKind {
@@ -79,7 +79,7 @@ pub enum TemplateErrorKind {
         /// The name.
         name: String,
     },
-    /// Something follows a catch-all.
+    /// A catch-all that is not the end of the template.
     #[error("something follows the catch-all `{}`", shortened(name))]
     CatchAllNotLast {
         /// The catch-all's name.
@@ -100,7 +100,7 @@ pub enum TemplateErrorKind {
         /// The catch-all's name.
         name: String,
     },
-    /// A parameter is optional and has a default value.
+    /// A parameter that is optional and has a default value.
     #[error(
         "the parameter `{}` is optional and has a default value",
         shortened(name)
@@ -139,7 +139,7 @@ pub enum TemplateErrorKind {
     /// A constraint that does not exist.
     #[error("unknown constraint `{}`", shortened(name))]
     UnknownConstraint {
-        /// What was written.
+        /// The name as written.
         name: String,
     },
     /// Arguments that a constraint does not take.
@@ -147,25 +147,25 @@ pub enum TemplateErrorKind {
     ConstraintArguments {
         /// The constraint's name.
         name: &'static str,
-        /// What it does take.
+        /// The arguments that the constraint takes.
         expected: &'static str,
     },
     /// An expression that cannot be compiled.
     #[error("the expression of a `regex` cannot be used: {}", shortened(reason))]
     Regex {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// An expression that takes too much memory.
     #[error("the expression of a `regex` takes more than {} KiB of memory", most >> 10)]
     RegexTooLarge {
-        /// How much it may take, in bytes.
+        /// The limit, in bytes.
         most: usize,
     },
     /// An expression for which other expressions leave no memory.
     #[error("all `regex` constraints together take more than {} MiB of memory", most >> 20)]
     RegexBudget {
-        /// How much they may take, in bytes.
+        /// The limit, in bytes.
         most: usize,
     },
     /// More than 4096 bytes.
@@ -183,7 +183,7 @@ pub enum TemplateErrorKind {
 }
 
 impl TemplateErrorKind {
-    /// Whether the memory for expressions does not suffice.
+    /// Returns true if the memory for expressions does not suffice.
     pub(crate) fn is_too_large(&self) -> bool {
         matches!(self, Self::RegexTooLarge { .. } | Self::RegexBudget { .. })
     }

@@ -7,23 +7,24 @@ use regex::{Regex, RegexBuilder};
 
 use super::error::TemplateErrorKind as Kind;
 
-/// How much memory an expression may take, in bytes: the sizes that are tried. The last is enough for `\w` four times,
+/// The memory limits that are tried for an expression, in bytes. The last is enough for `\w` four times,
 /// which is large since it means the letters of all languages.
 const SIZES: [usize; 3] = [16 << 10, 64 << 10, 256 << 10];
 
-/// How much memory all expressions may take, in bytes: the sum of the [`SIZES`] that hold them.
+/// The memory limit of all expressions together, in bytes: the sum of the [`SIZES`] that hold them.
 const BUDGET: usize = 16 << 20;
 
-/// What an expression that is refused costs, for the time that it took to find out.
+/// The cost of a rejected expression, for the time that the rejection took.
 const REFUSED: usize = 64 << 10;
 
-/// How much memory the states take that an expression finds while it matches, in bytes. When they are more, it forgets
-/// some or matches in a slower way that needs none; either takes time in proportion to the value.
+/// The memory limit of the states that an expression finds while it matches, in bytes. Beyond it, the
+/// expression discards states or matches in a slower way that needs none. Both take time in proportion to
+/// the value.
 const STATES: usize = 256 << 10;
 
 /// The expressions of one configuration. Equal ones are compiled once.
 ///
-/// Together they take a few times 16 MiB at most; those for which nothing is left are refused.
+/// Together they take at most a few times 16 MiB. Expressions beyond the budget are rejected.
 #[derive(Debug)]
 pub(crate) struct Expressions {
     /// Behind an `Arc`, since each clone of an expression would keep the states that it finds for itself.
@@ -43,7 +44,7 @@ impl Default for Expressions {
 }
 
 impl Expressions {
-    /// Takes any text for an expression and compiles none, for who wants to know no more than the form of a template.
+    /// Accepts any text as an expression without compiling it, for reading only the form of a template.
     pub(super) fn unread() -> Self {
         Self {
             is_compiling: false,
@@ -53,14 +54,14 @@ impl Expressions {
 
     /// Compiles an expression that, as in ASP.NET Core, ignores case and may match anywhere in the value.
     ///
-    /// Matching takes time in proportion to the value, whatever the expression.
+    /// Matching takes time in proportion to the value, for every expression.
     pub(super) fn compile(&mut self, expression: &str) -> Result<Arc<Regex>, Kind> {
         let text = if self.is_compiling { expression } else { "" };
         if let Some(compiled) = self.compiled.get(text) {
             return compiled.clone();
         }
         if self.left == 0 {
-            // Not kept: there is no end to the texts that are refused from here on.
+            // Not kept: the number of texts that are rejected from here on is unlimited.
             return Err(Kind::RegexBudget { most: BUDGET });
         }
         let compiled = self.compile_new(text);
@@ -99,7 +100,7 @@ fn build(expression: &str, size: usize) -> Result<Regex, Kind> {
             if let regex::Error::CompiledTooBig(most) = error {
                 return Kind::RegexTooLarge { most };
             }
-            // The last line says what is wrong; those before it draw where.
+            // The last line has the problem; those before it show the place.
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();
             Kind::Regex {

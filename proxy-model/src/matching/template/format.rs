@@ -9,12 +9,13 @@ use crate::matching::text::equal_ignoring_case;
 impl PathTemplate {
     /// Makes a percent-encoded path by putting `values` in the places of the parameters.
     ///
-    /// Values that the template has no parameter for are not used. A parameter without a value, or with an empty one, is
-    /// left out where nothing follows; where something does, the result is `None`. So is a value that is the parameter's
-    /// default. A `/` in the value of `{**name}` stays; everywhere else it is encoded.
+    /// Values that the template has no parameter for are not used. A parameter without a value, or with an
+    /// empty one, is left out where nothing follows; where something does, the result is `None`. So is a
+    /// value that is the parameter's default. A `/` in the value of `{**name}` stays; everywhere else it is
+    /// encoded.
     ///
-    /// What [`capture`](Self::capture) took from a path keeps the escapes that it had there, so that `%2F` survives. The
-    /// result is empty if there is nothing to write.
+    /// What [`capture`](Self::capture) took from a path keeps the escapes that it had there, so that `%2F`
+    /// survives. The result is empty if there is nothing to write.
     ///
     /// ```
     /// use proxy_model::matching::PathTemplate;
@@ -65,13 +66,13 @@ struct PathWriter {
     text: String,
     /// Defaults that are written only if something follows them, with the `/` before each.
     waiting: String,
-    /// Whether a segment was left out, after which nothing can be written.
+    /// True if a segment was left out, after which nothing can be written.
     left_out: bool,
-    /// Whether the current segment has text.
+    /// True if the current segment has text.
     inside: bool,
-    /// Whether the current segment has text, or text that is waiting.
+    /// True if the current segment has text, written or pending.
     begun: bool,
-    /// Where the last piece of text begins.
+    /// The start of the last piece of text.
     last: usize,
 }
 

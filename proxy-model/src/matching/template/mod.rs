@@ -33,16 +33,16 @@ use super::path::{self, DecodedPath};
 use super::percent::{self, Part};
 use super::text;
 
-/// How many segments a template may have, as in ASP.NET Core.
+/// Maximum number of segments of a template, as in ASP.NET Core.
 pub const MAX_SEGMENTS: usize = 28;
 
-/// How long a template may be, in bytes.
+/// Maximum length of a template, in bytes.
 const MAX_LENGTH: usize = 4096;
 
-/// How many literals and parameters one segment may have.
+/// Maximum number of literals and parameters in one segment.
 const MAX_PARTS: usize = 32;
 
-/// How many parameters a template may have.
+/// Maximum number of parameters of a template.
 const MAX_PARAMETERS: usize = 64;
 
 /// A pattern for paths, in the language of ASP.NET Core's route templates.
@@ -57,15 +57,16 @@ const MAX_PARAMETERS: usize = 64;
 /// | `{id:int:min(1)}` | only what satisfies every constraint |
 /// | `{{`, `}}` | a brace |
 ///
-/// Constraints: `int`, `long`, `bool`, `datetime`, `decimal`, `double`, `float`, `guid`, `minlength(n)`, `maxlength(n)`,
-/// `length(n)`, `length(min,max)`, `min(n)`, `max(n)`, `range(min,max)`, `alpha`, `regex(…)`, `required`, `file`,
-/// `nonfile`. In a `regex`, braces are doubled.
+/// Constraints: `int`, `long`, `bool`, `datetime`, `decimal`, `double`, `float`, `guid`, `minlength(n)`,
+/// `maxlength(n)`, `length(n)`, `length(min,max)`, `min(n)`, `max(n)`, `range(min,max)`, `alpha`,
+/// `regex(…)`, `required`, `file`, `nonfile`. In a `regex`, braces are doubled.
 ///
-/// A template has at most 4096 bytes, 28 segments, 32 literals and parameters in one segment and 64 parameters; a `regex`
-/// is compiled to at most 256 KiB, and all that differ in one configuration to 16 MiB.
+/// A template has at most 4096 bytes, 28 segments, 32 literals and parameters in one segment and 64
+/// parameters; a `regex` is compiled to at most 256 KiB, and all that differ in one configuration to 16
+/// MiB.
 ///
-/// Paths are given percent-encoded, as they were sent, and compared decoded, except that `%2F` stays as it is. What does
-/// not decode stays as it is, too. A `/` at the end of a path makes no difference.
+/// Paths are given percent-encoded, as they were sent, and compared decoded, except that `%2F` stays
+/// encoded, and so do invalid escapes. A `/` at the end of a path makes no difference.
 ///
 /// ```
 /// use proxy_model::matching::PathTemplate;
@@ -81,7 +82,7 @@ const MAX_PARAMETERS: usize = 64;
 pub struct PathTemplate {
     text: Arc<str>,
     segments: Arc<[Segment]>,
-    /// How many segments a path must have at least.
+    /// Minimum number of segments of a path.
     required: usize,
     parameters: usize,
     precedence: TemplatePrecedence,
@@ -95,12 +96,12 @@ enum Segment {
     MultiPart(MultiPart),
     CatchAll {
         parameter: Parameter,
-        /// Whether `/` in the value stays when a path is made: `**`.
+        /// True if `/` in the value is kept when a path is made: `**`.
         keeps_slashes: bool,
     },
 }
 
-/// Text that stands for itself.
+/// Literal text.
 #[derive(Debug)]
 struct Literal {
     text: Box<str>,
@@ -138,11 +139,11 @@ pub(super) enum Shape<'a> {
     Literal(&'a str),
     /// A segment that is not empty.
     Any,
-    /// All that is left.
+    /// The rest of the path.
     Rest,
 }
 
-/// What a path has for one parameter.
+/// The value of one parameter in a path.
 struct Capture<'t> {
     parameter: &'t Parameter,
     /// The segment that the value begins in, the value's bounds counted from there, or `None` if the path leaves the
@@ -154,12 +155,12 @@ impl PathTemplate {
     /// Parses a template.
     ///
     /// # Errors
-    /// Says at which byte of `text` what is wrong.
+    /// Returns the problem and its byte offset in `text`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         Self::parse_with(text, &mut Expressions::default())
     }
 
-    /// As [`parse`](Self::parse), for a template that shares expressions and their budget with others.
+    /// Like [`parse`](Self::parse), for a template that shares expressions and their budget with others.
     pub(crate) fn parse_with(
         text: &str,
         expressions: &mut Expressions,
@@ -192,7 +193,7 @@ impl PathTemplate {
         &self.text
     }
 
-    /// How specific the template is; smaller is tried first.
+    /// The specificity of the template; smaller is tried first.
     pub fn precedence(&self) -> TemplatePrecedence {
         self.precedence
     }
@@ -202,16 +203,16 @@ impl PathTemplate {
         self.parameters_in_order().map(|parameter| &*parameter.name)
     }
 
-    /// Whether a percent-encoded path matches. Allocates only if the path has escapes.
+    /// Returns true if a percent-encoded path matches. Allocates only if the path has escapes.
     pub fn matches(&self, path: &str) -> bool {
         let encoded = path::relevant(path);
         self.accepts(&self.cut(encoded, &path::decode(encoded)))
     }
 
-    /// The values that a percent-encoded path has for the parameters, or `None` if it does not match.
+    /// Returns the values of the parameters in a percent-encoded path, or `None` if it does not match.
     ///
-    /// A parameter that the path leaves out has its default value, or no value. So does a catch-all that has nothing
-    /// left to catch.
+    /// A parameter that the path leaves out has its default value, or no value. The same applies to a
+    /// catch-all with nothing to match.
     pub fn capture(&self, path: &str) -> Option<RouteValues> {
         let encoded = path::relevant(path);
         let text = path::decode(encoded);
@@ -235,9 +236,10 @@ impl PathTemplate {
             .map(|parameter| parameter.index)
     }
 
-    /// Shows `look` what a percent-encoded path that matches has for the parameter at a position, decoded wholly: `%2F` is a
-    /// slash here, since the value is no part of a path any more. `None` if it has no value, as with
-    /// [`capture`](Self::capture). Allocates only if the path has escapes.
+    /// Calls `look` with the value of the parameter at a position in a percent-encoded path that matches.
+    /// The value is fully decoded: `%2F` becomes a slash, since the value is no longer part of a path.
+    /// `None` if it has no value, as with [`capture`](Self::capture). Allocates only if the path has
+    /// escapes.
     pub(crate) fn with_value<T>(
         &self,
         path: &str,
@@ -261,7 +263,8 @@ impl PathTemplate {
                     let value = &path.rest(segment)[range.clone()];
                     Some(match value.contains('%') {
                         false => Cow::Borrowed(value),
-                        // A slash that was left, or a `%` that stands for itself: only the encoded text says which.
+                        // A slash that was left encoded, or a literal `%`: only the encoded text shows
+                        // which.
                         true => {
                             let encoded = path.encoded_rest(segment);
                             let encoded = percent::encoded_range(encoded, Part::Path, range);
@@ -281,7 +284,7 @@ impl PathTemplate {
         DecodedPath::new(encoded, text, self.segments.len() + 1)
     }
 
-    /// Whether a path of which enough segments were cut off matches.
+    /// Returns true if a path that was cut into enough segments matches.
     pub(super) fn accepts(&self, path: &DecodedPath<'_>) -> bool {
         self.fits(path)
             && self.walk(path, &mut |capture| {
@@ -293,7 +296,7 @@ impl PathTemplate {
             })
     }
 
-    /// Whether [`accepts`](Self::accepts) looks at more than the [`shape`](Self::shape).
+    /// Returns true if [`accepts`](Self::accepts) checks more than the [`shape`](Self::shape).
     pub(super) fn is_conditional(&self) -> bool {
         self.segments.iter().any(|segment| match segment {
             Segment::Literal(_) => false,
@@ -313,7 +316,7 @@ impl PathTemplate {
         })
     }
 
-    /// How many segments a path must have at least.
+    /// Minimum number of segments of a path.
     pub(super) fn required(&self) -> usize {
         self.required
     }
@@ -355,7 +358,7 @@ impl PathTemplate {
         }
     }
 
-    /// Whether a path matches, constraints aside.
+    /// Returns true if a path matches, ignoring constraints.
     fn fits(&self, path: &DecodedPath<'_>) -> bool {
         let (fixed, catch_all) = self.split_catch_all();
         path.count() >= self.required
@@ -373,7 +376,8 @@ impl PathTemplate {
             )
     }
 
-    /// Shows `each` what a path that [fits](Self::fits) has for every parameter, until that returns `false`.
+    /// Calls `each` with every parameter's value in a path that [fits](Self::fits), until it returns
+    /// `false`.
     fn walk(&self, path: &DecodedPath<'_>, each: &mut dyn FnMut(Capture<'_>) -> bool) -> bool {
         self.segments.iter().enumerate().all(|(index, segment)| {
             let given = index < path.count();

@@ -8,8 +8,8 @@ use crate::matching::text;
 
 /// A segment of at least two parts, in which parameters and literals take turns.
 ///
-/// The text is matched from its end: the last parameter is as short as it can be, the first as long as it can be, and none
-/// is empty. That is how ASP.NET Core resolves `a.b.c` against `{x}.{y}`: `x` is `a.b`.
+/// The text is matched from its end: the last parameter is as short as it can be, the first as long as it
+/// can be, and none is empty. That is how ASP.NET Core resolves `a.b.c` against `{x}.{y}`: `x` is `a.b`.
 #[derive(Debug)]
 pub(super) struct MultiPart(Box<[Piece]>);
 
@@ -51,8 +51,8 @@ impl MultiPart {
         self.pieces_for(text).is_some()
     }
 
-    /// Shows `each` every parameter, and where in `text`, which [matches](Self::matches), its value is, until that
-    /// returns `false`. From the last to the first.
+    /// Calls `each` with every parameter and the place of its value in `text`, which
+    /// [matches](Self::matches), until it returns `false`. From the last to the first.
     pub(super) fn captures(
         &self,
         text: &str,
@@ -74,7 +74,8 @@ impl MultiPart {
         wanted
     }
 
-    /// How many of the pieces `text` consists of: all, or all but an optional end.
+    /// Returns the number of pieces that `text` consists of: all, or all without the optional end. `None`
+    /// if it does not match.
     fn pieces_for(&self, text: &str) -> Option<usize> {
         if text.is_empty() {
             return None;

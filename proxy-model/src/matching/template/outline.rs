@@ -1,4 +1,4 @@
-//! What may make two templates ties.
+//! The properties by which two templates may tie.
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,11 @@ use super::precedence::digit;
 use super::{PathTemplate, Segment, parse};
 
 impl PathTemplate {
-    /// Text that is equal for two templates that are equally specific, unless no path matches both; `None` if `text` is no
-    /// template. Expressions are not looked at.
+    /// Returns a text that is equal for two templates that are equally specific, unless no path matches
+    /// both. `None` if `text` is not a template. Expressions are not compiled.
     ///
-    /// Such templates have the same kinds of segments. A path must have all segments up to the last literal, so it cannot
-    /// match two that differ in a literal.
+    /// Such templates have the same kinds of segments. A path must have all segments up to the last
+    /// literal, so it cannot match two that differ in a literal.
     pub(crate) fn outline(text: &str) -> Option<String> {
         let (segments, _) = parse::parse(text, &mut Expressions::unread()).ok()?;
         let mut outline = String::new();

@@ -17,15 +17,16 @@ pub(super) struct Parameter {
 }
 
 impl Parameter {
-    /// Whether a path need not have it.
+    /// Returns true if a path may leave out the parameter.
     pub(super) fn may_be_missing(&self) -> bool {
         self.optional || self.default.is_some()
     }
 
-    /// Whether the constraints allow what a path has for it, which is `None` if the path leaves it out.
+    /// Returns true if the constraints allow the value in a path, which is `None` if the path leaves it
+    /// out.
     pub(super) fn accepts(&self, value: Option<&str>) -> bool {
         let value = value.or(self.default.as_deref());
-        // An optional parameter may be missing whatever its constraints say.
+        // An optional parameter may be missing, independent of its constraints.
         (self.optional && value.is_none_or(str::is_empty))
             || self
                 .constraints

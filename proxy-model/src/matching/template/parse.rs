@@ -1,7 +1,8 @@
-//! Parsing route templates.
+//! The parser of route templates.
 //!
-//! The grammar, with its corner cases, is that of ASP.NET Core: what it accepts is accepted here with the same meaning, and
-//! what it refuses is refused. Constraints are also checked, which ASP.NET Core does only when it begins to route.
+//! The grammar, with its corner cases, is that of ASP.NET Core: the same templates are accepted, with the
+//! same meaning, and the same are rejected. Constraints are checked too, which ASP.NET Core does only when
+//! it begins to route.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -52,7 +53,7 @@ enum Token {
     Parameter { parsed: Parsed, offset: usize },
 }
 
-/// What stands between the braces of a parameter.
+/// The content of the braces of a parameter.
 struct Parsed {
     parameter: Parameter,
     kind: ParameterKind,
@@ -298,10 +299,10 @@ fn split_constraints(text: &str) -> (Vec<&str>, Option<&str>) {
     (constraints, rest.strip_prefix('='))
 }
 
-/// Where the constraint that `text` begins with ends: at a `:`, a `=` or the end.
+/// Returns the end of the constraint that `text` begins with: a `:`, a `=` or the end of the text.
 ///
-/// Within parentheses, only a `)` before one of these ends it, and a `:` or `=` takes everything up to the next `)` with
-/// it, so that expressions can contain all three.
+/// Within parentheses, only a `)` before one of these ends it, and a `:` or `=` takes everything up to the
+/// next `)` with it, so that expressions can contain all three.
 fn constraint_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_end = |at: usize| matches!(bytes.get(at), None | Some(b':' | b'='));

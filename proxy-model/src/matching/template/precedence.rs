@@ -1,14 +1,15 @@
-//! How specific templates are.
+//! The specificity of templates.
 
 use std::fmt;
 
 use super::{MAX_SEGMENTS, Segment};
 
-/// How specific a template is; smaller is tried first.
+/// The specificity of a template; smaller is tried first.
 ///
-/// Each segment counts as one digit, and the digits are compared from the first segment on: 1 for a literal, 2 for a
-/// parameter with constraints or a segment of several parts, 3 for a parameter, 4 for a catch-all with constraints, 5 for a
-/// catch-all. A template that ends where another goes on is smaller. Shown as ASP.NET Core does: `/a/{id}` is `1.3`.
+/// Each segment counts as one digit, and the digits are compared from the first segment on: 1 for a
+/// literal, 2 for a parameter with constraints or a segment of several parts, 3 for a parameter, 4 for a
+/// catch-all with constraints, 5 for a catch-all. A template that ends where another goes on is smaller.
+/// Shown as ASP.NET Core does: `/a/{id}` is `1.3`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TemplatePrecedence(u128);
 

@@ -6,7 +6,7 @@ use crate::matching::text::equal_ignoring_case;
 
 /// The values that a path has for the parameters of a template, in the template's order.
 ///
-/// Names ignore case. Values are decoded text, except that `%2F` stays as it is.
+/// Names are compared ignoring case. Values are decoded text, except that `%2F` stays encoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteValues(Vec<RouteValue>);
 
@@ -14,7 +14,8 @@ pub struct RouteValues(Vec<RouteValue>);
 pub(super) struct RouteValue {
     name: Arc<str>,
     text: Box<str>,
-    /// As the client encoded it, if it did: what was encoded stays so when the value is put into another path.
+    /// The value as the client encoded it, if it did. It stays encoded like this when it is put into
+    /// another path.
     encoded: Option<Box<str>>,
 }
 
@@ -69,12 +70,12 @@ impl RouteValues {
         self.0.iter().map(|value| (&*value.name, &*value.text))
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -7,7 +7,7 @@ use super::{Parameter, PathTemplate, Segment};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplateSegment<'t> {
-    /// Text that stands for itself, decoded.
+    /// Literal text, decoded.
     Literal(&'t str),
     /// `{name}`: a segment that is not empty.
     Parameter(TemplateParameter<'t>),
@@ -21,7 +21,7 @@ pub enum TemplateSegment<'t> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplatePart<'t> {
-    /// Text that stands for itself, decoded.
+    /// Literal text, decoded.
     Literal(&'t str),
     /// Text that is not empty.
     Parameter(TemplateParameter<'t>),
@@ -31,13 +31,13 @@ pub enum TemplatePart<'t> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TemplateParameter<'t> {
-    /// Its name.
+    /// The parameter's name.
     pub name: &'t str,
-    /// Whether it is written with a `?`.
+    /// True if the parameter is written with a `?`.
     pub optional: bool,
     /// The value when the path leaves it out.
     pub default: Option<&'t str>,
-    /// What its value has to satisfy, as written: `int`, `range(1,5)`.
+    /// The constraints that the value must meet, as written: `int`, `range(1,5)`.
     pub constraints: Vec<&'t str>,
 }
 
@@ -54,7 +54,7 @@ impl PathTemplate {
         })
     }
 
-    /// How many segments a path must have at least: those behind them may be missing.
+    /// Minimum number of segments of a path. Later segments may be missing.
     pub fn required_segments(&self) -> usize {
         self.required
     }

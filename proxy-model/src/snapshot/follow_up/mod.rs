@@ -1,9 +1,9 @@
-//! Problems that are there only because of others.
+//! Problems that only follow from other problems.
 //!
-//! What has a mistake is compiled as far as it could be read, so that a person sees everything at once. Where the reader
-//! found something that it could not read, the compiler may then miss it. To say that `Address` is missing when it is a
-//! number would only confuse. But only what is known to follow is left out: a problem too many is better than one that
-//! shows itself after the first was mended.
+//! A part with a mistake is compiled as far as it could be read, so that a person sees all problems at
+//! once. The compiler may then miss a value that the reader could not read. To report that `Address` is
+//! missing when it is a number would only confuse. Only problems that certainly follow from others are left
+//! out: a problem too many is better than one that shows up after the first was fixed.
 
 #[cfg(test)]
 mod tests;
@@ -73,7 +73,7 @@ struct Blamed<'a> {
     unread: HashSet<&'a str>,
     /// Places above these.
     above: HashSet<&'a str>,
-    /// Objects with keys that nobody knows: what is missing there may be what is written wrongly.
+    /// Objects with unknown keys. A missing key of such an object may be a misspelled one.
     strangers: HashSet<&'a str>,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Blamed<'a> {
         is_missing && self.strangers.contains(object) && !self.is_written(place)
     }
 
-    /// Whether the place, or one above it, could not be read.
+    /// Returns true if the place, or one above it, could not be read.
     fn is_unread(&self, place: &str) -> bool {
         let mut at = Some(place);
         while let Some(pointer) = at {
@@ -156,8 +156,8 @@ impl<'a> Blamed<'a> {
         false
     }
 
-    /// Whether one of `keys` of the object at `object`, from the section, could not be read or may be a key that nobody
-    /// knows.
+    /// Returns true if one of `keys` of the object at `object`, from the section, could not be read or may
+    /// be misspelled as an unknown key.
     fn misses(&self, object: &str, keys: &[&str]) -> bool {
         let object = self.section.spelled(object);
         keys.iter().any(|key| {
@@ -175,7 +175,7 @@ impl<'a> Blamed<'a> {
         self.unread.contains(place.as_str())
     }
 
-    /// Whether the document has something at the place.
+    /// Returns true if the document has a value at the place.
     fn is_written(&self, place: &str) -> bool {
         let below = place.get(self.base.len()..).unwrap_or_default();
         self.section.at(below).is_some()

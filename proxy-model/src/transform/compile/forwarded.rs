@@ -96,7 +96,8 @@ impl Draft<'_> {
             return None;
         }
         if !says_something {
-            // YARP writes no header then, and no `X-Forwarded-…` either, which nobody expects of an empty list.
+            // YARP writes no header then, and no `X-Forwarded-…` either, which is surprising for an empty
+            // list.
             problems.push(
                 entry
                     .invalid(
@@ -118,7 +119,7 @@ impl Draft<'_> {
         Some(())
     }
 
-    /// What is done when the configuration says nothing about forwarding headers.
+    /// Adds the transforms that apply if the configuration does not mention forwarding headers.
     pub(super) fn default_forwarders(&mut self) {
         for part in PARTS {
             self.request.push(RequestTransform::XForwarded(XForwarded {
@@ -131,7 +132,7 @@ impl Draft<'_> {
     }
 }
 
-/// What `Forwarded` can tell (RFC 7239 section 4).
+/// The parameters of `Forwarded` (RFC 7239 section 4).
 const WORDS: [&str; 4] = ["for", "by", "host", "proto"];
 
 /// In the order in which YARP writes them.
@@ -151,7 +152,7 @@ fn default_name(part: XForwardedPart) -> HeaderName {
     })
 }
 
-/// An action as it is written, of which `Off` leaves no trace in the compiled form.
+/// The action as written. `Off` is not kept in the compiled form.
 #[derive(Clone, Copy)]
 enum Action {
     On(ForwardedAction),

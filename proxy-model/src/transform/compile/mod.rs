@@ -21,8 +21,8 @@ use crate::problem::{Problem, Problems};
 use crate::suggest::{did_you_mean, listed, shortened};
 
 impl Transforms {
-    /// Compiles a route's transforms. Every entry is looked at, and every problem is added to `problems` under
-    /// `pointer`, the place of the list; `None` when one of them is an error.
+    /// Compiles a route's transforms. Every entry is checked, and every problem is added to `problems`
+    /// under `pointer`, the place of the list. Returns `None` if one of them is an error.
     pub fn compile(
         configs: &[TransformConfig],
         pointer: &str,
@@ -37,7 +37,8 @@ impl Transforms {
         )
     }
 
-    /// As [`compile`](Self::compile), with warnings of route parameters that the route's template does not have.
+    /// Like [`compile`](Self::compile), but also warns of route parameters that the route's template does
+    /// not have.
     pub(crate) fn compile_for(
         template: Option<&PathTemplate>,
         configs: &[TransformConfig],
@@ -59,13 +60,13 @@ impl Transforms {
 }
 
 impl Default for Transforms {
-    /// What is done without any configuration.
+    /// The transforms that apply without any configuration.
     fn default() -> Self {
         Draft::new(None, &mut Expressions::default()).finish()
     }
 }
 
-/// What the entries so far ask for.
+/// The transforms of the entries read so far.
 struct Draft<'t> {
     /// The route's, if it is known.
     template: Option<&'t PathTemplate>,
@@ -82,12 +83,12 @@ struct Draft<'t> {
     forwarders_chosen: bool,
 }
 
-/// Which headers are copied, by the last switch and by all lists.
+/// The selection of copied headers, by the last switch and by all lists.
 #[derive(Default)]
 struct Copying {
     off: bool,
     only: Option<Vec<HeaderName>>,
-    /// Where it was switched on explicitly.
+    /// The place where copying was enabled explicitly.
     on_at: Option<String>,
 }
 

@@ -9,7 +9,8 @@ use crate::suggest::{did_you_mean, listed, shortened};
 use crate::transform::entry::Entry;
 use crate::transform::{HeaderChange, PathText, ResponseCondition, ResponseTransform, SetOrAppend};
 
-/// Fields that concern one connection only (RFC 9110 section 7.6.1), and are left out whatever a transform allows.
+/// Fields that concern one connection only (RFC 9110 section 7.6.1). They are left out even if a transform
+/// allows them.
 const NEVER_PASSED_ON: [&str; 5] = [
     "connection",
     "keep-alive",
@@ -201,7 +202,7 @@ pub(super) fn writable(
     problems: &mut Problems,
 ) -> Option<HeaderName> {
     if name == CONTENT_LENGTH || name == TRANSFER_ENCODING {
-        // A body framed otherwise than its headers say is how requests are smuggled (RFC 9112 section 11.2).
+        // A body with other framing than in its headers enables request smuggling (RFC 9112 section 11.2).
         problems.push(Problem::warning(
             entry.place(entry.kind()),
             "framing_header",

@@ -95,8 +95,8 @@ fn addresses_paths_and_queries_are_joined() {
             Some("query%E4%BD%A0%E5%A5%BD"),
             "http://localhost/base/path/%E4%BD%A0%E5%A5%BD?query%E4%BD%A0%E5%A5%BD",
         ),
-        // F10: YARP escapes the `%` again, to `%252F%2520`, so that destinations see another path than clients asked
-        // for (dotnet/yarp#1419). Here the path survives.
+        // F10: YARP escapes the `%` again, to `%252F%2520`, so that destinations see another path than
+        // clients requested (dotnet/yarp#1419). Here the path survives.
         (
             "F10",
             "http://localhost",

@@ -23,7 +23,7 @@ pub(crate) fn any_config() -> impl Strategy<Value = ProxyConfig> {
     })
 }
 
-/// Ids that are often the same, or the same but for case.
+/// Ids that are often equal, sometimes only ignoring case.
 fn id() -> impl Strategy<Value = String> {
     prop_oneof![4 => "[a-dA-D]", 1 => any::<String>()]
 }

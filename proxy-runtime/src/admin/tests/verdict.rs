@@ -1,4 +1,4 @@
-//! What a proxy says of itself after requests have failed.
+//! Readiness and status of a proxy after failed requests.
 
 use http_body_util::BodyExt;
 use tower_service::Service;

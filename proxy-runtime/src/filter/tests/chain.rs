@@ -1,4 +1,4 @@
-//! Who is asked, and when.
+//! The calls of filters and their order.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::head::HeadEdits;
 
 type Calls = Arc<Mutex<Vec<String>>>;
 
-/// Says that it was called, and does what its name says.
+/// Records its calls, and acts by its name.
 struct Scripted(&'static str, Calls);
 
 impl Filter for Scripted {
@@ -35,7 +35,7 @@ impl Filter for Scripted {
     }
 }
 
-/// Asks filters of these names. Tells the verdict, whether the response was shown to all, and who was called.
+/// Runs filters of these names. Returns the result, the result for the response, and the calls.
 fn run(names: &[&'static str]) -> (Verdict, Result<(), ForwardErrorKind>, Vec<String>) {
     let config = snapshot(
         r#"{ "Routes": { "r": { "ClusterId": "c", "Match": { "Path": "/" } } }, "Clusters": { "c": {} } }"#,

@@ -1,4 +1,4 @@
-//! What filters see and may change.
+//! Reads and changes of heads by filters.
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode, Version};

@@ -10,7 +10,7 @@ use crate::head::HeadEdits;
 use crate::head::HttpHead;
 use crate::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request};
 
-/// A head in the buffer that it was read into.
+/// A head in its read buffer.
 struct Received {
     buffer: Vec<u8>,
     table: HeadTable,
@@ -37,7 +37,7 @@ impl Received {
         RequestEdit::of_raw(&self.buffer, &self.request, &self.table, view, edits)
     }
 
-    /// The same head in `http` types, as a server would give it.
+    /// The same head in `http` types.
     fn parts(&self) -> Parts {
         let text = |span: crate::http1::Span| str::from_utf8(span.get(&self.buffer)).unwrap();
         let mut request = Request::builder()
@@ -50,7 +50,7 @@ impl Received {
     }
 }
 
-/// What a filter sees and does must not depend on where the head is.
+/// Runs a test with both forms of a head: filters must not see a difference.
 fn with_both(head: &str, test: impl Fn(&mut RequestEdit<'_>)) {
     let received = Received::new(head);
     test(&mut received.edit(&mut HeadEdits::default()));

@@ -1,4 +1,4 @@
-//! The same changes make the same head, whether it is written from `http` types or from the bytes that were received.
+//! The same changes produce the same head from `http` types and from received bytes.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ fn lines() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
     prop::collection::vec((name, values), 0..8)
 }
 
-/// Makes a change, and tells whether it was taken and what is seen then.
+/// Makes a change. Returns its result, and the view of the head afterwards.
 fn make(head: &mut RequestEdit<'_>, edit: &Edit) -> (Result<(), InvalidEdit>, String) {
     let made = match *edit {
         Edit::Set(name, value) => head.set(name, value),
@@ -90,8 +90,8 @@ fn make(head: &mut RequestEdit<'_>, edit: &Edit) -> (Result<(), InvalidEdit>, St
     (made, seen)
 }
 
-/// Values by name: what a recipient makes of a head. The order of lines with different names means nothing (RFC 9110
-/// section 5.3).
+/// Values by name: the meaning of a head. The order of lines with different names is irrelevant
+/// (RFC 9110 section 5.3).
 fn by_name<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::<_, Vec<_>>::new();
     for (name, value) in fields {

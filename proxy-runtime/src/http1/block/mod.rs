@@ -1,6 +1,7 @@
-//! Sixteen bytes at once.
+//! Tests of sixteen bytes at once.
 //!
-//! What the bytes are is told by a mask, of which the lowest bit is that of the first byte, and those of further bytes are set.
+//! Results are bit masks: the lowest bit belongs to the first byte, and the bits beyond the last
+//! byte are set.
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod plain;
@@ -12,26 +13,27 @@ use self::plain as by;
 #[cfg(target_arch = "x86_64")]
 use self::sse2 as by;
 
-/// As many bytes as are looked at.
+/// The bytes of one test.
 pub(super) type Block = [u8; SIZE as usize];
 
-/// How many they are.
+/// Number of bytes in a block.
 pub(super) const SIZE: u32 = 16;
 
-/// How many bytes come in front of the first that is neither a letter nor `-`.
+/// Number of bytes before the first that is neither a letter nor `-`.
 #[inline(always)]
 pub(super) fn letters(block: &Block) -> u32 {
     by::no_letters(block).trailing_zeros()
 }
 
-/// How many bytes come in front of the first that is neither a letter nor a digit, nor one of `-`, `.` and `/`, or that is
+/// Number of bytes before the first that is not a letter, a digit, `-`, `.` or `/`, or that is
 /// `except`.
 #[inline(always)]
 pub(super) fn words(block: &Block, except: u8) -> u32 {
     by::no_words(block, except).trailing_zeros()
 }
 
-/// How many bytes come in front of the first control character, the tab included, of which the first `skipped` are not looked at.
+/// Number of bytes before the first control character, including tab. The first `skipped` bytes are
+/// not tested.
 #[inline(always)]
 pub(super) fn text(block: &Block, skipped: u32) -> u32 {
     let controls = by::controls(block) >> skipped.min(SIZE);

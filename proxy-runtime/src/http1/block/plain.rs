@@ -1,14 +1,14 @@
-//! Byte after byte, which the compiler may put together again.
+//! The portable implementation, byte by byte, which the compiler may vectorise.
 
 use super::{Block, SIZE};
 
-/// Bytes that are neither letters nor `-`.
+/// Mask of bytes that are neither letters nor `-`.
 #[inline]
 pub(super) fn no_letters(block: &Block) -> u32 {
     mask(block, |byte| !(byte.is_ascii_alphabetic() || byte == b'-'))
 }
 
-/// Bytes that are neither letters nor digits, nor one of `-`, `.` and `/`, or that are `except`.
+/// Mask of bytes that are not letters, digits, `-`, `.` or `/`, or that are `except`.
 #[inline]
 pub(super) fn no_words(block: &Block, except: u8) -> u32 {
     mask(block, |byte| {
@@ -16,7 +16,7 @@ pub(super) fn no_words(block: &Block, except: u8) -> u32 {
     })
 }
 
-/// Control characters, the tab included.
+/// Mask of control characters, including tab.
 #[inline]
 pub(super) fn controls(block: &Block) -> u32 {
     mask(block, |byte| matches!(byte, ..0x20 | 0x7f))

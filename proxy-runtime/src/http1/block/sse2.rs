@@ -1,4 +1,4 @@
-//! By instructions that every `x86_64` processor has (SSE2).
+//! The implementation for SSE2, which every `x86_64` processor has.
 
 use safe_arch::{
     add_i8_m128i, bitor_m128i, cmp_eq_mask_i8_m128i, load_unaligned_m128i, m128i, min_u8_m128i,
@@ -7,31 +7,31 @@ use safe_arch::{
 
 use super::{Block, SIZE};
 
-/// Bytes that are neither letters nor `-`.
+/// Mask of bytes that are neither letters nor `-`.
 #[inline(always)]
 pub(super) fn no_letters(block: &Block) -> u32 {
     let bytes = load_unaligned_m128i(block);
-    // Letters of both cases become 0 to 25, and nothing else does.
+    // Maps letters of both cases to 0 to 25, and no other byte.
     let order = add_i8_m128i(bitor_m128i(bytes, each(0x20)), each(b'a'.wrapping_neg()));
     let is_letter = is_at_most(order, 25);
     let is_hyphen = cmp_eq_mask_i8_m128i(bytes, each(b'-'));
     !mask(bitor_m128i(is_letter, is_hyphen))
 }
 
-/// Bytes that are neither letters nor digits, nor one of `-`, `.` and `/`, or that are `except`.
+/// Mask of bytes that are not letters, digits, `-`, `.` or `/`, or that are `except`.
 #[inline(always)]
 pub(super) fn no_words(block: &Block, except: u8) -> u32 {
     let bytes = load_unaligned_m128i(block);
     let order = add_i8_m128i(bitor_m128i(bytes, each(0x20)), each(b'a'.wrapping_neg()));
     let is_letter = is_at_most(order, 25);
-    // The three stand in front of the digits.
+    // In ASCII the three precede the digits.
     let order = add_i8_m128i(bytes, each(b'-'.wrapping_neg()));
     let is_other = is_at_most(order, b'9' - b'-');
     let is_except = cmp_eq_mask_i8_m128i(bytes, each(except));
     !mask(bitor_m128i(is_letter, is_other)) | mask(is_except)
 }
 
-/// Control characters, the tab included.
+/// Mask of control characters, including tab.
 #[inline(always)]
 pub(super) fn controls(block: &Block) -> u32 {
     let bytes = load_unaligned_m128i(block);

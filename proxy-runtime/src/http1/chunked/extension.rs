@@ -1,27 +1,27 @@
-//! Extensions of chunks, which nobody uses and attackers do: RFC 9112 section 7.1.1.
+//! Chunk extensions, which are rarely used except in attacks: RFC 9112 section 7.1.1.
 
 use crate::http1::bytes::{TOKEN, classes_of};
 
-/// Where in `;name=value;name="value"` one is.
+/// The position within `;name=value;name="value"`.
 ///
-/// The grammar's "bad" white space is refused. A quoted value is followed through its quotes, so that neither a `;` in it nor
-/// a line end that it seems to have is taken for another.
+/// The "bad" white space of the grammar is rejected. Quotes are tracked, so that a `;` or an
+/// apparent line end within them has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extension {
-    /// Behind `;`.
+    /// After `;`.
     NameStart,
     Name,
-    /// Behind `=`.
+    /// After `=`.
     ValueStart,
     Value,
     Quoted,
-    /// Behind a backslash in quotes.
+    /// After a backslash in quotes.
     Escaped,
-    /// Behind the closing quote.
+    /// After the closing quote.
     QuotedEnd,
 }
 
-/// What follows a byte.
+/// The state after a byte.
 pub(super) enum Next {
     Extension(Extension),
     /// The byte was the carriage return that ends the line.
@@ -29,7 +29,7 @@ pub(super) enum Next {
 }
 
 impl Extension {
-    /// What follows `byte`; `None` if it may not stand here.
+    /// Returns the state after `byte`; `None` if the byte is not allowed here.
     pub(super) fn next(self, byte: u8) -> Option<Next> {
         let is_token = classes_of(byte) & TOKEN != 0;
         Some(Next::Extension(match (self, byte) {

@@ -1,4 +1,4 @@
-//! Chunks: RFC 9112 section 7.1.
+//! Chunked transfer coding: RFC 9112 section 7.1.
 
 mod extension;
 #[cfg(test)]

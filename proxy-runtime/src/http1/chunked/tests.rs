@@ -1,23 +1,23 @@
-//! RFC 9112 section 7.1.
+//! Tests of RFC 9112 section 7.1.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::http1::{HeadLimits, HeadTable, Refusal};
 
-/// What a body turned out to be.
+/// The result of reading a body.
 #[derive(Debug, PartialEq, Eq)]
 struct Body {
     content: Vec<u8>,
-    /// Bytes that were sent on as they are.
+    /// Number of bytes that were passed on unchanged.
     consumed: usize,
-    /// The fields of the trailer section.
+    /// The trailer fields.
     trailers: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Bytes of the trailer section.
+    /// Number of bytes in the trailer section.
     section: usize,
 }
 
-/// Gives `bytes` in pieces; `None` if the body does not end in them.
+/// Reads `bytes` in pieces; `None` if the body does not end in them.
 fn read(bytes: &[u8], piece: usize) -> Result<Option<Body>, Refusal> {
     let limits = HeadLimits::default();
     let mut table = HeadTable::new();
@@ -56,7 +56,7 @@ fn read(bytes: &[u8], piece: usize) -> Result<Option<Body>, Refusal> {
     Ok(None)
 }
 
-/// The same, whole and byte by byte, which must come to the same.
+/// Reads whole and byte by byte, which must give the same result.
 #[track_caller]
 fn track(bytes: &[u8]) -> Result<Option<Body>, Refusal> {
     let whole = read(bytes, bytes.len().max(1));
@@ -255,7 +255,7 @@ fn a_body_that_is_cut_does_not_end() {
     for end in 0..bytes.len() {
         assert_eq!(track(&bytes[..end]), Ok(None), "{end}");
     }
-    // Sizes that no body will ever have are waited for in vain.
+    // Sizes larger than any body leave the tracker waiting.
     assert_eq!(
         track(b"100000005\r\nhello\r\n0\r\n\r\n"),
         Ok(None),
@@ -336,7 +336,7 @@ proptest! {
     fn cuts_make_no_difference(words in prop::collection::vec(prop::sample::select(vec![
         &b"5"[..], b"\r\n", b"\r", b"\n", b"hello", b"0", b";", b"a", b"=", b"\"", b"\\", b"X: y", b":", b" ", b"A", b"\0",
     ]), 0..24)) {
-        // With an end, since what is wrong with a trailer line may show only then.
+        // With a line end, since some errors of a trailer line show only then.
         let bytes = [&words.concat()[..], b"\n"].concat();
         let whole = read(&bytes, bytes.len());
         for piece in [1, 2, 5] {

@@ -1,31 +1,32 @@
-//! Follows the framing of chunks through whole reads.
+//! A tracker for chunk framing over whole reads.
 
 use super::extension::{Extension, Next};
 use crate::http1::field::ClassSet;
 use crate::http1::head::{HeadTable, Section, Stop, read_fields};
 use crate::http1::{HeadLimits, Refusal};
 
-/// Bytes of extensions that a body may have, all chunks together: what hyper allows.
+/// Maximum bytes of extensions over all chunks of a body: the limit of hyper.
 const EXTENSION_BYTES: u32 = 16 * 1024;
 
-/// Digits of a size; with more, all but these are zeros, or the number is too large.
+/// Maximum digits of a size: more would be leading zeros, or a number that is too large.
 const DIGITS: u8 = 16;
 
-/// Follows the framing of a chunked body through whole reads, which are sent on as they are.
+/// Tracks the framing of a chunked body over whole reads, which are passed on unchanged.
 ///
-/// Strict where RFC 9112 section 7.1 is: a size is 1 to 16 hexadecimal digits and at most 2⁶³ − 1, every line ends in CRLF, and
-/// data is followed by CRLF at once. Stricter where it leaves a choice: extensions have no white space and 16 KiB in all;
-/// trailers are lines as strict as a head's, bounded by [`HeadLimits::bytes`] and [`HeadLimits::fields`], and none of them
-/// is `Host`, `Content-Length` or `Transfer-Encoding`.
+/// Strict as RFC 9112 section 7.1: a size is 1 to 16 hexadecimal digits and at most 2⁶³ − 1, every
+/// line ends in CRLF, and data is followed by CRLF. Stricter where the RFC leaves a choice:
+/// extensions have no white space and at most 16 KiB in total; trailers follow the rules of a head,
+/// limited by [`HeadLimits::bytes`] and [`HeadLimits::fields`], and exclude `Host`,
+/// `Content-Length` and `Transfer-Encoding`.
 ///
-/// It holds no bytes and allocates nothing. Where bytes come cut makes no difference.
+/// Holds no bytes and allocates nothing. The boundaries of reads have no effect.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkTracker {
     state: State,
-    /// Digits of the size so far.
+    /// Number of digits of the size so far.
     digits: u8,
     extension_bytes: u32,
-    /// The size so far, and then what is left of it.
+    /// The size so far, and then the rest of the chunk.
     remaining: u64,
 }
 
@@ -42,22 +43,25 @@ enum State {
     Refused(Refusal),
 }
 
-/// How far a read has brought the body.
+/// The progress of a body by one read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes from the beginning that belong to the body and can be sent on as they are.
+    /// Number of leading bytes that belong to the body and can be passed on unchanged.
     ///
-    /// What follows is the trailer section if the body has [`ended`](Self::ended) with one, the next message if it has ended
-    /// without one, and otherwise the beginning of a trailer section, which is to be given again with what comes.
+    /// The rest is the trailer section if the body has [`ended`](Self::ended) with one, the next
+    /// message if it has ended without, and otherwise the beginning of a trailer section, which the
+    /// next call must get again.
     pub consumed: usize,
-    /// Bytes of content among them.
+    /// Number of content bytes among them.
     pub payload: u64,
-    /// Whether the body is complete.
+    /// True if the body is complete.
     pub ended: bool,
-    /// Bytes of the trailer section behind [`consumed`](Self::consumed), its empty line included; 0 without trailers.
+    /// Length of the trailer section after [`consumed`](Self::consumed), with its empty line; 0
+    /// without trailers.
     ///
-    /// Its fields are in the table, as ranges of that section. [`write_trailers`](crate::http1::write_trailers) sends on
-    /// those that may be; where none may, [`CHUNK_END`](crate::http1::CHUNK_END) in their place ends the body.
+    /// Its fields are in the table, as ranges of that section.
+    /// [`write_trailers`](crate::http1::write_trailers) forwards the allowed ones; without any,
+    /// [`CHUNK_END`](crate::http1::CHUNK_END) in their place ends the body.
     pub trailers: usize,
 }
 
@@ -68,7 +72,7 @@ impl Default for ChunkTracker {
 }
 
 impl ChunkTracker {
-    /// At the beginning of a body.
+    /// Creates a tracker at the beginning of a body.
     #[inline]
     pub fn new() -> Self {
         Self {
@@ -79,13 +83,13 @@ impl ChunkTracker {
         }
     }
 
-    /// Whether the body is complete.
+    /// Returns true if the body is complete.
     #[inline]
     pub fn has_ended(&self) -> bool {
         self.state == State::Ended
     }
 
-    /// Bytes that are left of the chunk whose data is being read: so many can be moved without being looked at.
+    /// Number of bytes left in the current chunk: that many can be passed on without being parsed.
     #[inline]
     pub fn remaining_data(&self) -> u64 {
         if self.state == State::Data {
@@ -95,24 +99,25 @@ impl ChunkTracker {
         }
     }
 
-    /// Takes note of bytes that were moved without being looked at.
+    /// Records bytes that were passed on without being parsed.
     ///
     /// # Panics
     ///
-    /// If there are more than [`remaining_data`](Self::remaining_data).
+    /// Panics if there are more than [`remaining_data`](Self::remaining_data).
     pub fn skip_data(&mut self, bytes: u64) {
         assert!(bytes <= self.remaining_data(), "data of one chunk");
         self.advance(bytes);
     }
 
-    /// Follows the framing through `bytes`, which follow those that were consumed before.
+    /// Tracks the framing through `bytes`, which follow the consumed ones.
     ///
-    /// `table` is used for trailers; the head's fields in it are gone then.
+    /// `table` receives trailers; the fields of the head in it are lost.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong. Nothing of `bytes` may be sent on, and the message must not be completed: the
-    /// connections on both sides are to be closed. Every further call fails likewise.
+    /// Returns the first error. Nothing of `bytes` may be passed on, and the message must not be
+    /// completed: the connections on both sides must be closed. All further calls return the same
+    /// error.
     #[inline]
     pub fn track(
         &mut self,
@@ -123,9 +128,10 @@ impl ChunkTracker {
         self.track_data(bytes, limits, table, |_| ())
     }
 
-    /// The same, and calls `data` with each run of content: for a recipient that knows no chunks.
+    /// Like [`track`](Self::track), and calls `data` with each run of content, for a recipient
+    /// without chunks.
     ///
-    /// Runs that come before something wrong are handed out although the call fails.
+    /// Runs before an error are passed on although the call fails.
     #[inline]
     pub fn track_data(
         &mut self,
@@ -155,13 +161,13 @@ impl ChunkTracker {
             match self.state {
                 State::Data => {
                     let run = self.remaining.min((bytes.len() - at) as u64);
-                    // It is not longer than the slice.
+                    // The run is not longer than the slice.
                     let end = at + run as usize;
                     data(&bytes[at..end]);
                     progress.payload += run;
                     self.advance(run);
                     at = end;
-                    // All at once, if it is there; byte by byte if not.
+                    // Both bytes at once if they have arrived, otherwise byte by byte.
                     if self.state == State::DataCarriageReturn && bytes[at..].starts_with(b"\r\n") {
                         self.begin_chunk();
                         at += 2;
@@ -256,7 +262,7 @@ impl ChunkTracker {
         Ok(())
     }
 
-    /// Reads the trailer section, with which `bytes` begin. It is consumed when it is complete.
+    /// Reads the trailer section at the front of `bytes`. It is consumed once it is complete.
     fn trailers(
         &mut self,
         bytes: &[u8],
@@ -298,8 +304,8 @@ impl ChunkTracker {
     }
 }
 
-/// The size of a chunk with data, and the length of its line, if the line is there and is as most are: up to seven digits,
-/// and nothing else.
+/// The size of a chunk with data and the length of its line, if the complete line has the usual
+/// form: up to seven digits, without extensions.
 #[inline]
 fn plain_line(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut size = 0;

@@ -1,14 +1,14 @@
-//! Writes the framing of chunks where the sender has none.
+//! Writers for chunk framing.
 
 use std::num::NonZeroU64;
 
-/// What follows the data of a chunk.
+/// The line end after the data of a chunk.
 pub const CHUNK_END: &[u8; 2] = b"\r\n";
 
-/// What ends a body without trailers.
+/// The end of a body without trailers.
 pub const LAST_CHUNK: &[u8; 5] = b"0\r\n\r\n";
 
-/// The line in front of the data of a chunk: its size, which is not 0 since that would end the body.
+/// The line before the data of a chunk: its size, which is not 0 since that would end the body.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkHead {
     bytes: [u8; 18],
@@ -16,7 +16,7 @@ pub struct ChunkHead {
 }
 
 impl ChunkHead {
-    /// The line for so many bytes of data.
+    /// Creates the line for `size` bytes of data.
     #[inline]
     pub fn new(size: NonZeroU64) -> Self {
         let mut bytes = [0; 18];
@@ -34,7 +34,7 @@ impl ChunkHead {
         }
     }
 
-    /// Its bytes.
+    /// The bytes of the line.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[usize::from(self.start)..]

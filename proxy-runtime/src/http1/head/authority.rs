@@ -1,21 +1,20 @@
-//! Which host and port a request may name: `uri-host [":" port]` of RFC 9110 section 7.2.
+//! Host and port of requests: `uri-host [":" port]` of RFC 9110 section 7.2.
 
 use std::net::Ipv6Addr;
 
 use crate::http1::bytes::host_end;
 
-/// Whether `authority` is a host, perhaps with a port, in the part of that grammar which names hosts on a network: letters,
-/// digits, `-`, `.`, `_` and `~`, or an IPv6 address in brackets.
+/// Returns true if `authority` is a network host with an optional port: letters, digits, `-`, `.`,
+/// `_` and `~`, or an IPv6 address in brackets.
 ///
-/// Userinfo, percent-encoding, commas, zone ids and the like have no use in `Host`, and are read differently by different
-/// programs: an invitation to reach one host in the name of another.
-#[cfg(any(test, all(feature = "http2", feature = "server")))]
+/// Userinfo, percent-encoding, commas and zone ids have no use in `Host`. Programs interpret them
+/// differently, so an attacker could reach one host in the name of another.
 #[inline]
 pub(crate) fn is_authority(authority: &[u8]) -> bool {
     authority_end(authority) == Some(authority.len())
 }
 
-/// How long the authority is with which `bytes` begin; `None` if they begin with none.
+/// The length of the authority at the front of `bytes`; `None` if there is none.
 #[inline]
 pub(super) fn authority_end(bytes: &[u8]) -> Option<usize> {
     let host = match bytes.first()? {
@@ -35,7 +34,7 @@ fn bracketed_end(bytes: &[u8]) -> Option<usize> {
     address.parse::<Ipv6Addr>().ok().map(|_| close + 1)
 }
 
-/// RFC 3986 section 3.2.3 allows an empty port.
+/// The end of the port, which may be empty (RFC 3986 section 3.2.3).
 fn port_end(bytes: &[u8], start: usize) -> Option<usize> {
     let rest = &bytes[start..];
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -6,7 +6,7 @@ use crate::http1::Refusal;
 use crate::http1::bytes::{TOKEN, all, trim};
 use crate::http1::field::{ClassSet, FieldClass, classify, is};
 
-/// What `Connection` says of the connection itself.
+/// The options in `Connection` that concern the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::http1) struct ConnectionOptions {
     pub(in crate::http1) close: bool,
@@ -15,14 +15,14 @@ pub(in crate::http1) struct ConnectionOptions {
 }
 
 impl ConnectionOptions {
-    /// Whether the sender keeps the connection open (RFC 9112 section 9.3).
+    /// Returns true if the sender keeps the connection open (RFC 9112 section 9.3).
     #[inline]
     pub(super) fn is_persistent(self, version: Version) -> bool {
         !self.close && (version == Version::Http11 || self.keep_alive)
     }
 }
 
-/// More elements than any sender has use for. Each that is the name of a field is compared with every field.
+/// Maximum number of elements. Each element that is a field name is compared with every field.
 const MOST_ELEMENTS: usize = 32;
 
 /// Reads all `Connection` lines, and marks the fields that they name.
@@ -52,7 +52,7 @@ fn read_lines(window: &[u8], table: &mut HeadTable) -> Result<ConnectionOptions,
             }
             let element = trim(element);
             match element.len() {
-                // RFC 9110 section 5.6.1.2: empty elements are to be ignored.
+                // Empty elements must be ignored (RFC 9110 section 5.6.1.2).
                 0 => {}
                 5 if is(element, b"close") => options.close = true,
                 7 if is(element, b"upgrade") => options.upgrade = true,
@@ -65,8 +65,8 @@ fn read_lines(window: &[u8], table: &mut HeadTable) -> Result<ConnectionOptions,
     Ok(options)
 }
 
-/// Marks the fields of a name, unless they are meant for the recipient of the content or are the proxy's own: a client must
-/// not take away what the proxies before this one have added.
+/// Marks the fields of a name, unless they concern the content or belong to the proxy: a client
+/// must not remove what earlier proxies have added.
 fn mark(window: &[u8], table: &mut HeadTable, name: &[u8]) {
     let class = classify(name);
     if !matches!(class, FieldClass::Other | FieldClass::Date) {
@@ -83,7 +83,7 @@ fn mark(window: &[u8], table: &mut HeadTable, name: &[u8]) {
     }
 }
 
-/// Whether a comma-separated list has an element, over all lines of a class.
+/// Returns true if a comma-separated list has an element, over all lines of a class.
 pub(super) fn has_element<const N: usize>(
     window: &[u8],
     table: &HeadTable,
@@ -96,7 +96,7 @@ pub(super) fn has_element<const N: usize>(
         .any(|other| is(trim(other), element))
 }
 
-/// What has to be looked at besides `Host`.
+/// Classes that need processing, besides `Host`.
 pub(super) const NOTEWORTHY: ClassSet = ClassSet::EMPTY
     .with(FieldClass::Connection)
     .with(FieldClass::ContentLength)

@@ -1,4 +1,4 @@
-//! The fields that say how long a body is: RFC 9112 sections 6.1 to 6.3.
+//! The fields about the length of a body: RFC 9112 sections 6.1 to 6.3.
 
 use super::Version;
 use super::table::HeadTable;
@@ -7,7 +7,7 @@ use crate::http1::bytes::{TOKEN, all, byte_at, trim};
 use crate::http1::field::{Field, FieldClass, is};
 use crate::http1::span::Span;
 
-/// What the fields say, whatever the kind of message makes of it.
+/// The declared length, before the rules of the kind of message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Announced {
     Nothing,
@@ -51,10 +51,10 @@ pub(super) fn read_length(
     Ok(Announced::Nothing)
 }
 
-/// Whether the white space around the value is not spaces alone.
+/// Returns true if the white space around the value contains tabs.
 ///
-/// Tabs are `OWS` as well (RFC 9110 section 5.6.3), but not every parser knows: to llhttp, `chunked` and a tab is some other
-/// coding, and the body ends elsewhere.
+/// Tabs are `OWS` (RFC 9110 section 5.6.3), but some parsers disagree: llhttp takes `chunked` and a
+/// tab for another coding, and finds another end of the body.
 #[inline]
 fn has_tabs_around(window: &[u8], field: &Field) -> bool {
     let (name, value) = (field.name(), field.value());
@@ -64,7 +64,7 @@ fn has_tabs_around(window: &[u8], field: &Field) -> bool {
     !is_plain && has_tabs_in(window, name, value)
 }
 
-/// The same where it is not one space.
+/// The slow path, for white space other than a single space.
 #[cold]
 fn has_tabs_in(window: &[u8], name: Span, value: Span) -> bool {
     let before = &window[name.end() as usize..value.start() as usize];
@@ -74,12 +74,12 @@ fn has_tabs_in(window: &[u8], name: Span, value: Span) -> bool {
             && behind.iter().find(|byte| **byte != b' ') != Some(&b'\r'))
 }
 
-/// `1*DIGIT` of a number that programs with signed numbers can hold.
+/// Parses `1*DIGIT` of a number that fits into a signed integer.
 fn parse_length(value: &[u8]) -> Result<u64, Refusal> {
     let mut length: u64 = 0;
     for byte in value {
         let digit = byte.wrapping_sub(b'0');
-        // A tenth of the bound, times ten and with another digit, is within 64 bits.
+        // A tenth of the maximum, times ten and with another digit, fits into 64 bits.
         if digit > 9 || length > MOST / 10 {
             return Err(not_a_length(value));
         }
@@ -91,7 +91,7 @@ fn parse_length(value: &[u8]) -> Result<u64, Refusal> {
     Ok(length)
 }
 
-/// The longest body that can be announced.
+/// Maximum declared length of a body.
 const MOST: u64 = i64::MAX as u64;
 
 #[cold]
@@ -112,7 +112,7 @@ fn check_coding(value: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// What is wrong with codings that are not `chunked` alone.
+/// The error for codings other than a single `chunked`.
 #[cold]
 fn not_chunked(value: &[u8]) -> Refusal {
     let codings = || value.split(|byte| *byte == b',').map(trim);

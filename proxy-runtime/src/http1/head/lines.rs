@@ -7,12 +7,12 @@ use crate::http1::bytes::{byte_at, chunk_at, controls_at, pair_at, text_end, tok
 use crate::http1::field::{ClassSet, Field, FieldClass, classify, is_imitation};
 use crate::http1::span::Span;
 
-/// Why reading stopped.
+/// The reason why parsing stopped.
 #[derive(Debug)]
 pub(in crate::http1) enum Stop {
-    /// There are no more bytes.
+    /// More bytes are required.
     Partial,
-    /// There is no use in more bytes.
+    /// The section is invalid.
     Refused(Refusal),
 }
 
@@ -22,7 +22,7 @@ impl From<Refusal> for Stop {
     }
 }
 
-/// Which kind of section it is.
+/// The kind of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http1) enum Section {
     Request,
@@ -30,12 +30,13 @@ pub(in crate::http1) enum Section {
     Trailers,
 }
 
-/// Reads field lines from `table.line` on, up to and with the empty line; returns where it ends.
+/// Parses field lines from `table.line` to the empty line. Returns the end of the section.
 ///
-/// `table.line` is where the first line begins that is not complete, so that a call with more bytes goes on from there.
+/// `table.line` is the start of the first incomplete line, so a call with more bytes continues from
+/// there.
 ///
-/// Lines are read by their places in the window, which are numbers of 32 bits: a sum of two of them cannot overflow, so that
-/// one comparison proves a look at several bytes to be within bounds.
+/// Positions in the window are 32-bit numbers: the sum of two cannot overflow, so one comparison
+/// proves an access to several bytes to be within bounds.
 #[inline]
 pub(in crate::http1) fn read_fields(
     window: &[u8],
@@ -78,20 +79,21 @@ pub(in crate::http1) fn read_fields(
     end
 }
 
-/// A field line.
+/// A parsed field line.
 struct Line<'w> {
-    /// It has 64 KiB at most.
+    /// The name, of at most 64 KiB.
     name: &'w [u8],
-    /// Where the value begins; there may be white space behind it.
+    /// The start of the value, which may have trailing white space.
     value: u32,
-    /// Where the line ends.
+    /// The end of the line.
     end: u32,
 }
 
-/// A line as nearly all are: a short name of letters and hyphens, a colon and a space, and a value without tabs.
+/// Parses a line of the usual form: a short name of letters and hyphens, a colon and a space, and a
+/// value without tabs.
 #[inline(always)]
 fn plain_line(window: &[u8], line: u32) -> Option<Line<'_>> {
-    // There is no such line in less: it has a name, a value, and an empty line behind it.
+    // A complete section is never shorter: it has a name, a value, and an empty line.
     let begin: &Block = chunk_at(window, line)?;
     let length = block::letters(begin);
     let name = begin.get(..length as usize)?;
@@ -113,7 +115,7 @@ fn plain_line(window: &[u8], line: u32) -> Option<Line<'_>> {
     is_plain.then_some(Line { name, value, end })
 }
 
-/// A line of any kind that is not empty.
+/// Parses any line that is not empty.
 #[inline(never)]
 fn read_line(window: &[u8], line: u32, section: Section) -> Result<Line<'_>, Stop> {
     let name = read_name(window.get(line as usize..).unwrap_or_default(), section)?;
@@ -128,7 +130,7 @@ fn read_line(window: &[u8], line: u32, section: Section) -> Result<Line<'_>, Sto
     Ok(Line { name, value, end })
 }
 
-/// Where spaces and tabs end that begin at `at`.
+/// The end of the spaces and tabs that begin at `at`.
 #[inline]
 fn blanks_end(window: &[u8], mut at: u32) -> u32 {
     while let Some(b' ' | b'\t') = byte_at(window, at) {
@@ -137,7 +139,7 @@ fn blanks_end(window: &[u8], mut at: u32) -> u32 {
     at
 }
 
-/// Where the value of a line ends, without the spaces and tabs behind it.
+/// The end of a line's value without trailing spaces and tabs.
 #[inline(always)]
 fn without_blanks(window: &[u8], line: &Line<'_>) -> u32 {
     match byte_at(window, line.end - 1) {
@@ -154,14 +156,14 @@ fn trimmed_end(window: &[u8], start: u32, mut end: u32) -> u32 {
     end
 }
 
-/// The name that a line begins with, with a colon behind it.
+/// The name at the front of a line, followed by a colon.
 #[inline]
 fn read_name(line: &[u8], section: Section) -> Result<&[u8], Stop> {
     let (name, behind) = line.split_at(token_end(line, 0));
     match behind {
         [] | [b'\r'] if name.is_empty() || behind.is_empty() => Err(Stop::Partial),
         [b':', ..] if !name.is_empty() => {
-            // Many programs take `_` for `-` in names.
+            // Many programs map `-` to `_` in names.
             if section == Section::Request && name.contains(&b'_') && is_imitation(name) {
                 return Err(Refusal::Imitation.into());
             }
@@ -174,7 +176,7 @@ fn read_name(line: &[u8], section: Section) -> Result<&[u8], Stop> {
     }
 }
 
-/// What is wrong with bytes that should be the end of a line.
+/// The error for bytes that should be a line end.
 #[cold]
 pub(super) fn not_an_end(bytes: &[u8]) -> Stop {
     match bytes {

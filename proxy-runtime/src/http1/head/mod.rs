@@ -1,4 +1,4 @@
-//! Heads: start line and fields, read in place.
+//! Heads: start line and fields, parsed in place.
 
 mod authority;
 mod connection;
@@ -14,7 +14,6 @@ mod target;
 mod tests;
 mod view;
 
-#[cfg(all(feature = "server", feature = "http2"))]
 pub(crate) use self::authority::is_authority;
 pub(super) use self::lines::{Section, Stop, read_fields};
 #[cfg(feature = "server")]
@@ -25,12 +24,12 @@ pub use self::table::HeadTable;
 pub use self::target::TargetForm;
 pub use self::view::RequestView;
 
-/// Whether a head is there.
+/// The completeness of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status<T> {
-    /// It is.
+    /// The head is complete.
     Complete(T),
-    /// Its end has not come yet.
+    /// The end of the head has not arrived.
     Partial,
 }
 

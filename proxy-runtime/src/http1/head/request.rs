@@ -13,7 +13,7 @@ use crate::http1::field::{FieldClass, is};
 use crate::http1::span::Span;
 use crate::http1::{FieldValue, Framing, HeadLimits, Refusal};
 
-/// The method of a request; those that a proxy treats in a way of their own have a name here.
+/// The method of a request. Methods that a proxy treats specially have variants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {
@@ -32,16 +32,16 @@ pub enum Method {
     Delete,
     /// `OPTIONS`.
     Options,
-    /// `CONNECT`: the target is an authority, and a 2xx makes a tunnel. A gateway answers 405.
+    /// `CONNECT`: the target is an authority, and 2xx begins a tunnel. A gateway responds 405.
     Connect,
-    /// `TRACE`. A gateway answers 405 (RFC 9110 section 9.3.8).
+    /// `TRACE`. A gateway responds 405 (RFC 9110 section 9.3.8).
     Trace,
-    /// Any other token. Methods are case-sensitive: `get` is one of these.
+    /// Any other token. Methods are case-sensitive: `get` belongs here.
     Other,
 }
 
 impl Method {
-    /// Its name, unless it is an [`Other`](Self::Other).
+    /// The name, unless the method is [`Other`](Self::Other).
     #[inline]
     pub fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -58,7 +58,7 @@ impl Method {
         })
     }
 
-    /// Whether a request that is carried out twice means the same as one (RFC 9110 section 9.2.2).
+    /// Returns true if repeating the request has no further effect (RFC 9110 section 9.2.2).
     #[inline]
     pub fn is_idempotent(self) -> bool {
         match self {
@@ -67,7 +67,7 @@ impl Method {
         }
     }
 
-    /// The method of `http`'s type.
+    /// Converts from `http`.
     pub fn of(method: &HttpMethod) -> Self {
         match *method {
             HttpMethod::GET => Self::Get,
@@ -84,13 +84,13 @@ impl Method {
     }
 }
 
-/// The head of a request that has one meaning.
+/// An unambiguous request head.
 ///
-/// It is made of ranges of the buffer that was parsed; its fields are in the [`HeadTable`].
+/// It consists of ranges of the parsed buffer; its fields are in the [`HeadTable`].
 #[derive(Clone, Copy, Debug)]
 pub struct RawRequest {
     pub(in crate::http1) line: RequestLine,
-    /// Host and port as the client named them; empty in HTTP/1.0 without `Host`.
+    /// Host and port as sent by the client; empty in HTTP/1.0 without `Host`.
     authority: Span,
     length: u32,
     framing: Framing,
@@ -101,7 +101,7 @@ pub struct RawRequest {
 }
 
 impl RawRequest {
-    /// The place of one that is to be [read](read_request).
+    /// A value to be filled by [`read_request`].
     pub(crate) fn unread() -> Self {
         Self {
             line: RequestLine::default(),
@@ -115,7 +115,7 @@ impl RawRequest {
         }
     }
 
-    /// How many bytes the head has: there the body begins.
+    /// The length of the head: the body begins there.
     #[inline]
     pub fn head_length(&self) -> usize {
         self.length as usize
@@ -145,99 +145,104 @@ impl RawRequest {
         self.line.target.form
     }
 
-    /// The whole target, as sent.
+    /// The whole target as sent.
     #[inline]
     pub fn target(&self) -> Span {
         self.line.target.whole
     }
 
-    /// The path, as sent; empty where an absolute target has none, and of `CONNECT`.
+    /// The path as sent; empty if an absolute target has none, and for `CONNECT`.
     #[inline]
     pub fn path(&self) -> Span {
         self.line.target.path
     }
 
-    /// The query, as sent, without its `?`; `None` without one.
+    /// The query as sent, without `?`; `None` if there is none.
     #[inline]
     pub fn query(&self) -> Option<Span> {
         let target = &self.line.target;
         target.has_query.then_some(target.query)
     }
 
-    /// Whether the path has neither `.` nor `%`, so that it has no dot segments and nothing to decode.
+    /// Returns true if the path contains neither `.` nor `%`: it has no dot segments and needs no
+    /// decoding.
     #[inline]
     pub fn has_plain_path(&self) -> bool {
         self.line.target.is_plain
     }
 
-    /// Host and port as the client named them: an absolute target's authority, else `Host`. Empty if it named none, which
-    /// only HTTP/1.0 may.
+    /// Host and port as sent by the client: the authority of an absolute target, otherwise `Host`.
+    /// Empty if there is none, which only HTTP/1.0 allows.
     #[inline]
     pub fn authority(&self) -> Span {
         self.authority
     }
 
-    /// The same as a value to be written, for `X-Forwarded-Host`.
+    /// The [`authority`](Self::authority) as a field value, for `X-Forwarded-Host`.
     ///
     /// # Panics
     ///
-    /// If `buffer` is shorter than the one that was parsed.
+    /// Panics if `buffer` is shorter than the parsed one.
     #[inline]
     pub fn authority_value<'a>(&self, buffer: &'a [u8]) -> FieldValue<'a> {
         FieldValue::checked(self.authority.get(buffer))
     }
 
-    /// The protocols that the client would switch to, as [`upgrade`](Self::upgrade), as a value to be written.
+    /// The [`upgrade`](Self::upgrade) protocols as a field value.
     ///
     /// # Panics
     ///
-    /// If `buffer` is shorter than the one that was parsed.
+    /// Panics if `buffer` is shorter than the parsed one.
     #[inline]
     pub fn upgrade_value<'a>(&self, buffer: &'a [u8]) -> Option<FieldValue<'a>> {
         let value = |span: Span| FieldValue::checked(span.get(buffer));
         self.upgrade.map(value)
     }
 
-    /// Where the body ends: [`Framing::None`], [`Framing::Length`] or [`Framing::Chunked`].
+    /// The framing of the body: [`Framing::None`], [`Framing::Length`] or [`Framing::Chunked`].
     #[inline]
     pub fn framing(&self) -> Framing {
         self.framing
     }
 
-    /// Whether the client keeps the connection open for a further request (RFC 9112 section 9.3).
+    /// Returns true if the client keeps the connection open (RFC 9112 section 9.3).
     #[inline]
     pub fn is_persistent(&self) -> bool {
         self.connection.is_persistent(self.line.version)
     }
 
-    /// Whether the client waits for 100 before it sends the body (RFC 9110 section 10.1.1). Never in HTTP/1.0.
+    /// Returns true if the client waits for `100 Continue` (RFC 9110 section 10.1.1). Never in
+    /// HTTP/1.0.
     #[inline]
     pub fn expects_continue(&self) -> bool {
         self.expects_continue
     }
 
-    /// Whether the client accepts trailers: `TE: trailers` (RFC 9110 section 10.1.4).
+    /// Returns true if the client accepts trailers: `TE: trailers` (RFC 9110 section 10.1.4).
     #[inline]
     pub fn accepts_trailers(&self) -> bool {
         self.accepts_trailers
     }
 
-    /// The protocols that the client would switch to, if it asks in both fields and in HTTP/1.1 (RFC 9110 section 7.8).
+    /// The protocols for an upgrade, if the client asks for one in both fields and in HTTP/1.1 (RFC
+    /// 9110 section 7.8).
     #[inline]
     pub fn upgrade(&self) -> Option<Span> {
         self.upgrade
     }
 }
 
-/// Reads the head of a request at the beginning of `buffer`.
+/// Parses the head of a request at the front of `buffer`.
 ///
-/// `buffer` may end anywhere, and may have more than the head. While the result is [`Status::Partial`], the same bytes and
-/// further ones behind them are to be given again, with the same table, which remembers what has been read: a head that
-/// comes byte by byte costs little more than one that comes at once. Nothing is allocated unless the table has to grow.
+/// `buffer` may be incomplete, and may contain more than the head. After [`Status::Partial`], call
+/// again with the same bytes and further ones, and the same table, which keeps the progress: a head
+/// that arrives byte by byte costs little more than a complete one. Allocates only if the table has
+/// to grow.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong; what to do then is with [`Refusal`]. The table begins anew with the next call.
+/// Returns the first error; [`Refusal`] describes what to do. The table restarts with the next
+/// call.
 #[inline]
 pub fn parse_request(
     buffer: &[u8],
@@ -251,7 +256,8 @@ pub fn parse_request(
     })
 }
 
-/// The same at the place where `request` is kept: to be moved is a part of what it costs. It has a meaning when it is complete.
+/// Like [`parse_request`], in place, since moving a request is expensive. `request` is valid once
+/// the result is complete.
 #[inline]
 pub(crate) fn read_request(
     buffer: &[u8],
@@ -267,7 +273,7 @@ pub(crate) fn read_request(
     };
     let settled = match read {
         Ok(end) => settle(window, end, table, request).map(Status::Complete),
-        // An empty line in front, a space, and the version with its space and end of line.
+        // An empty line in front, a space, and the version with its space and line end.
         Err(Stop::Partial)
             if table.line == 0 && window.len() > limits.request_line.saturating_add(2 + 1 + 11) =>
         {
@@ -284,7 +290,7 @@ pub(crate) fn read_request(
     settled
 }
 
-/// Reads line and fields into the table, and returns where the head ends.
+/// Parses line and fields into the table. Returns the end of the head.
 #[inline]
 fn read_head(window: &[u8], limits: &HeadLimits, table: &mut HeadTable) -> Result<usize, Stop> {
     if table.line == 0 {
@@ -294,7 +300,7 @@ fn read_head(window: &[u8], limits: &HeadLimits, table: &mut HeadTable) -> Resul
     read_fields(window, limits.most_fields(), Section::Request, table)
 }
 
-/// Makes one meaning of what was read.
+/// Validates the parsed head as a whole.
 #[inline]
 fn settle(
     window: &[u8],
@@ -314,7 +320,8 @@ fn settle(
     Ok(())
 }
 
-/// RFC 9112 section 3.2: one valid `Host`, which HTTP/1.0 may lack, and which an absolute target overrules.
+/// Validates the authority (RFC 9112 section 3.2): one valid `Host`, which HTTP/1.0 may lack, and
+/// which an absolute target overrides.
 #[inline]
 fn settle_authority(window: &[u8], table: &HeadTable) -> Result<Span, Refusal> {
     let line = &table.request_line;
@@ -326,7 +333,7 @@ fn settle_authority(window: &[u8], table: &HeadTable) -> Result<Span, Refusal> {
         }
         Some(host) => {
             let value = host.value();
-            // It ends where no host goes on, so that the bytes behind it make no difference.
+            // The host ends at its first invalid byte, so the following bytes have no effect.
             let behind = window.get(value.start() as usize..).unwrap_or_default();
             if authority_end(behind) != Some(value.len() as usize) {
                 return Err(Refusal::HostInvalid);
@@ -370,7 +377,7 @@ fn settle_noteworthy(
         if is_websocket && !request.framing.is_empty() {
             return Err(Refusal::UpgradeWithBody);
         }
-        // Several lines have no single span; who asks in that way is served as if it had not.
+        // Several lines have no single span; such a request is served without the upgrade.
         if !table.repeated.contains(FieldClass::Upgrade) {
             request.upgrade = Some(protocols.value());
         }

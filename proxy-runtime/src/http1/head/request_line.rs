@@ -7,7 +7,7 @@ use crate::http1::bytes::token_end;
 use crate::http1::span::Span;
 use crate::http1::{HeadLimits, Refusal};
 
-/// The longest method that is passed on. The longest registered one has 17 letters.
+/// Maximum length of a method. The longest registered one has 17 letters.
 const LONGEST_METHOD: usize = 64;
 
 /// The parts of a request line.
@@ -19,14 +19,14 @@ pub(in crate::http1) struct RequestLine {
     pub(in crate::http1) version: Version,
 }
 
-/// Reads the line into `line`, and returns where the next one begins.
+/// Parses the line into `line`. Returns the start of the next line.
 #[inline]
 pub(super) fn read_request_line(
     window: &[u8],
     limits: &HeadLimits,
     line: &mut RequestLine,
 ) -> Result<usize, Stop> {
-    // One empty line is left out: clients of old wrote one behind a body (RFC 9112 section 2.2).
+    // Skips one empty line: old clients sent one after a body (RFC 9112 section 2.2).
     let start = match window {
         [b'\r', b'\n', ..] => 2,
         [] | [b'\r'] => return Err(Stop::Partial),
@@ -35,13 +35,13 @@ pub(super) fn read_request_line(
         _ => 0,
     };
     let (method, method_end) = read_method(window, start)?;
-    // The limit is of method and target; the space between them is not counted.
+    // The limit applies to method and target, without the space between them.
     let room = start.saturating_add(limits.request_line).saturating_add(1);
     let end = match read_target(window, method_end + 1, method, &mut line.target) {
         Ok(end) if end <= room => end,
         _ => return Err(not_a_target(window, room, method_end + 1, method)),
     };
-    // Compared whole, as is the method: a pattern would be compared byte by byte.
+    // Compared as a whole, like the method: a pattern would be compared byte by byte.
     let version = window.get(end..).and_then(<[u8]>::first_chunk);
     line.version = if version == Some(b" HTTP/1.1\r\n") {
         Version::Http11
@@ -55,7 +55,7 @@ pub(super) fn read_request_line(
     Ok(end + 11)
 }
 
-/// What is wrong with what should be a target and has no end within `room`.
+/// The error for a target that is invalid or has no end within `room`.
 #[cold]
 fn not_a_target(window: &[u8], room: usize, start: usize, method: Method) -> Stop {
     let line = &window[..window.len().min(room.saturating_add(1))];
@@ -66,7 +66,7 @@ fn not_a_target(window: &[u8], room: usize, start: usize, method: Method) -> Sto
     }
 }
 
-/// Returns the method and where it ends, at a space.
+/// Returns the method and its end, at a space.
 #[inline]
 fn read_method(window: &[u8], start: usize) -> Result<(Method, usize), Stop> {
     let bytes = &window[start..];
@@ -107,7 +107,7 @@ fn read_other_method(bytes: &[u8]) -> Result<(Method, usize), Stop> {
     Ok((method, end))
 }
 
-/// What is wrong with a version and the end of its line.
+/// The error for a version or the end of its line.
 #[cold]
 fn read_version(window: &[u8], start: usize) -> Stop {
     let rest = window.get(start..).unwrap_or_default();
@@ -115,7 +115,7 @@ fn read_version(window: &[u8], start: usize) -> Stop {
         match rest.get(at) {
             None => return Stop::Partial,
             Some(byte) if byte == expected => {}
-            // A second target, or a space too many.
+            // A second target, or an extra space.
             Some(_) => return Refusal::StartLine.into(),
         }
     }
@@ -127,7 +127,7 @@ fn read_version(window: &[u8], start: usize) -> Stop {
         [_, b'.', minor, end @ ..] if minor.is_ascii_digit() => match end {
             [] | [b'\r'] => Stop::Partial,
             [b'\n', ..] => Refusal::BareLineFeed.into(),
-            // The caller knows those that are.
+            // The caller has tested for the supported versions.
             [b'\r', b'\n', ..] => Refusal::VersionNotSupported.into(),
             [b'\r', ..] => Refusal::BareCarriageReturn.into(),
             _ => Refusal::Version.into(),

@@ -10,18 +10,18 @@ use crate::http1::field::FieldClass;
 use crate::http1::span::Span;
 use crate::http1::{Framing, HeadLimits, Refusal};
 
-/// What a response must be known to answer: where it ends depends on it (RFC 9112 section 6.3).
+/// The properties of a request that decide about the end of its response (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// The method of the request, as it was sent to this origin.
+    /// The method of the request as sent to this origin.
     pub method: Method,
-    /// Whether the request asked to switch protocols. If not, a 101 is refused.
+    /// True if the request asked for an upgrade. Otherwise a 101 is rejected.
     pub upgrade: bool,
 }
 
-/// The head of a response that has one meaning.
+/// An unambiguous response head.
 ///
-/// It is made of ranges of the buffer that was parsed; its fields are in the [`HeadTable`].
+/// It consists of ranges of the parsed buffer; its fields are in the [`HeadTable`].
 #[derive(Clone, Copy, Debug)]
 pub struct RawResponse {
     pub(in crate::http1) line: StatusLine,
@@ -31,19 +31,19 @@ pub struct RawResponse {
 }
 
 impl RawResponse {
-    /// How many bytes the head has: there the body, or the next response, begins.
+    /// The length of the head: the body, or the next response, begins there.
     #[inline]
     pub fn head_length(&self) -> usize {
         self.length as usize
     }
 
-    /// The status code, 100 to 999. Those from 600 on are in no registry and are passed on.
+    /// The status code, 100 to 999. Codes from 600 are unregistered and passed on.
     #[inline]
     pub fn status(&self) -> u16 {
         self.line.status
     }
 
-    /// Whether it is an interim response, behind which another one follows: 1xx without 101.
+    /// Returns true for an interim response, which another one follows: 1xx except 101.
     #[inline]
     pub fn is_interim(&self) -> bool {
         self.line.status < 200 && self.line.status != 101
@@ -61,36 +61,39 @@ impl RawResponse {
         self.line.version
     }
 
-    /// Where the body ends.
+    /// The framing of the body.
     #[inline]
     pub fn framing(&self) -> Framing {
         self.framing
     }
 
-    /// Whether the connection can carry another request when this response has ended (RFC 9112 section 9.3).
+    /// Returns true if the connection can carry another request after this response (RFC 9112
+    /// section 9.3).
     ///
-    /// Not so after a body that ends with the connection, and not after a 204 that announced a body: what its sender
-    /// believes to have sent is not known.
+    /// False after a body that ends with the connection, and after a 204 that declares a body,
+    /// since it is unknown what its sender has sent.
     #[inline]
     pub fn is_persistent(&self) -> bool {
         self.is_persistent
     }
 
-    /// Whether the status is one whose responses never have a body: then a `Content-Length` is not sent on.
+    /// Returns true if responses with this status never have a body: their `Content-Length` is not
+    /// forwarded.
     #[inline]
     pub fn is_bodiless(&self) -> bool {
         self.line.status < 200 || self.line.status == 204
     }
 }
 
-/// Reads the head of a response at the beginning of `buffer`, as [`parse_request`](super::parse_request) does.
+/// Parses the head of a response at the front of `buffer`, like
+/// [`parse_request`](super::parse_request).
 ///
-/// An interim response is a head of its own; the next one is parsed behind it, for the same [`Asked`].
+/// An interim response has its own head; the next one is parsed after it, with the same [`Asked`].
 ///
 /// # Errors
 ///
-/// The first thing that is wrong. The client gets 502, and the connection to the origin is closed. The table begins anew with
-/// the next call.
+/// Returns the first error. The client gets 502, and the connection to the origin is closed. The
+/// table restarts with the next call.
 #[inline]
 pub fn parse_response(
     buffer: &[u8],
@@ -166,11 +169,11 @@ fn settle(
     })
 }
 
-/// RFC 9112 section 6.3, in its order.
+/// The framing, in the order of RFC 9112 section 6.3.
 #[inline]
 fn settle_framing(status: u16, announced: Announced, asked: Asked) -> Result<Framing, Refusal> {
     match status {
-        // What follows would be taken for the next response, or for the tunnel's first bytes.
+        // The following bytes would be taken for the next response, or for the start of the tunnel.
         100..200 if !matches!(announced, Announced::Nothing | Announced::Length(0)) => {
             return Err(Refusal::InterimWithBody);
         }
@@ -189,7 +192,7 @@ fn settle_framing(status: u16, announced: Announced, asked: Asked) -> Result<Fra
 }
 
 impl HeadTable {
-    /// The protocol of the `Upgrade` field, as a 101 has it; `None` if there are several lines of it.
+    /// The protocol in `Upgrade`, for a 101; `None` if there are several lines.
     #[inline]
     pub fn upgrade(&self) -> Option<Span> {
         let is_single = !self.repeated.contains(FieldClass::Upgrade);

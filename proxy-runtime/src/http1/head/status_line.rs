@@ -12,14 +12,14 @@ pub(in crate::http1) struct StatusLine {
     pub(in crate::http1) version: Version,
     pub(in crate::http1) status: u16,
     pub(in crate::http1) reason: Span,
-    /// Whether there is a space behind the status, as there should be.
+    /// True if a space follows the status, as it should.
     pub(in crate::http1) has_space: bool,
 }
 
-/// Where the status begins, behind the version and a space.
+/// The position of the status, after the version and a space.
 const STATUS: usize = 9;
 
-/// Reads the line, and returns it with where the next one begins.
+/// Parses the line. Returns it with the start of the next one.
 #[inline]
 pub(super) fn read_status_line(window: &[u8]) -> Result<(StatusLine, usize), Stop> {
     let version = window.first_chunk::<STATUS>();
@@ -37,7 +37,7 @@ pub(super) fn read_status_line(window: &[u8]) -> Result<(StatusLine, usize), Sto
         }
         digits => return Err(short_of(digits, 3, Refusal::StatusCode)),
     };
-    // A server writes the space even if no phrase follows. Some do not, and there is nothing to misread.
+    // The space is required even without a phrase. Some servers omit it, which is not ambiguous.
     let (reason, has_space) = match window.get(end) {
         Some(b' ') => (end + 1, true),
         Some(b'\r' | b'\n') => (end, false),
@@ -61,7 +61,7 @@ pub(super) fn read_status_line(window: &[u8]) -> Result<(StatusLine, usize), Sto
     Ok((line, reason_end + 2))
 }
 
-/// Whether more digits may come.
+/// Returns `Partial` if more digits may follow.
 #[cold]
 fn short_of(digits: &[u8], wanted: usize, refusal: Refusal) -> Stop {
     if digits.len() < wanted && digits.iter().all(u8::is_ascii_digit) {
@@ -71,7 +71,7 @@ fn short_of(digits: &[u8], wanted: usize, refusal: Refusal) -> Stop {
     }
 }
 
-/// What is wrong with a version and the space behind it.
+/// The error for a version and its space.
 #[cold]
 fn read_version(window: &[u8]) -> Stop {
     let name = b"HTTP/";

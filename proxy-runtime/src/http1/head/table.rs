@@ -1,40 +1,41 @@
-//! Where the fields of a head are, and how far a head that comes in pieces has been read.
+//! The table of a head's fields, with the progress of an incomplete head.
 
 use super::request_line::RequestLine;
 use super::status_line::StatusLine;
 use crate::http1::field::{ClassSet, Field, FieldClass};
 
-/// The fields of a head, and how far a head that comes in pieces has been read.
+/// The fields of a head, with the progress of an incomplete head.
 ///
-/// One serves any number of messages, one after the other, and allocates nothing once it has held as many fields as they
-/// have; it grows to [`HeadLimits::fields`](crate::http1::HeadLimits::fields) at most. It belongs to one head from the
-/// first call of a parser to its end: a program with one table for many connections gives a connection a table of its
-/// own while a head is [`Partial`](super::Status::Partial).
+/// One table serves any number of messages in sequence, and allocates nothing once it has held as
+/// many fields as they have; it grows to at most
+/// [`HeadLimits::fields`](crate::http1::HeadLimits::fields). It belongs to one head from the first
+/// call of a parser to the end of that head: a program with one table for many connections must
+/// give a connection its own table while a head is [`Partial`](super::Status::Partial).
 #[derive(Debug, Default)]
 pub struct HeadTable {
     pub(super) fields: Vec<Field>,
-    /// Classes that were met.
+    /// Classes that occurred.
     pub(super) seen: ClassSet,
-    /// Classes that were met more than once.
+    /// Classes that occurred more than once.
     pub(super) repeated: ClassSet,
-    /// The length has zeros in front.
+    /// True if the length has leading zeros.
     pub(super) is_length_padded: bool,
-    /// Where the first line begins that has not been read; 0 when nothing has.
+    /// The start of the first unparsed line; 0 if nothing was parsed.
     pub(super) line: u32,
-    /// Up to where there is no line feed behind [`line`](Self::line).
+    /// The position up to which no line feed follows [`line`](Self::line).
     pub(super) searched: u32,
     pub(super) request_line: RequestLine,
     pub(super) status_line: StatusLine,
 }
 
 impl HeadTable {
-    /// What most heads get along with.
+    /// Number of fields that suffices for most heads.
     const FIELDS: usize = 32;
 
-    /// What a table that is kept for other heads may have room for: 2 KiB. It grows by doubling.
+    /// Maximum capacity of a table that is kept: 2 KiB. The capacity grows by doubling.
     const KEPT: usize = 128;
 
-    /// A table with room for 32 fields.
+    /// A table with a capacity of 32 fields.
     pub fn new() -> Self {
         Self {
             fields: Vec::with_capacity(Self::FIELDS),
@@ -42,7 +43,7 @@ impl HeadTable {
         }
     }
 
-    /// A table that has held a head of so many fields.
+    /// A table with a capacity of `fields`.
     #[cfg(test)]
     pub(crate) fn grown_to(fields: usize) -> Self {
         Self {
@@ -51,13 +52,13 @@ impl HeadTable {
         }
     }
 
-    /// How many fields it has room for.
+    /// The capacity in fields.
     #[cfg(test)]
     pub(crate) fn room(&self) -> usize {
         self.fields.capacity()
     }
 
-    /// The fields, in order.
+    /// The fields in order.
     #[inline]
     pub fn fields(&self) -> &[Field] {
         &self.fields
@@ -69,19 +70,20 @@ impl HeadTable {
         self.seen
     }
 
-    /// Whether the class has more than one field.
+    /// Returns true if the class has more than one field.
     #[inline]
     pub(in crate::http1) fn is_repeated(&self, class: FieldClass) -> bool {
         self.repeated.contains(class)
     }
 
-    /// Whether the length has zeros in front, which some recipient could read as octal.
+    /// Returns true if the length has leading zeros, which some recipients could read as octal.
     #[inline]
     pub(in crate::http1) fn is_length_padded(&self) -> bool {
         self.is_length_padded
     }
 
-    /// Has the fields that are [`XForwarded`](FieldClass::XForwarded) left out of what is made of the head.
+    /// Marks the [`XForwarded`](FieldClass::XForwarded) fields as untrusted, so that they are
+    /// dropped.
     #[cfg(feature = "server")]
     #[cold]
     pub(crate) fn distrust(&mut self) {
@@ -108,15 +110,15 @@ impl HeadTable {
         self.fields.iter().find(|field| field.class() == class)
     }
 
-    /// Whether `Cookie` has several lines, which no client should send in HTTP/1.1 (RFC 6265 section 5.4) and not all
-    /// recipients read alike.
+    /// Returns true if `Cookie` has several lines, which clients should not send in HTTP/1.1 (RFC
+    /// 6265 section 5.4) and recipients interpret differently.
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn has_crumbs(&self, buffer: &[u8]) -> bool {
         self.repeated.contains(FieldClass::Credentials) && self.count_cookies(buffer) > 1
     }
 
-    /// The class has other fields as well.
+    /// The number of `Cookie` lines; the class contains other fields as well.
     #[cfg(feature = "server")]
     #[cold]
     fn count_cookies(&self, buffer: &[u8]) -> usize {
@@ -127,9 +129,9 @@ impl HeadTable {
         self.fields.iter().filter(is_cookie).count()
     }
 
-    /// Forgets everything, to begin with another head. Keeps the room.
+    /// Clears the table for another head, and keeps the capacity.
     ///
-    /// Only needed when a head is given up while it is [`Partial`](super::Status::Partial).
+    /// Required only if a head is abandoned while it is [`Partial`](super::Status::Partial).
     #[inline]
     pub fn clear(&mut self) {
         self.fields.clear();
@@ -140,8 +142,8 @@ impl HeadTable {
         self.searched = 0;
     }
 
-    /// Gives back the room that only an odd head has needed. For a table that is kept without a head: each of those may have
-    /// met one, and for good.
+    /// Releases capacity that a rare head has needed, for a table that is kept without a head.
+    /// Otherwise each kept table might grow permanently.
     #[inline]
     pub(crate) fn trim(&mut self) {
         if self.fields.capacity() > Self::KEPT {
@@ -154,13 +156,13 @@ impl HeadTable {
         self.fields = Vec::with_capacity(Self::FIELDS);
     }
 
-    /// Whether a head has been begun.
+    /// Returns true if a head was begun.
     #[inline]
     pub(in crate::http1) fn is_begun(&self) -> bool {
         self.searched != 0
     }
 
-    /// Whether a line has ended that was not complete at the last call. Looks at no byte twice.
+    /// Returns true if a line has ended that was incomplete at the last call. Tests no byte twice.
     #[inline]
     pub(in crate::http1) fn has_further_line(&mut self, window: &[u8]) -> bool {
         let news = window.get(self.searched as usize..).unwrap_or_default();
@@ -171,13 +173,13 @@ impl HeadTable {
         false
     }
 
-    /// Remembers that all of `window` was looked at.
+    /// Records that all of `window` was tested.
     #[inline]
     pub(in crate::http1) fn pause(&mut self, window: &[u8]) {
         self.searched = window.len() as u32;
     }
 
-    /// Begins with the next head at the next call; the fields stay until then.
+    /// Restarts with the next call; the fields stay until then.
     #[inline]
     pub(in crate::http1) fn end(&mut self) {
         self.line = 0;
@@ -191,7 +193,7 @@ mod tests {
     use super::*;
     use crate::http1::HeadLimits;
 
-    /// A table that has held so many fields.
+    /// A table that has held `fields` fields.
     fn used(fields: usize) -> HeadTable {
         let mut table = HeadTable::new();
         let head = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(fields));

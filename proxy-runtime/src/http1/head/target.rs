@@ -7,37 +7,37 @@ use crate::http1::Refusal;
 use crate::http1::bytes::{path_end, query_end};
 use crate::http1::span::Span;
 
-/// In which form a target is (RFC 9112 section 3.2).
+/// The form of a target (RFC 9112 section 3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TargetForm {
     /// A path, perhaps with a query: section 3.2.1.
     #[default]
     Origin,
-    /// A whole URL, as clients send it to a proxy: section 3.2.2. Its authority counts, not `Host`.
+    /// A whole URL, as sent to a proxy: section 3.2.2. Its authority overrides `Host`.
     Absolute,
-    /// Host and port, of `CONNECT` alone: section 3.2.3.
+    /// Host and port, for `CONNECT` only: section 3.2.3.
     Authority,
-    /// `*`, of `OPTIONS` alone: section 3.2.4. A URL without a path and a query means the same.
+    /// `*`, for `OPTIONS` only: section 3.2.4. A URL without path and query means the same.
     Asterisk,
 }
 
-/// The target's parts.
+/// The parts of a target.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::http1) struct Target {
     pub(in crate::http1) form: TargetForm,
-    /// Whether the path has neither `.` nor `%`.
+    /// True if the path contains neither `.` nor `%`.
     pub(in crate::http1) is_plain: bool,
     pub(in crate::http1) has_query: bool,
     pub(in crate::http1) whole: Span,
-    /// Empty unless the target has one.
+    /// Empty unless the target has an authority.
     pub(in crate::http1) authority: Span,
-    /// May be empty in an absolute target.
+    /// Empty in an absolute target without a path.
     pub(in crate::http1) path: Span,
-    /// Without the `?`.
+    /// The query without `?`.
     pub(in crate::http1) query: Span,
 }
 
-/// Reads the target that begins at `start` into `target`; returns where it ends, at a space.
+/// Parses the target that begins at `start` into `target`. Returns its end, at a space.
 #[inline]
 pub(super) fn read_target(
     line: &[u8],
@@ -53,7 +53,7 @@ pub(super) fn read_target(
     }
 }
 
-/// Reads path and query, up to a space.
+/// Parses path and query, up to a space.
 #[inline]
 fn read_path(line: &[u8], whole: usize, start: usize, target: &mut Target) -> Result<usize, Stop> {
     let (mut end, is_plain) = path_end(line, start);
@@ -73,7 +73,7 @@ fn read_path(line: &[u8], whole: usize, start: usize, target: &mut Target) -> Re
     }
 }
 
-/// Reads a target that is no path.
+/// Parses a target that is no path.
 #[cold]
 fn read_other(
     line: &[u8],
@@ -82,7 +82,7 @@ fn read_other(
     target: &mut Target,
 ) -> Result<usize, Stop> {
     let rest = &line[start..];
-    // The rest of it must be there: what it is, its end says.
+    // The whole target is required, since its form depends on its end.
     let end = start + query_end(rest, 0);
     let stop = match line.get(end) {
         Some(b' ') if end > start => None,
@@ -152,11 +152,11 @@ fn begins_with(bytes: &[u8], prefix: &[u8]) -> bool {
         .is_some_and(|begin| begin.eq_ignore_ascii_case(prefix))
 }
 
-/// What is wrong with a byte that ends a target and is no space.
+/// The error for a byte that ends a target and is no space.
 #[cold]
 fn not_in_target(byte: u8) -> Refusal {
     match byte {
-        // The version is missing: HTTP/0.9.
+        // The version is missing, as in HTTP/0.9.
         b'\r' | b'\n' | b'\t' => Refusal::StartLine,
         _ => Refusal::TargetByte,
     }

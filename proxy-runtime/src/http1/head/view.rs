@@ -1,4 +1,4 @@
-//! A request's head as routing sees it.
+//! The view of a request head for routing.
 
 use proxy_model::RequestHead;
 
@@ -6,9 +6,10 @@ use super::table::HeadTable;
 use super::{RawRequest, TargetForm};
 use crate::http1::field::FieldClass;
 
-/// A request's head as routing, balancing and transforms see it: with the semantics that the head in `http` types has.
+/// A request head for routing, balancing and transforms, with the semantics of a head in `http`
+/// types.
 ///
-/// Made once for a request. What few ask for is read when they do.
+/// Created once per request. Rarely used parts are read on demand.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestView<'a> {
     buffer: &'a [u8],
@@ -18,12 +19,12 @@ pub struct RequestView<'a> {
 }
 
 impl<'a> RequestView<'a> {
-    /// A view of a head in the buffer that it was parsed in. Whether the request came over TLS is for the connection to
-    /// know; what a target says of it does not count.
+    /// A view of a head in the parsed buffer. `is_https` comes from the connection; the scheme of a
+    /// target is ignored.
     ///
     /// # Panics
     ///
-    /// If `buffer` is shorter than the one that was parsed.
+    /// Panics if `buffer` is shorter than the parsed one.
     #[inline]
     pub fn new(
         buffer: &'a [u8],
@@ -61,7 +62,7 @@ impl RequestHead for RequestView<'_> {
     #[inline]
     fn plain_path(&self) -> Option<&[u8]> {
         let request = self.request;
-        // `*` and the absence of a path in an absolute target are written otherwise.
+        // `*` and an absolute target without a path have another form.
         let is_as_sent = request.has_plain_path() && !request.path().is_empty();
         is_as_sent.then(|| request.path().get(self.buffer))
     }
@@ -83,7 +84,7 @@ impl RequestHead for RequestView<'_> {
     }
 
     fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool) {
-        // An absolute target overrules what `Host` says (RFC 9112 section 3.2.2).
+        // An absolute target overrides `Host` (RFC 9112 section 3.2.2).
         if !self.request.line.target.authority.is_empty() && name == "host" {
             each(self.request.authority().get(self.buffer));
             return;

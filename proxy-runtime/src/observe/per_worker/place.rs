@@ -1,4 +1,4 @@
-//! Which threads are workers.
+//! The registry of worker threads.
 
 use std::marker::PhantomData;
 
@@ -6,20 +6,20 @@ use parking_lot::Mutex;
 
 use super::{PLACE, PLACES};
 
-/// Workers of this process, by place.
+/// Number of workers per slot.
 static TAKEN: Mutex<[u32; PLACES]> = Mutex::new([0; PLACES]);
 
-/// Makes the calling thread a worker until it is dropped, which has to be on the same thread.
+/// Marks the calling thread as a worker until dropped, which must happen on the same thread.
 #[derive(Debug)]
 #[must_use = "dropped at once, the thread is no worker"]
 pub(crate) struct WorkerPlace {
     place: usize,
-    /// The place is the thread's.
+    /// Not `Send`: the slot belongs to the thread.
     _local: PhantomData<*const ()>,
 }
 
 impl WorkerPlace {
-    /// Takes a place that nobody has, or one that few have.
+    /// Takes the slot with the fewest workers.
     pub(crate) fn take() -> Self {
         let mut taken = TAKEN.lock();
         let place = (1..PLACES).min_by_key(|place| taken[*place]).unwrap_or(0);

@@ -21,7 +21,7 @@ use crate::health::ProbeError;
 use crate::health::Probed;
 use crate::observe::targets;
 
-/// Intervals of 10 s, so that a round begins 9 to 11 s after the one before.
+/// Intervals of 10 s, so that a cycle begins 9 to 11 s after the previous one.
 const TEN: &str = r#","Interval":"10s","Timeout":"5s""#;
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +93,7 @@ async fn k04_a_cluster_without_destinations_is_no_problem() {
     let proxy = start(&script, &checked(TEN, &[]));
     a_round().await;
     assert!(proxy.cluster(&"c".into()).unwrap().destinations.is_empty());
-    // One that is added later is probed.
+    // A destination that is added later is probed.
     proxy.publish(snapshot(&checked(TEN, &["d"]))).unwrap();
     sleep(Duration::from_millis(1)).await;
     assert_eq!(health(&proxy, "d"), Health::Healthy);
@@ -105,7 +105,7 @@ async fn a_probe_that_never_ends_is_given_up_at_its_timeout() {
     script.answer("slow", Answer::Never);
     let proxy = start(&script, &checked(TEN, &["slow", "fine"]));
     sleep(Duration::from_millis(4_900)).await;
-    // The verdicts of a round come together.
+    // The results of a cycle are applied together.
     assert_eq!(health(&proxy, "fine"), Health::Unknown);
     sleep(Duration::from_millis(200)).await;
     assert_eq!(health(&proxy, "fine"), Health::Healthy);
@@ -133,7 +133,7 @@ async fn rounds_are_counted_from_the_end_of_the_last_one_with_jitter() {
     assert!(spread > Duration::from_secs(1), "no jitter: {gaps:?}");
 }
 
-/// Deviates from YARP, where a cluster that is added waits for one interval.
+/// Differs from YARP, where a new cluster waits for one interval.
 #[tokio::test(start_paused = true)]
 async fn k17_what_is_new_is_probed_at_once() {
     let script = Script::new();
@@ -189,7 +189,7 @@ async fn probing_ends_with_the_check_and_begins_again_with_it() {
     a_round().await;
     assert_eq!(health(&proxy, "d"), Health::Unhealthy);
     proxy.publish(snapshot(&off)).unwrap();
-    // What a check found counts only while it is on.
+    // Results count only while the check is enabled.
     assert_eq!(health(&proxy, "d"), Health::Unknown);
     assert!(status(&proxy, "d").eligible);
     sleep(Duration::from_secs(100)).await;
@@ -245,7 +245,7 @@ async fn probes_of_a_removed_cluster_end() {
     proxy.publish(snapshot("{}")).unwrap();
     sleep(Duration::from_secs(1)).await;
     script.answer("d", Answer::Status(200));
-    // The old probe, which would have taken a day, does not stand in the way.
+    // The outdated probe, which would take a day, does not block the new one.
     proxy.publish(snapshot(&json)).unwrap();
     sleep(Duration::from_millis(1)).await;
     assert_eq!(health(&proxy, "d"), Health::Healthy);
@@ -293,7 +293,7 @@ async fn a_large_round_is_bounded_and_complete() {
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_of_the_program_judges() {
-    /// Any answer will do.
+    /// Accepts any response.
     struct AnyAnswer;
     impl ActiveHealthPolicy for AnyAnswer {
         fn judge(&self, probed: &Probed<'_>) -> Health {
@@ -317,7 +317,7 @@ async fn a_policy_of_the_program_judges() {
         (Health::Healthy, Health::Unhealthy)
     );
 
-    // A proxy that does not have it refuses the configuration.
+    // A proxy without the policy rejects the configuration.
     assert!(Snapshot::compile(config(&json), &CompileOptions::default()).is_err());
     let problems = Proxy::builder().snapshot(compiled).build().unwrap_err();
     let problem = problems.iter().next().unwrap();
@@ -342,7 +342,7 @@ async fn a_probe_that_panics_has_failed_and_the_others_go_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_panics_changes_nothing_and_the_driver_goes_on() {
-    /// Cannot stand failures.
+    /// Panics on failures.
     struct Fragile;
     impl ActiveHealthPolicy for Fragile {
         fn judge(&self, probed: &Probed<'_>) -> Health {

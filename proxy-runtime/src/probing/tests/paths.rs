@@ -1,4 +1,4 @@
-//! Destinations that are asked something else than before.
+//! Destinations whose probe settings change.
 
 use super::*;
 use crate::health::Health;
@@ -86,7 +86,8 @@ async fn failures_at_another_path_do_not_count() {
         Health::Healthy,
         "the first failure at this path, and the second in all"
     );
-    // What says the same again changes nothing: the second failure in a row at the same path.
+    // Publishing the same settings changes nothing: the second consecutive failure at the same
+    // path.
     proxy.publish(second).unwrap();
     a_round().await;
     assert_eq!(health(&proxy, "d"), Health::Unhealthy);
@@ -99,7 +100,7 @@ async fn failures_at_another_path_do_not_count() {
 #[tokio::test(start_paused = true)]
 async fn what_a_probe_of_the_path_before_finds_is_not_looked_at() {
     let script = Script::new();
-    // It answers well, but only after another path was asked, where nobody is well.
+    // `/slow` would respond well, but only after the path has changed to `/ill`, which fails.
     script.answer_at("d", "/slow", Answer::After(Duration::from_secs(4)));
     script.answer_at("d", "/ill", Answer::Status(500));
     let slow = with_paths("", &[("d", Some("/slow")), ("e", None)]);
@@ -131,7 +132,7 @@ async fn another_path_of_the_cluster_is_asked_where_there_is_no_own() {
     a_moment().await;
     assert_eq!(script.paths("a"), ["/first", "/second"]);
     assert_eq!(script.paths("b"), ["/own"]);
-    // To write what holds already asks nothing else.
+    // Writing a value that is already the default changes nothing.
     let written = [("a", Some("/second")), ("b", Some("/own"))];
     proxy.publish(with_paths("/second", &written)).unwrap();
     a_moment().await;

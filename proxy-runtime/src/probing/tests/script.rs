@@ -18,7 +18,7 @@ use crate::fixtures::snapshot;
 use crate::health::{Health, Probe, ProbeError};
 use crate::status::DestinationStatus;
 
-/// What a destination answers to a probe.
+/// The response of a destination to a probe.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
     Status(u16),
@@ -28,7 +28,7 @@ pub(super) enum Answer {
     After(Duration),
 }
 
-/// A probe that follows a script and remembers when it was asked about what.
+/// A probe that follows a script and records its calls.
 #[derive(Default)]
 pub(super) struct Script {
     answers: Mutex<HashMap<String, Answer>>,
@@ -48,12 +48,12 @@ impl Script {
         Arc::new(Self::default())
     }
 
-    /// What `destination` answers from now on; without a script all is well.
+    /// Sets the response of `destination` from now on. Default: 200.
     pub(super) fn answer(&self, destination: &str, answer: Answer) {
         self.answers.lock().insert(destination.into(), answer);
     }
 
-    /// What `destination` answers from now on to those who ask for `path`, whatever it answers to others.
+    /// Sets the response of `destination` for `path` from now on, in preference to the general one.
     pub(super) fn answer_at(&self, destination: &str, path: &str, answer: Answer) {
         self.answer(&format!("{destination}{path}"), answer);
     }
@@ -67,12 +67,12 @@ impl Script {
         asked.map(|asked| asked.path.clone()).collect()
     }
 
-    /// Probes that have not ended.
+    /// Number of probes that have not ended.
     pub(super) fn under_way(&self) -> usize {
         self.under_way.load(Ordering::SeqCst)
     }
 
-    /// How often `destination` was asked.
+    /// Number of probes of `destination`.
     pub(super) fn count(&self, destination: &str) -> usize {
         self.times(destination).len()
     }
@@ -119,7 +119,7 @@ impl Probe for Script {
     }
 }
 
-/// Counts a probe until it ends, however it does.
+/// Counts a probe until it ends or is dropped.
 struct UnderWay<'a>(&'a AtomicUsize);
 
 impl<'a> UnderWay<'a> {
@@ -135,7 +135,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// One cluster whose check has these settings, with destinations of these ids.
+/// A cluster with these settings of its check, and destinations with these ids.
 pub(super) fn checked(settings: &str, destinations: &[&str]) -> String {
     let destinations: Vec<_> = destinations
         .iter()
@@ -179,7 +179,7 @@ pub(super) fn health(proxy: &Proxy, id: &str) -> Health {
     status(proxy, id).health
 }
 
-/// Lets a round pass, whatever the jitter: an interval is at most a tenth longer.
+/// Waits for a cycle with any jitter: an interval is at most a tenth longer.
 pub(super) async fn a_round() {
     sleep(Duration::from_secs(12)).await;
 }

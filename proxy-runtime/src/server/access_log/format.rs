@@ -1,4 +1,4 @@
-//! A record as a line of text.
+//! The text formats of access log records.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -8,31 +8,33 @@ use http::Version;
 use super::record::AccessRecord;
 use crate::server::civil::Timestamp;
 
-/// How a record is written.
+/// The format of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AccessLogFormat {
-    /// One JSON object a line, for machines. Fields without a value are left out.
+    /// One JSON object per line, for programs. Fields without a value are omitted.
     #[default]
     Json,
-    /// One line for people: time, client, request line, status, sizes, times, then `name=value` for the rest.
+    /// One line for users: time, client, request line, status, sizes, times, then `name=value` for
+    /// the rest.
     Text,
 }
 
-/// What of a query is written. Queries carry tokens and personal data more often than anybody intends.
+/// The part of a query that is logged. Queries contain tokens and personal data more often than
+/// intended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QueryLogging {
     /// Names without their values: `?user=…&token=…`.
     #[default]
     Names,
-    /// Everything.
+    /// The whole query.
     Full,
-    /// Nothing; not even that there is one.
+    /// No query, and no sign that there is one.
     Omit,
 }
 
-/// Writes `record` as one line, with its end, to `line`.
+/// Writes `record` as one line to `line`, with a line end.
 pub(super) fn write_line(
     line: &mut String,
     record: &AccessRecord<'_>,
@@ -87,7 +89,7 @@ fn write_text(line: &mut String, record: &AccessRecord<'_>, query: QueryLogging)
         None => line.push_str("- \""),
     }
     if record.method.is_empty() {
-        // What could not be read as a request.
+        // The request could not be parsed.
         line.push_str("-\" ");
     } else {
         escape(line, record.method.as_bytes())?;
@@ -122,7 +124,7 @@ fn write_text(line: &mut String, record: &AccessRecord<'_>, query: QueryLogging)
     Ok(())
 }
 
-/// The facts that a request may or may not have.
+/// The optional fields of a record.
 #[derive(Default)]
 struct Facts<'a> {
     time_to_head: Option<Duration>,
@@ -178,7 +180,7 @@ fn protocol(version: Version) -> &'static str {
     }
 }
 
-/// Path and query, the latter as far as it may be shown.
+/// Path and query, with the query as configured.
 fn target(record: &AccessRecord<'_>, logging: QueryLogging) -> String {
     let mut target = record.path.to_owned();
     let Some(query) = record.query else {
@@ -193,7 +195,7 @@ fn target(record: &AccessRecord<'_>, logging: QueryLogging) -> String {
         QueryLogging::Names => {
             for (index, pair) in query.split('&').enumerate() {
                 target.push(if index == 0 { '?' } else { '&' });
-                // What has no `=` may be a name as well as a value.
+                // A part without `=` may be a name or a value, so it is hidden.
                 match pair.split_once('=') {
                     Some((name, _)) => {
                         target.push_str(name);
@@ -208,7 +210,7 @@ fn target(record: &AccessRecord<'_>, logging: QueryLogging) -> String {
     target
 }
 
-/// To the microsecond.
+/// Milliseconds with three decimals.
 struct Milliseconds(Duration);
 
 impl fmt::Display for Milliseconds {
@@ -224,15 +226,15 @@ fn string(line: &mut String, name: &str, value: &[u8]) -> fmt::Result {
     line.write_char('"')
 }
 
-/// Writes `value` so that it can end neither the string nor the line, nor move a terminal's cursor, and that it is
-/// valid JSON: the escapes of RFC 8259 section 7. Bytes that are not UTF-8 become U+FFFD.
+/// Escapes `value` as a JSON string (RFC 8259 section 7), so that it can end neither the string nor
+/// the line, nor control a terminal. Bytes that are not UTF-8 become U+FFFD.
 fn escape(line: &mut String, value: &[u8]) -> fmt::Result {
     for chunk in value.utf8_chunks() {
         for character in chunk.valid().chars() {
             match character {
                 '"' => line.push_str("\\\""),
                 '\\' => line.push_str("\\\\"),
-                // Control characters, those of C1 and the separators of lines among them.
+                // Control characters, including C1, and line separators of Unicode.
                 character
                     if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') =>
                 {

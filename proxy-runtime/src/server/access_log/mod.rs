@@ -1,4 +1,4 @@
-//! One line for each finished request.
+//! The access log: one record for each finished request.
 
 mod format;
 mod record;
@@ -12,12 +12,12 @@ pub(crate) use self::record::Draft;
 pub use self::writer::AccessLogWriter;
 pub use log_sink::{Capacity as LogCapacity, Output as LogOutput};
 
-/// Takes the record of each finished request.
+/// Receives the record of each finished request.
 ///
-/// It is called on the thread that serves the connection, after the response's body has ended, or after a tunnel has:
-/// it must neither block nor take long. [`AccessLogWriter`] hands text to a thread of its own; an implementation that
-/// sends records elsewhere should do likewise, and drop what it cannot take.
+/// Called on the thread that serves the connection, after the end of the response body or of the
+/// tunnel: it must not block or take long. [`AccessLogWriter`] passes text to its own thread. Other
+/// implementations should do the same, and drop records that they cannot store.
 pub trait AccessLogSink: fmt::Debug + Send + Sync {
-    /// Takes the record of one finished request.
+    /// Receives the record of one finished request.
     fn log(&self, record: &AccessRecord<'_>);
 }

@@ -1,4 +1,4 @@
-//! A line of the log: a draft while the request is served, and at its end the record that sinks get.
+//! Records of the access log: drafts during a request, and the final record for sinks.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
@@ -14,52 +14,52 @@ use crate::error::ForwardErrorKind;
 use crate::response::ExchangeInfo;
 use crate::server::outcome::Outcome;
 
-/// What is known of a request at its end.
+/// A finished request.
 ///
-/// Values that come from the client are as it sent them: whoever writes them anywhere must escape them. Credentials and
-/// cookies are not among them.
+/// Values from the client are unchanged: a sink must escape them. Credentials and cookies are not
+/// included.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AccessRecord<'a> {
-    /// When the request's head had arrived.
+    /// The time when the head of the request was complete.
     pub time: SystemTime,
     /// The client's address.
     pub remote: Option<SocketAddr>,
-    /// Whether the connection is TLS.
+    /// True if the connection uses TLS.
     pub tls: bool,
-    /// The method; empty if what came could not be read as a request.
+    /// The method; empty if the request could not be parsed.
     pub method: &'a str,
-    /// Host and port as the client named them; empty if it named none.
+    /// Host and port as sent by the client; empty if there were none.
     pub host: &'a [u8],
-    /// The path as the client sent it; empty if what came could not be read as a request.
+    /// The path as sent by the client; empty if the request could not be parsed.
     pub path: &'a str,
-    /// The query as the client sent it, without the `?`.
+    /// The query as sent by the client, without `?`.
     pub query: Option<&'a str>,
     /// The protocol between client and server.
     pub version: Version,
-    /// The response's status; `None` when the client went away before there was one.
+    /// The response status; `None` if the client disconnected before the response.
     pub status: Option<StatusCode>,
-    /// Bytes of the request's body, or that a tunnel took from the client. A tunnel within HTTP/2 is logged when it
-    /// begins, and so without its bytes.
+    /// Bytes of the request body, or bytes that a tunnel received from the client. A tunnel within
+    /// HTTP/2 is logged at its beginning, so without its bytes.
     pub bytes_received: u64,
-    /// Bytes of the response's body, or that a tunnel gave to the client.
+    /// Bytes of the response body, or bytes that a tunnel sent to the client.
     pub bytes_sent: u64,
-    /// From the end of the request's head to the end of the response's body, or of the tunnel. Of a head that took too
-    /// long, from its beginning.
+    /// Time from the end of the request head to the end of the response body or of the tunnel. For
+    /// a head that timed out, time from its beginning.
     pub duration: Duration,
-    /// How it ended.
+    /// The end of the exchange.
     pub outcome: Outcome,
-    /// Where the request was forwarded, and how that went. `None` when it did not come so far.
+    /// The forwarding of the request. `None` if it was not forwarded.
     pub exchange: Option<&'a ExchangeInfo>,
-    /// What went wrong while the response's body was read, after the response had begun.
+    /// The error of the response body, after the response had begun.
     pub body_error: Option<ForwardErrorKind>,
-    /// Why the server refused the request itself.
+    /// The reason why the server rejected the request.
     pub refusal: Option<&'static str>,
     /// The `User-Agent` field.
     pub user_agent: Option<&'a [u8]>,
 }
 
-/// A record in the making.
+/// A record of a request in progress.
 #[derive(Debug)]
 pub(crate) struct Draft {
     time: SystemTime,
@@ -77,7 +77,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Notes the request as it was sent. Nothing is copied but pointers.
+    /// Records the request as sent. Clones share the memory of the head.
     pub(crate) fn new(head: &Parts, connection: ConnectionInfo) -> Self {
         Self {
             time: SystemTime::now(),
@@ -95,7 +95,8 @@ impl Draft {
         }
     }
 
-    /// The record of what did not become a request: all that is known is who sent it, since when, and why it was refused.
+    /// Creates the record of an invalid request: only the client, the time and the reason of the
+    /// rejection are known.
     pub(crate) fn malformed(
         connection: ConnectionInfo,
         begin: Instant,
@@ -118,29 +119,29 @@ impl Draft {
         }
     }
 
-    /// Notes the head of the service's response.
+    /// Records the head of the service's response.
     pub(crate) fn responded<B>(&mut self, response: &Response<B>) {
         self.answered(response.status(), response.extensions().get().cloned());
     }
 
-    /// Notes a response that the service has written itself, and what happened.
+    /// Records a response that the service has written itself, and its exchange.
     pub(crate) fn answered(&mut self, status: StatusCode, exchange: Option<ExchangeInfo>) {
         self.status = Some(status);
         self.exchange = exchange;
     }
 
-    /// Notes a refusal of the server.
+    /// Records a rejection by the server.
     pub(crate) fn refused(&mut self, status: StatusCode, reason: &'static str) {
         self.status = Some(status);
         self.refusal = Some(reason);
     }
 
-    /// Notes that the response's body could not be read to its end.
+    /// Records that the response body could not be read to its end.
     pub(crate) fn failed(&mut self, error: Option<ForwardErrorKind>) {
         self.body_error = error;
     }
 
-    /// Gives the finished record to `sink`.
+    /// Passes the final record to `sink`.
     pub(crate) fn finish(
         &self,
         sink: &dyn AccessLogSink,

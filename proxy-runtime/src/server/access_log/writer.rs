@@ -1,4 +1,4 @@
-//! Writes lines on a thread of its own.
+//! An access log writer with its own thread.
 
 use std::io;
 use std::time::Duration;
@@ -10,13 +10,14 @@ use super::format::{AccessLogFormat, QueryLogging, write_line};
 use super::record::AccessRecord;
 use crate::observe::targets;
 
-/// Writes records as lines of text, on a thread of its own: a slow disk or a blocked pipe never slows a request down.
+/// Writes records as lines of text on its own thread: a slow disk or a blocked pipe never delays a
+/// request.
 ///
-/// When more lines wait than there is [capacity](Capacity) for, further ones are dropped, counted, and reported with a warning
-/// when writing goes on. A failure to write is reported once, and once when writing goes on.
+/// Lines beyond the [capacity](Capacity) of the queue are dropped, counted, and reported with a
+/// warning when writing continues. A write error is reported once, and so is its end.
 ///
-/// The thread ends when the last owner of this value is gone and the lines that wait are written, provided that the process
-/// lives on for that long. Call [`flush`](Self::flush) at the end of a program.
+/// The thread ends when the last owner is dropped and the queue is written, if the process lives
+/// that long. Call [`flush`](Self::flush) at the end of a program.
 #[derive(Debug)]
 pub struct AccessLogWriter {
     format: AccessLogFormat,
@@ -29,16 +30,16 @@ impl AccessLogWriter {
     ///
     /// # Errors
     ///
-    /// The system has no thread to give.
+    /// Fails if no thread can be created.
     pub fn start(output: Output, format: AccessLogFormat, query: QueryLogging) -> io::Result<Self> {
         Self::with_capacity(output, format, query, Capacity::default())
     }
 
-    /// Starts a thread for which no more than `capacity` may wait.
+    /// Starts a thread with a queue of `capacity`.
     ///
     /// # Errors
     ///
-    /// The system has no thread to give.
+    /// Fails if no thread can be created.
     pub fn with_capacity(
         output: Output,
         format: AccessLogFormat,
@@ -53,17 +54,18 @@ impl AccessLogWriter {
         })
     }
 
-    /// Lines that were dropped because too many waited, or lost because they could not be written.
+    /// Number of lines that were dropped because the queue was full, or lost because of write
+    /// errors.
     pub fn dropped(&self) -> u64 {
         self.lines.dropped()
     }
 
-    /// Has a file opened again under its name before the next line is written. Nothing happens to other outputs.
+    /// Reopens the file under its name before the next line is written. Other outputs ignore it.
     pub fn reopen(&self) {
         self.lines.reopen();
     }
 
-    /// Waits until everything that was logged is written, at most for `within`. Returns false if it is not. Blocks the thread.
+    /// Blocks until all records are written, at most for `within`. Returns false if some are not.
     pub fn flush(&self, within: Duration) -> bool {
         self.lines.flush(within)
     }
@@ -77,7 +79,7 @@ impl AccessLogSink for AccessLogWriter {
     }
 }
 
-/// Reports a change of state once: the log's own trouble must not flood another.
+/// Reports a change of state once: errors of this log must not flood another.
 fn report(event: &Event<'_>) {
     match event {
         Event::Failed(error) => {
@@ -143,7 +145,7 @@ mod tests {
             AccessLogWriter::start(output, AccessLogFormat::Text, QueryLogging::Names).unwrap();
         log.log(&record("/1"));
         log.log(&record("/2"));
-        // A guard against hanging.
+        // A guard against a hang.
         assert!(log.flush(Duration::from_secs(60)));
         let text = std::fs::read_to_string(&path).unwrap();
         let paths: Vec<_> = text.lines().map(|line| line.contains("/1 HTTP")).collect();

@@ -5,7 +5,7 @@
 //!                         └─ else ────────▶ http1::serve                                  ▲
 //! serve_cleartext ────────────────────────▶ http1::serve ─ begins with HTTP/2's preface ──┘
 //!
-//! head ─▶ RequestRecord ─▶ edge ─┬─ a proxy is served, and nothing is against it ─▶ engine::forward, forward_stream (raw lane)
+//! head ─▶ RequestRecord ─▶ edge ─┬─ a proxy is served, and nothing is against it ─▶ Http1Downstream, Http2Downstream (raw lane)
 //!                                └─ else ─▶ ServiceCall ─▶ the service ─▶ ResponseBody                             (typed lane)
 //! ```
 //!

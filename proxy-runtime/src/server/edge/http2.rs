@@ -1,4 +1,4 @@
-//! What `h2` leaves open of a request.
+//! Validation of HTTP/2 requests beyond that of `h2`.
 
 use http::header::{EXPECT, HOST};
 use http::request::Parts;
@@ -13,11 +13,11 @@ use crate::http1::{
 };
 use crate::server::limits::Limits;
 
-/// The longest method name that is passed on. The longest registered one has 17 letters.
+/// Maximum length of a method name. The longest registered one has 17 letters.
 const LONGEST_METHOD: usize = 64;
 
-/// Checks `request`, and brings its target into the form that the service relies on: a path without dot segments. Removes what
-/// a client that is not believed says of where it came from. Returns the classes of its fields.
+/// Validates `request` and normalises its path, so that it has no dot segments. Removes fields
+/// about the origin of the request if the client is not trusted. Returns the classes of its fields.
 pub(crate) fn admit_http2(
     request: &mut Parts,
     limits: &Limits,
@@ -76,7 +76,7 @@ fn check_size(request: &Parts, limits: &Limits) -> Result<(), Refusal> {
             "the request's target is too long",
         ));
     }
-    // `h2` counts bytes only.
+    // `h2` limits only the bytes of a head.
     if request.headers.len() > limits.header_fields {
         return Err(Refusal::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -86,8 +86,9 @@ fn check_size(request: &Parts, limits: &Limits) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A reverse proxy is no tunnel to anywhere (RFC 9110 section 9.3.6), and TRACE would show a page's script the cookies
-/// it must not see (section 9.3.8). Extended CONNECT (RFC 8441) names a protocol and is another matter.
+/// Rejects `CONNECT` and `TRACE`. A reverse proxy is no tunnel to anywhere (RFC 9110 section
+/// 9.3.6), and TRACE would show a script cookies it must not see (section 9.3.8). Extended CONNECT
+/// (RFC 8441) names a protocol and is allowed.
 fn check_method(request: &Parts) -> Result<(), Refusal> {
     let is_allowed = match request.method {
         Method::CONNECT => request.extensions.get::<h2::ext::Protocol>().is_some(),
@@ -100,8 +101,8 @@ fn check_method(request: &Parts) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Which host an HTTP/2 request is for: RFC 9113 section 8.3.1. `:authority` and `Host` may both be there, if they
-/// agree.
+/// Validates the host of an HTTP/2 request (RFC 9113 section 8.3.1). `:authority` and `Host` may
+/// both be present if they agree.
 fn check_authority(request: &Parts, classes: ClassSet) -> Result<(), Refusal> {
     let host = match classes.contains(FieldClass::Host) {
         true => only_host(&request.headers)?,
@@ -140,7 +141,7 @@ fn only_host(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Refusal> {
     }
 }
 
-/// A path, or for OPTIONS the whole server (RFC 9112 section 3.2.4).
+/// Accepts a path, or `*` for OPTIONS (RFC 9112 section 3.2.4).
 fn check_target(request: &Parts) -> Result<(), Refusal> {
     let path = request.uri.path();
     if path == "*" && request.method == Method::OPTIONS {
@@ -173,7 +174,7 @@ fn settle_path(request: &mut Parts, rules: ListenerRules) -> Result<(), Refusal>
     Ok(())
 }
 
-/// RFC 9110 section 10.1.1: the only expectation there is.
+/// Accepts only `100-continue`, the only defined expectation (RFC 9110 section 10.1.1).
 fn check_expect(headers: &HeaderMap) -> Result<(), Refusal> {
     let is_known = headers
         .get_all(EXPECT)
@@ -189,20 +190,21 @@ fn check_expect(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// RFC 9113 section 8.2.1. A destination that speaks HTTP/1.1 would take it off and read another value than routes and filters saw.
+/// True if a value has outer white space (RFC 9113 section 8.2.1). A destination that speaks
+/// HTTP/1.1 would trim it, and read another value than routes and filters did.
 fn is_padded(value: &HeaderValue) -> bool {
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     let value = value.as_bytes();
     is_space(value.first()) || is_space(value.last())
 }
 
-/// What the names of the fields say, of which each is looked at once.
+/// Facts about field names, collected in one pass.
 #[derive(Clone, Copy, Debug)]
 struct Names {
     classes: ClassSet,
-    /// Many programs behind us turn `-` into `_` to make a variable of a field's name (RFC 3875 section 4.1.18), so that a
-    /// client could write `X_Forwarded_For` where we take care that `X-Forwarded-For` is ours. Such names have no honest
-    /// use.
+    /// True if a name imitates a field of the proxy. Many programs map `-` to `_` to make a
+    /// variable of a field name (RFC 3875 section 4.1.18): a client could send `X_Forwarded_For`
+    /// where the proxy controls `X-Forwarded-For`. Such names have no legitimate use.
     has_look_alike: bool,
 }
 
@@ -216,7 +218,7 @@ impl Names {
             let name = name.as_str().as_bytes();
             let class = classify(name);
             names.classes = names.classes.with(class);
-            // The other classes are those of whole names, and none of these has an underscore.
+            // The other classes are of exact names, none of which has an underscore.
             let may_be_any = matches!(class, FieldClass::Other | FieldClass::XForwarded);
             if may_be_any && has_underscore(name) {
                 names.classes = names.classes.with(FieldClass::Underscored);

@@ -1,7 +1,7 @@
-//! What is refused, or brought into one form, before a service sees it.
+//! Request validation and normalisation before a service sees a request.
 //!
-//! What programs behind us may read in different ways is decided here. On HTTP/1 most of it is a matter of reading
-//! ([`crate::http1`]); on HTTP/2 `h2` reads, and leaves much of that open ([`admit_http2`]).
+//! Requests that other programs could interpret differently are rejected here. For HTTP/1 the
+//! parser does most of it ([`crate::http1`]); for HTTP/2 `h2` leaves much open ([`admit_http2`]).
 
 #[cfg(feature = "http2")]
 mod http2;
@@ -17,10 +17,10 @@ use super::limits::Limits;
 use crate::connection::ListenerRules;
 use crate::http1::{FieldClass, Framing, HeadTable, Method as RawMethod, RawRequest};
 
-/// Methods that a 405 offers (RFC 9110 section 15.5.6 asks for the list).
+/// The methods that a 405 lists (RFC 9110 section 15.5.6).
 pub(crate) const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Why a request was refused. The text is fixed: nothing of the request is reflected.
+/// The reason of a rejection. The text is fixed: it contains nothing of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
@@ -37,16 +37,16 @@ const fn bad(reason: &'static str) -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, reason)
 }
 
-/// A request of HTTP/1 that may be served.
+/// A valid HTTP/1 request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admitted {
-    /// With the path that the client sent.
+    /// The path stays as sent.
     AsSent,
-    /// With this path, which has no dot segments.
+    /// The path is replaced by this one, without dot segments.
     WithPath(String),
 }
 
-/// Checks what is left to check of a request of HTTP/1 that has been read: the rest is what makes it one.
+/// Validates a parsed HTTP/1 request beyond the rules of the parser.
 pub(crate) fn admit_http1(
     buffer: &[u8],
     request: &RawRequest,
@@ -70,7 +70,7 @@ pub(crate) fn admit_http1(
     }
 }
 
-/// Has what a client that is not believed says of where it came from left out of a head of HTTP/1.
+/// Removes fields about the origin of the request from an HTTP/1 head if the client is not trusted.
 #[inline]
 pub(crate) fn settle_claims(table: &mut HeadTable, rules: ListenerRules) {
     if !rules.trusts_senders && table.classes().contains(FieldClass::XForwarded) {
@@ -78,7 +78,7 @@ pub(crate) fn settle_claims(table: &mut HeadTable, rules: ListenerRules) {
     }
 }
 
-/// `target` with another path.
+/// Replaces the path of `target`.
 pub(crate) fn with_path(target: Uri, path: String) -> Result<Uri, Refusal> {
     let whole = match target.query() {
         Some(query) => format!("{path}?{query}"),
@@ -94,7 +94,7 @@ const METHOD_NOT_ALLOWED: Refusal =
 
 const UNREADABLE_TARGET: Refusal = bad("the request's target cannot be read");
 
-/// Checks the length that a request's head gives to its body.
+/// Checks the declared length of a body.
 pub(crate) fn admit_length(length: Option<u64>, limits: &Limits) -> Result<(), Refusal> {
     match (length, limits.body_bytes) {
         (Some(length), Some(limit)) if length > limit => Err(Refusal::new(

@@ -1,23 +1,25 @@
-//! One reading of a path, so that what was routed is what the destination sees.
+//! Path normalisation: the routed path is the one that the destination sees.
 
 use crate::strict_path::has_doubled_slashes;
 
-/// What [`normalize`] found.
+/// The result of [`normalize`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     /// The path may stay as it is.
     AsSent,
     /// The path without its dot segments.
     Without(String),
-    /// The path has no single reading.
+    /// The path is ambiguous.
     Refused(&'static str),
 }
 
-/// Removes the segments `.` and `..`, also where a dot is written `%2e` (RFC 3986 sections 5.2.4 and 6.2.2.3), and
-/// refuses what programs read in different ways: a segment such as `..;x`, `%00`, and a `%` that is followed by no code.
+/// Removes the segments `.` and `..`, including the dot written as `%2e` (RFC 3986 sections 5.2.4
+/// and 6.2.2.3), and rejects ambiguous paths: a segment such as `..;x`, `%00`, and a `%` without a
+/// code.
 ///
-/// All other bytes stay as sent, `%2F` and doubled slashes too, unless it is to be `strict`: nothing is ever decoded twice, because
-/// nothing is decoded here. A strict reading makes one of doubled slashes, and refuses encoded ones and parameters.
+/// All other bytes stay as sent, including `%2F` and doubled slashes: nothing is decoded, so
+/// nothing is decoded twice. A `strict` reading also merges doubled slashes, and rejects encoded
+/// slashes and parameters.
 pub(crate) fn normalize(path: &str, strict: bool) -> Path {
     match inspect(path.as_bytes(), strict) {
         Ok(false) => Path::AsSent,
@@ -26,13 +28,14 @@ pub(crate) fn normalize(path: &str, strict: bool) -> Path {
     }
 }
 
-/// Whether there are segments to remove. Without allocating.
+/// Returns true if there are segments to remove. Does not allocate.
 fn inspect(path: &[u8], strict: bool) -> Result<bool, &'static str> {
     let has_doubled = strict && has_doubled_slashes(path)?;
     Ok(has_dot_segments(path)? || has_doubled)
 }
 
 fn has_dot_segments(path: &[u8]) -> Result<bool, &'static str> {
+    // Most paths have neither, and are valid as they are.
     if !path.contains(&b'%') && !path.windows(2).any(|pair| pair == b"/.") {
         return Ok(false);
     }
@@ -80,6 +83,7 @@ fn dots(segment: &[u8]) -> Dots {
         count += 1;
     }
     match (count, rest.first()) {
+        // A server that strips parameters (`..;x`) sees a dot segment, while others see a name.
         (1, None) => Dots::One,
         (2, None) => Dots::Two,
         (1 | 2, Some(b';')) => Dots::WithParameter,
@@ -88,7 +92,8 @@ fn dots(segment: &[u8]) -> Dots {
     }
 }
 
-/// RFC 3986 section 5.2.4: `..` above the root stays at the root. Segments of nothing go first, if these do.
+/// Removes dot segments (RFC 3986 section 5.2.4): `..` above the root stays at the root. Empty
+/// segments are removed before, if `and_empty`.
 fn remove_segments(path: &str, and_empty: bool) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut ends_in_dots = false;
@@ -114,7 +119,7 @@ fn remove_segments(path: &str, and_empty: bool) -> String {
         normal.push('/');
         normal.push_str(segment);
     }
-    // What a dot segment ends is a directory.
+    // A path that ends in a dot segment is a directory.
     if ends_in_dots || normal.is_empty() {
         normal.push('/');
     }
@@ -155,7 +160,7 @@ mod tests {
         }
     }
 
-    /// As a lenient destination might read them.
+    /// Paths that a lenient destination might read differently.
     #[test]
     fn a_strict_reading_is_the_same_for_all() {
         for path in ["/", "/a/b/", "*", "/a%20b", "/a.b/..c", "/%252f"] {

@@ -2,9 +2,9 @@
 
 use http::StatusCode;
 
-use super::body::Body;
-use super::download::Cut;
+use super::failure::Cut;
 use super::filtering::Shown;
+use super::http1::Body;
 use crate::head::HeadEdits;
 use crate::http1::{
     Copied, FieldClass, FieldName, FieldOperation, Framing, HeadTable, OutgoingConnection,
@@ -80,7 +80,7 @@ impl ForClient<'_> {
 
 /// What filters change of a response, which they are shown if it can be passed on.
 #[cold]
-fn show<'e>(
+pub(super) fn show<'e>(
     shown: Shown<'e>,
     status: StatusCode,
     (buffer, response, table): Received<'_>,
@@ -115,7 +115,7 @@ fn write_head(
 
 /// Whether a head says when it was made.
 #[inline]
-pub(super) fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
+fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
     let classes = table.classes();
     // One that `Connection` names is not passed on, and is among the classes all the same.
     let has_come = classes.contains(FieldClass::Date)
@@ -140,7 +140,7 @@ pub(super) fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool
 
 /// Adds the present date to a head that is written to its end.
 #[cold]
-pub(super) fn append_date(output: &mut Vec<u8>) {
+fn append_date(output: &mut Vec<u8>) {
     output.truncate(output.len() - 2);
     output.extend_from_slice(b"date: ");
     write_date(output);

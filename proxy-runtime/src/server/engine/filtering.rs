@@ -5,15 +5,15 @@ use http::StatusCode;
 use http::response::Parts;
 
 use super::connect::Unconnected;
-use super::request::Run;
+use super::downstream::Downstream;
+use super::resolved_route::ResolvedRoute;
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
-use crate::filter::{FilterContext, Filters, Reply, RequestEdit, ResponseEdit, Verdict};
+use crate::filter::{Filters, Reply, ResponseEdit, Verdict};
 use crate::forward::{own_response, shown_response};
 use crate::head::HeadEdits;
-use crate::http1::{HeadTable, RequestView};
+use crate::http1::HeadTable;
 use crate::response::ProxyBody;
-use crate::server::http1::{Client, Transport};
 use crate::spare::{Lend, Spare};
 
 /// As many as requests are under way at a time on a busy thread.
@@ -43,22 +43,17 @@ impl Filtering {
     ///
     /// One of them answers it, or panicked.
     #[cold]
-    pub(super) fn ask<T: Transport>(
+    pub(super) fn ask<D: Downstream>(
         filters: &Filters,
-        run: &Run<'_>,
-        client: &Client<T>,
-        view: RequestView<'_>,
+        route: &ResolvedRoute<'_>,
+        down: &D,
     ) -> (Self, Result<(), Unconnected>) {
         let mut filtered = SPARE.lend().unwrap_or_default();
-        let mut head = RequestEdit::of_raw(
-            client.input.filled(),
-            run.request,
-            &client.table,
-            view,
-            &mut filtered.edits,
-        );
-        let context = run.filter_context(client.state.info);
-        let (passed, said) = match filters.on_request(&mut head, &context) {
+        let context = route.filter_context(down.state().info);
+        let verdict = down.show_request(&mut filtered.edits, |head| {
+            filters.on_request(head, &context)
+        });
+        let (passed, said) = match verdict {
             Verdict::Pass => (filters.len(), Ok(())),
             Verdict::Reply(reply, passed) => (passed, Err(Unconnected::Replied(Box::new(reply)))),
             Verdict::Failed(error, passed) => (passed, Err(Unconnected::Failed(error))),
@@ -74,19 +69,11 @@ impl Filtering {
         Some(&filtered.edits).filter(|edits| !edits.is_empty())
     }
 
-    /// Whether there are some that are to be shown the response.
-    #[inline]
-    pub(super) fn is_interested(&self) -> bool {
-        self.0
-            .as_deref()
-            .is_some_and(|filtered| filtered.passed > 0)
-    }
-
     /// To show them the response that a destination makes.
     #[inline]
     pub(super) fn shown<'e>(
         &'e mut self,
-        run: &'e Run<'_>,
+        route: &'e ResolvedRoute<'_>,
         connection: &'e ConnectionInfo,
     ) -> Option<Shown<'e>> {
         let filtered = self
@@ -95,7 +82,7 @@ impl Filtering {
             .filter(|filtered| filtered.passed > 0)?;
         Some(Shown {
             filtered,
-            run,
+            route,
             connection,
         })
     }
@@ -104,7 +91,7 @@ impl Filtering {
     #[cold]
     pub(super) fn answer(
         &mut self,
-        run: &Run<'_>,
+        route: &ResolvedRoute<'_>,
         connection: ConnectionInfo,
         answer: Answer,
     ) -> (Parts, Bytes) {
@@ -116,9 +103,9 @@ impl Filtering {
             Answer::Status(status) => own_response(status),
             Answer::Reply(reply) => reply.into_response().map(ProxyBody::text),
         };
-        let filters = run.filters().zip(passed);
-        let context = run.filter_context(connection);
-        let shown = shown_response(response, filters, context, run.route.transforms());
+        let filters = route.filters().zip(passed);
+        let context = route.filter_context(connection);
+        let shown = shown_response(response, filters, context, route.route.transforms());
         let (head, mut body) = shown.into_parts();
         (head, body.take_text())
     }
@@ -135,7 +122,7 @@ pub(super) enum Answer {
 /// A destination's response, to be shown to filters.
 pub(super) struct Shown<'e> {
     filtered: &'e mut Filtered,
-    run: &'e Run<'e>,
+    route: &'e ResolvedRoute<'e>,
     connection: &'e ConnectionInfo,
 }
 
@@ -156,19 +143,12 @@ impl<'e> Shown<'e> {
         let passed = std::mem::take(passed);
         // The request is on its way.
         edits.clear();
-        if let Some(filters) = self.run.filters() {
+        if let Some(filters) = self.route.filters() {
             let mut head = ResponseEdit::of_raw(status, buffer, table, edits);
-            let context = self.run.filter_context(*self.connection);
+            let context = self.route.filter_context(*self.connection);
             filters.on_response(passed, &mut head, &context)?;
         }
         Ok(edits)
-    }
-}
-
-impl<'a> Run<'a> {
-    fn filter_context(&self, connection: ConnectionInfo) -> FilterContext<'a> {
-        let route = self.route;
-        FilterContext::new(route, self.cluster, connection)
     }
 }
 

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::time::Instant;
 
-use super::upload::Broken;
+use super::failure::Broken;
 use crate::progress::Stage;
 use crate::server::DataRate;
 use crate::server::connection::Pace;
@@ -16,9 +16,6 @@ pub(super) struct Outbound {
     /// What stands in front of content: the head, and later what frames the body, until it is sent. A head that is
     /// [kept](Self::keep) stays longer.
     pub(super) front: Vec<u8>,
-    /// Bytes of the head.
-    #[cfg(feature = "http2")]
-    head: usize,
     /// The head, which is all of the request, is kept when it was sent: it may be sent a second time.
     is_kept: bool,
     /// How much was written of the front and of what follows it.
@@ -41,8 +38,6 @@ impl Outbound {
     #[inline]
     pub(super) fn new(head: Vec<u8>) -> Self {
         Self {
-            #[cfg(feature = "http2")]
-            head: head.len(),
             front: head,
             is_kept: false,
             written: 0,
@@ -67,16 +62,7 @@ impl Outbound {
         self.is_kept
     }
 
-    /// Puts another head in the place of one of which not all was sent, or that was kept.
-    #[cfg(feature = "http2")]
-    pub(super) fn readdress(&mut self, head: Vec<u8>) {
-        let behind = self.front.split_off(self.head);
-        self.head = head.len();
-        spare::give_back(std::mem::replace(&mut self.front, head));
-        self.front.extend_from_slice(&behind);
-    }
-
-    /// Begins anew over another connection, and keeps the head no longer.
+    /// Begins once more over another connection, and keeps the head no longer.
     pub(super) fn again(&mut self) {
         self.is_kept = false;
         self.written = 0;

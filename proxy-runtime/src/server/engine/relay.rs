@@ -1,58 +1,39 @@
-//! Bytes from client to destination and back, both directions at once as far as they must be. [`run`](super::run) polls it.
+//! One request and its response, both directions at once as far as they must be. [`exchange`](super::exchange) polls it.
 
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
 
-use super::client_head::ForClient;
-use super::download::Cut;
-use super::failure::Failure;
+use super::downstream::{Download, Downstream, FinalHead, FlowOf, Untaken};
+use super::failure::{Broken, Cut, Failure};
 use super::filtering::Filtering;
-use super::flow::Flow;
-use super::progress::Progress;
-use super::request::Run;
-use super::upload::Broken;
+use super::resolved_route::ResolvedRoute;
 use crate::error::ForwardErrorKind;
-use crate::http1::{OutgoingConnection, RawResponse};
+use crate::http1::{Asked, Framing, RawResponse, Status, parse_response};
 use crate::observe::InFlightGuard;
 use crate::progress::{End, Stage};
-use crate::server::http1::{Client, Transport};
 use crate::server::metrics::WorkerMetrics;
-use crate::stream::{ByteStream, ReadBuffer};
+use crate::upstream::{Http1Connection, MOST_INTERIM, response_limits};
 
-/// One request and its response between two connections, while both are in use.
-pub(super) struct Relay<'e, T: Transport, U> {
-    pub(super) client: &'e mut Client<T>,
-    pub(super) flow: &'e mut Flow,
-    pub(super) run: &'e Run<'e>,
+/// One request and its response between a client and a destination's connection, while both are in use.
+pub(super) struct Relay<'e, D: Downstream> {
+    pub(super) down: &'e mut D,
+    pub(super) flow: &'e mut FlowOf<D>,
+    pub(super) route: &'e ResolvedRoute<'e>,
     /// The request in flight at its destination.
     pub(super) flight: &'e InFlightGuard,
     pub(super) filtering: &'e mut Filtering,
-    /// The destination's connection, and what was read from it.
-    pub(super) io: &'e mut U,
-    pub(super) input: &'e mut ReadBuffer,
+    pub(super) connection: &'e mut Http1Connection,
 }
 
-impl<T, U> Relay<'_, T, U>
-where
-    T: Transport,
-    U: ByteStream,
-{
+impl<D: Downstream> Relay<'_, D> {
     /// Sends the request, and waits until the head of the response is ready for the client.
     #[inline]
     pub(super) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, Failure>> {
         if let Err(failure) = self.poll_upload(cx) {
             return Poll::Ready(Err(failure));
         }
-        let polled = self.flow.download.poll_head(
-            cx,
-            (&mut self.client.io, &mut self.client.output),
-            (&mut *self.io, &mut *self.input),
-            &mut self.flow.table,
-            self.run.plan,
-            &mut self.flow.progress,
-        );
-        let begun = match polled {
+        let begun = match self.poll_final(cx) {
             Poll::Ready(Ok(response)) => self.begin(cx, &response),
             Poll::Ready(Err(cut)) => Err(cut),
             Poll::Pending => return self.poll_expired(cx).map(Err),
@@ -60,39 +41,82 @@ where
         Poll::Ready(begun.map_err(|cut| self.failure(&cut)))
     }
 
+    /// Waits for the head of the final response, which is at the front of the connection's input then. Interim responses are passed
+    /// on meanwhile, with what the route takes away from responses taken away from them as well.
+    #[inline]
+    fn poll_final(&mut self, cx: &mut Context<'_>) -> Poll<Result<RawResponse, Cut>> {
+        let limits = response_limits();
+        let asked = Asked {
+            method: self.route.method,
+            upgrade: false,
+        };
+        loop {
+            ready!(self.down.poll_interim(cx, &mut self.flow.download))?;
+            let Http1Connection { io, input, .. } = &mut *self.connection;
+            if !input.is_empty() {
+                let table = self.flow.download.table();
+                match parse_response(input.filled(), asked, &limits, table) {
+                    Ok(Status::Complete(response)) if response.is_interim() => {
+                        self.pass_interim(&response)?;
+                        continue;
+                    }
+                    Ok(Status::Complete(response)) => return Poll::Ready(Ok(response)),
+                    Ok(Status::Partial) => {}
+                    Err(refusal) => {
+                        tracing::debug!(target: crate::observe::targets::REQUEST, %refusal, "response refused");
+                        return Poll::Ready(Err(Cut::meaningless("its head has no one meaning")));
+                    }
+                }
+            }
+            match ready!(input.poll_read(io, cx)) {
+                Ok(1..) => self.flow.progress.has_news = true,
+                Ok(0) | Err(_) if input.is_empty() && self.flow.interim == 0 => {
+                    return Poll::Ready(Err(Cut::Silence));
+                }
+                Ok(0) | Err(_) => {
+                    return Poll::Ready(Err(Cut::Unanswered(
+                        End::Closed,
+                        "the connection was closed within the head",
+                    )));
+                }
+            }
+        }
+    }
+
+    fn pass_interim(&mut self, response: &RawResponse) -> Result<(), Cut> {
+        if response.framing() == Framing::Tunnel {
+            // Nobody asked for it, so nobody knows what follows.
+            return Err(Cut::meaningless("it switches protocols"));
+        }
+        self.flow.interim += 1;
+        if self.flow.interim > MOST_INTERIM {
+            return Err(Cut::meaningless("it has too many interim responses"));
+        }
+        let (download, input) = (&mut self.flow.download, &mut self.connection.input);
+        self.down
+            .pass_interim(response, download, input, self.route.plan)?;
+        self.flow.progress.passed_interim(input);
+        Ok(())
+    }
+
     /// Makes the head for the client.
     #[inline]
     fn begin(&mut self, cx: &mut Context<'_>, response: &RawResponse) -> Result<StatusCode, Cut> {
-        let is_last =
-            self.flow.is_last || self.flow.progress.is_stopped() || self.client.is_closing();
-        let connection = match is_last {
-            true => OutgoingConnection::Close,
-            false => OutgoingConnection::Default,
-        };
-        let outgoing = ForClient {
-            plan: self.run.plan,
-            connection,
-            shown: self.filtering.shown(self.run, &self.client.state.info),
-        };
-        let status = self.flow.download.begin(
-            response,
-            self.input,
-            &mut self.flow.table,
-            &mut self.client.output,
-            outgoing,
-        )?;
-        if !self.flow.download.has_all() && self.input.is_empty() && self.io.may_be_readable() {
-            let destination = (&mut *self.io, &mut *self.input);
-            let (table, output) = (&mut self.flow.table, &mut self.client.output);
-            let begun = self
-                .flow
-                .download
-                .look_behind_head(cx, destination, table, output);
-            begun.map_err(|()| Cut::Broken(status))?;
+        let status = StatusCode::from_u16(response.status());
+        let status = status.map_err(|_| Cut::meaningless("it has no status"))?;
+        if response.framing() == Framing::Tunnel {
+            return Err(Cut::meaningless("it switches protocols"));
         }
-        self.flow.is_last = is_last;
-        let upload = self.flow.upload.outbound.stage();
-        self.flow.progress.answered(upload);
+        let final_head = FinalHead {
+            response,
+            status,
+            route: self.route,
+            is_stopped: self.flow.progress.is_stopped(),
+        };
+        let download = &mut self.flow.download;
+        self.down
+            .begin_response(cx, final_head, download, self.connection, self.filtering)?;
+        self.flow.progress.answered(self.flow.outbound.stage());
         Ok(status)
     }
 
@@ -104,105 +128,104 @@ where
             return Poll::Ready(Err(failure));
         }
         if !self.flow.download.is_done() {
-            let polled = self.flow.download.poll_body(
-                cx,
-                (&mut self.client.io, &mut self.client.output),
-                (&mut *self.io, &mut *self.input),
-                &mut self.flow.table,
-                &mut self.flow.progress.has_news,
-            );
-            match polled {
+            let has_news = &mut self.flow.progress.has_news;
+            let download = &mut self.flow.download;
+            match self
+                .down
+                .poll_response(cx, download, self.connection, has_news)
+            {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(cut)) => return Poll::Ready(Err(self.failure(&cut))),
                 Poll::Pending => return self.poll_expired(cx).map(Err),
             }
         }
-        Poll::Ready(Ok(self.flow.upload.outbound.stage() == Stage::Done))
+        Poll::Ready(Ok(self.flow.outbound.stage() == Stage::Done))
     }
 
     /// Passes on what is left of a request whose client has its response. What becomes of it ends nothing but connections.
     pub(super) fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.poll_upload(cx).is_ok() {
-            if self.flow.upload.outbound.stage() == Stage::Done {
+            if self.flow.outbound.stage() == Stage::Done {
                 return Poll::Ready(());
             }
             ready!(self.poll_expired(cx));
         }
-        self.flow
-            .stop_upload(Broken::Destination { is_unsent: false });
+        self.stop_upload(Broken::Destination { is_unsent: false });
         Poll::Ready(())
     }
 
     /// The client has its response, though there is more of its request.
     #[cold]
     pub(super) fn answered_early(&mut self) {
-        self.flow.count(self.flight, self.client.record.as_mut());
-        if let Some(record) = &mut self.client.record {
+        self.flow.count(self.flight, self.down.record());
+        if let Some(record) = self.down.record() {
             record.complete();
         }
     }
 
     #[inline]
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
-        match self.flow.upload.outbound.stage() {
+        match self.flow.outbound.stage() {
             Stage::Done => Ok(()),
             _ => self.send(cx),
         }
     }
 
     fn send(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
-        if self.flow.upload.outbound.has_begun() && self.flow.download.is_unanswered() {
-            self.flow.progress.look_ahead(self.input, self.io, cx);
+        let Http1Connection { io, input, .. } = &mut *self.connection;
+        let flow = &mut *self.flow;
+        if flow.outbound.has_begun() && flow.download.is_unanswered() {
+            flow.progress.look_ahead(input, io, cx);
         }
-        let polled = self.flow.upload.poll(
-            cx,
-            (&mut self.client.io, &mut self.client.input),
-            &mut *self.io,
-            &self.flow.limits,
-            &mut self.client.table,
-            &mut self.flow.progress.has_news,
-        );
+        let has_news = &mut flow.progress.has_news;
+        let polled = self
+            .down
+            .poll_upload(cx, &mut flow.upload, &mut flow.outbound, io, has_news);
         match polled {
             Poll::Pending | Poll::Ready(Ok(())) => Ok(()),
-            Poll::Ready(Err(broken)) => self.upload_broke(broken),
+            Poll::Ready(Err(broken)) => self.upload_broke(cx, broken),
         }
     }
 
     #[cold]
-    fn upload_broke(&mut self, broken: Broken) -> Result<(), Failure> {
+    fn upload_broke(&mut self, cx: &mut Context<'_>, broken: Broken) -> Result<(), Failure> {
+        let download = &mut self.flow.download;
+        if self.down.poll_reset(cx, download).is_ready() {
+            return Err(self.gone());
+        }
         if broken.is_malformed() {
-            WorkerMetrics::add(&self.client.state.metrics().malformed);
+            WorkerMetrics::add(&self.down.state().metrics().malformed);
         }
         let download = &self.flow.download;
-        let failure = Progress::broke(&broken, download.is_unanswered(), download.is_done());
-        if let Some(failure) = failure {
+        if let Some(failure) = broken.failure(download.is_unanswered(), download.is_done()) {
             return Err(failure);
         }
-        self.flow.stop_upload(broken);
+        self.stop_upload(broken);
         Ok(())
     }
 
-    /// Notes how much memory waits for the client, or for the destination to take what the client has sent. Returns whether the
-    /// connection is to end for that.
-    #[inline]
-    fn hold(&self, cx: &Context<'_>) -> bool {
-        let mut bytes = match self.client.input.is_empty() {
-            true => 0,
-            false => self.client.input.memory(),
-        };
-        let output = &self.client.output;
-        if self.flow.download.waits_for_client(output) {
-            let behind = self.client.state.behind_socket();
-            bytes += output.capacity() as u64 + self.input.memory() + behind;
-        }
-        self.client.state.hold(bytes, cx.waker())
+    /// Sends no more of the request, while its response goes on.
+    fn stop_upload(&mut self, broken: Broken) {
+        self.down.stop_upload(&mut self.flow.upload);
+        self.flow.outbound.end();
+        self.flow.progress.stop(broken);
+    }
+
+    /// The client has gone.
+    #[cold]
+    fn gone(&mut self) -> Failure {
+        self.down.gone();
+        Failure::Gone(match self.flow.download.is_unanswered() {
+            true => ForwardErrorKind::RequestCanceled,
+            false => ForwardErrorKind::ResponseBodyCanceled,
+        })
     }
 
     #[cold]
-    fn failure(&self, cut: &Cut) -> Failure {
+    fn failure(&mut self, cut: &Cut) -> Failure {
         let (end, why) = match *cut {
             Cut::Unanswered(end, why) => (end, why),
-            Cut::Silence if self.flow.upload.outbound.is_kept() => return Failure::Stale,
+            Cut::Silence if self.flow.outbound.is_kept() => return Failure::Stale,
             Cut::Silence => (End::Closed, "it closed without an answer"),
             Cut::Destination(why) => (End::Closed, why),
             Cut::Extension(status) => {
@@ -213,10 +236,10 @@ where
                 let (kind, instead) = End::BrokenBody.verdict(Stage::Done, true);
                 return Failure::Withheld(status, kind, instead);
             }
-            Cut::Client => return Failure::Gone(ForwardErrorKind::ResponseBodyCanceled),
+            Cut::Client => return self.gone(),
         };
         tracing::debug!(target: crate::observe::targets::REQUEST, ?end, why, "the destination failed");
-        let upload = self.flow.upload.outbound.stage();
+        let upload = self.flow.outbound.stage();
         let is_unanswered = self.flow.download.is_unanswered();
         self.flow.progress.failure(end, upload, is_unanswered)
     }
@@ -224,53 +247,50 @@ where
     /// Ready when it took too long, or when the client has gone.
     #[inline]
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
-        self.flow.whole = None;
-        self.flow.count(self.flight, self.client.record.as_mut());
-        // In this order, since the first may be due sooner.
-        let is_gone = (self.flow.upload.outbound.stage() == Stage::Done
-            && self.client.poll_gone(cx).is_ready())
-            || self
-                .client
-                .clock
-                .poll_slow_reader(cx, &self.client.state)
-                .is_ready();
-        if is_gone {
-            return Poll::Ready(Failure::Gone(match self.flow.download.is_unanswered() {
-                true => ForwardErrorKind::RequestCanceled,
-                false => ForwardErrorKind::ResponseBodyCanceled,
-            }));
+        let flow = &mut *self.flow;
+        flow.whole = None;
+        flow.count(self.flight, self.down.record());
+        let has_sent_all = flow.outbound.stage() == Stage::Done;
+        let gone = self.down.poll_gone(cx, &mut flow.download, has_sent_all);
+        if gone.is_ready() {
+            return Poll::Ready(self.gone());
         }
-        let is_unanswered = self.flow.download.is_unanswered();
-        self.flow.progress.note_news();
-        if self.hold(cx) {
+        flow.progress.note_news();
+        let input = &self.connection.input;
+        if self.down.hold(cx, &mut flow.download, input) {
             return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
         }
-        let has_rate = self.client.state.worker.limits.data_rate.is_some();
-        let is_untaken = !is_unanswered && self.flow.download.waits_for_client(&self.client.output);
-        if is_untaken && has_rate {
-            // A client that does not take its response is the server's to notice.
-            return Poll::Pending;
-        }
-        let due = self.flow.progress.due(is_unanswered);
-        let outbound = &mut self.flow.upload.outbound;
-        while let Some(pace_due) = outbound.pace_due().filter(|pace_due| *pace_due < due) {
-            ready!(self.client.clock.poll_due(cx, pace_due));
-            if outbound.is_too_slow() {
-                if let Some(record) = &mut self.client.record {
-                    record.upload_is_too_slow();
+        let is_unanswered = flow.download.is_unanswered();
+        let idle_due = flow.progress.due(is_unanswered);
+        loop {
+            let untaken = self.down.untaken(&mut flow.download);
+            // A client of which a rate is asked is held to that alone.
+            let due = match untaken {
+                Untaken::Nothing | Untaken::Idle => idle_due,
+                Untaken::Rate(due) => due,
+                Untaken::Elsewhere => return Poll::Pending,
+            };
+            if let Some(pace_due) = flow.outbound.pace_due()
+                && pace_due < due
+            {
+                ready!(self.down.poll_due(cx, pace_due));
+                if flow.outbound.is_too_slow() {
+                    if let Some(record) = self.down.record() {
+                        record.upload_is_too_slow();
+                    }
+                    let (end, upload) = (End::TooSlow, flow.outbound.stage());
+                    return Poll::Ready(flow.progress.failure(end, upload, is_unanswered));
                 }
-                let (end, upload) = (End::TooSlow, outbound.stage());
-                let progress = &self.flow.progress;
-                return Poll::Ready(progress.failure(end, upload, is_unanswered));
+                continue;
+            }
+            ready!(self.down.poll_due(cx, due));
+            if untaken == Untaken::Nothing {
+                let upload = flow.outbound.stage();
+                return Poll::Ready(flow.progress.timed_out(upload, is_unanswered));
+            }
+            if self.down.is_given_up(&mut flow.download, untaken) {
+                return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
             }
         }
-        let expired = self.client.clock.poll_due(cx, due);
-        expired.map(|()| match is_untaken {
-            true => Failure::Gone(ForwardErrorKind::ResponseBodyCanceled),
-            false => self
-                .flow
-                .progress
-                .timed_out(outbound.stage(), is_unanswered),
-        })
     }
 }

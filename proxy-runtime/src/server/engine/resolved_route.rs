@@ -2,18 +2,21 @@
 
 use std::net::SocketAddr;
 
+use http::StatusCode;
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Cluster, Route, RouteIndex};
-#[cfg(feature = "http2")]
 use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
 use super::Engine;
+use super::downstream::Downstream;
 use super::tally::Tally;
 use crate::cluster::{ClusterState, Picked};
+use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::{Place, body_limit, pick};
-use crate::filter::Filters;
+use crate::filter::{FilterContext, Filters};
+use crate::http1::{Framing, Method};
 use crate::live::DestinationState;
 use crate::progress::UptakeLimit;
 use crate::progress::{Deadlines, after};
@@ -22,7 +25,7 @@ use crate::server::DataRate;
 use crate::server::connection::Uptake;
 use crate::state::{Generation, RouteState};
 use crate::strict_path;
-use crate::transform::HeadPlan;
+use crate::transform::{HeadPlan, sent_method};
 use crate::upstream::{Lease, Protocols};
 
 /// The route that takes a request and can do so on bytes, and what the configuration says of it and of its cluster.
@@ -32,32 +35,44 @@ pub(super) struct ResolvedRoute<'a> {
     pub(super) route: &'a Route,
     pub(super) route_state: &'a RouteState,
     pub(super) plan: &'a HeadPlan,
+    /// The method that destinations are sent.
+    pub(super) method: Method,
     pub(super) cluster: &'a Cluster,
     pub(super) state: &'a ClusterState,
 }
 
 impl<'a> ResolvedRoute<'a> {
-    /// `None` if the request is one for the typed lane.
-    #[cfg(feature = "http2")]
+    /// The route of a request, if the request can be forwarded by the raw lane; else its index, if it was found.
     #[inline]
-    pub(super) fn find<H: RequestHead>(
+    pub(super) fn of_request<D: Downstream>(
+        down: &D,
         engine: &'a Engine,
         generation: &'a Generation,
-        head: &H,
-    ) -> Option<Self> {
-        match generation.find_route(head) {
-            Lookup::Matched(index) => Self::of_route(engine, generation, index, head),
-            _ => None,
+    ) -> Result<Self, Option<RouteIndex>> {
+        let head = down.head();
+        let Lookup::Matched(index) = generation.find_route(&head) else {
+            return Err(None);
+        };
+        let resolved =
+            Self::of_route(engine, generation, index, &head, down.method()).ok_or(Some(index))?;
+        if resolved.route_state.is_loop(&head, down.classes()) {
+            return Err(Some(index));
+        }
+        let most = || resolved.allowed(down.state().worker.limits.body_bytes);
+        match down.framing() {
+            Framing::Length(length) if length > most() => Err(Some(index)),
+            _ => Ok(resolved),
         }
     }
 
-    /// The same where the route is known.
+    /// `None` if the requests of the route are for the typed lane, or this one is.
     #[inline]
-    pub(super) fn of_route<H: RequestHead>(
+    fn of_route<H: RequestHead>(
         engine: &'a Engine,
         generation: &'a Generation,
         index: RouteIndex,
         head: &H,
+        method: Method,
     ) -> Option<Self> {
         let snapshot = generation.snapshot();
         let route = snapshot.route_at(index);
@@ -66,6 +81,10 @@ impl<'a> ResolvedRoute<'a> {
         if route_state.refusal().is_some() || strict_path::check(route, head.path()).is_err() {
             return None;
         }
+        let method = match plan.changes_method {
+            false => method,
+            true => changed_method(method, route, head)?,
+        };
         let random = engine.service().shared().random();
         let cluster = route_state.choose(route, head, random).ok()?;
         let state = generation.cluster(cluster);
@@ -74,9 +93,17 @@ impl<'a> ResolvedRoute<'a> {
             route,
             route_state,
             plan,
+            method,
             cluster: snapshot.cluster_at(cluster),
             state,
         })
+    }
+
+    /// Begins to count a request, which came just now.
+    #[inline]
+    pub(super) fn tally<D: Downstream>(&self, down: &D, now: Instant) -> Tally<'a> {
+        let shared = self.engine.service().shared();
+        Tally::new(shared, self.route_state, self.state, down.count(now))
     }
 
     /// The most content that a request may have: [`body_limit`], and never more than the `server` allows.
@@ -93,6 +120,11 @@ impl<'a> ResolvedRoute<'a> {
     #[inline]
     pub(super) fn filters(&self) -> Option<&'a Filters> {
         self.route_state.extensions()?.filters()
+    }
+
+    /// What filters are told beside a head.
+    pub(super) fn filter_context(&self, connection: ConnectionInfo) -> FilterContext<'a> {
+        FilterContext::new(self.route, self.cluster, connection)
     }
 
     #[inline]
@@ -129,17 +161,17 @@ impl<'a> ResolvedRoute<'a> {
         pick(self.state, self.cluster, head)
     }
 
-    /// What it takes to get a connection for a request, which may be one that cannot be repeated, and whose response must have begun
-    /// when it is `due`.
+    /// What it takes to get a connection for a request.
     #[inline]
-    pub(super) fn place(&self, is_careful: bool, due: Option<Instant>) -> Place<'a> {
+    pub(super) fn place<D: Downstream>(&self, down: &D, tally: &Tally<'_>) -> Place<'a> {
+        let has_body = !matches!(down.framing(), Framing::None | Framing::Length(0));
         Place {
             cluster: self.cluster,
             state: self.state,
             pool: self.engine.service().pool(),
             switch: None,
-            is_careful,
-            due,
+            is_careful: has_body || !self.method.is_idempotent(),
+            due: self.head_due(tally),
         }
     }
 
@@ -148,6 +180,23 @@ impl<'a> ResolvedRoute<'a> {
     pub(super) fn ready(&self, place: &Place<'a>, picked: &Picked, now: Instant) -> Option<Lease> {
         let wanted = place.wanted_in(picked.index, Protocols::Http1);
         place.pool.ready(&wanted, now)
+    }
+
+    /// Tells the access log what a destination has answered.
+    #[inline]
+    pub(super) fn log<D: Downstream>(
+        &self,
+        down: &mut D,
+        status: StatusCode,
+        tally: &Tally<'_>,
+        peer: SocketAddr,
+    ) {
+        if let Some(record) = down.record()
+            && record.draft.is_some()
+        {
+            let info = self.info(tally, Some(peer));
+            record.answered(status, Some(info));
+        }
     }
 
     /// What there is to say of a request, for logs.
@@ -165,4 +214,16 @@ impl<'a> ResolvedRoute<'a> {
             uptake: None,
         }
     }
+}
+
+/// The method that a destination is sent by a route that changes methods. `None` if its response would have another shape than one to
+/// the client's method has.
+#[cold]
+fn changed_method<H: RequestHead>(asked: Method, route: &Route, head: &H) -> Option<Method> {
+    let Some(sent) = sent_method(route, head.method()) else {
+        return Some(asked);
+    };
+    let sent = Method::of(sent);
+    let has_own_shape = |method| matches!(method, Method::Head | Method::Connect | Method::Trace);
+    (sent == asked || !(has_own_shape(asked) || has_own_shape(sent))).then_some(sent)
 }

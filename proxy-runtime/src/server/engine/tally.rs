@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, StatusCode, Version};
+use http::StatusCode;
 use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 
@@ -64,8 +64,7 @@ impl<'a> Tally<'a> {
         shared: &'a Shared,
         route: &'a RouteState,
         cluster: &'a ClusterState,
-        (method, version): (&Method, Version),
-        started: Instant,
+        count: Count,
     ) -> Self {
         Self {
             books: Borrowed {
@@ -73,7 +72,7 @@ impl<'a> Tally<'a> {
                 cluster,
                 destination: None,
             },
-            count: Count::new(method, version, started),
+            count,
             active: Some(shared.metrics().active_requests.enter_here()),
         }
     }

@@ -1,4 +1,4 @@
-//! What is written with one call of the system.
+//! Batches of output for one system call.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
@@ -7,22 +7,22 @@ use bytes::Bytes;
 
 use crate::stream::ByteStream;
 
-/// Data up to this size is copied, which costs less than a slice of its own.
+/// Data up to this size is copied, which is cheaper than its own slice.
 const COPIED: usize = 2 * 1024;
 
-/// Pieces that are not copied, at a time.
+/// Maximum number of pieces that are not copied.
 const PIECES: usize = 16;
 
-/// What is written with one call of the system, if that takes it: heads, framing and small data in a buffer, large data
-/// as it is.
+/// Output for one system call, if the socket accepts it: heads, framing and small data in a buffer,
+/// large data by reference.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// Large data, with the place in the buffer that it stands in front of.
+    /// Large data, each with its position in the buffer.
     pieces: Vec<(usize, Bytes)>,
-    /// Bytes of all pieces.
+    /// Sum of the sizes of all pieces.
     large: usize,
     written: usize,
-    /// Bytes that are held at most before they are written.
+    /// Number of bytes from which the batch is written.
     most: usize,
 }
 
@@ -36,7 +36,7 @@ impl Batch {
         }
     }
 
-    /// Whether it should be written before there is more.
+    /// True if the batch should be written before more is added.
     pub(super) fn is_full(&self, buffer: &[u8]) -> bool {
         self.pieces.len() == PIECES || self.large + buffer.len() >= self.most
     }
@@ -51,7 +51,7 @@ impl Batch {
         }
     }
 
-    /// Writes all of it, and is empty then, as is the buffer.
+    /// Writes the whole batch. Batch and buffer are empty afterwards.
     pub(super) fn poll_write<T: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
@@ -74,17 +74,17 @@ impl Batch {
         Poll::Ready(Ok(()))
     }
 
-    /// Bytes of memory that it holds with the buffer.
+    /// Memory of batch and buffer, in bytes.
     pub(super) fn memory(&self, buffer: &Vec<u8>) -> usize {
         self.large + buffer.capacity()
     }
 
-    /// Bytes that have not been written.
+    /// Number of bytes that are not written yet.
     pub(super) fn unwritten(&self, buffer: &[u8]) -> usize {
         self.large + buffer.len() - self.written
     }
 
-    /// What has not been written, in order; returns how many slices it is.
+    /// Collects the unwritten slices in order. Returns their number.
     fn slices<'a>(&'a self, buffer: &'a [u8], slices: &mut [IoSlice<'a>; 2 * PIECES + 1]) -> usize {
         let mut skip = self.written;
         let mut count = 0;
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes so many bytes with each call, and notes how many calls there were.
+    /// Accepts a limited number of bytes per call, and counts the calls.
     struct Slow {
         most: usize,
         taken: Vec<u8>,

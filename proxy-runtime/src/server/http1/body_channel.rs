@@ -1,8 +1,8 @@
-//! The body of a request on its way from the connection to whoever reads it.
+//! The channel for a request body between the connection and its reader.
 //!
-//! The connection reads when it is asked for a frame and not before, so that a body that nobody reads stays with the
-//! client. The two sides share a place for one frame, behind a lock since services may ask for a body that they can send
-//! to other threads.
+//! The connection reads only when a frame is requested, so a body that is not read stays with the
+//! client (backpressure). Both sides share a slot for one frame. It has a lock, since services may
+//! need a body that they can send to other threads.
 
 mod remainder;
 
@@ -22,12 +22,12 @@ use crate::http1::{ChunkTracker, Framing, HeadLimits, RawRequest, Refusal};
 use crate::server::connection::Transport;
 use crate::server::metrics::WorkerMetrics;
 
-/// What is read at most of a body that nobody wants, for the connection to go on.
+/// Maximum number of bytes of an unread body that are discarded to keep the connection.
 const DISCARDED: usize = 256 * 1024;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Why a body ended before its end.
+/// The reason why a body ended early.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub(crate) enum UploadError {
     #[error("the connection has ended before the body")]
@@ -50,26 +50,26 @@ impl From<Refusal> for UploadError {
     }
 }
 
-/// What both sides know.
+/// The state that both sides share.
 #[derive(Debug, Default)]
 struct Shared {
-    /// What has come and has not been taken, in this order.
+    /// Received data that was not taken yet. Taken in the order of the next three fields.
     frame: Option<Frame<Bytes>>,
     trailers: Option<HeaderMap>,
     end: Option<Result<(), UploadError>>,
     is_wanted: bool,
     is_abandoned: bool,
-    /// The response is written, and the connection waits for nothing but the reader.
+    /// True once the response is written and the connection waits only for the reader.
     outlives_response: bool,
     reader: Option<Waker>,
     connection: Option<Waker>,
 }
 
-/// The side of the service, which drops it when it wants no more.
+/// The reader's side. Dropping it abandons the rest of the body.
 #[derive(Debug)]
 pub(crate) struct BodyReader {
     shared: Arc<Mutex<Shared>>,
-    /// Bytes to come, if the head has said so.
+    /// Number of bytes to come, if the head declares a length.
     left: Option<u64>,
     has_ended: bool,
 }
@@ -96,7 +96,7 @@ impl BodyReader {
         }
         shared.is_wanted = true;
         let outdated = set_waker(&mut shared.reader, cx.waker());
-        // Within the connection's own task the connection looks for itself.
+        // On the connection's own task the connection polls the channel anyway.
         let waker = shared.connection.as_ref();
         if let Some(waker) = waker.filter(|waker| !waker.will_wake(cx.waker())) {
             waker.wake_by_ref();
@@ -106,12 +106,12 @@ impl BodyReader {
         Poll::Pending
     }
 
-    /// Whether all of it has been taken.
+    /// Returns true if the whole body was taken.
     pub(crate) fn is_end(&self) -> bool {
         self.has_ended || self.left == Some(0)
     }
 
-    /// Bytes to come, if that is known.
+    /// Number of bytes to come, if known.
     pub(crate) fn left(&self) -> Option<u64> {
         self.left
     }
@@ -121,7 +121,7 @@ impl Drop for BodyReader {
     fn drop(&mut self) {
         let mut shared = lock(&self.shared);
         shared.is_abandoned = true;
-        // Before that, the connection waits for the service, and looks for itself.
+        // Before that, the connection polls the channel anyway while it waits for the service.
         let connection = match shared.outlives_response {
             true => shared.connection.take(),
             false => None,
@@ -133,28 +133,28 @@ impl Drop for BodyReader {
     }
 }
 
-/// The side of the connection, which fills the channel when the reader asks.
+/// The connection's side, which fills the channel on request.
 #[derive(Debug)]
 pub(crate) struct BodySender {
     shared: Arc<Mutex<Shared>>,
     rest: Rest,
-    /// The client waits to be told that its body is wanted.
+    /// True if the client waits for `100 Continue`.
     awaits_continue: bool,
 }
 
-/// What is still to come.
+/// The rest of the body.
 #[derive(Debug)]
 enum Rest {
     Length(u64),
     Chunks(ChunkTracker),
-    /// It cannot be known where the next request begins.
+    /// The start of the next request is unknown.
     Broken,
 }
 
-/// What was found in the input.
+/// A part of the body.
 enum Part {
     Data(Bytes),
-    /// The body is at its end.
+    /// The end of the body.
     End {
         data: Bytes,
         trailers: Option<HeaderMap>,
@@ -162,7 +162,7 @@ enum Part {
 }
 
 impl BodySender {
-    /// The two sides of a request's body that has not come yet.
+    /// Creates the two sides for a request whose body was not read yet.
     pub(crate) fn new(request: &RawRequest) -> (Self, BodyReader) {
         let (rest, left) = match request.framing() {
             Framing::Length(length) => (Rest::Length(length), Some(length)),
@@ -183,7 +183,7 @@ impl BodySender {
         (sender, reader)
     }
 
-    /// Whether the whole body was read, so that the next request follows.
+    /// Returns true if the whole body was read, so that the next request follows.
     pub(crate) fn has_ended(&self) -> bool {
         match &self.rest {
             Rest::Length(left) => *left == 0,
@@ -192,8 +192,8 @@ impl BodySender {
         }
     }
 
-    /// Whether the connection cannot go on whatever is tried: what comes is no body, or the body will not come because
-    /// it was not asked for, or nobody takes what is more than would be discarded.
+    /// Returns true if the connection cannot be reused: the body is invalid, or the client still
+    /// waits for `100 Continue`, or the rest exceeds what would be discarded.
     pub(crate) fn is_lost(&self) -> bool {
         match &self.rest {
             Rest::Broken => true,
@@ -205,9 +205,10 @@ impl BodySender {
         }
     }
 
-    /// Reads what is asked for. Ready when something was handed over, so that the reader is to be polled again.
+    /// Reads a requested frame. Ready once a frame was passed on, so that the reader must be polled
+    /// again.
     ///
-    /// `may_continue`: no final response has begun, so that the client can still be told to go on.
+    /// `may_continue`: no final response has begun, so `100 Continue` may still be sent.
     pub(crate) fn poll_pump<T: Transport>(
         &mut self,
         cx: &mut Context<'_>,
@@ -249,14 +250,14 @@ impl BodySender {
         Poll::Ready(())
     }
 
-    /// RFC 9110 section 10.1.1: what the client waits for, unless it has not waited.
+    /// Sends `100 Continue` (RFC 9110 section 10.1.1), unless the client has already begun to send.
     fn tell_to_continue<T: Transport>(&mut self, cx: &mut Context<'_>, client: &mut Client<T>) {
         if std::mem::take(&mut self.awaits_continue) && client.input.is_empty() {
             client.lend_output();
             client.output.extend_from_slice(CONTINUE);
         }
         while !client.output.is_empty() {
-            // What is left goes in front of the response, and an error shows itself there.
+            // Unwritten bytes precede the response; an error will recur there.
             match Pin::new(&mut client.io).poll_write(cx, &client.output) {
                 Poll::Ready(Ok(count @ 1..)) => drop(client.output.drain(..count)),
                 _ => return,
@@ -265,7 +266,7 @@ impl BodySender {
         }
     }
 
-    /// Takes from the input what there is of the body.
+    /// Takes the available part of the body from the input.
     fn take_part<T: Transport>(
         &mut self,
         client: &mut Client<T>,
@@ -310,6 +311,7 @@ impl BodySender {
     fn hand_over(&mut self, part: Result<Part, UploadError>) {
         let mut shared = lock(&self.shared);
         match part {
+            // The slot is empty: a frame is read only after the previous one was taken.
             Ok(Part::Data(data)) => shared.frame = Some(Frame::data(data)),
             Ok(Part::End { data, trailers }) => {
                 shared.frame = (!data.is_empty()).then(|| Frame::data(data));
@@ -344,8 +346,8 @@ impl Drop for BodySender {
     }
 }
 
-/// Returns the waker that was there, to be dropped when the lock is not held any more: the last one of a task drops what
-/// the task holds.
+/// Returns the previous waker, which must be dropped without the lock: dropping the last waker of a
+/// task drops the task.
 fn set_waker(place: &mut Option<Waker>, waker: &Waker) -> Option<Waker> {
     match place {
         Some(known) if known.will_wake(waker) => None,

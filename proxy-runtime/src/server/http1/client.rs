@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection to a client: its socket, its buffers, its timer.
+//! An HTTP/1.1 connection to a client: its socket, buffers and timer.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -16,77 +16,79 @@ use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::{Mode, ModeWatch};
 use crate::stream::{ByteStream, ReadBuffer, spare};
 
-/// One HTTP/1.1 connection to a client.
+/// An HTTP/1.1 connection to a client.
 ///
-/// While it waits for a request it holds neither of the buffers, nor the room of the table.
+/// While it waits for a request it holds no buffers and no memory of the table.
 pub(crate) struct Client<T: Transport> {
-    /// What was read: while a request is served, at its front the request's head, until who serves it consumes that.
+    /// Received bytes. During a request they begin with its head, until that is consumed.
     pub(crate) input: ReadBuffer,
-    /// What is to be written. Empty between two responses.
+    /// Bytes to write. Empty between two responses.
     pub(crate) output: Vec<u8>,
-    /// The fields of the request's head.
+    /// The fields of the request head.
     pub(crate) table: LentTable,
     pub(crate) clock: Clock,
     pub(crate) state: Arc<ConnectionState>,
-    /// Of the request that is being served, until the typed lane takes it along.
+    /// The record of the current request, until the `http` path takes it.
     pub(crate) record: Option<RequestRecord>,
     watch: Option<ModeWatch>,
-    /// Others may get this connection's place.
+    /// True if the connection is marked as evictable.
     is_offered: bool,
     waiting: Waiting,
-    /// The carriage return of an empty line has come, and its line feed has not.
+    /// True if the carriage return of an empty line was skipped, and its line feed is still to
+    /// come.
     has_half_line: bool,
-    /// When [`waiting`](Self::waiting) began, if it is for something.
+    /// The start of the current wait.
     since: Instant,
     mode: Mode,
     mode_since: Instant,
-    // The last one to be dropped: with it the connection's place is free.
+    // Dropped last: with it the connection's permit is released.
     pub(crate) io: ConnectionIo<T>,
 }
 
-/// What the connection waits for.
+/// The event that the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
-    /// A first request, since the connection was accepted.
+    /// The first request, since the connection was accepted.
     First,
-    /// A further request, of which nothing has come.
+    /// The next request, none of which has arrived.
     Next,
     /// The rest of a head.
     Rest,
-    /// Nothing: a request is served.
+    /// No event: a request is in progress.
     Not,
-    /// Nothing any more: a request was served, at the time that is noted.
+    /// No event yet: a request has ended at the recorded time.
     Served,
 }
 
-/// What came of waiting for a request.
+/// The result of waiting for a request.
 #[derive(Debug)]
 pub(super) enum Head {
-    /// A request, whose head is at the front of the input.
+    /// A request whose head is at the front of the input.
     Request,
     Refused(Refusal),
-    /// The client begins with what begins HTTP/2, in the clear: with TLS, ALPN has settled it.
+    /// The client sent the preface of HTTP/2 without TLS. With TLS, ALPN decides.
     #[cfg(feature = "http2")]
     Http2,
-    /// The head, of which a part is there since then, took too long.
+    /// A head that began at this time timed out.
     TimedOut(Instant),
-    /// There is nothing more to be done: the client has closed, or was idle for too long.
+    /// The client has closed the connection, or was idle for too long.
     Ended,
-    /// There is another connection for the place.
+    /// Another connection needs the slot.
     Evicted,
 }
 
-/// Begins HTTP/2, and no HTTP/1 request (RFC 9113 section 3.4).
+/// The preface of HTTP/2, which no HTTP/1 request begins with (RFC 9113 section 3.4).
 #[cfg(feature = "http2")]
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// For how long the socket of a new client is not watched that waits for its first response.
+/// Time for which the socket of a new client is not monitored during its first response.
 const EARLY: Duration = Duration::from_millis(250);
 
-/// What a new connection sends without waiting for the client (RFC 6928): what is no more than that has left.
+/// The initial congestion window (RFC 6928): a response up to this size has been sent without
+/// waiting for an ACK.
 const SENT_AT_ONCE: u64 = 10 * 1460;
 
-/// What some clients send behind a body, and is no beginning of a request (RFC 9112 section 2.2).
+/// An empty line that some clients send after a body (RFC 9112 section 2.2).
 const EMPTY_LINE: &[u8] = b"\r\n";
 
 impl<T: Transport> Client<T> {
@@ -110,14 +112,14 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// What is left when the connection is none of HTTP/1.1: socket, what was read of it, and state.
+    /// Returns socket, unparsed bytes and state, to continue with another protocol.
     #[cfg(feature = "http2")]
     pub(super) fn into_parts(self) -> (ConnectionIo<T>, ReadBuffer, Arc<ConnectionState>) {
         (self.io, self.input, self.state)
     }
 
-    /// Whether this connection is to be closed after the response that is about to be written, which has to say so
-    /// (RFC 9112 section 9.6). To be asked right before the head is written.
+    /// Returns true if the connection closes after the next response, which must announce that (RFC
+    /// 9112 section 9.6). Call it right before the head is written.
     #[inline]
     pub(crate) fn is_closing(&self) -> bool {
         self.state.is_retiring()
@@ -125,7 +127,7 @@ impl<T: Transport> Client<T> {
             || self.state.worker.mode() != Mode::Serving
     }
 
-    /// Reads until a request's head is there, which makes `request`.
+    /// Reads the head of the next request into `request`.
     pub(super) fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -155,8 +157,8 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Leaves out an empty line between two requests, be it in two parts, so that the connection is as idle as before and
-    /// holds no memory for it.
+    /// Skips an empty line between two requests, even in two parts. The connection counts as idle
+    /// afterwards, and holds no memory.
     #[cold]
     fn skip_empty_line(&mut self) -> Result<(), Refusal> {
         let skipped = match (self.has_half_line, self.input.filled()) {
@@ -165,12 +167,12 @@ impl<T: Transport> Client<T> {
                 self.has_half_line = !self.has_half_line;
                 1
             }
-            // As the parser says of both parts together.
+            // The parser rejects both parts together with the same error.
             (true, [_, ..]) => return Err(Refusal::BareCarriageReturn),
             _ => return Ok(()),
         };
         self.input.consume(skipped);
-        // Which may have seen a part of it.
+        // The table may hold a partial parse of the line.
         self.table.clear();
         Ok(())
     }
@@ -198,7 +200,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Nothing has come: looks at the time, and gives back what is not needed until something does.
+    /// Handles a wait without data: checks the deadline, and releases memory that is not needed.
     fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<Head> {
         let is_silent = self.input.is_empty();
         match self.waiting {
@@ -222,6 +224,7 @@ impl<T: Transport> Client<T> {
                 return Poll::Ready(Head::Evicted);
             }
         }
+        // Without a registered watcher a drain would not wake this task.
         let worker = &self.state.worker;
         let watch = self
             .watch
@@ -264,7 +267,7 @@ impl<T: Transport> Client<T> {
         };
         let grace = match self.mode {
             Mode::Serving => return deadline,
-            // Read from for a little longer: a request may be on its way.
+            // A request may be on its way, so the socket is read for a little longer.
             _ if is_silent => limits.closing_grace,
             Mode::Full => limits.haste(),
             Mode::Draining => return deadline,
@@ -272,20 +275,20 @@ impl<T: Transport> Client<T> {
         deadline.min(after(self.since.max(self.mode_since), grace))
     }
 
-    /// Notes when a request was served.
+    /// Records the end of a request.
     #[inline]
     pub(crate) fn served(&mut self, now: Instant) {
         self.waiting = Waiting::Served;
         self.since = now;
     }
 
-    /// Gives the output room for a response.
+    /// Gives the output a buffer for a response.
     #[inline]
     pub(crate) fn lend_output(&mut self) {
         spare::lend(&mut self.output);
     }
 
-    /// Gives back what an idle connection does not need.
+    /// Releases the memory that an idle connection does not need.
     fn rest(&mut self) {
         self.input.rest();
         if self.output.capacity() > 0 {
@@ -294,11 +297,12 @@ impl<T: Transport> Client<T> {
         self.table.give_back();
     }
 
-    /// Reads from a client that waits for its response, to see whether it is still there; what comes is the next
-    /// request, and is left until it is its turn. Ready when the client is gone, be it behind that, as long as there is room for it.
+    /// Reads from a client that waits for its response, to detect a disconnect. The next request
+    /// may arrive meanwhile, and stays in the input. Ready when the client has disconnected, even
+    /// after a further request, as long as the buffer has space.
     ///
-    /// To be polled when the request's body is at its end and there is nothing to do but wait. Of a client that has only just
-    /// come, the runtime need not know its socket for that.
+    /// Poll it when the request body has ended and the task only waits. In the first moments of a
+    /// connection it does not register the socket with the runtime.
     #[inline]
     pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.io.is_early() {
@@ -313,9 +317,10 @@ impl<T: Transport> Client<T> {
         Poll::Pending
     }
 
-    /// Whether something has come that nobody will read.
+    /// Returns true if data has arrived that will not be read.
     ///
-    /// Of a client that has only just come that is not known, and the system is asked for responses alone that a reset may cut.
+    /// In the first moments of a connection it is unknown, and the system is asked only for
+    /// responses that a reset could truncate.
     pub(super) fn has_unread(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.input.is_empty() {
             return true;
@@ -326,8 +331,8 @@ impl<T: Transport> Client<T> {
         matches!(self.input.poll_read(&mut self.io, cx), Poll::Ready(Ok(1..)))
     }
 
-    /// Waits for `work`; `None` when the client is gone before it is done. What comes meanwhile of a client that
-    /// `is_watched` is read once, behind what is there, again as long as there is room for it, and then left to the network.
+    /// Runs `work`. Returns `None` if the client disconnects first. If `is_watched`, further data
+    /// is read while the buffer has space, and then left in the socket.
     pub(crate) async fn unless_gone<F: Future>(
         &mut self,
         mut is_watched: bool,
@@ -346,6 +351,7 @@ impl<T: Transport> Client<T> {
                 }
             }
             match self.state.hold(self.input.memory(), cx.waker()) {
+                // A connection over its memory budget must end.
                 true => Poll::Ready(None),
                 false => Poll::Pending,
             }
@@ -354,5 +360,5 @@ impl<T: Transport> Client<T> {
     }
 }
 
-/// How long a connection may take to take leave.
+/// Time limit for closing a connection.
 pub(super) const CLOSING: Duration = Duration::from_secs(3);

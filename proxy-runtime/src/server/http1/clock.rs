@@ -1,4 +1,4 @@
-//! The one timer of a connection.
+//! The timer of a connection.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,22 +11,22 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::server::connection::{ConnectionState, DownloadPace, after, spread};
 use crate::server::metrics::WorkerMetrics;
 
-/// How often a connection with a response under way is looked at.
+/// Interval at which a connection with a response in progress is checked.
 const CHECK: Duration = Duration::from_secs(5);
 
-/// The one timer of a connection, for whatever the connection waits for at the moment.
+/// The single timer of a connection, shared by all of its waits.
 ///
-/// It is armed when something first has to wait, and goes off too early rather than being moved: as long as it is armed
-/// for no later than what is asked for, to ask is to compare. All of a connection's waiting is done by one task, whose
-/// waker the timer knows from the last time that it was armed.
+/// It is armed at the first wait, and fires early rather than being moved: a wait whose deadline is
+/// not earlier than the armed time costs one comparison. One task does all waiting of a connection;
+/// the timer keeps its waker from the last arming.
 #[derive(Debug)]
 pub(crate) struct Clock {
     alarm: Option<Pin<Box<Sleep>>>,
-    /// When the connection has lived for long enough, until that has come.
+    /// The time at which the connection reaches its maximum age, until then.
     retires: Option<Instant>,
     is_retired: bool,
     pace: DownloadPace,
-    /// When the pace of the client is looked at next.
+    /// The next check of the client's data rate.
     check: Option<Instant>,
 }
 
@@ -42,13 +42,13 @@ impl Clock {
         }
     }
 
-    /// Whether the connection has lived for long enough. Known as soon as the timer goes off for it.
+    /// Returns true if the connection has reached its maximum age. Updated when the timer fires.
     #[inline]
     pub(crate) fn is_retired(&self) -> bool {
         self.is_retired
     }
 
-    /// Ready once `deadline` has come; else the task is woken by then.
+    /// Ready once `deadline` has passed; otherwise the task is woken by then.
     #[inline]
     pub(crate) fn poll_due(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let due = self
@@ -82,15 +82,15 @@ impl Clock {
                 }
                 none => none.insert(Box::pin(sleep_until(due))),
             };
-            // Without the scheduler's budget, so that it does know the waker when it is not ready.
+            // Unconstrained by the task budget: a pending poll must always register the waker.
             if pin!(unconstrained(alarm.as_mut())).poll(cx).is_pending() {
                 return Poll::Pending;
             }
         }
     }
 
-    /// To be polled whenever an exchange has to wait, for whatever it waits: ready when the client has not taken what
-    /// it was given for too long. The connection is to be dropped then, which the client sees as an error.
+    /// Poll it whenever an exchange waits. Ready when the client has been too slow to receive its
+    /// response; the connection must then be dropped, which the client sees as an error.
     pub(crate) fn poll_slow_reader(
         &mut self,
         cx: &mut Context<'_>,
@@ -110,7 +110,7 @@ impl Clock {
         }
     }
 
-    /// Another response begins.
+    /// Starts the data rate of another response.
     #[inline]
     pub(super) fn begin_exchange(&mut self) {
         self.pace.reset();
@@ -159,7 +159,7 @@ mod tests {
         assert!(is_due(&mut clock, at(40)).await, "and stays due");
         due(&mut clock, at(60)).await;
         assert_eq!(Instant::now(), at(60));
-        // Sooner than what it was armed for.
+        // Earlier than the armed time.
         assert!(!is_due(&mut clock, at(100)).await);
         due(&mut clock, at(70)).await;
         assert_eq!(Instant::now(), at(70));
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(begin.elapsed(), CHECK + Duration::from_secs(30));
         assert!(state.abort.load(Relaxed));
 
-        // Another response: what was before does not count.
+        // Another response: earlier rates do not count.
         clock.begin_exchange();
         sleep(Duration::from_secs(1000)).await;
         let begin = Instant::now();

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use httpdate::HttpDate;
 
-/// Length of a date in the preferred form of RFC 9110 section 5.6.7.
+/// The length of a date in the preferred format of RFC 9110 section 5.6.7.
 const LENGTH: usize = 29;
 
-/// The end of the year 9999, after which there is no such form.
+/// The end of the year 9999, the last date of that format.
 const LAST: u64 = 253_402_300_799;
 
 thread_local! {
@@ -21,9 +21,9 @@ struct Cached {
     until: Option<Instant>,
 }
 
-/// Appends the present date, which is made once a second.
+/// Appends the current date, which is formatted once a second.
 pub(crate) fn write_date(out: &mut Vec<u8>) {
-    // A thread that ends writes no responses.
+    // A thread at its end writes no responses.
     let _ = DATE.try_with(|date| {
         let mut date = date.borrow_mut();
         date.renew(Instant::now());
@@ -46,7 +46,7 @@ impl Cached {
 
     fn write(&mut self, seconds: u64) {
         let moment = UNIX_EPOCH + Duration::from_secs(seconds.min(LAST));
-        // The text has exactly as many bytes as there is room for.
+        // The text exactly fits the buffer.
         let _ = write!(&mut self.text[..], "{}", HttpDate::from(moment));
     }
 }

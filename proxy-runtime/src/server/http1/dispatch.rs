@@ -1,5 +1,5 @@
-//! One request served by a service over `http` types: the typed lane of HTTP/1.1. The loop of the connection makes it, and drops it
-//! with the response.
+//! The exchange of one request with a service over `http` types, created by the loop of the
+//! connection and dropped with the response.
 
 use std::future::poll_fn;
 use std::io;
@@ -24,29 +24,30 @@ use crate::observe::targets;
 use crate::progress::alarm::Alarm;
 use crate::server::connection::{RequestBody, ResponseBody, ServiceCall, Transport};
 
-/// What follows a response.
+/// The step after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The next request.
+    /// Read the next request.
     Request,
-    /// The end, properly.
+    /// Close the connection gracefully.
     Close,
-    /// The end at once: the client is gone, too slow, or has to see that the response is not whole.
+    /// Drop the connection: the client has disconnected, is too slow, or must see that the response
+    /// is incomplete.
     Drop,
-    /// A tunnel.
+    /// Continue as a tunnel.
     Tunnel,
 }
 
-/// A request on its way through the service.
+/// A request in progress.
 pub(super) struct Dispatch {
-    /// What brings the rest of its body.
+    /// The channel for the rest of the request body.
     pub(super) sender: Option<BodySender>,
     pub(super) asker: Asker,
     pub(super) limits: HeadLimits,
 }
 
 impl Dispatch {
-    /// Waits for the answer. `None`: nobody is there any more to get it.
+    /// Waits for the response. `None` if the client has disconnected.
     pub(super) async fn wait<T, S, B>(
         &mut self,
         client: &mut Client<T>,
@@ -85,7 +86,7 @@ impl Dispatch {
         .await
     }
 
-    /// Writes what is in the output, and behind it the body, which is dropped then.
+    /// Writes the output buffer and then the body, which is dropped afterwards.
     pub(super) async fn write<T, B>(
         &mut self,
         client: &mut Client<T>,
@@ -97,7 +98,7 @@ impl Dispatch {
         B: Body<Data = Bytes>,
         B::Error: Into<BoxError>,
     {
-        // A plain close would make a part look like the whole, however it comes to it.
+        // A graceful close would make a truncated body look complete.
         let ends_with_connection = begun.writing == Writing::UntilClose;
         if ends_with_connection {
             client.state.abort.store(true, Relaxed);
@@ -124,7 +125,7 @@ impl Dispatch {
         let is_read = match &mut self.sender {
             // The client waits for the end of the connection.
             Some(sender) if ends_with_connection => sender.has_ended(),
-            // Boxed, since most requests have no body, or it has come.
+            // Boxed, since most requests have no body, or it was received already.
             Some(sender) => Box::pin(sender.finish(client, &self.limits, begun.keep)).await,
             None => true,
         };
@@ -138,7 +139,8 @@ impl Dispatch {
         }
     }
 
-    /// What is to be done while the service is waited for, or the client, which has not taken so many bytes.
+    /// Handles the connection while the service or the client is waited for. `untaken`: number of
+    /// bytes that the client has not received yet.
     fn poll_meanwhile<T: Transport>(
         &mut self,
         cx: &mut Context<'_>,
@@ -146,7 +148,7 @@ impl Dispatch {
         may_continue: bool,
         untaken: u64,
     ) -> Meanwhile {
-        // First, so that it is armed whatever else there is to do.
+        // First, so that the timer is armed in every case.
         if client.clock.poll_slow_reader(cx, &client.state).is_ready() {
             return Meanwhile::Stop;
         }
@@ -171,7 +173,7 @@ impl Dispatch {
         }
     }
 
-    /// Puts the head into the output. `length`: of the body that the service has, if that is known.
+    /// Writes the head to the output buffer. `length`: the length of the service's body, if known.
     pub(super) fn begin<T: Transport>(
         &self,
         client: &mut Client<T>,
@@ -186,7 +188,7 @@ impl Dispatch {
         begun
     }
 
-    /// Writes what is in the output, and the body behind it. Returns whether it is whole.
+    /// Writes the output buffer and the body. Returns true if the body is complete.
     async fn write_body<T, B>(
         &mut self,
         client: &mut Client<T>,
@@ -198,13 +200,13 @@ impl Dispatch {
         B: Body<Data = Bytes>,
         B::Error: Into<BoxError>,
     {
-        // There is no gRPC over HTTP/1.1.
+        // gRPC does not exist over HTTP/1.1.
         let mut uptake = body.uptake(false);
         let behind = body.behind();
         let mut before = 0;
         let mut writing = begun.writing;
         let mut batch = Batch::new(client.state.worker.limits.effective_buffer());
-        // `Some`: nothing more is asked of the body, which is whole or not.
+        // `Some` once the body is not polled any more; true if it is complete.
         let mut end = (writing.is_complete() || body.is_end_stream())
             .then(|| writing.end(None, &mut client.output));
         poll_fn(|cx| {
@@ -255,7 +257,7 @@ impl Dispatch {
                         uptake.moved();
                     }
                     if written.is_pending() && client.clock.poll_due(cx, uptake.due()).is_ready() {
-                        // It is not to take what it has for the whole.
+                        // The client must not take a truncated response for a complete one.
                         client.state.abort.store(true, Relaxed);
                         return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                     }
@@ -280,12 +282,12 @@ impl Dispatch {
     }
 }
 
-/// What came of looking after the connection.
+/// The result of handling the connection.
 enum Meanwhile {
-    /// Something was handed to the service.
+    /// A part of the request body was passed to the service.
     Again,
     Wait,
-    /// Nobody is there any more, or not fast enough.
+    /// The client has disconnected, or is too slow.
     Stop,
 }
 

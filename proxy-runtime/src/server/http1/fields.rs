@@ -1,4 +1,4 @@
-//! Heads of HTTP/1.1 as `http` requests.
+//! Conversion of HTTP/1.1 heads to `http` requests.
 
 use bytes::Bytes;
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
@@ -14,10 +14,10 @@ use crate::http1::{
 use crate::server::edge::{self, Admitted, Refusal};
 use crate::server::limits::Limits;
 
-/// What cannot be said in `http` types, though it could be read. There should be nothing of the kind.
+/// The rejection of a valid head that `http` types cannot represent. None is known.
 const UNREADABLE: Refusal = Refusal::new(StatusCode::BAD_REQUEST, "the request cannot be read");
 
-/// Which fields are read.
+/// The fields to convert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chosen {
     All,
@@ -25,8 +25,8 @@ pub(super) enum Chosen {
     Logged,
 }
 
-/// Returns what a server makes of a head that it reads over a listener with these rules: the request that a service sees, or
-/// why it is refused.
+/// Parses and validates a head as the server does on a listener with these rules. Returns the
+/// request that a service would see, or the rejection.
 pub(crate) fn read_head(
     head: &Bytes,
     limits: &Limits,
@@ -45,7 +45,7 @@ pub(crate) fn read_head(
     Ok(made)
 }
 
-/// Gives a request the head of one that was admitted, with all of its fields.
+/// Fills `made` from a validated head, with all of its fields.
 pub(super) fn read_admitted<B>(
     head: &Bytes,
     request: &RawRequest,
@@ -60,8 +60,8 @@ pub(super) fn read_admitted<B>(
     Ok(())
 }
 
-/// Gives a request the head as the client sent it, but that an absolute target has become a path, and its authority `Host`; of its fields
-/// those that are `chosen`.
+/// Fills `made` from the head as sent, with the fields that are `chosen`. An absolute target
+/// becomes a path, and its authority becomes `Host`.
 ///
 /// Values share the memory of `head`.
 pub(super) fn read_request<B>(
@@ -81,7 +81,7 @@ pub(super) fn read_request<B>(
     let fields = table.fields().iter().filter(is_trusted);
     let read = match chosen {
         Chosen::All => {
-            // A layer may add one or two.
+            // Space for fields that a layer adds.
             let room = (table.fields().len(), 2);
             *made.extensions_mut() = spare::extensions(Kind::Request);
             spare::fields(Kind::Request, head, fields, room)
@@ -102,7 +102,7 @@ pub(super) fn read_request<B>(
             .first(FieldClass::Host)
             .is_none_or(|host| host.value() != request.authority());
     if is_overruled {
-        // RFC 9112 section 3.2.2.
+        // The authority of an absolute target overrides `Host` (RFC 9112 section 3.2.2).
         let span = request.authority();
         let host = HeaderValue::from_maybe_shared(slice(head, span)).map_err(|_| UNREADABLE)?;
         made.headers_mut().insert(HOST, host);
@@ -135,7 +135,7 @@ fn read_target(head: &Bytes, request: &RawRequest) -> Option<Uri> {
     target.ok().map(Uri::from)
 }
 
-/// Path and query of an absolute target.
+/// The path and query of an absolute target.
 fn read_path(head: &Bytes, request: &RawRequest) -> Result<PathAndQuery, http::uri::InvalidUri> {
     let path = request.path();
     match request.query() {
@@ -157,8 +157,8 @@ fn slice(head: &Bytes, span: crate::http1::Span) -> Bytes {
     head.slice(span.start() as usize..span.end() as usize)
 }
 
-/// Trailers, but for those that are no business of who gets the body (RFC 9110 section 6.5.1).
-pub(super) fn read_trailers(section: &[u8], table: &HeadTable) -> HeaderMap {
+/// Parses trailers, without fields that must not be merged into the head (RFC 9110 section 6.5.1).
+pub(crate) fn read_trailers(section: &[u8], table: &HeadTable) -> HeaderMap {
     let mut trailers = HeaderMap::new();
     for field in table.fields() {
         let name = field.name().get(section);

@@ -1,41 +1,49 @@
-//! The server's HTTP/1.1.
+//! The HTTP/1.1 server.
 //!
-//! One task a connection, and in it one loop: a head is read, the request is refused or served, the response is written,
-//! and the next request follows; pipelined ones are served in order. A connection that waits holds no buffer, is not
-//! polled but when something comes, and has one timer that is armed seldom ([`Clock`]). It is told of a drain by being
-//! woken.
+//! One task per connection with one loop: it reads a head, serves or rejects the request, writes
+//! the response, and continues with the next request. Pipelined requests are served in order. A
+//! waiting connection holds no buffer, is polled only for events, and has one timer that is rarely
+//! armed ([`Clock`]). A drain wakes it.
 //!
 //! # Two lanes
 //!
-//! *The raw lane*: if the server's service is a [`ProxyService`](crate::ProxyService), each request that passed the
-//! checks is first offered to [`engine::forward`](crate::server::engine::forward) with the [`Client`]. The list of what that declines, and
-//! the table of relays behind both lanes, are [there](crate::server::engine#four-relays). Between the two holds:
+//! *The byte path* (raw lane): if the service of the server is a
+//! [`ProxyService`](crate::ProxyService), each valid request is first offered to
+//! [`Http1Downstream::forward`] with the [`Client`]. [Its
+//! module](crate::server::engine#what-leaves-the-raw-lane) lists the requests that it declines. The
+//! contract between the two:
 //!
-//! - The head is at the front of `client.input` (`request.head_length()` bytes), its fields are in `client.table`; the
-//!   path needs no normalization. Who serves the request consumes head and body from the input; what follows is the next
-//!   request. To decline ([`Forwarded::Typed`]), all is left as it was.
-//! - `client.output` is empty, and has to be so again at the end. Its memory ([`Client::lend_output`]), like that of the table, is
-//!   the connection's only until it is idle.
-//! - [`Client::is_closing`] decides, right before the head of the response is written, whether that says
+//! - The head is at the front of `client.input` (`request.head_length()` bytes), and its fields are
+//!   in `client.table`; the path needs no normalisation. The code that serves the request consumes
+//!   head and body; the rest is the next request. To decline ([`Forwarded::Typed`]), it must leave
+//!   everything unchanged.
+//! - `client.output` is empty, and must be empty at the end. Its memory ([`Client::lend_output`])
+//!   and that of the table belong to the connection only until it is idle.
+//! - [`Client::is_closing`] decides, right before the response head is written, whether it has
 //!   `Connection: close`; then `keep` is `false`.
-//! - While a request is relayed, or an answer of the proxy's own is written, whoever waits polls [`Clock::poll_slow_reader`]
-//!   (ready: give up, [`Forwarded::Gone`]); a relay whose request is at its end polls [`Client::poll_gone`] as well (likewise). While
-//!   there is no connection to a destination, nothing waits for the client, and [`Client::unless_gone`] watches it. How slow its
-//!   upload may be is the relay's to see (`Outbound::pace`). Own deadlines are asked of [`Clock::poll_due`]. All of it in the
-//!   connection's own task: the timer knows one waker.
-//! - `client.record` is there, and stays. `received` and `sent` are counted in it (bytes of bodies). If it has a draft of the
-//!   access log's line, [`RequestRecord::answered`] is told. Its `outcome` says [`Aborted`] until the client has its whole response,
-//!   and [`Failed`] if that breaks off for another reason than the client. Dropped with the connection at any moment, it is logged
-//!   with what is known by then.
-//! - A request body that is not read to its end: `client.state.unread` is set, and `keep` is `false`; the loop lingers.
-//! - `client.state.abort`, by which the socket is reset instead of closed, is set by [`Clock::poll_slow_reader`] alone: no response
-//!   of this lane ends with the connection, since one that does at the destination goes on in chunks, so a client sees that it
-//!   broke off.
+//! - While a request is relayed, or a local reply is written, the waiting code polls
+//!   [`Clock::poll_slow_reader`] (ready: give up, [`Forwarded::Gone`]). After the end of the request
+//!   a relay also polls [`Client::poll_gone`] with the same consequence. Before there is a connection
+//!   to a destination, [`Client::unless_gone`] watches the client. The relay enforces the data rate
+//!   of an upload (`Outbound::pace`). Other deadlines use [`Clock::poll_due`]. All polls happen in
+//!   the connection's own task, since the timer has one waker.
+//! - `client.record` is present and stays. `received` and `sent` count the bytes of bodies. If it
+//!   has a draft of the access log record, [`RequestRecord::answered`] must be called. `outcome` is
+//!   [`Aborted`] until the client has its whole response, and [`Failed`] if the response ends early
+//!   for another reason than the client. If the connection is dropped at any moment, the record is
+//!   logged as it is then.
+//! - If a request body is not read to its end, `client.state.unread` is set and `keep` is `false`;
+//!   the loop then lingers (lingering close).
+//! - Only [`Clock::poll_slow_reader`] sets `client.state.abort`, by which the socket is reset
+//!   instead of closed. No response of this path ends with the connection: one that does at the
+//!   destination is sent in chunks, so that the client can detect a truncated body.
 //!
-//! *The typed lane*: everything else becomes an `http` request for the service ([`dispatch`]). There the body of a request is read
-//! when the service asks for it ([`body_channel`]), and its pace is the `UploadPace` of that body. While the service is waited for,
-//! or the client, [`Dispatch`] polls [`Clock::poll_slow_reader`], then the body or [`Client::poll_gone`]. It sets `abort` for a
-//! response that ends with the connection, until that is whole, and for a client that takes nothing for too long.
+//! *The `http` path* (typed lane): all other requests become `http` requests for the service
+//! ([`dispatch`]). The request body is read on demand ([`body_channel`]), and its data rate is
+//! enforced by the `UploadPace` of that body. While the service or the client is waited for,
+//! [`Dispatch`] polls [`Clock::poll_slow_reader`], then the body or [`Client::poll_gone`]. It sets
+//! `abort` for a response that ends with the connection, until that is complete, and for a client
+//! that receives nothing for too long.
 //!
 //! [`Aborted`]: crate::server::Outcome::Aborted
 //! [`Clock`]: clock::Clock
@@ -43,6 +51,7 @@
 //! [`Clock::poll_slow_reader`]: clock::Clock::poll_slow_reader
 //! [`Dispatch`]: dispatch::Dispatch
 //! [`Failed`]: crate::server::Outcome::Failed
+//! [`Http1Downstream::forward`]: crate::server::engine::Http1Downstream::forward
 //! [`Forwarded::Gone`]: crate::server::engine::Forwarded::Gone
 //! [`Forwarded::Typed`]: crate::server::engine::Forwarded::Typed
 //! [`RequestRecord::answered`]: crate::server::connection::RequestRecord::answered
@@ -59,7 +68,7 @@ mod response;
 
 pub(crate) use self::body_channel::{BodyReader, UploadError};
 pub(crate) use self::client::Client;
-pub(crate) use self::fields::read_head;
+pub(crate) use self::fields::{read_head, read_trailers};
 pub(crate) use self::requests::serve;
-pub(crate) use self::response::{said_length, write_text};
+pub(crate) use self::response::{said_length, write_text, write_trailers};
 pub(crate) use super::connection::Transport;

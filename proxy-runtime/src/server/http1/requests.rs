@@ -1,4 +1,4 @@
-//! The loop of a connection: requests, one after the other, and its end.
+//! The loop of a connection over its requests, and the end of the connection.
 
 use std::future::poll_fn;
 use std::io;
@@ -32,26 +32,26 @@ use crate::server::connection::{
     after,
 };
 use crate::server::edge::{self, Admitted};
-use crate::server::engine::{self, Forwarded};
+use crate::server::engine::{Forwarded, Http1Downstream};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
 use crate::stream::write_all;
 use crate::stream::{OnUpgrade, Switch};
 
-/// The answer to a head that took too long (RFC 9110 section 15.5.9).
+/// The response to a head that timed out (RFC 9110 section 15.5.9).
 const TIMEOUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// How a connection ends.
+/// The end of a connection.
 enum End {
-    /// With what is in the output.
+    /// Write the output buffer and close.
     Close,
-    /// Behind a response.
+    /// Close after a response.
     Answered {
-        /// The client wanted no other one.
+        /// True if the client asked for the close.
         is_asked: bool,
     },
-    /// At once.
+    /// Drop the connection.
     Drop,
     Tunnel(Switch),
     #[cfg(feature = "http2")]
@@ -60,7 +60,7 @@ enum End {
 
 /// Serves a connection until it ends.
 ///
-/// Cancel safe: dropped, it closes the connection.
+/// Cancel safe: dropping the future closes the connection.
 #[expect(
     clippy::manual_async_fn,
     reason = "an async fn holds its arguments twice, and this is most of what an idle connection costs"
@@ -82,8 +82,9 @@ where
             End::Drop => {}
             End::Close => close(&mut client).await,
             End::Answered { is_asked } => {
-                // Who did not ask for the end may have sent another request. To close on that is to reset, and a reset takes the
-                // response with it (RFC 9112 section 9.6).
+                // A client that did not ask for the close may have sent another request. Closing
+                // with unread data resets the connection, and the reset discards the response (RFC
+                // 9112 section 9.6).
                 if !is_asked || poll_fn(|cx| Poll::Ready(client.has_unread(cx))).await {
                     client.state.unread.store(true, Relaxed);
                 }
@@ -118,7 +119,7 @@ where
     crate::server::http2::serve(io, service, state).await;
 }
 
-/// Serves one request after the other.
+/// Serves requests until the connection ends.
 async fn serve_requests<T, S, B>(client: &mut Client<T>, served: &Served<S>) -> End
 where
     T: Transport,
@@ -130,7 +131,8 @@ where
 {
     loop {
         if !client.input.is_empty() {
-            // Requests that are there already and need nobody else's answer would be served without ever waiting.
+            // Pipelined requests that need no other event would otherwise be served without ever
+            // yielding.
             consume_budget().await;
         }
         let mut request = RawRequest::unread();
@@ -153,8 +155,9 @@ where
         begin(client, &request);
         if let Some(engine) = &served.engine
             && admit(client, &request) == Ok(Admitted::AsSent)
+            && let Some(down) = Http1Downstream::new(client, &request)
         {
-            match engine::forward(client, &request, engine).await {
+            match down.forward(engine).await {
                 Forwarded::Typed => {}
                 Forwarded::Served { keep } => {
                     client.record = None;
@@ -166,7 +169,7 @@ where
                 Forwarded::Gone => return End::Drop,
             }
         }
-        // Boxed, so that idle connections have no room for it.
+        // Boxed, so that idle connections have no memory for it.
         match Box::pin(serve_typed(client, served, &request)).await {
             (Next::Request, _) => {}
             (Next::Close, _) => return answered(&request),
@@ -176,13 +179,13 @@ where
     }
 }
 
-/// The end behind the response to the last request.
+/// The end after the response to the last request.
 fn answered(request: &RawRequest) -> End {
     let is_asked = !request.is_persistent();
     End::Answered { is_asked }
 }
 
-/// What the edge says of a request.
+/// Validates a request.
 #[inline]
 fn admit<T: Transport>(
     client: &Client<T>,
@@ -193,7 +196,7 @@ fn admit<T: Transport>(
     edge::admit_http1(client.input.filled(), request, limits, rules)
 }
 
-/// Counts a request.
+/// Begins the record of a request.
 fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
     let state = &client.state;
     if state.begin_request() >= state.worker.limits.requests_per_connection {
@@ -213,7 +216,7 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
     client.record = Some(record);
 }
 
-/// Serves a request on the typed lane.
+/// Serves a request over `http` types.
 async fn serve_typed<T, S, B>(
     client: &mut Client<T>,
     served: &Served<S>,
@@ -227,7 +230,7 @@ where
     B: Body<Data = Bytes> + 'static,
     B::Error: Into<BoxError>,
 {
-    // First of all, since what the raw lane has left behind is about this request.
+    // First, since the state that the byte path has left is about this request.
     let service = served.service_for_request();
     let Some(record) = client.record.take() else {
         return (Next::Drop, None);
@@ -262,8 +265,8 @@ where
     (dispatch.write(client, begun, body).await, switch)
 }
 
-/// Makes an `http` request of a raw one. Beside the call there is what brings the rest of the body (`sender`), and what a
-/// `switch` of the protocol is done by, if there may be one.
+/// Converts a request to `http` types and calls the service. Sets `sender` to the channel for the
+/// rest of the body, and `switch` if the protocol may be switched.
 fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
     client: &mut Client<T>,
     service: S,
@@ -274,14 +277,14 @@ fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
 ) -> ServiceCall<S> {
     let admitted = admit(client, request);
     let head = client.input.take_head(request.head_length());
-    // It is filled where it is: to be moved is much of what it costs.
+    // Filled in place: moving a request is expensive.
     let mut made = Request::new(RequestBody::empty());
     let read = admitted
         .and_then(|admitted| read_admitted(&head, request, &client.table, admitted, &mut made));
     let (rest, body) = receive(client, request);
     *sender = rest;
     client.input.rest();
-    // A body would be on the way where the tunnel begins; such a request is served as if it had not asked.
+    // A body would precede the tunnel; such a request is served without the upgrade.
     let can_switch = request.upgrade().is_some() && request.framing().is_empty();
     let rules = ResponseRules::of_raw(request, can_switch);
     if let Err(refusal) = read {
@@ -294,13 +297,13 @@ fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
     }
     *made.body_mut() = body;
     if !Served::<S>::is_proxy() {
-        // What requests to a proxy have a place for is nothing to another service.
+        // Only a proxy reads the context; other services should not see it.
         made.extensions_mut().remove::<RouteContext>();
     }
     ServiceCall::of(service, made, rules, record)
 }
 
-/// The body of a request, and what brings it, if not all of it has come.
+/// The body of a request, and the channel for it unless all of it was received.
 fn receive<T: Transport>(
     client: &mut Client<T>,
     request: &RawRequest,
@@ -319,7 +322,7 @@ fn receive<T: Transport>(
     }
 }
 
-/// Writes the answer to what is no request of one meaning.
+/// Writes the response to an invalid request.
 fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
     let state = &client.state;
     WorkerMetrics::add(&state.metrics().malformed);
@@ -351,7 +354,7 @@ fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
     state.unread.store(true, Relaxed);
 }
 
-/// Writes the answer to a head that has taken too long since `since`.
+/// Writes the response to a head that began at `since` and timed out.
 fn time_out<T: Transport>(client: &mut Client<T>, since: Instant) {
     let state = &client.state;
     let why = (
@@ -363,7 +366,7 @@ fn time_out<T: Transport>(client: &mut Client<T>, since: Instant) {
     state.unread.store(true, Relaxed);
 }
 
-/// Logs what did not become a request. `sent`: bytes of the answer's body.
+/// Logs an invalid request. `sent`: length of the response body.
 fn log_refused_head(
     state: &ConnectionState,
     since: Instant,
@@ -376,7 +379,8 @@ fn log_refused_head(
     }
 }
 
-/// Writes what is left in the output, and ends the connection so that the client gets to read it.
+/// Writes the output buffer, and closes the connection so that the client can still read it
+/// (lingering close).
 async fn close<T: Transport>(client: &mut Client<T>) {
     if !client.input.is_empty() {
         client.state.unread.store(true, Relaxed);
@@ -396,7 +400,7 @@ async fn close<T: Transport>(client: &mut Client<T>) {
         Ok::<_, io::Error>(())
     };
     let mut closing = Box::pin(closing);
-    // An error means that nobody is there any more.
+    // An error means that the client has disconnected.
     poll_fn(|cx| match closing.as_mut().poll(cx) {
         Poll::Ready(_) => Poll::Ready(()),
         Poll::Pending => clock.poll_due(cx, deadline),

@@ -1,4 +1,4 @@
-//! The head of a response, and how its body is framed.
+//! Response heads and body framing.
 
 use std::num::NonZeroU64;
 
@@ -16,13 +16,13 @@ use crate::http1::{
     CHUNK_END, ChunkHead, ClassSet, FieldClass, LAST_CHUNK, Method, RawRequest, Version,
 };
 
-/// What of a request its response depends on.
+/// The properties of a request that its response depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asker {
     pub(super) version: Version,
     is_head: bool,
     accepts_trailers: bool,
-    /// It wants to use the connection again.
+    /// True if the client wants to reuse the connection.
     is_persistent: bool,
 }
 
@@ -37,34 +37,34 @@ impl Asker {
     }
 }
 
-/// How a body is written.
+/// The framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writing {
-    /// There is none.
+    /// No body.
     Nothing,
-    /// So many bytes are left.
+    /// The number of bytes left.
     Length(u64),
     Chunked {
         with_trailers: bool,
     },
-    /// It ends with the connection, which HTTP/1.0 needs where the length is not known.
+    /// The body ends with the connection, which HTTP/1.0 needs if the length is unknown.
     UntilClose,
 }
 
-/// What was said in a head.
+/// The result of writing a head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
     pub(super) writing: Writing,
-    /// The connection stays open.
+    /// True if the connection stays open.
     pub(super) keep: bool,
-    /// It becomes a tunnel.
+    /// True if the connection becomes a tunnel.
     pub(super) is_switch: bool,
 }
 
 /// Appends the head of a response.
 ///
-/// `length`: of the body that the service has, if that is known. `can_keep`: nothing on our side speaks against a further
-/// request.
+/// `length`: the length of the service's body, if known. `can_keep`: the server does not need to
+/// close the connection.
 pub(super) fn write_head(
     head: &response::Parts,
     length: Option<u64>,
@@ -108,7 +108,7 @@ pub(super) fn write_head(
         Writing::Length(length) => write_length(length, out),
         Writing::Chunked { .. } => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
         Writing::Nothing if !has_no_length => {
-            // Of what GET would have got; a 304 says it only if the service does.
+            // The length that GET would return; a 304 has it only if the service sets it.
             let length = match classes.contains(FieldClass::ContentLength) {
                 true => said_length(&head.headers),
                 false => length.filter(|length| asker.is_head && *length > 0),
@@ -144,12 +144,12 @@ pub(super) fn write_head(
     }
 }
 
-/// Of these a field may be left out of a head.
+/// Classes of fields that may be dropped from a head.
 const SPECIAL: ClassSet = ClassSet::CONNECTION
     .with(FieldClass::ContentLength)
     .with(FieldClass::Trailer);
 
-/// Appends a response whose body is at hand. Returns how long the body is that was written.
+/// Appends a response with a body in memory. Returns the number of body bytes written.
 pub(crate) fn write_text(
     head: &response::Parts,
     text: &Bytes,
@@ -166,7 +166,7 @@ pub(crate) fn write_text(
     length
 }
 
-/// RFC 9112 section 6.3.
+/// Chooses the framing by RFC 9112 section 6.3.
 fn choose_writing(head: &response::Parts, length: Option<u64>, asker: Asker) -> Writing {
     let status = head.status;
     if asker.is_head
@@ -184,23 +184,23 @@ fn choose_writing(head: &response::Parts, length: Option<u64>, asker: Asker) -> 
     }
 }
 
-/// The length that the fields say, if they say one and nothing else (RFC 9110 section 8.6).
+/// The length in `Content-Length`, if all values are the same valid number (RFC 9110 section 8.6).
 pub(crate) fn said_length(headers: &HeaderMap) -> Option<u64> {
     let mut values = headers.get_all(CONTENT_LENGTH).iter();
     let first = values.next()?;
     let digits = first.to_str().ok()?;
     let is_one = values.all(|value| value == first);
-    // A number may have a sign for the standard library.
+    // The standard library accepts a sign, which HTTP does not.
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| is_one && is_number)
 }
 
-/// Whether the field is about one connection, also where `Connection` does not name it (RFC 9110 section 7.6.1).
+/// True if the field is hop-by-hop even if `Connection` does not name it (RFC 9110 section 7.6.1).
 fn is_of_connection(name: &HeaderName) -> bool {
     matches!(name.as_str(), "keep-alive" | "proxy-connection")
 }
 
-/// Whether `Connection` has this option, which may be the name of a field that goes no further.
+/// True if `Connection` has this option, which may be the name of a hop-by-hop field.
 fn has_option(headers: &HeaderMap, name: &str) -> bool {
     headers.get_all(CONNECTION).iter().any(|value| {
         let options = value.as_bytes().split(|byte| *byte == b',');
@@ -249,7 +249,7 @@ fn write_length(length: u64, out: &mut Vec<u8>) {
 }
 
 impl Writing {
-    /// Appends data, as far as there is room for it by what the head said; returns whether there was room for all.
+    /// Appends data up to the declared length. Returns false if there was more.
     pub(super) fn put(&mut self, mut data: Bytes, batch: &mut Batch, out: &mut Vec<u8>) -> bool {
         let Some(size) = NonZeroU64::new(data.len() as u64) else {
             return true;
@@ -275,19 +275,14 @@ impl Writing {
         true
     }
 
-    /// Appends what ends the body. Returns whether it is as long as the head said.
+    /// Appends the end of the body. Returns false if it is shorter than declared.
     pub(super) fn end(&mut self, trailers: Option<&HeaderMap>, out: &mut Vec<u8>) -> bool {
         match self {
             Self::Length(left) => return *left == 0,
             Self::Chunked { with_trailers } => match trailers {
                 Some(trailers) if *with_trailers => {
                     out.extend_from_slice(b"0\r\n");
-                    for (name, value) in trailers {
-                        if !is_framing(name) {
-                            write_field(name, value, out);
-                        }
-                    }
-                    out.extend_from_slice(b"\r\n");
+                    write_trailers(trailers, out);
                 }
                 _ => out.extend_from_slice(LAST_CHUNK),
             },
@@ -296,13 +291,23 @@ impl Writing {
         true
     }
 
-    /// Whether the body needs nothing more of the service.
+    /// Returns true if no more data of the service is needed.
     pub(super) fn is_complete(self) -> bool {
         matches!(self, Self::Nothing | Self::Length(0))
     }
 }
 
-/// Names that no trailer may have, because the recipient would frame the message by them (RFC 9110 section 6.5.1).
+/// Writes the trailers of a body in chunks, and the empty line that ends it.
+pub(crate) fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) {
+    for (name, value) in trailers {
+        if !is_framing(name) {
+            write_field(name, value, out);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// True for names that no trailer may have: they would change the framing (RFC 9110 section 6.5.1).
 fn is_framing(name: &HeaderName) -> bool {
     [
         CONTENT_LENGTH,

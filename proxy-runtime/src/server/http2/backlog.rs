@@ -1,4 +1,5 @@
-//! The backlog of one connection: data that its streams have handed over and its socket has not taken yet.
+//! The backlog of a connection: data that its streams have sent and its socket has not accepted
+//! yet.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
@@ -7,11 +8,11 @@ use parking_lot::Mutex;
 
 use crate::stream::spare::is_tight;
 
-/// The most data that all streams of a connection have in `h2` together, in bytes: more than a socket takes at once, and little
-/// for a client that opens many streams with large windows and reads nothing.
+/// Maximum of data in `h2` over all streams of a connection, in bytes: more than a socket accepts
+/// at once, and little for a client that opens many streams with large windows and reads nothing.
 const MOST: u64 = 256 * 1024;
 
-/// The same where memory is tight.
+/// The maximum while memory is tight.
 const MOST_IF_TIGHT: u64 = 32 * 1024;
 
 fn most() -> u64 {
@@ -21,16 +22,16 @@ fn most() -> u64 {
     }
 }
 
-/// Data of one connection that were handed to `h2`, as far as the socket may not have taken them, and the streams that wait until
-/// it has.
+/// Data of a connection that were passed to `h2` and may not have reached the socket, and the
+/// streams that wait for it.
 ///
-/// Touched by one thread only, save for tunnels, which services may send to others.
+/// Used by one thread only, except by tunnels, which services may move to other threads.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     held: AtomicU64,
-    /// What the connection had written when `held` was last brought up to date.
+    /// Number of bytes that the connection had written at the last update of `held`.
     written: AtomicU64,
-    /// Boxed, since most connections never have such streams.
+    /// Boxed, since most connections never have waiting streams.
     waiting: Mutex<Option<Box<Waiting>>>,
 }
 
@@ -38,7 +39,7 @@ pub(crate) struct Backlog {
 struct Waiting(Vec<Waker>);
 
 impl Backlog {
-    /// Waits until there is room for data, and returns for how many bytes.
+    /// Waits until there is room for data. Returns the number of bytes that fit.
     pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<usize> {
         let room = most().saturating_sub(self.held.load(Relaxed));
         if room > 0 {
@@ -52,18 +53,19 @@ impl Backlog {
         Poll::Pending
     }
 
-    /// Bytes that were handed over and that the socket may not have taken.
+    /// Number of bytes that were passed on and may not have reached the socket.
     pub(super) fn held(&self) -> u64 {
         self.held.load(Relaxed)
     }
 
-    /// Notes that a stream hands over so many bytes.
+    /// Records that a stream passes on `bytes`.
     pub(super) fn add(&self, bytes: usize) {
         self.held.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Notes that `h2` has written what it could: up to `written` bytes in the life of the connection, and all that it had unless
-    /// the socket is full. Frames' heads among these bytes make the backlog look smaller than it is until it is empty.
+    /// Records a flush of `h2`: `written` is the total of the connection, and everything was
+    /// written unless the socket is full. The total includes frame headers, so the backlog seems
+    /// smaller than it is until it is empty.
     pub(super) fn is_flushed(&self, written: u64, is_full: bool) {
         let before = self.written.swap(written, Relaxed);
         let held = self.held.load(Relaxed);
@@ -75,13 +77,15 @@ impl Backlog {
             false => 0,
         };
         self.held.store(left, Relaxed);
-        // Half of it at least, so that a socket that takes a little now and then does not wake all streams each time.
+        // At least half is free, so that a slow socket does not wake all streams for every few
+        // bytes.
         if left <= most() / 2 {
             self.wake();
         }
     }
 
-    /// Notes that the socket is gone: tunnels, which may live longer than their connection, are to find that out.
+    /// Records that the socket is closed, so that tunnels, which may outlive their connection,
+    /// notice it.
     pub(crate) fn is_gone(&self) {
         self.held.store(0, Relaxed);
         self.wake();
@@ -155,7 +159,7 @@ mod tests {
             backlog.poll_room(cx),
             Poll::Ready(MOST_IF_TIGHT as usize - 10_000)
         );
-        // More is held than tight memory allows, and then all of it leaves.
+        // More is held than tight memory allows, and then all of it is written.
         backlog.add(60_000);
         assert!(backlog.poll_room(cx).is_pending());
         backlog.is_flushed(200_000, false);

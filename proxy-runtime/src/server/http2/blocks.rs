@@ -1,4 +1,4 @@
-//! The memory that streams are served in.
+//! A pool of memory for stream futures.
 
 use std::any::Any;
 use std::cell::OnceCell;
@@ -8,12 +8,12 @@ use std::task::{Context, Poll};
 
 use crate::spare::Spare;
 
-/// Blocks that a worker keeps; as many as streams are open at a time on a busy one.
+/// Maximum of blocks that a worker keeps: the number of open streams on a busy one.
 const MOST: usize = 128;
 
-/// The memory that streams are served in, from those that have ended to those that begin, on all connections of a worker.
+/// A pool of memory blocks for the futures that serve streams, over all connections of a worker.
 ///
-/// What serves a stream is larger than what an allocator has at hand.
+/// Such a future is larger than the sizes that allocators keep at hand.
 pub(super) struct Blocks<F>(Spare<Block<F>, MOST>);
 
 type Block<F> = Pin<Box<Option<F>>>;
@@ -25,14 +25,14 @@ impl<F> Default for Blocks<F> {
 }
 
 impl<F: 'static> Blocks<F> {
-    /// Those of a worker that serves streams with what `serve` makes of them, which are kept in `kept`.
+    /// Returns the pool of a worker whose streams are served by `serve`; it is stored in `kept`.
     pub(super) fn of<A>(kept: &OnceCell<Rc<dyn Any>>, _serve: &impl Fn(A) -> F) -> Rc<Self> {
         let kept = kept.get_or_init(|| Rc::new(Self::default()));
         Rc::clone(kept).downcast().unwrap_or_default()
     }
 }
 
-/// A stream that is being served, in a block on loan.
+/// A future that serves a stream, in a block of the pool.
 pub(super) struct Lent<F> {
     block: Option<Block<F>>,
     blocks: Rc<Blocks<F>>,
@@ -54,7 +54,7 @@ impl<F: Future> Lent<F> {
         }
     }
 
-    /// Polled after its end, it is pending for good.
+    /// Polls the future. After its end it stays pending.
     #[inline]
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
         let block = self.block.as_mut().map(Pin::as_mut);
@@ -70,7 +70,7 @@ impl<F> Drop for Lent<F> {
         let Some(mut block) = self.block.take() else {
             return;
         };
-        // What is dropped here may end other streams.
+        // Dropping the future may end other streams.
         block.set(None);
         self.blocks.0.add(block);
     }

@@ -1,4 +1,4 @@
-//! Content of a stream for the typed lane: a [`RequestBody`](crate::server::RequestBody) polls it, and drops it.
+//! Request bodies of HTTP/2 streams for the `http` path.
 
 use std::task::{Context, Poll, ready};
 
@@ -8,22 +8,22 @@ use http_body::Frame;
 
 use crate::head::headers::strip_trailers;
 
-/// The body of a request as it comes over a stream.
+/// The body of a request on a stream.
 ///
-/// The client may send more when what it has sent was used: the window opens by what was handed out when the next part is
-/// asked for.
+/// Flow control: the window opens by the size of a frame when the next frame is requested
+/// (backpressure).
 #[derive(Debug)]
 pub(crate) struct BodyReader {
     stream: RecvStream,
-    /// What `Content-Length` still promises. `h2` sees to it that the promise is kept.
+    /// The rest of `Content-Length`, which `h2` enforces.
     left: Option<u64>,
-    /// Bytes that were handed out last.
+    /// Number of bytes in the last frame that was returned.
     held: usize,
     has_ended: bool,
 }
 
 impl BodyReader {
-    /// `length`: of the body, if the head told.
+    /// `length`: the declared length of the body, if any.
     pub(super) fn new(stream: RecvStream, length: Option<u64>) -> Self {
         Self {
             stream,
@@ -33,12 +33,12 @@ impl BodyReader {
         }
     }
 
-    /// Whether nothing more comes.
+    /// Returns true if the body has ended.
     pub(crate) fn is_end(&self) -> bool {
         self.has_ended || self.stream.is_end_stream()
     }
 
-    /// Bytes that are to come, if that is known.
+    /// Number of bytes to come, if known.
     pub(crate) fn left(&self) -> Option<u64> {
         match self.is_end() {
             true => Some(0),
@@ -46,7 +46,7 @@ impl BodyReader {
         }
     }
 
-    /// The next part.
+    /// The next frame.
     pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -56,7 +56,7 @@ impl BodyReader {
         }
         let held = std::mem::take(&mut self.held);
         if held > 0 {
-            // It only fails for more than was received.
+            // The call fails only for more than was received.
             let _ = self.stream.flow_control().release_capacity(held);
         }
         loop {

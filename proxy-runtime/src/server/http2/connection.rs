@@ -1,4 +1,4 @@
-//! One connection of HTTP/2: what `h2` reads and writes, and the streams that are served over it.
+//! An HTTP/2 connection: frames of `h2`, and the streams that are served.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -23,12 +23,12 @@ use crate::server::connection::Held;
 use crate::server::connection::{ConnectionIo, ConnectionState, Transport};
 use crate::server::limits::Limits;
 
-/// Rounds after which other connections have their turn.
+/// Number of rounds after which the task yields to other connections.
 const ROUNDS: usize = 16;
 
-/// One connection of HTTP/2, which serves each stream with what `serve` makes of it.
+/// An HTTP/2 connection that serves each stream with a future of `serve`.
 ///
-/// Dropped, it cancels what is being served.
+/// Dropping it cancels all streams.
 pub(super) struct Connection<T: Transport, S, F> {
     phase: Phase<T>,
     streams: Streams<F>,
@@ -40,12 +40,12 @@ pub(super) struct Connection<T: Transport, S, F> {
     state: Arc<ConnectionState>,
     resets: Resets,
     noticed: Rc<Noticed>,
-    /// What waits for the socket.
+    /// Memory that waits for the socket.
     held: Held,
     serve: S,
 }
 
-/// A stream that the client has begun.
+/// A stream that the client has opened.
 pub(super) struct Accepted {
     pub(super) request: Request<RecvStream>,
     pub(super) respond: SendResponse<Bytes>,
@@ -55,7 +55,7 @@ pub(super) struct Accepted {
 enum Phase<T: Transport> {
     Opening(Box<Handshake<Watched<T>, Bytes>>),
     Open(Box<Open<T>>),
-    /// It was told to end before it was open.
+    /// The connection was told to end before its handshake was complete.
     Closed,
 }
 
@@ -65,23 +65,23 @@ struct Open<T: Transport> {
     end: End,
 }
 
-/// Whether the connection is to end, as far as the client was told.
+/// The announced end of the connection.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Never,
-    /// After the streams that are open, and so many more.
+    /// End after the open streams, and `further` new ones.
     ///
-    /// A client that has not read of the end yet begins no more streams than may be open at a time: for any other it
-    /// waits for a response that is sent after the news.
+    /// A client that has not received the GOAWAY yet opens at most as many streams as are allowed
+    /// at a time: for any further one it waits for a response that follows the GOAWAY.
     Soon {
         further: u32,
     },
-    /// Now, for what the client does, or does not.
+    /// End now, because of the client.
     Now(Reason),
 }
 
 impl End {
-    /// Whether one more stream is served.
+    /// Returns true if another stream may be served.
     fn admits(&mut self) -> bool {
         match self {
             Self::Never => true,
@@ -101,7 +101,7 @@ where
     S: Fn(Accepted) -> F,
     F: Future<Output = Ending>,
 {
-    /// What `serve` makes has its memory from `blocks`.
+    /// Futures of `serve` have their memory from `blocks`.
     pub(super) fn new(
         io: ConnectionIo<T>,
         state: &Arc<ConnectionState>,
@@ -113,7 +113,7 @@ where
         let ready = Arc::<Ready>::default();
         let part = Part::new(&ready, CONNECTION);
         let waker = Waker::from(Arc::clone(&part));
-        // It has not been polled yet.
+        // Schedules the first poll.
         waker.wake_by_ref();
         Self {
             phase: Phase::Opening(Box::new(builder(limits).handshake(io))),
@@ -130,7 +130,7 @@ where
         }
     }
 
-    /// Reads, writes, and begins to serve what came; ready when the connection has ended.
+    /// Reads, writes, and begins to serve new streams. Ready at the end of the connection.
     fn poll_connection(&mut self) -> Poll<Result<(), h2::Error>> {
         let polled = self.poll_frames();
         let state = &self.state;
@@ -161,7 +161,8 @@ where
                     Some(accepted) => {
                         let (request, mut respond) = accepted?;
                         if !open.end.admits() {
-                            // RFC 9113 section 8.7: it was not looked at, so it can be sent again elsewhere.
+                            // A stream that was not processed may be retried elsewhere (RFC 9113
+                            // section 8.7).
                             respond.send_reset(Reason::REFUSED_STREAM);
                             if self.resets.add(1, Instant::now()) {
                                 open.end_now(Reason::ENHANCE_YOUR_CALM, &self.state);
@@ -203,8 +204,8 @@ where
         this.ready.begin(cx);
         let mut round = 0;
         loop {
-            // What the streams have said leaves with the connection's turn, all of it at once; so the connection is asked
-            // first, and the streams that its news are for come then.
+            // Output of the streams is written in the connection's turn, all at once. So the
+            // connection is polled first, and then the streams that its input concerns.
             let is_ready = this.streams.gather();
             if is_ready && let Poll::Ready(ended) = this.poll_connection() {
                 return Poll::Ready(ended);
@@ -233,7 +234,7 @@ where
 }
 
 impl<T: Transport, S, F> Connection<T, S, F> {
-    /// Ends the connection: at once if it is idle, else after what is in flight.
+    /// Ends the connection gracefully: at once if it is idle, else after the requests in flight.
     pub(super) fn shut_down(&mut self) {
         match &mut self.phase {
             Phase::Opening(_) => self.phase = Phase::Closed,
@@ -249,7 +250,7 @@ impl<T: Transport, S, F> Connection<T, S, F> {
         self.waker.wake_by_ref();
     }
 
-    /// Ends the connection at once, and tells why.
+    /// Ends the connection at once with `reason`.
     pub(super) fn end_now(&mut self, reason: Reason) {
         if let Phase::Open(open) = &mut self.phase
             && open.end_now(reason, &self.state)
@@ -258,18 +259,19 @@ impl<T: Transport, S, F> Connection<T, S, F> {
         }
     }
 
-    /// The frame of which a part has come.
+    /// The frame that has arrived only in part.
     pub(super) fn unfinished(&self) -> Option<Unfinished> {
         self.noticed.unfinished()
     }
 
-    /// Sends what a client that is there must answer.
+    /// Sends a PING, which a live client must answer.
     pub(super) fn ping(&mut self) {
         let Phase::Open(open) = &mut self.phase else {
             return;
         };
         let Some(pings) = &mut open.pings else { return };
-        // The answer to the last one has to be fetched; that there was one is seen by what was read.
+        // The previous pong must be fetched before another ping. Its arrival shows in the number of
+        // bytes read.
         let _ = pings.poll_pong(&mut Context::from_waker(Waker::noop()));
         if pings.send_ping(Ping::opaque()).is_ok() {
             self.waker.wake_by_ref();
@@ -278,14 +280,14 @@ impl<T: Transport, S, F> Connection<T, S, F> {
 }
 
 impl<T: Transport> Open<T> {
-    /// Ends the connection, whatever is going on. Returns whether that is news.
+    /// Ends the connection at once. Returns false if it was ending already.
     #[cold]
     fn end_now(&mut self, reason: Reason, state: &ConnectionState) -> bool {
         if let End::Now(_) = self.end {
             return false;
         }
         self.end = End::Now(reason);
-        // A client that goes on sending is to read why it should not.
+        // Makes the close linger, so that a client that still sends can read the reason.
         state.unread.store(true, Relaxed);
         self.h2.abrupt_shutdown(reason);
         true

@@ -1,4 +1,4 @@
-//! The moments that the streams of a connection wait for, with one timer for all of them.
+//! The deadlines of the streams of a connection, with one timer for all of them.
 
 use std::cell::{Cell, RefCell};
 use std::pin::{Pin, pin};
@@ -8,14 +8,14 @@ use std::task::{Context, Poll};
 use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The moments that the streams of a connection wait for.
+/// The deadlines of the streams of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {
-    /// By the streams' places.
+    /// The deadlines by stream slot.
     dues: RefCell<Vec<Option<Instant>>>,
-    /// No later than the first of them.
+    /// A lower bound of the earliest deadline.
     next: Cell<Option<Instant>>,
-    /// The time when it was last looked at.
+    /// The time of the last check.
     passed: Cell<Option<Instant>>,
 }
 
@@ -38,7 +38,7 @@ impl Deadlines {
         }
     }
 
-    /// Tells `expired` the places of those whose moment has come.
+    /// Calls `expired` with the slot of each deadline that has passed.
     fn expire(&self, now: Instant, mut expired: impl FnMut(u32)) {
         self.passed.set(Some(now));
         let mut next: Option<Instant> = None;
@@ -56,12 +56,13 @@ impl Deadlines {
     }
 }
 
-/// The one timer. It is armed when something first has to wait, and goes off too early rather than being moved.
+/// The single timer. Armed at the first wait; fires early rather than being moved.
 #[derive(Debug, Default)]
 pub(super) struct Alarm(Option<Pin<Box<Sleep>>>);
 
 impl Alarm {
-    /// Has the task woken in time, and tells `expired` the places of those whose moment has come.
+    /// Arms the timer for the task, and calls `expired` with the slot of each deadline that has
+    /// passed.
     #[inline]
     pub(super) fn poll(
         &mut self,
@@ -91,7 +92,7 @@ impl Alarm {
                 }
                 none => none.insert(Box::pin(sleep_until(next))),
             };
-            // Without the scheduler's budget, so that it does know the waker when it is not ready.
+            // Unconstrained by the task budget: a pending poll must always register the waker.
             if pin!(unconstrained(alarm.as_mut())).poll(cx).is_pending() {
                 return;
             }
@@ -100,7 +101,7 @@ impl Alarm {
     }
 }
 
-/// The moment that one stream waits for.
+/// The deadline of one stream.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     deadlines: Rc<Deadlines>,
@@ -115,11 +116,11 @@ impl Deadline {
         }
     }
 
-    /// Ready once `due` has come; else the stream is woken by then. There is one such moment: a later call forgets what
-    /// the one before has asked for.
+    /// Ready once `due` has passed; otherwise the stream is woken by then. A later call replaces
+    /// the deadline.
     #[inline]
     pub(crate) fn poll_due(&self, due: Instant) -> Poll<()> {
-        // The clock is read when the timer goes off, and not by every stream that waits.
+        // The clock is read when the timer fires, not by every stream that waits.
         if self.deadlines.passed.get().is_some_and(|now| now >= due) {
             return Poll::Ready(());
         }
@@ -141,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits until somebody's moment has come, and tells whose.
+    /// Waits until a deadline passes. Returns the slots.
     async fn expired(alarm: &mut Alarm, deadlines: &Deadlines) -> Vec<u32> {
         let mut places = Vec::new();
         poll_fn(|cx| {

@@ -1,4 +1,5 @@
-//! Drives one HTTP/2 connection: polls it, and watches the clocks that `h2` does not have.
+//! The driver of an HTTP/2 connection: it polls the connection, and enforces the timeouts that `h2`
+//! lacks.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -19,21 +20,21 @@ use crate::server::limits::Limits;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::{Mode, ModeWatch};
 
-/// How long `h2` is given to end a connection that it was told to end.
+/// Time limit for `h2` to close a connection.
 const CLOSING: Duration = Duration::from_secs(3);
 
-/// How often a busy connection is looked at, at most.
+/// Minimum interval between two checks of a busy connection.
 const CHECK: Duration = Duration::from_secs(5);
 
-/// How long a client may send nothing at all, while something is being answered, before it is asked whether it is there.
+/// Time of complete silence during a response, after which the client gets a ping.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// How long it may take to answer that.
+/// Time limit for the answer to that ping.
 const PONG: Duration = Duration::from_secs(20);
 
 /// Serves the connection until it ends.
 ///
-/// Cancel safe: dropped, it closes the connection.
+/// Cancel safe: dropping the future closes the connection.
 pub(super) async fn drive<T, S, F>(mut connection: Connection<T, S, F>, state: Arc<ConnectionState>)
 where
     T: Transport,
@@ -47,7 +48,7 @@ where
     loop {
         let armed = alarm.deadline();
         let served = poll_fn(|cx| {
-            // A change of the mode wakes the task.
+            // The watch wakes the task when the mode changes.
             let watch = watch.get_or_insert_with(|| ModeWatch::new(&state.worker, cx.waker()));
             if let Poll::Ready(result) = Pin::new(&mut connection).poll(cx) {
                 return Poll::Ready(Some(result));
@@ -66,7 +67,7 @@ where
                 }
                 false => {}
             }
-            // The alarm goes off too early rather than being moved with every request.
+            // The timer fires early rather than being moved with every request.
             if clock.due() < armed || clock.has_news() {
                 return Poll::Ready(None);
             }
@@ -83,7 +84,8 @@ where
                 Verdict::Ping => connection.ping(),
                 Verdict::ShutDown => connection.shut_down(),
                 Verdict::Unacknowledged => connection.end_now(Reason::SETTINGS_TIMEOUT),
-                // What had been asked for before is lost with it: nothing else may come until the block is complete.
+                // Incomplete requests are lost: no other frame may arrive before the block is
+                // complete.
                 Verdict::Unfinished => connection.end_now(Reason::NO_ERROR),
                 Verdict::Drop => return,
             },
@@ -98,7 +100,8 @@ where
 
 fn log_end(state: &ConnectionState, result: Result<(), h2::Error>) {
     let Err(error) = result else { return };
-    // Said by us of what the client sent, and not the other way round.
+    // Only errors that the server found in the client's input count, not errors that the client
+    // reports.
     let is_refused = !error.is_remote() && error.reason().is_some_and(is_fault_of_client);
     if (error.is_library() && !error.is_io()) || is_refused {
         WorkerMetrics::add(&state.metrics().malformed);
@@ -111,7 +114,7 @@ fn log_end(state: &ConnectionState, result: Result<(), h2::Error>) {
     );
 }
 
-/// Whether connections end for this reason by what their clients have sent.
+/// Returns true if the reason is a fault of the client.
 fn is_fault_of_client(reason: Reason) -> bool {
     [
         Reason::ENHANCE_YOUR_CALM,
@@ -123,40 +126,41 @@ fn is_fault_of_client(reason: Reason) -> bool {
     .contains(&reason)
 }
 
-/// What to do when the time has come.
+/// The action when a deadline has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Wait,
     Ping,
     ShutDown,
-    /// The client does not confirm what it has been told of the server's limits.
+    /// The client has not acknowledged the server's settings.
     Unacknowledged,
-    /// The client has begun a frame that belongs to a head, and does not end that head.
+    /// The client has not completed a header block.
     Unfinished,
     Drop,
 }
 
-/// What the connection is doing.
+/// The activity of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The client has not said what it must say first.
+    /// The client has not sent its preface yet.
     Opening,
     /// Between requests.
     Idle,
-    /// A request is being answered.
+    /// A request is in progress.
     Busy,
     /// The connection was told to end.
     Closing,
 }
 
-/// When the connection is to be looked at next, and what is then to be found.
+/// The next deadline of the connection, and its cause.
 struct Clock {
     state: Arc<ConnectionState>,
-    /// When it has lived for long enough, until that is known to all.
+    /// The time at which the connection reaches its maximum age, until then.
     retires: Option<Instant>,
-    /// When it must have acknowledged the settings (RFC 9113 section 6.5.3), until it has.
+    /// The deadline for the acknowledgement of the settings (RFC 9113 section 6.5.3), until it
+    /// arrives.
     acknowledges: Option<Instant>,
-    /// When a frame that was begun must be complete.
+    /// The deadline for a frame that has arrived in part.
     completes: Option<Instant>,
     phase: Phase,
     since: Instant,
@@ -166,7 +170,7 @@ struct Clock {
     is_announced: bool,
     pace: DownloadPace,
     silence: Silence,
-    /// When a busy connection is looked at next.
+    /// The next check of a busy connection.
     check: Instant,
 }
 
@@ -192,10 +196,11 @@ impl Clock {
         }
     }
 
-    /// Looks at what the connection is doing, after it was polled.
+    /// Updates the clock after the connection was polled.
     fn look(&mut self, unfinished: Option<Unfinished>) {
         self.completes = unfinished
-            // What is half a head on an idle connection may be half of anything's on one with an upload that has paused.
+            // An incomplete frame counts on an idle connection, or if it is of a header block. On a
+            // busy one it may belong to an upload that pauses.
             .filter(|unfinished| unfinished.is_block || !self.state.is_busy())
             .map(|unfinished| after(unfinished.since, self.limits().header_timeout));
         let mode = self.state.worker.mode();
@@ -228,7 +233,7 @@ impl Clock {
         }
     }
 
-    /// Whether there is nothing but half of what the client must say first, or of a request.
+    /// Returns true if the connection has only an incomplete preface or request.
     fn has_asked_for_nothing(&self) -> bool {
         match self.phase {
             Phase::Opening => true,
@@ -237,7 +242,7 @@ impl Clock {
         }
     }
 
-    /// When the connection is to be looked at.
+    /// The next deadline.
     fn due(&self) -> Instant {
         let others = [self.retires, self.acknowledges, self.completes];
         let due = self.phase_due();
@@ -257,7 +262,7 @@ impl Clock {
         }
     }
 
-    /// An idle connection is read from for a little longer: a request may be on its way.
+    /// The deadline for closing an idle connection: a request may be on its way.
     fn closing_due(&self) -> Instant {
         after(self.since.max(self.mode_since), self.limits().closing_grace)
     }
@@ -270,7 +275,7 @@ impl Clock {
         self.mode != Mode::Serving || self.state.is_retiring()
     }
 
-    /// The alarm went off.
+    /// Handles a timer that has fired.
     fn expire(&mut self) -> Verdict {
         let now = Instant::now();
         if self.retires.take_if(|retires| now >= *retires).is_some() {
@@ -311,7 +316,7 @@ impl Clock {
         }
     }
 
-    /// Looks at a connection on which requests are answered.
+    /// Checks a connection with requests in progress.
     fn check(&mut self, now: Instant) -> Verdict {
         match self.phase {
             Phase::Closing => self.since = now,
@@ -320,7 +325,7 @@ impl Clock {
         match self.silence.look(self.signs(), now) {
             Hearing::Recent => {}
             Hearing::Silent => return Verdict::Ping,
-            // The end of the tunnels and streams that nobody is there for.
+            // Resets tunnels and streams of a client that is gone.
             Hearing::Dead => {
                 self.state.abort.store(true, Relaxed);
                 return Verdict::Drop;
@@ -335,7 +340,7 @@ impl Clock {
         Verdict::Drop
     }
 
-    /// What tells that the client is there: what it sends, and what it takes from a socket that was full.
+    /// A measure of the client's activity: bytes it sent, and bytes it received from a full socket.
     fn signs(&self) -> u64 {
         let read = self.state.read();
         match self.state.write_blocked.load(Relaxed) {
@@ -344,13 +349,14 @@ impl Clock {
         }
     }
 
-    /// Whether the client is to be told that the connection ends, and has not been: GOAWAY says which requests are still
-    /// served.
+    /// Returns true if the connection ends and GOAWAY was not sent yet, which names the requests
+    /// that are still served.
     fn has_news(&self) -> bool {
         let has_to_leave = || match self.mode {
             Mode::Serving => false,
-            // Who has asked for nothing, be it since then, has the grace of an idle connection. One with requests stays: its
-            // client would open another one beside it, for which there is no place until the last of them is over.
+            // A client without requests since the change has the grace of an idle connection. One
+            // with requests in progress stays: its client would open another connection, for which
+            // there is no room until those requests have ended.
             Mode::Full => {
                 self.phase == Phase::Idle && self.requests > 0 && self.since >= self.mode_since
             }
@@ -362,7 +368,7 @@ impl Clock {
     }
 }
 
-/// When the client was last heard of.
+/// The last activity of the client.
 struct Silence {
     signs: u64,
     since: Instant,
@@ -372,9 +378,9 @@ struct Silence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hearing {
     Recent,
-    /// It should be asked whether it is there.
+    /// The client should get a ping.
     Silent,
-    /// It was asked, and has not answered.
+    /// The client has not answered the ping.
     Dead,
 }
 
@@ -387,7 +393,7 @@ impl Silence {
         }
     }
 
-    /// `signs`: bytes that came, or were taken, so far. Any of them are an answer.
+    /// `signs`: number of bytes received or delivered so far. Any change counts as an answer.
     fn look(&mut self, signs: u64, now: Instant) -> Hearing {
         if signs != self.signs {
             self.signs = signs;

@@ -1,4 +1,4 @@
-//! What the server adds to a response's fields, and takes away.
+//! The fields that the server adds to and removes from a response.
 
 use bytes::Bytes;
 use http::header::{
@@ -8,9 +8,9 @@ use http::header::{
 use crate::head::headers::take_apart_if_long;
 use crate::server::http1::date::write_date;
 
-/// Makes the fields of a response fit for HTTP/2, which has none that concern a connection (RFC 9113 section 8.2.2), and
-/// dates it.
-pub(super) fn settle(headers: &mut HeaderMap) {
+/// Prepares the fields of a response for HTTP/2: removes hop-by-hop fields (RFC 9113 section
+/// 8.2.2), and adds a date.
+pub(crate) fn settle(headers: &mut HeaderMap) {
     const OF_CONNECTION: [HeaderName; 6] = [
         CONNECTION,
         TRANSFER_ENCODING,
@@ -31,7 +31,7 @@ pub(super) fn settle(headers: &mut HeaderMap) {
     take_apart_if_long(headers);
 }
 
-/// The fields that `Connection` says are about the connection as well (RFC 9110 section 7.6.1).
+/// The fields that `Connection` names as hop-by-hop (RFC 9110 section 7.6.1).
 fn named(headers: &HeaderMap) -> Vec<HeaderName> {
     let values = headers.get_all(CONNECTION).iter();
     let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
@@ -40,7 +40,7 @@ fn named(headers: &HeaderMap) -> Vec<HeaderName> {
         .collect()
 }
 
-/// The present date, as a field's value.
+/// The current date as a field value.
 pub(crate) fn date() -> HeaderValue {
     let mut text = Vec::new();
     write_date(&mut text);
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use crate::head::headers::MOST_SHARED;
 
-    /// Whether each value shares the memory of a head with the fields that it is made of, after [`settle`].
+    /// Returns for each value whether it shares the memory of the head after [`settle`].
     fn is_shared(length: usize) -> Vec<bool> {
         let head = Bytes::from(vec![b'x'; length]);
         let mut headers = HeaderMap::new();

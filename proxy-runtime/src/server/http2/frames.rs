@@ -1,8 +1,9 @@
-//! The frames that a client sends, looked at before `h2` has them.
+//! Validation of client frames before `h2` reads them.
 //!
-//! `h2` ends the whole connection for much that concerns one stream, gives `PROTOCOL_ERROR` as the reason where RFC 9113 has
-//! another one, and lets some malformed requests pass. What is found here is answered as the RFC says: `h2` gets frames in the
-//! place of others, by which it resets the stream, or gets nothing more, and the connection ends.
+//! `h2` closes the whole connection for many errors of a single stream, uses `PROTOCOL_ERROR` where
+//! RFC 9113 requires another code, and accepts some malformed requests. Errors found here are
+//! handled as the RFC requires: `h2` gets replacement frames that make it reset the stream, or no
+//! more frames and the connection ends.
 
 use std::borrow::Cow;
 
@@ -10,16 +11,16 @@ use h2::Reason;
 
 use super::hpack::{Block, Fields};
 
-/// A frame's head (RFC 9113 section 4.1).
+/// The length of a frame header (RFC 9113 section 4.1).
 const HEAD: usize = 9;
 
-/// The largest payload of a frame, since clients are told of no other (RFC 9113 section 4.2).
+/// Maximum payload of a frame: the server announces no other value (RFC 9113 section 4.2).
 const LARGEST: usize = 16_384;
 
-/// CONTINUATION frames after which a header block is no honest one: two hold the largest that is served.
+/// Maximum of CONTINUATION frames per header block: two hold the largest block that is served.
 const CONTINUATIONS: usize = 6;
 
-/// Streams of which it is known that more of their requests may come.
+/// Maximum of streams tracked as open for more request frames.
 const MOST_OPEN: usize = 256;
 
 const DATA: u8 = 0;
@@ -30,7 +31,7 @@ pub(super) const SETTINGS: u8 = 4;
 pub(super) const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 pub(super) const WINDOW_UPDATE: u8 = 8;
-/// Beyond it there are types that `h2` reads over (RFC 9113 section 5.5).
+/// Larger types are unknown, and `h2` ignores them (RFC 9113 section 5.5).
 pub(super) const CONTINUATION: u8 = 9;
 
 pub(super) const ACK: u8 = 1;
@@ -39,7 +40,7 @@ const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const HAS_PRIORITY: u8 = 0x20;
 
-/// A frame's head.
+/// A frame header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     length: usize,
@@ -49,7 +50,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// The head that these bytes begin with, if it is all there.
+    /// Parses the frame header at the front of `bytes`. `None` if it is incomplete.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let &[a, b, c, kind, flags, d, e, f, g, ..] = bytes else {
             return None;
@@ -74,31 +75,31 @@ impl Head {
     }
 }
 
-/// What is to be done with a frame.
+/// The handling of a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// So many bytes are passed on as they are, of which not all need be there yet.
+    /// Pass this many bytes on unchanged; some may not have arrived yet.
     Pass(usize),
-    /// More of it has to come first. A header block that is not complete stops all that the client may send.
+    /// More data is required first. An incomplete header block blocks all other frames.
     Wait { is_block: bool },
-    /// So many bytes are replaced.
+    /// Replace this many bytes.
     Replace { taken: usize, with: Vec<u8> },
-    /// The connection ends.
+    /// End the connection.
     End(Reason),
 }
 
-/// What the frames of a connection have told.
+/// The state of the frames of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     fields: Fields,
-    /// The last stream that the client has begun.
+    /// The id of the last stream that the client has opened.
     last: u32,
-    /// Streams whose request may go on.
+    /// Streams whose request has not ended.
     open: Vec<u32>,
 }
 
 impl Frames {
-    /// Looks at a frame with the head that these bytes begin with.
+    /// Checks the frame with this header at the front of `bytes`.
     pub(super) fn look(&mut self, head: Head, bytes: &[u8]) -> Verdict {
         if head.length > LARGEST {
             return Verdict::End(Reason::FRAME_SIZE_ERROR);
@@ -138,7 +139,7 @@ impl Frames {
         Verdict::Pass(whole)
     }
 
-    /// How many fields the connection has given numbers to.
+    /// Number of fields in the HPACK table.
     #[cfg(feature = "testing")]
     pub(super) fn numbered_fields(&self) -> usize {
         self.fields.numbered()
@@ -157,7 +158,7 @@ impl Frames {
                 Ok(more) => whole += more,
                 Err(verdict) => return verdict,
             }
-            // Once, when all of it is there: it is looked at with each read until then.
+            // Copied once the block is complete: an incomplete one is checked again with each read.
             gather(&bytes[first..whole], block.to_mut());
         }
         let is_trailers = self.open.contains(&head.stream);
@@ -174,10 +175,11 @@ impl Frames {
             self.close(head.stream);
         }
         let block = match read {
-            // RFC 9113 section 5.3.1 has nothing against it any more. `h2` has, and would lose what the block says.
+            // RFC 9113 section 5.3.1 allows a stream that depends on itself. `h2` rejects it, and
+            // would lose the table updates of the block.
             Block::Fine if is_own_parent => block,
             Block::Fine => return Verdict::Pass(whole),
-            // It is for `h2` to find that clients begin no such streams.
+            // `h2` detects that clients cannot open such streams.
             _ if !self.has_begun(head.stream) => return Verdict::Pass(whole),
             Block::Malformed(None) => block,
             Block::Malformed(Some(readable)) => Cow::Owned(readable),
@@ -188,12 +190,13 @@ impl Frames {
         Verdict::Replace { taken: whole, with }
     }
 
-    /// Whether the client may have begun this stream.
+    /// Returns true if the client may have opened this stream.
     fn has_begun(&self, stream: u32) -> bool {
         stream % 2 == 1 && stream <= self.last
     }
 
-    /// Has `h2` reset a stream with `PROTOCOL_ERROR`, as it does for one that depends on itself, and counts.
+    /// Makes `h2` reset a stream with `PROTOCOL_ERROR` and count it, with a PRIORITY frame of a
+    /// stream that depends on itself.
     fn reset(&mut self, stream: u32, with: &mut Vec<u8>) {
         self.close(stream);
         let head = Head {
@@ -214,7 +217,7 @@ impl Frames {
     }
 }
 
-/// The part of a header block that a HEADERS frame has, and whether its stream depends on itself.
+/// Returns the header block fragment of a HEADERS frame, and true if its stream depends on itself.
 fn block_of(head: Head, payload: &[u8]) -> Result<(&[u8], bool), Reason> {
     let mut block = payload;
     let mut padding = 0;
@@ -235,7 +238,7 @@ fn block_of(head: Head, payload: &[u8]) -> Result<(&[u8], bool), Reason> {
     Ok((&block[..length], is_own_parent))
 }
 
-/// Looks for the CONTINUATION frames that end a block, of which there are few. Returns how many bytes they take.
+/// Finds the CONTINUATION frames that complete a block. Returns the number of their bytes.
 fn continued(stream: u32, bytes: &[u8]) -> Result<usize, Verdict> {
     let wait = Verdict::Wait { is_block: true };
     let mut at = 0;
@@ -260,7 +263,7 @@ fn continued(stream: u32, bytes: &[u8]) -> Result<usize, Verdict> {
     Err(Verdict::End(Reason::ENHANCE_YOUR_CALM))
 }
 
-/// Appends what these frames have of a block.
+/// Appends the fragments of CONTINUATION frames to a block.
 fn gather(mut frames: &[u8], block: &mut Vec<u8>) {
     block.reserve(frames.len());
     while let Some(head) = Head::of(frames) {
@@ -270,7 +273,7 @@ fn gather(mut frames: &[u8], block: &mut Vec<u8>) {
     }
 }
 
-/// Appends the frames of a block that was read with this head.
+/// Appends the frames for a block that was read with this header.
 fn put_block(head: Head, block: &[u8], bytes: &mut Vec<u8>) {
     let mut head = Head {
         kind: HEADERS,
@@ -295,7 +298,7 @@ fn put_block(head: Head, block: &[u8], bytes: &mut Vec<u8>) {
     }
 }
 
-/// RFC 9113 section 6.5.2: a window beyond its maximum.
+/// Returns true if the settings have a window beyond the maximum (RFC 9113 section 6.5.2).
 fn has_wide_window(settings: &[u8]) -> bool {
     const INITIAL_WINDOW_SIZE: u8 = 4;
     settings
@@ -303,7 +306,7 @@ fn has_wide_window(settings: &[u8]) -> bool {
         .any(|setting| matches!(setting, [0, INITIAL_WINDOW_SIZE, 0x80..=0xff, ..]))
 }
 
-/// RFC 9113 section 6.9: a WINDOW_UPDATE of nothing.
+/// Returns true for a WINDOW_UPDATE with an increment of 0 (RFC 9113 section 6.9).
 fn opens_nothing(payload: &[u8]) -> bool {
     matches!(payload, [0 | 0x80, 0, 0, 0])
 }

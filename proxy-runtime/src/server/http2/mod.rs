@@ -1,22 +1,24 @@
-//! The server's HTTP/2, over the `h2` crate.
+//! The HTTP/2 server, based on the `h2` crate.
 //!
-//! One task a connection, and all of its streams are polled in it ([`Streams`](streams::Streams)): no stream is a task,
-//! their timeouts share one timer, what serves one has its memory from those that have ended ([`blocks`]), and what many of
-//! them have to say leaves with one write. `h2` reads and writes frames,
-//! keeps the windows, and ends connections that flood it; clocks, limits and the drain are here ([`driver`]).
+//! One task per connection polls all of its streams ([`Streams`](streams::Streams)): a stream is no
+//! task. Timeouts share one timer, futures of ended streams leave their memory to new ones
+//! ([`blocks`]), and the output of several streams is written with one call. `h2` reads and writes
+//! frames, handles flow control, and closes connections that flood it; timeouts, limits and the
+//! drain are here ([`driver`]).
 //!
-//! As on HTTP/1.1 there are two lanes, of which [`engine`](crate::server::engine#four-relays) has a table. On the raw one, if the server's
-//! service is a [`ProxyService`](crate::ProxyService), each request that passed the checks is first offered to
-//! [`engine::forward_stream`](crate::server::engine::forward_stream) with the [`Client`]. What that declines takes the typed one: it becomes
-//! an `http` request for the service ([`typed`]).
+//! There are two paths, as on HTTP/1.1 ([`engine`](crate::server::engine#two-lanes)). On the byte
+//! path (raw lane), if the service of the server is a [`ProxyService`](crate::ProxyService), each
+//! valid request is first offered to [`Http2Downstream::forward`] with the [`Client`]. Requests that
+//! it declines take the `http` path: they become an `http` request for the service ([`typed`]).
 //!
 //! # Resets
 //!
-//! A client that resets a stream, or whose connection ends, has what is done for it dropped: the request is cancelled at the
-//! destination. One that does so too often is told to calm down ([`resets`]). A stream whose client does not take its
-//! response is reset with `CANCEL` ([`room`]), whatever goes on beside it. A response that breaks off is reset with
-//! `INTERNAL_ERROR`. A request whose response is complete before its body is is reset with `NO_ERROR` (RFC 9113 section 8.1), once
-//! nobody reads the body any more.
+//! A client that resets a stream, or whose connection ends, cancels the request at the destination.
+//! A client that does so too often gets `ENHANCE_YOUR_CALM` ([`resets`]). A stream whose client
+//! does not receive its response is reset with `CANCEL` ([`room`]), whatever happens on other
+//! streams. A response that ends early is reset with `INTERNAL_ERROR`. A stream whose response is
+//! complete before its request body is reset with `NO_ERROR` (RFC 9113 section 8.1), once the body
+//! is not read any more.
 
 mod backlog;
 mod blocks;
@@ -54,7 +56,7 @@ use self::blocks::Blocks;
 pub(crate) use self::body::BodyReader;
 pub(crate) use self::client::Client;
 use self::connection::{Accepted, Connection};
-pub(crate) use self::fields::date;
+pub(crate) use self::fields::{date, settle};
 pub(crate) use self::room::{Room, Untaken, Waiting, poll_room};
 use self::streams::Ending;
 #[cfg(feature = "testing")]
@@ -68,11 +70,11 @@ use super::http1::said_length;
 use crate::BoxError;
 use crate::forward::spare::{self, Kind};
 use crate::http1::FieldClass;
-use crate::server::engine::forward_stream;
+use crate::server::engine::{Forwarded, Http2Downstream};
 
 /// Serves HTTP/2 until the connection ends.
 ///
-/// Cancel safe: dropped, it closes the connection.
+/// Cancel safe: dropping the future closes the connection.
 pub(crate) async fn serve<T, S, B>(
     io: ConnectionIo<T>,
     served: Rc<Served<S>>,
@@ -140,9 +142,10 @@ where
     let served = Rc::clone(served);
     async move {
         if let (&Ok(classes), Some(engine)) = (&admission, &served.engine)
-            && forward_stream(&head, classes, &mut client, engine).await
+            && let Some(down) = Http2Downstream::new(&head, classes, &mut client)
+            && down.forward(engine).await != Forwarded::Typed
         {
-            // The next response is made of it.
+            // The next response reuses the memory.
             spare::give_back(Kind::Request, head.headers, head.extensions);
             let has_unread = client.body.is_some_and(|body| !body.is_end_stream());
             if has_unread {
@@ -154,14 +157,10 @@ where
                 false => Ending::Settled,
             };
         }
-        // Boxed, so that requests on the raw lane have no room for it.
-        let ending = Box::pin(typed::serve(
-            head,
-            client,
-            admission.map(drop),
-            served.service.clone(),
-        ))
-        .await;
+        // First, since what the byte path has found is about this request.
+        let service = served.service_for_request();
+        // Boxed, so that requests on the byte path have no memory for it.
+        let ending = Box::pin(typed::serve(head, client, admission.map(drop), service)).await;
         drop(open);
         ending
     }

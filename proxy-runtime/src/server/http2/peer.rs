@@ -1,4 +1,4 @@
-//! A client that sends the frames it likes, for tests.
+//! A scripted client for tests.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,10 +10,11 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-/// The setting of the window that streams begin with.
+/// The setting of the initial window of streams.
 pub(crate) const INITIAL_WINDOW_SIZE: u16 = 4;
 
-/// A client that sends the frames it likes, and notes what comes and when. It answers nothing by itself.
+/// A client that sends arbitrary frames, and records received frames with their time. It answers
+/// nothing by itself.
 pub(crate) struct Peer {
     sending: WriteHalf<DuplexStream>,
     seen: Rc<Seen>,
@@ -32,7 +33,7 @@ impl Peer {
         Self::open_slow(stream, settings, usize::MAX, Duration::ZERO).await
     }
 
-    /// The same for one that reads no more than so many bytes each time, and then pauses.
+    /// Opens a connection that reads at most `bytes` at a time, and then pauses.
     pub(crate) async fn open_slow(
         stream: DuplexStream,
         settings: &[(u16, u32)],
@@ -47,7 +48,7 @@ impl Peer {
         peer
     }
 
-    /// Opens a connection, and does not acknowledge the server's settings.
+    /// Opens a connection that does not acknowledge the server's settings.
     pub(crate) async fn open_unacknowledged(stream: DuplexStream) -> Self {
         let mut peer = Self::begin(stream, usize::MAX, Duration::ZERO);
         peer.sending.write_all(frame::PREFACE).await.unwrap();
@@ -70,7 +71,7 @@ impl Peer {
         self.sending.write_all(&frame.encode()).await.unwrap();
     }
 
-    /// Sends unless the server has closed; whether it has not.
+    /// Sends a frame. Returns false if the server has closed the connection.
     pub(crate) async fn try_send(&mut self, frame: Frame) -> bool {
         self.try_send_bytes(&frame.encode()).await
     }
@@ -102,7 +103,8 @@ impl Peer {
         self.send(Frame::new(frame::PING, 0, 0, [7; 8])).await;
     }
 
-    /// Waits for a frame; what has come before counts. Panics if the server closes before.
+    /// Waits for a frame, among those received and those to come. Panics if the server closes the
+    /// connection before.
     pub(crate) async fn wait_for(&self, is_it: impl Fn(&Frame) -> bool) -> (Instant, Frame) {
         loop {
             let news = self.seen.news.notified();
@@ -118,7 +120,7 @@ impl Peer {
         }
     }
 
-    /// Waits for the end of a stream, with the code if it is a reset.
+    /// Waits for the end of a stream. Returns the code of a reset.
     pub(crate) async fn end_of(&self, stream: u32) -> (Instant, Option<u32>) {
         let is_end = |frame: &Frame| {
             let ends = matches!(frame.kind, frame::DATA | frame::HEADERS);
@@ -129,7 +131,7 @@ impl Peer {
         (when, end.error_code())
     }
 
-    /// Waits for the end of the connection, and tells why, if it was told.
+    /// Waits for the end of the connection. Returns the code of its GOAWAY, if any.
     pub(crate) async fn end(&mut self) -> (Instant, Option<u32>) {
         (&mut self.reading).await.unwrap();
         let goaway = |frame: &Frame| frame.kind == frame::GOAWAY;
@@ -141,18 +143,18 @@ impl Peer {
         self.reading.is_finished()
     }
 
-    /// What has come so far.
+    /// All frames received so far.
     pub(crate) fn frames(&self) -> Vec<Frame> {
         let frames = self.seen.frames.borrow();
         frames.iter().map(|(_, frame)| frame.clone()).collect()
     }
 
-    /// Lets go of what has come so far.
+    /// Forgets all frames received so far.
     pub(crate) fn forget(&self) {
         self.seen.frames.borrow_mut().clear();
     }
 
-    /// The content that has come of a stream.
+    /// The received content of a stream.
     pub(crate) fn content(&self, stream: u32) -> Vec<u8> {
         let frames = self.frames().into_iter();
         let data = frames.filter(|frame| frame.kind == frame::DATA && frame.stream == stream);
@@ -174,7 +176,7 @@ async fn read(mut stream: ReadHalf<DuplexStream>, seen: Rc<Seen>, most: usize, p
             sleep(pause).await;
         }
     }
-    // Whoever waits sees that this has finished in its next turn.
+    // A waiter sees that this task has finished in its next turn.
     tokio::task::spawn_local(async move { seen.news.notify_waiters() });
 }
 

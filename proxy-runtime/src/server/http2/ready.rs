@@ -1,4 +1,4 @@
-//! Which parts of a connection's task have something to do.
+//! The parts of a connection's task that are ready to be polled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
@@ -6,13 +6,14 @@ use std::task::{Context, Wake, Waker};
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// The place of the connection itself, beside its streams.
+/// The slot of the connection itself, beside those of its streams.
 pub(super) const CONNECTION: u32 = u32::MAX;
 
-/// Which parts of a connection's task have something to do: the connection, or some of its streams.
+/// The parts of a connection's task that are ready to be polled: the connection, or some of its
+/// streams.
 ///
-/// All of them live in one task. While that is being polled, a part that has something to do is put on the list and
-/// nothing else: the task looks at it before it waits. Only from outside is the task itself woken.
+/// All parts live in one task. While the task is being polled, a part that is woken is only added
+/// to the list, which the task checks before it waits. Other wake-ups wake the task itself.
 #[derive(Debug, Default)]
 pub(super) struct Ready(Mutex<State>);
 
@@ -20,13 +21,13 @@ pub(super) struct Ready(Mutex<State>);
 struct State {
     streams: Vec<u32>,
     connection: bool,
-    /// The task will look at this before it waits.
+    /// True if the task will check the list before it waits.
     is_polling: bool,
     task: Option<Waker>,
 }
 
 impl Ready {
-    /// The task begins to look.
+    /// Begins a poll of the task.
     pub(super) fn begin(&self, cx: &Context<'_>) {
         let mut state = self.lock();
         state.is_polling = true;
@@ -36,21 +37,22 @@ impl Ready {
         }
     }
 
-    /// Moves the places of the streams that are ready to `streams`, which is empty, and tells whether the connection is.
+    /// Moves the slots of ready streams to `streams`, which must be empty. Returns true if the
+    /// connection is ready.
     pub(super) fn take(&self, streams: &mut Vec<u32>) -> bool {
         let mut state = self.lock();
         std::mem::swap(&mut state.streams, streams);
         std::mem::take(&mut state.connection)
     }
 
-    /// The task has seen it all and is about to wait. Returns whether that is so; if not, it has to look again.
+    /// Ends a poll of the task. Returns false if more parts are ready.
     pub(super) fn end(&self) -> bool {
         let mut state = self.lock();
         state.is_polling = state.connection || !state.streams.is_empty();
         !state.is_polling
     }
 
-    /// The task lets others have their turn, and goes on then.
+    /// Yields to other tasks, and wakes this one again.
     pub(super) fn pause(&self) {
         let task = {
             let mut state = self.lock();
@@ -62,7 +64,7 @@ impl Ready {
         }
     }
 
-    /// The part at this place has something to do.
+    /// Marks the part in this slot as ready.
     pub(super) fn push(&self, place: u32) {
         let task = {
             let mut state = self.lock();
@@ -85,9 +87,10 @@ impl Ready {
     }
 }
 
-/// A part of a connection's task, as those see it who wake it.
+/// A waker of one part of a connection's task.
 ///
-/// It outlives what is at its place: whatever comes there next is polled once too often, which does no harm.
+/// It outlives the stream in its slot: the next stream there may be polled once too often, which is
+/// harmless.
 #[derive(Debug)]
 pub(super) struct Part {
     ready: Arc<Ready>,
@@ -104,7 +107,7 @@ impl Part {
         })
     }
 
-    /// It is about to be polled: what happens from now on is news.
+    /// Call it before the part is polled: later wake-ups count again.
     pub(super) fn begin(&self) {
         self.is_listed.swap(false, AcqRel);
     }

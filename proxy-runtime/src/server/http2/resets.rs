@@ -1,4 +1,4 @@
-//! How many streams a client resets.
+//! The limit of resets by a client.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use crate::server::limits::Http2Limits;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Counts the streams that a client has reset before it had their responses.
+/// Counts the streams that a client has reset before the end of their responses.
 ///
-/// `h2` counts only those that were not looked at yet. Of the others each has been routed and sent on, and has cost its
-/// destination a connection (CVE-2023-44487).
+/// `h2` counts only streams that were not accepted yet. The others have been routed and forwarded,
+/// and each has cost its destination a connection (CVE-2023-44487).
 #[derive(Debug)]
 pub(super) struct Resets {
     per_second: u32,
     per_connection: u32,
     total: u32,
-    /// When this second began, and how many there were in it.
+    /// The start of the current second, and the number of resets in it.
     second: Option<(Instant, u32)>,
 }
 
@@ -31,7 +31,7 @@ impl Resets {
         }
     }
 
-    /// Counts some more; whether they are too many.
+    /// Counts resets. Returns true if there are too many.
     pub(super) fn add(&mut self, count: u32, now: Instant) -> bool {
         self.total = self.total.saturating_add(count);
         let lately = match self.second {

@@ -1,4 +1,4 @@
-//! Room for data in the client's windows, and how long a stream waits for it.
+//! Send windows, and the minimum data rate of streams that wait for them.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -15,13 +15,15 @@ use crate::server::connection::Held;
 use crate::server::connection::{ConnectionState, Pace, Uptake};
 use crate::server::metrics::WorkerMetrics;
 
-/// The most that a stream reserves of the connection's window before it sends: others could not have it meanwhile.
+/// Maximum of the connection's window that a stream reserves: other streams could not use it
+/// meanwhile.
 const AT_ONCE: usize = 256 * 1024;
 
-/// Waits until data can be sent on a stream, and returns how much of `wanted` bytes, which is sent at once then; `None` when the
-/// client wants no more.
+/// Waits until data can be sent on a stream. Returns how many of the `wanted` bytes must be sent at
+/// once; `None` if the client accepts no more.
 ///
-/// More than that would be held until the client opens its window, or the socket takes what others have handed over.
+/// Data beyond that would be held in memory until the client opens its window, or until the socket
+/// has accepted the backlog.
 pub(crate) fn poll_room(
     stream: &mut SendStream<Bytes>,
     wanted: usize,
@@ -46,24 +48,25 @@ pub(crate) fn poll_room(
     }
 }
 
-/// Whether the client takes what a stream has for it.
+/// The data rate of a stream's client.
 ///
-/// A pace of the stream's own: that others are read, or that the client sends something, does not open its window.
+/// It is measured per stream: progress of other streams, or data that the client sends, does not
+/// open this window.
 #[derive(Debug, Default)]
 pub(crate) struct Room(Option<Box<Lack>>);
 
-/// A stream that has had to wait for room.
+/// The state of a stream that has had to wait.
 #[derive(Debug)]
 struct Lack {
     connection: Arc<ConnectionState>,
     pace: Pace,
     is_waiting: bool,
-    /// When the pace's window began, and what the connection had written by then.
+    /// The start of the measured window, and the bytes written by the connection until then.
     began: (Instant, u64),
 }
 
 impl Room {
-    /// The stream waits, unless clients may be as slow as they like.
+    /// Records that the stream waits, unless no minimum rate applies.
     pub(crate) fn lacks(&mut self, connection: &Arc<ConnectionState>) {
         let lack = match &mut self.0 {
             Some(lack) => lack,
@@ -84,7 +87,7 @@ impl Room {
         }
     }
 
-    /// There was room for so many bytes.
+    /// Records progress: `bytes` can be sent.
     #[inline]
     pub(crate) fn is_found(&mut self, bytes: usize) {
         if let Some(lack) = &mut self.0 {
@@ -93,14 +96,14 @@ impl Room {
         }
     }
 
-    /// When a client that is waited for [may take too little](Self::is_too_slow), if it takes nothing until then. `None` if it may
-    /// be as slow as it likes, or is not waited for.
+    /// The time at which a client without progress [is too slow](Self::is_too_slow). `None` if the
+    /// stream does not wait, or no minimum rate applies.
     pub(crate) fn due(&mut self) -> Option<Instant> {
         let lack = self.0.as_mut().filter(|lack| lack.is_waiting)?;
         lack.pace.due()
     }
 
-    /// Whether the client had a whole window, which is over now, and did not use it. Else another one begins.
+    /// Ends a window. Returns true if the client was too slow in it.
     pub(crate) fn is_too_slow(&mut self) -> bool {
         let Some(lack) = &mut self.0 else {
             return false;
@@ -112,7 +115,7 @@ impl Room {
         is_too_slow
     }
 
-    /// To be polled when there is nothing to do but wait: ready when it is for a client that takes too little.
+    /// Poll it when the stream only waits. Ready when the client is too slow.
     pub(crate) fn poll_too_slow(&mut self, deadline: &Deadline) -> Poll<()> {
         while let Some(due) = self.due() {
             ready!(deadline.poll_due(due));
@@ -125,8 +128,8 @@ impl Room {
 }
 
 impl Lack {
-    /// Whether it is the socket that is full, and takes as much as is asked of all the streams together that wait: whose
-    /// turn it is among them is not the client's to decide.
+    /// Returns true if the socket is full but progresses fast enough for all waiting streams
+    /// together: the client does not decide which of them has its turn.
     fn has_a_share(&self, now: Instant) -> bool {
         let (since, before) = self.began;
         let waiting = u64::from(self.connection.without_room.load(Relaxed));
@@ -148,32 +151,32 @@ impl Drop for Lack {
     }
 }
 
-/// Why data were not sent.
+/// The reason why data were not sent.
 #[derive(Debug)]
 pub(crate) enum Untaken {
-    /// The client wants no more.
+    /// The client accepts no more.
     Gone,
-    /// The client did not take them in time. The stream was reset.
+    /// The client was too slow. The stream was reset.
     TooSlow,
 }
 
-/// Who waits for room.
+/// The state of a stream that sends data.
 #[derive(Debug)]
 pub(crate) struct Waiting<'a> {
     pub(crate) connection: &'a Arc<ConnectionState>,
     pub(crate) deadline: &'a Deadline,
     pub(crate) room: Room,
     pub(crate) held: Held,
-    /// Bytes that may wait behind what is to be sent.
+    /// Bytes in memory that follow the data being sent.
     pub(crate) behind: u64,
-    /// gRPC and the like: a slow reader is no attacker.
+    /// True for gRPC and the like: a slow reader is legitimate.
     pub(crate) is_exempt: bool,
-    /// Where no rate is asked of the client, or it is exempt: the clock that it is held to instead, if there is one.
+    /// The timeout in place of a minimum rate, if none applies or the stream is exempt.
     pub(crate) uptake: Option<Uptake>,
 }
 
 impl Waiting<'_> {
-    /// Sends data as there is room for them, and tells `left` how much is still to be sent.
+    /// Sends data as the window allows, and calls `left` with the number of bytes still to send.
     pub(crate) async fn send(
         &mut self,
         stream: &mut SendStream<Bytes>,

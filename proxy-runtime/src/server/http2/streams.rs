@@ -1,4 +1,4 @@
-//! The streams of a connection that are being served, in the connection's own task.
+//! The streams in progress of a connection, polled in the connection's own task.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,29 +8,30 @@ use super::blocks::{Blocks, Lent};
 use super::deadlines::{Deadline, Deadlines};
 use super::ready::{Part, Ready};
 
-/// How the serving of a stream has ended.
+/// The end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// By us: the response was handed over, or broke off.
+    /// The server has ended the stream: the response was sent, or aborted.
     Settled,
-    /// The client has reset the stream, or gone, before it had the whole response.
+    /// The client has reset the stream or disconnected before the end of the response.
     Reset,
 }
 
-/// Places that are kept while no stream is open.
+/// Number of slots that are kept while no stream is open.
 const KEPT: usize = 8;
 
-/// The streams of a connection that are being served.
+/// The streams in progress of a connection.
 ///
-/// They are polled in the connection's own task, so that what many of them have to say leaves with one write, and so that
-/// they end with it. A place has a waker that serves one stream after the other.
+/// They are polled in the connection's own task, so that output of several streams is written with
+/// one call, and so that they end with the connection. The waker of a slot serves one stream after
+/// another.
 pub(super) struct Streams<F> {
     ready: Arc<Ready>,
     deadlines: Rc<Deadlines>,
     places: Vec<Place<F>>,
     blocks: Rc<Blocks<F>>,
     free: Vec<u32>,
-    /// Those that are being polled.
+    /// The slots that are being polled.
     batch: Vec<u32>,
 }
 
@@ -56,7 +57,7 @@ impl<F: Future<Output = Ending>> Streams<F> {
         &self.deadlines
     }
 
-    /// Serves one more stream. It is polled with the next round.
+    /// Begins to serve a stream, which is polled in the next round.
     pub(super) fn begin(&mut self, make: impl FnOnce(Deadline) -> F) {
         let number = self.free.pop().unwrap_or_else(|| {
             let number = self.places.len() as u32;
@@ -76,23 +77,23 @@ impl<F: Future<Output = Ending>> Streams<F> {
         }
     }
 
-    /// Whether none is being served.
+    /// Returns true if no stream is in progress.
     pub(super) fn is_empty(&self) -> bool {
         self.free.len() == self.places.len()
     }
 
-    /// Looks which parts of the task are ready; tells whether the connection is.
+    /// Collects the ready parts of the task. Returns true if the connection is ready.
     pub(super) fn gather(&mut self) -> bool {
         self.batch.clear();
         self.ready.take(&mut self.batch)
     }
 
-    /// Polls those that were [gathered](Self::gather), and tells how many of them have been reset.
+    /// Polls the [collected](Self::gather) streams. Returns the number of those that were reset.
     pub(super) fn poll(&mut self) -> u32 {
         let mut has_ended = false;
         let mut resets = 0;
         for number in self.batch.drain(..) {
-            // What was at a place that is given up may still be woken.
+            // The waker of a removed slot may still be called.
             let Some(place) = self.places.get_mut(number as usize) else {
                 continue;
             };

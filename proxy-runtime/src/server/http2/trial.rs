@@ -1,23 +1,23 @@
-//! What is done with header blocks before `h2` has them, by itself.
+//! A test harness for the validation of frames.
 
 use super::frames::{Frames, Head, Verdict};
 
-/// The look at an HTTP/2 client's frames that comes before they are read: a part of the server by itself, to be tested.
+/// The validation of an HTTP/2 client's frames, as a part of the server by itself, for tests.
 #[derive(Debug, Default)]
 pub struct FrameTrial(Frames);
 
 impl FrameTrial {
-    /// Begins with a connection, behind its preface.
+    /// Begins with a connection after its preface.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns what is passed on of whole frames that came, or the code that the connection ends with.
+    /// Validates whole frames. Returns the bytes that are passed on.
     ///
     /// # Errors
     ///
-    /// The connection ends.
+    /// Returns the error code if the connection must end.
     pub fn pass(&mut self, mut frames: &[u8]) -> Result<Vec<u8>, u32> {
         let mut passed = Vec::new();
         while let Some(head) = Head::of(frames) {
@@ -39,7 +39,7 @@ impl FrameTrial {
         Ok(passed)
     }
 
-    /// How many fields the connection has given numbers to.
+    /// Number of fields in the HPACK table of the connection.
     #[must_use]
     pub fn numbered_fields(&self) -> usize {
         self.0.numbered_fields()

@@ -1,4 +1,4 @@
-//! A stream that has become a tunnel (RFC 8441).
+//! Tunnels over HTTP/2 streams (RFC 8441).
 
 use std::fmt;
 use std::io;
@@ -13,16 +13,16 @@ use super::room::poll_room;
 use crate::server::connection::{Held, OpenStream};
 use crate::server::memory::TUNNEL_BUFFERS;
 
-/// A stream that has become a tunnel. Dropped, it is reset unless both sides have ended it.
+/// A stream that became a tunnel. Dropping it resets the stream unless both sides have ended it.
 pub(super) struct Tunnel {
     receive: RecvStream,
     send: SendStream<Bytes>,
-    /// What was received and not read yet.
+    /// Received data that was not read yet.
     unread: Bytes,
     has_ended: bool,
-    /// What waits while the client does not read.
+    /// The memory that waits while the client does not read.
     held: Held,
-    /// The connection is not idle while it lives.
+    /// Keeps the connection from being idle.
     open: OpenStream,
 }
 
@@ -52,7 +52,8 @@ impl AsyncRead for Tunnel {
                 Some(Ok(data)) => self.unread = data,
                 Some(Err(error)) => {
                     return Poll::Ready(match error.reason() {
-                        // RFC 9113 section 8.5: what CANCEL is to a tunnel, an end is to a connection.
+                        // CANCEL for a tunnel means what a close means for a connection (RFC 9113
+                        // section 8.5).
                         Some(Reason::NO_ERROR | Reason::CANCEL) => Ok(()),
                         _ => Err(io_error(error)),
                     });
@@ -62,7 +63,7 @@ impl AsyncRead for Tunnel {
         let count = self.unread.len().min(buffer.remaining());
         buffer.put_slice(&self.unread[..count]);
         self.unread.advance(count);
-        // It only fails for more than was received.
+        // The call fails only for more than was received.
         let _ = self.receive.flow_control().release_capacity(count);
         Poll::Ready(Ok(()))
     }
@@ -81,7 +82,7 @@ impl AsyncWrite for Tunnel {
         let connection = this.open.connection();
         let Poll::Ready(room) = poll_room(&mut this.send, bytes.len(), &connection.backlog, cx)
         else {
-            // With what the client has sent, `unread` among it.
+            // The memory includes received data, such as `unread`.
             let received = this.receive.flow_control().used_capacity() as u64;
             this.held.set(TUNNEL_BUFFERS + received, connection);
             return Poll::Pending;
@@ -95,7 +96,7 @@ impl AsyncWrite for Tunnel {
         Poll::Ready(sent.map(|()| room).map_err(io_error))
     }
 
-    /// What was written is the connection's to send.
+    /// Does nothing: the connection sends what was written.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,4 +1,4 @@
-//! Requests that are served over `http` types: the typed lane of HTTP/2.
+//! Requests over HTTP/2 that are served over `http` types.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -34,7 +34,7 @@ use crate::stream::Switch;
 
 /// Serves one request with `service`.
 ///
-/// Cancel-safe: dropped, the request is cancelled.
+/// Cancel safe: dropping the future cancels the request.
 pub(super) async fn serve<S, B>(
     mut head: Parts,
     client: Client,
@@ -78,7 +78,7 @@ where
             ServiceCall::of(service, Request::from_parts(head, body), rules, record)
         }
         Err(refusal) => {
-            // Until the client has its answer, what it sends is not in the way.
+            // Until the client has its response, the rest of its body is harmless.
             refused = body;
             ServiceCall::refused(refusal, rules, record)
         }
@@ -86,7 +86,7 @@ where
     let mut respond = respond;
     let mut call = pin!(call);
     let answered = poll_fn(|cx| {
-        // First, where the service would see it as well: as a body that broke off.
+        // The reset is checked first: the service would see it as well, as a body that ended early.
         if has_body && respond.poll_reset(cx).is_ready() {
             return Poll::Ready(None);
         }
@@ -129,11 +129,11 @@ where
     ending
 }
 
-/// Lets the service have the stream as a tunnel, if it agrees to one.
+/// Offers the stream to the service as a tunnel.
 fn offer(head: &mut Parts) -> Switch {
     let (on_upgrade, switch) = OnUpgrade::new();
     head.extensions.insert(on_upgrade);
-    // The type that services of others know; there is no other protocol to make one of.
+    // The type of `hyper`, which services know. It can represent no other protocol.
     let protocol = head.extensions.get::<h2::ext::Protocol>();
     if protocol.is_some_and(|protocol| protocol.as_str() == "websocket") {
         let websocket = hyper::ext::Protocol::from_static("websocket");
@@ -142,7 +142,8 @@ fn offer(head: &mut Parts) -> Switch {
     switch
 }
 
-/// RFC 8441 section 5: the response to CONNECT has no end of its own, what follows is the tunnel.
+/// Begins a tunnel: the response to CONNECT has no end, since the tunnel follows it (RFC 8441
+/// section 5).
 fn begin_tunnel(
     mut head: response::Parts,
     mut respond: SendResponse<Bytes>,
@@ -158,7 +159,7 @@ fn begin_tunnel(
     }
 }
 
-/// Sends a response. `has_body`: the request may still be read.
+/// Sends a response. `has_body`: the request body may still be read.
 async fn send<B>(
     mut head: response::Parts,
     body: ResponseBody<B>,
@@ -192,7 +193,7 @@ where
     }
 }
 
-/// Sends a response of the proxy's own to a call of gRPC, which has no use for its text.
+/// Sends a local reply to a gRPC call, without its text.
 async fn send_to_call<B>(
     mut head: response::Parts,
     body: ResponseBody<B>,
@@ -205,7 +206,7 @@ where
     head.status = grpc::for_call(head.status, &mut head.headers);
     settle(&mut head.headers);
     let sent = respond.send_response(Response::from_parts(head, ()), true);
-    // It is there already, and whole.
+    // The body is in memory and complete.
     let mut body = pin!(body);
     while let Some(Ok(_)) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
         body.as_mut().written(0, true);
@@ -216,7 +217,7 @@ where
     }
 }
 
-/// Sends a response's body. If it breaks off, so does the stream.
+/// Sends a response body. An error of the body resets the stream.
 async fn send_body<B>(
     mut stream: SendStream<Bytes>,
     body: ResponseBody<B>,
@@ -230,7 +231,8 @@ where
     let mut body = pin!(body);
     loop {
         let next = poll_fn(|cx| {
-            // First, where a body would see it as well: as a request that broke off.
+            // The reset is checked first: the body would see it as well, as a request that ended
+            // early.
             if has_body && stream.poll_reset(cx).is_ready() {
                 return Poll::Ready(Next::Gone);
             }
@@ -266,7 +268,7 @@ where
     }
 }
 
-/// The end of a response was said; it cannot be to a client that wants no more.
+/// The result of ending a stream, which fails if the client accepts no more.
 fn ending(said: &Result<(), h2::Error>) -> Ending {
     match said {
         Ok(()) => Ending::Settled,
@@ -277,9 +279,9 @@ fn ending(said: &Result<(), h2::Error>) -> Ending {
 enum Next {
     Frame(Frame<Bytes>),
     End,
-    /// The body cannot be had to its end.
+    /// The body has failed.
     Failed,
-    /// The client wants no more.
+    /// The client accepts no more.
     Gone,
 }
 

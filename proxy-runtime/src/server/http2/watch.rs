@@ -1,4 +1,5 @@
-//! An eye on the frames that come: how often a client sends what `h2` answers without telling, and what must not reach it.
+//! Monitoring of client frames: rates of frames that `h2` handles silently, and frames that must
+//! not reach it.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -19,62 +20,63 @@ use super::frames::{
 use crate::server::connection::{ConnectionIo, ConnectionState, Transport};
 use crate::stream::ByteStream;
 
-/// What a client says before its first frame (RFC 9113 section 3.4).
+/// The length of the client preface (RFC 9113 section 3.4).
 const PREFACE: usize = 24;
 
-/// What answers a PING, and a frame's head: more than that is sent to a client that asks about data that it gets.
+/// The sizes of a PING answer and a frame header: a client that gets more than that between its
+/// pings measures the latency of data.
 const PONG_AND_HEAD: u64 = 17 + 9;
 
-/// The shortest answer to a request, a frame's head and an indexed status: who sends one frame of another type with each request may
-/// do so however many there are.
+/// The size of the shortest response to a request: a frame header and an indexed status. A client
+/// that sends one frame of another type with each request is not limited.
 const ANSWER: u64 = 10;
 
-/// Half of the shortest DATA frame that has something in it, for which there may be a WINDOW_UPDATE of the stream and one of the
-/// connection (RFC 9113 section 6.9).
+/// Half of the shortest DATA frame with content, for which there may be a WINDOW_UPDATE of the
+/// stream and one of the connection (RFC 9113 section 6.9).
 const DATA_OF_UPDATE: u64 = 5;
 
-/// WINDOW_UPDATE frames that a client may send within a second, whatever it is sent, besides two for each stream that it may
-/// have.
+/// WINDOW_UPDATE frames that a client may send per second in any case, besides two for each allowed
+/// stream.
 const UPDATES: u32 = 1000;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What was noticed.
+/// The findings about a client's frames.
 #[derive(Debug, Default)]
 pub(super) struct Noticed {
-    /// Why the connection has to end.
+    /// The reason why the connection must end.
     end: Cell<Option<Reason>>,
     unfinished: Cell<Option<Unfinished>>,
 }
 
-/// A frame of which a part has come.
+/// A frame that has arrived in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unfinished {
     pub(super) since: Instant,
-    /// It belongs to the head of a request, or to its trailer fields, before which nothing else may come.
+    /// True if it belongs to a header block, before whose end no other frame may arrive.
     pub(super) is_block: bool,
 }
 
 impl Noticed {
-    /// Why the connection has to end for what the client has sent, if it has.
+    /// The reason why the connection must end, if there is one.
     #[inline]
     pub(super) fn end(&self) -> Option<Reason> {
         self.end.get()
     }
 
-    /// The frame that `h2` has not been told of, since only a part of it has come.
+    /// The frame that `h2` has not seen, since only a part of it has arrived.
     pub(super) fn unfinished(&self) -> Option<Unfinished> {
         self.unfinished.get()
     }
 }
 
-/// The connection's socket, with an eye on the frames that come.
+/// The socket of a connection, with monitoring of received frames.
 pub(super) struct Watched<T: Transport> {
     io: ConnectionIo<T>,
     watch: Watch,
-    /// What came behind the last frame that `h2` could be told of, and what it is told in its place.
+    /// Bytes after the last frame that could be passed on, and replacements for them.
     held: Vec<u8>,
-    /// How much of `held` may be passed on, and how much of that was.
+    /// Number of bytes of `held` that may be passed on, and that were passed on.
     released: usize,
     passed: usize,
 }
@@ -106,7 +108,7 @@ impl<T: Transport> Watched<T> {
         (watched, noticed)
     }
 
-    /// Hands out what may be passed on; whether there was something.
+    /// Passes on the released bytes. Returns false if there are none.
     fn hand_out(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
         let ready = &self.held[self.passed..self.released];
         if ready.is_empty() {
@@ -122,7 +124,8 @@ impl<T: Transport> Watched<T> {
         true
     }
 
-    /// Holds what came, but for the frames in front of it that may be passed on at once. Returns how much that is.
+    /// Stores received bytes, except for the frames at the front that may be passed on at once.
+    /// Returns the length of these.
     fn take(&mut self, bytes: &[u8]) -> usize {
         let mut at_once = 0;
         let mut replaced = None;
@@ -158,9 +161,9 @@ impl<T: Transport> Watched<T> {
     }
 }
 
-/// Where in the frames the bytes are that come.
+/// The position in the stream of frames.
 struct Watch {
-    /// What is to be passed over before the next head.
+    /// Number of bytes before the next frame header.
     skip: usize,
     frames: Frames,
     pings: Rate,
@@ -172,8 +175,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// Looks at what comes next. Returns how much of it may be passed on as it is, and, if so much of the rest is to be replaced,
-    /// with what.
+    /// Checks the next bytes. Returns the number of bytes that may be passed on unchanged, and the
+    /// number of following bytes to replace with their replacement.
     fn look(&mut self, bytes: &[u8]) -> (usize, Option<(usize, Vec<u8>)>) {
         let mut at = 0;
         loop {
@@ -203,7 +206,7 @@ impl Watch {
                     return (at, None);
                 }
             }
-            // The next one has all its time.
+            // The next frame has the full time limit.
             self.noticed.unfinished.set(None);
         }
     }
@@ -223,7 +226,7 @@ impl Watch {
             (SETTINGS, true) => return self.state.acknowledged.store(true, Relaxed),
             (SETTINGS, false) => &mut self.settings,
             (PING, false) => &mut self.pings,
-            // Ours are few. Those that were never asked for cost work, and `h2` logs each.
+            // The server sends few pings. Answers without a ping cost work, and `h2` logs each.
             (PING, true) => &mut self.others,
             (WINDOW_UPDATE, _) => &mut self.updates,
             (PRIORITY, _) => &mut self.others,
@@ -237,16 +240,16 @@ impl Watch {
     }
 }
 
-/// How often a client sends what costs an answer, or work.
+/// The rate of frames that cost an answer or work.
 #[derive(Debug)]
 struct Rate {
     per_second: u32,
-    /// Whoever is sent so much for each may send more of them.
+    /// Number of bytes sent to the client that justify one more frame.
     least: u64,
-    /// What it was sent and has sent nothing for counts later as well.
+    /// True if unused justification carries over to later seconds.
     keeps_rest: bool,
     count: u32,
-    /// When the count began, and how much had been written by then.
+    /// The start of the count, and the bytes written until then.
     began: (Instant, u64),
 }
 
@@ -261,7 +264,7 @@ impl Rate {
         }
     }
 
-    /// Of WINDOW_UPDATE. All that was written may be taken, and acknowledged, at a later time and at once.
+    /// The rate of WINDOW_UPDATE frames. All written data may be acknowledged later, and at once.
     fn of_updates(streams: u32) -> Self {
         let per_second = streams.saturating_mul(2).saturating_add(UPDATES);
         Self {
@@ -270,7 +273,8 @@ impl Rate {
         }
     }
 
-    /// Counts one more. The clock is read when there are as many as a second may have, and not with each of them.
+    /// Counts a frame. Returns true if there are too many. The clock is read only after a full
+    /// second's worth of frames.
     fn is_exceeded(&mut self, written: u64) -> bool {
         self.count += 1;
         if self.count <= self.per_second {
@@ -300,10 +304,10 @@ impl<T: Transport> AsyncRead for Watched<T> {
                 return Poll::Ready(Ok(()));
             }
             if this.watch.noticed.end.get().is_some() {
-                // The connection ends in this turn.
+                // The connection ends in this poll.
                 return Poll::Pending;
             }
-            // `h2` looks with all that it does, and mostly in vain.
+            // `h2` reads after everything it does, mostly without any data.
             ready!(this.io.poll_readable(cx))?;
             let before = buffer.filled().len();
             ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;

@@ -1,17 +1,17 @@
-//! How slow a client may be.
+//! The minimum data rate of clients.
 
 use std::time::Duration;
 
-/// The pace that is asked of a client while the proxy waits for it.
+/// The minimum data rate of a client while the proxy waits for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DataRate {
-    /// Bytes a second, on average over [`window`](Self::window). 240. At 0 any pace will do.
+    /// Bytes per second, on average over [`window`](Self::window). 0 allows any rate. Default: 240.
     pub bytes_per_second: u32,
-    /// How long the client is given to show its pace. 30 s.
+    /// The time over which the rate is averaged.
     ///
-    /// Only time in which the proxy waits for the client counts, never time in which it waits for a destination. Less than
-    /// 0.1 s is taken for that, and for [`Duration::MAX`] any pace will do.
+    /// Counts only time in which the proxy waits for the client, not for a destination. At least
+    /// 100 ms; [`Duration::MAX`] allows any rate. Default: 30 s.
     pub window: Duration,
 }
 
@@ -25,10 +25,12 @@ impl Default for DataRate {
 }
 
 impl DataRate {
-    /// 100 ms. Clients are looked at once a window, and a packet may take as long as that.
+    /// The minimum window: 100 ms. Clients are checked once per window, and a packet may take that
+    /// long.
     const LEAST_WINDOW: Duration = Duration::from_millis(100);
 
-    /// A pace of `bytes_per_second`, on average over `window`, which is 0.1 s at least.
+    /// A rate of `bytes_per_second`, on average over `window`, at least
+    /// 100 ms.
     pub fn new(bytes_per_second: u32, window: Duration) -> Self {
         Self {
             bytes_per_second,
@@ -36,13 +38,14 @@ impl DataRate {
         }
     }
 
-    /// The same, with a window that takes time; `None` if it asks for nothing.
+    /// The rate with a valid window; `None` if it allows any rate.
     pub(super) fn effective(self) -> Option<Self> {
         let asks = self.bytes_per_second > 0 && self.window < Duration::MAX;
         asks.then(|| Self::new(self.bytes_per_second, self.window))
     }
 
-    /// The bytes that `elapsed` must have brought, rounded up: who brings nothing is never fast enough.
+    /// Number of bytes required in `elapsed`, rounded up: a transfer without progress is never fast
+    /// enough.
     pub(crate) fn least(&self, elapsed: Duration) -> u64 {
         const NANOS: u128 = 1_000_000_000;
         let bytes = u128::from(self.bytes_per_second) * elapsed.as_nanos();

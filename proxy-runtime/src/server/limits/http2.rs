@@ -1,42 +1,45 @@
-//! Limits that `h2` is given, and those that the server sees to beside it.
+//! Limits of HTTP/2: those passed to `h2`, and those that the server enforces itself.
 
-/// What is particular to HTTP/2.
+/// Limits of HTTP/2.
 ///
-/// Beyond these, a connection ends that floods the server with CONTINUATION or with empty DATA frames (RUSTSEC-2024-0332,
-/// RUSTSEC-2026-0258), or with more WINDOW_UPDATE frames than what it was sent can be acknowledged with. A client that sends nothing at all for a minute while something is being answered is asked with a ping
-/// whether it is there, and cut if it has not answered within 20 s. One that does not acknowledge the server's settings within
-/// [`header_timeout`](super::Limits::header_timeout) is sent GOAWAY `SETTINGS_TIMEOUT`.
+/// Besides, a connection ends if the client floods it with CONTINUATION or empty DATA frames
+/// (RUSTSEC-2024-0332, RUSTSEC-2026-0258), or with more WINDOW_UPDATE frames than its received data
+/// can explain. A client that is silent for a minute during a response gets a ping, and is
+/// disconnected without an answer within 20 s. A client that does not acknowledge the settings
+/// within [`header_timeout`](super::Limits::header_timeout) gets GOAWAY `SETTINGS_TIMEOUT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Http2Limits {
-    /// Streams that are open at a time. 100. One at least: 0 is taken for 1.
+    /// Maximum number of concurrent streams. 0 counts as 1. Default: 100.
     pub concurrent_streams: u32,
-    /// Bytes that a client may send on a stream before the destination takes them. 256 KiB. Less than 1 KiB is taken for
-    /// that, since it would be filled with frames that look like a flood of small ones, and more than 2³¹ − 1 for 2³¹ − 1,
-    /// beyond which there is no window (RFC 9113 section 6.9.1).
+    /// Receive window of a stream, in bytes. Clamped to 1 KiB (less would make frames look like a
+    /// flood of small ones) and 2³¹ − 1 (RFC 9113 section 6.9.1). Default: 256 KiB.
     pub stream_window: u32,
-    /// The same over all streams of a connection. 1 MiB. Less than 65 535 is taken for that, with which every connection begins
-    /// (RFC 9113 section 6.9.2), and more than 2³¹ − 1 for 2³¹ − 1.
+    /// Receive window of a connection, in bytes. Clamped to 65 535, with which every connection
+    /// begins (RFC 9113 section 6.9.2), and 2³¹ − 1. Default: 1 MiB.
     pub connection_window: u32,
-    /// Streams that a client may reset before they were looked at. 20, then GOAWAY `ENHANCE_YOUR_CALM`: the answer to
-    /// rapid reset (CVE-2023-44487).
+    /// Maximum number of streams that a client resets before they were accepted. Beyond it: GOAWAY
+    /// `ENHANCE_YOUR_CALM`, against rapid reset (CVE-2023-44487). Default: 20.
     pub pending_resets: usize,
-    /// Streams that a client may reset within a second, before it has had their responses. 100, then GOAWAY
-    /// `ENHANCE_YOUR_CALM`: each of them may have cost a destination a request and a connection.
+    /// Maximum number of streams that a client resets per second before their response has ended.
+    /// Beyond it: GOAWAY `ENHANCE_YOUR_CALM`, since each may have cost a destination a request and
+    /// a connection. Default: 100.
     pub resets_per_second: u32,
-    /// The same over the life of a connection. 500.
+    /// Maximum number of such resets over the life of a connection. Default: 500.
     pub resets_per_connection: u32,
-    /// PING frames that a client may send within a second. 100, then GOAWAY `ENHANCE_YOUR_CALM` (CVE-2019-9512). Clients of
-    /// gRPC ask with each piece of data how long it took: whoever is sent something between them may send more.
+    /// Maximum number of PING frames per second. Beyond it: GOAWAY `ENHANCE_YOUR_CALM`
+    /// (CVE-2019-9512). A client that receives data between its pings may send more, since gRPC
+    /// clients measure the latency of each piece of data. Default: 100.
     pub pings_per_second: u32,
-    /// SETTINGS frames that a client may send within a second. 50, then the same (CVE-2019-9515). One at least, with which
-    /// it begins: 0 is taken for 1.
+    /// Maximum number of SETTINGS frames per second. Beyond it: GOAWAY `ENHANCE_YOUR_CALM`
+    /// (CVE-2019-9515). 0 counts as 1, since each connection begins with one. Default: 50.
     pub settings_per_second: u32,
-    /// PRIORITY frames, acknowledgements of PING, and frames of types that the server does not know, that a client may send within a
-    /// second, together. 1000, then the same: they ask for nothing, and each is read. Whoever sends one with each request may send more.
+    /// Maximum number of PRIORITY frames, PING acknowledgements and frames of unknown types per
+    /// second, together. Beyond it: GOAWAY `ENHANCE_YOUR_CALM`, since each is read without any
+    /// effect. A client that sends one with each request may send more. Default: 1000.
     pub other_frames_per_second: u32,
-    /// Streams that the server may have had to reset because of a client's errors. 100, then GOAWAY: the answer to
-    /// resets that a client provokes (CVE-2025-8671).
+    /// Maximum number of streams that the server resets because of a client's errors. Beyond it:
+    /// GOAWAY, against resets that a client provokes (CVE-2025-8671). Default: 100.
     pub error_resets: usize,
 }
 
@@ -57,17 +60,17 @@ impl Default for Http2Limits {
     }
 }
 
-/// RFC 9113 section 6.9.1; `h2` panics.
+/// The largest window of RFC 9113 section 6.9.1; `h2` panics beyond it.
 const LARGEST_WINDOW: u32 = (1 << 31) - 1;
 
-/// `h2` ends connections for many frames of less than 256 bytes.
+/// `h2` closes connections with many frames of less than 256 bytes.
 const LEAST_STREAM_WINDOW: u32 = 1024;
 
-/// RFC 9113 section 6.9.2.
+/// The initial window of RFC 9113 section 6.9.2.
 const LEAST_CONNECTION_WINDOW: u32 = 65_535;
 
 impl Http2Limits {
-    /// The same, with what HTTP/2 can be spoken within.
+    /// The limits, clamped to valid values.
     pub(super) fn effective(self) -> Self {
         Self {
             concurrent_streams: self.concurrent_streams.max(1),

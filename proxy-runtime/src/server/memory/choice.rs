@@ -1,29 +1,30 @@
-//! Which connections end when too much is held.
+//! The choice of connections to reset when a worker holds too much memory.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use crate::server::offers::Source;
 
-/// A connection that holds something.
+/// A connection that holds memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) source: Source,
     pub(super) bytes: u64,
-    /// When that last changed: the larger, the later.
+    /// The time of the last change of `bytes`; larger is later.
     pub(super) turn: u64,
     pub(super) place: usize,
 }
 
 impl Candidate {
-    /// By magnitude, and among equals by how long nothing has moved.
+    /// The rank by magnitude, and among similar connections by the time without progress.
     fn rank(&self) -> (u32, Reverse<u64>) {
         (self.bytes.ilog2(), Reverse(self.turn))
     }
 }
 
-/// The places of those that are to end for `excess` bytes: each time of the client address that holds most the connection that holds
-/// most, and of those that hold about as much the one of which nothing has moved for longest.
+/// Returns the slots of the connections to reset for `excess` bytes: repeatedly at the client
+/// address that holds the most, the connection that holds the most; among similar ones, the one
+/// without progress for the longest time.
 pub(super) fn choose(candidates: Vec<Candidate>, excess: u64) -> Vec<usize> {
     let mut sources: HashMap<Source, (u64, Vec<Candidate>)> = HashMap::new();
     for candidate in candidates {
@@ -33,7 +34,7 @@ pub(super) fn choose(candidates: Vec<Candidate>, excess: u64) -> Vec<usize> {
     }
     let mut heap = BinaryHeap::new();
     for (source, (sum, all)) in &mut sources {
-        // The worst one last.
+        // The last connection is reset first.
         all.sort_unstable_by_key(Candidate::rank);
         heap.push((*sum, *source));
     }

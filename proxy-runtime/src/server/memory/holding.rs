@@ -1,4 +1,4 @@
-//! What one connection holds.
+//! The memory that one connection holds.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::task::Waker;
@@ -7,18 +7,18 @@ use parking_lot::Mutex;
 
 use crate::server::offers::Source;
 
-/// What one connection holds. It is made when something first has to wait.
+/// The memory that one connection holds. Created when the connection first has to wait.
 #[derive(Debug)]
 pub(crate) struct Holding {
     pub(super) source: Source,
     bytes: AtomicU64,
     turn: AtomicU64,
-    /// Where it is in the list of its worker.
+    /// The index in the worker's list.
     place: AtomicUsize,
     is_shed: AtomicBool,
-    /// What it held when it was told to end.
+    /// The bytes at the time when the connection was told to end.
     told: AtomicU64,
-    /// Of the task that is to end.
+    /// The waker of the task that must end.
     waker: Mutex<Option<Waker>>,
 }
 
@@ -35,7 +35,7 @@ impl Holding {
         }
     }
 
-    /// Returns whether it was told to end.
+    /// Returns true if the connection must end.
     #[inline]
     pub(crate) fn is_shed(&self) -> bool {
         self.is_shed.load(Relaxed)
@@ -61,7 +61,7 @@ impl Holding {
         self.place.store(place, Relaxed);
     }
 
-    /// Sets who is woken to end.
+    /// Sets the task to wake when the connection must end.
     pub(crate) fn watch(&self, waker: &Waker) {
         let mut watching = self.waker.lock();
         if watching
@@ -72,7 +72,7 @@ impl Holding {
         }
     }
 
-    /// Notes that it is to end. Returns what it holds.
+    /// Marks the connection to end. Returns the bytes that it holds.
     pub(super) fn tell(&self) -> u64 {
         let bytes = self.bytes();
         self.told.store(bytes, Relaxed);
@@ -91,12 +91,12 @@ impl Holding {
         }
     }
 
-    /// It has ended. Returns what it held.
+    /// Marks the connection as ended. Returns the bytes that it held.
     pub(super) fn end(&self) -> u64 {
         self.bytes.swap(0, Relaxed)
     }
 
-    /// Notes what a part of it holds that held `before`.
+    /// Records that a part of the connection holds `after` bytes instead of `before`.
     pub(super) fn change(&self, before: u64, after: u64) {
         match after.checked_sub(before) {
             Some(more) => self.bytes.fetch_add(more, Relaxed),

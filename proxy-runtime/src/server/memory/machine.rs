@@ -1,14 +1,14 @@
-//! How much memory there is for clients.
+//! The memory limit derived from the machine.
 
 use std::fs;
 use std::path::Path;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Where the system does not tell how much memory there is.
+/// The limit if the size of the memory cannot be read.
 const UNKNOWN: u64 = 256 * MIB;
 
-/// No less than this by default, however small the machine is.
+/// The smallest default, however small the machine is.
 const LEAST: u64 = 32 * MIB;
 
 /// The default for [`Limits::memory_bytes`](crate::server::Limits::memory_bytes).
@@ -23,12 +23,12 @@ pub(crate) fn default_memory() -> u64 {
     }
 }
 
-/// A quarter: what is counted is not all that a connection takes, and there are other things beside it.
+/// A quarter: connections need more than is counted, and the process has other memory as well.
 fn share(memory: u64) -> u64 {
     (memory / 4).max(LEAST)
 }
 
-/// What the machine has by the text of `/proc/meminfo`, in bytes.
+/// The size of the machine's memory in bytes, from the text of `/proc/meminfo`.
 fn total(meminfo: &str) -> Option<u64> {
     let rest = meminfo
         .lines()
@@ -37,7 +37,8 @@ fn total(meminfo: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The smallest limit of the process' control groups, by the text of `/proc/self/cgroup`, see cgroups(7).
+/// The smallest limit of the process' control groups, from the text of `/proc/self/cgroup`; see
+/// cgroups(7).
 fn limit(groups: &str, root: &Path) -> Option<u64> {
     let limits = groups.lines().filter_map(|line| {
         let (_, rest) = line.split_once(':')?;
@@ -50,11 +51,12 @@ fn limit(groups: &str, root: &Path) -> Option<u64> {
             _ => return None,
         };
         let path = root.join(path.trim_start_matches('/'));
-        // A container may see its own group as the root, and the path of the machine.
+        // A container may see its own group as the root, but the path of the machine.
         let own = path.ancestors().take_while(|path| path.starts_with(&root));
         own.filter_map(|group| {
             let text = fs::read_to_string(group.join(file)).ok()?;
-            // "max" is no limit, and in the first version neither is the largest number of pages.
+            // "max" is no number and means no limit; in version 1 the largest number of pages means
+            // the same.
             text.trim().parse::<u64>().ok()
         })
         .min()

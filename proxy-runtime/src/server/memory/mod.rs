@@ -1,8 +1,8 @@
-//! The memory that clients make a worker hold, and the connections that end when it is too much.
+//! The memory that clients make a worker hold, and the reset of connections beyond a limit.
 //!
-//! What is counted is what waits: responses whose clients do not take them, requests whose destinations do not take them, heads of
-//! which a part has come, and tunnels whose clients do not read. A request that goes through without waiting for somebody counts
-//! nothing.
+//! Only data that waits counts: responses that clients do not read, requests that destinations do
+//! not read, incomplete heads, and tunnels whose clients do not read. A request that never waits
+//! counts nothing.
 
 mod choice;
 mod holding;
@@ -27,34 +27,35 @@ use super::offers::Source;
 use crate::observe::targets;
 use crate::stream::spare;
 
-/// What a connection of TLS may hold once its socket is full: rustls encrypts up to so much ahead.
+/// Bytes that a TLS connection may hold once its socket is full: rustls encrypts that much ahead.
 pub(crate) const TLS_BUFFER: u64 = 64 * 1024;
 
-/// What a tunnel holds whose client does not read: the proxy copies 16 KiB at a time, in each direction.
+/// Bytes that a tunnel holds if the client does not read: the proxy copies 16 KiB at a time, in
+/// each direction.
 pub(crate) const TUNNEL_BUFFERS: u64 = 32 * 1024;
 
 thread_local! {
-    /// The address of the memory of the worker that this thread is.
+    /// The address of the `Memory` of the worker on this thread.
     static OWN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The share of one worker of what clients may make the server hold.
+/// The memory budget of one worker.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// In bytes.
+    /// The limit in bytes.
     most: u64,
-    /// What those hold that were told to end, and have not yet.
+    /// Bytes of connections that were told to end and have not ended yet.
     leaving: AtomicU64,
-    /// Counts changes, so that connections can be told apart by when theirs was.
+    /// Counts changes, to order connections by their last change.
     turn: AtomicU64,
-    /// Connections that hold something, or have.
+    /// Connections that hold memory, or have held some.
     holders: Mutex<Vec<Arc<Holding>>>,
-    /// When the log was last told that connections had to end.
+    /// The time of the last log line about resets.
     told: Mutex<Option<Instant>>,
 }
 
 impl Memory {
-    /// In bytes.
+    /// Creates a budget of `most` bytes.
     pub(crate) fn new(most: u64) -> Self {
         Self {
             most,
@@ -65,13 +66,14 @@ impl Memory {
         }
     }
 
-    /// Notes that the calling thread is the worker's.
+    /// Marks the calling thread as the worker's.
     pub(crate) fn claim_thread(&self) {
         OWN.set(ptr::from_ref(self).addr());
     }
 
-    /// Has further reads of the worker's thread take little as long as half of all is held; on other threads, which services may
-    /// have tunnels on, it does nothing. Called with each connection and each change, since what those hold changes without the worker.
+    /// Makes further reads of this thread use small buffers while more than half of the budget is
+    /// used. Does nothing on other threads, on which services may run tunnels. Called for each
+    /// connection and each change, since other threads change the sum as well.
     #[inline]
     pub(crate) fn tighten(&self, metrics: &WorkerMetrics) {
         if OWN.get() == ptr::from_ref(self).addr() {
@@ -79,7 +81,7 @@ impl Memory {
         }
     }
 
-    /// Adds a connection, unless it is there.
+    /// Adds a connection, unless it is present already.
     pub(crate) fn enter(&self, source: Source, own: &ArcSwapOption<Holding>) -> Arc<Holding> {
         let mut holders = self.holders.lock();
         if let Some(holding) = own.load_full() {
@@ -91,7 +93,7 @@ impl Memory {
         holding
     }
 
-    /// Takes a connection out that has ended, with what it still holds.
+    /// Removes a connection that has ended, with the bytes that it still holds.
     pub(crate) fn leave(&self, holding: &Holding, metrics: &WorkerMetrics) {
         let rest = holding.end();
         metrics.held.fetch_sub(rest, Relaxed);
@@ -108,11 +110,11 @@ impl Memory {
 
     fn has_left(&self, holding: &Holding) {
         let told = holding.take_told();
-        // Each is subtracted as it was added.
+        // Subtracts exactly what was added.
         self.leaving.fetch_sub(told, Relaxed);
     }
 
-    /// Notes that a part of what a connection holds is larger or smaller than before.
+    /// Records that a part of a connection holds `after` bytes instead of `before`.
     pub(crate) fn changed(
         &self,
         holding: &Holding,
@@ -133,12 +135,12 @@ impl Memory {
         if held.saturating_sub(self.leaving.load(Relaxed)) > self.most {
             self.shed(held, metrics);
         } else if held > self.most.saturating_add(self.most / 8) {
-            // Many come at once, and those that were told to end have had no turn yet.
+            // Many connections grow at once, before the ones told to end have run.
             self.refuse(holding, metrics);
         }
     }
 
-    /// Tells a connection to end that wants more at the wrong moment, unless its client is a modest one.
+    /// Tells a growing connection to end, unless its client holds less than the average.
     #[cold]
     fn refuse(&self, holding: &Holding, metrics: &WorkerMetrics) {
         if !holding.is_shed() && is_greedy(&self.holders.lock(), holding.source) {
@@ -148,7 +150,8 @@ impl Memory {
         }
     }
 
-    /// Tells connections to end until an eighth is free, so that not each further byte ends one.
+    /// Tells connections to end until an eighth of the budget is free, so that not every further
+    /// byte ends one.
     #[cold]
     fn shed(&self, held: u64, metrics: &WorkerMetrics) {
         let goal = self.most - self.most / 8;
@@ -183,7 +186,7 @@ impl Memory {
         }
     }
 
-    /// Now and then only: clients decide how often it happens.
+    /// Logs at most once a minute: clients decide how often it happens.
     fn tell(&self, connections: usize, now: Instant) {
         const PAUSE: Duration = Duration::from_secs(60);
         let mut told = self.told.lock();
@@ -199,7 +202,7 @@ impl Memory {
     }
 }
 
-/// Returns whether a client address holds at least as much as they do on average.
+/// Returns true if a client address holds at least the average of all addresses.
 fn is_greedy(holders: &[Arc<Holding>], source: Source) -> bool {
     let mut sources = HashSet::new();
     let (mut all, mut own) = (0, 0);

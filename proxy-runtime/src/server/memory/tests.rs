@@ -20,7 +20,7 @@ impl Wake for Woken {
     }
 }
 
-/// A worker that may hold 1000 bytes.
+/// A worker with a budget of 1000 bytes.
 struct Bench {
     worker: Arc<WorkerShared>,
     metrics: ServerMetrics,
@@ -66,13 +66,14 @@ async fn only_so_many_are_told_to_end_and_once() {
         assert!(!hold(connection, 240));
     }
     assert!(!bench.metrics.sheds());
-    // 1100 are 225 more than seven eighths: one of them, of which nothing has moved for longest.
+    // 1100 exceed seven eighths by 225: one connection, the one without progress for the longest
+    // time.
     assert!(!hold(&all[4], 140));
     let told: Vec<_> = all.iter().map(|one| one.is_shed()).collect();
     assert_eq!(told, [true, false, false, false, false]);
     assert_eq!(woken.0.load(SeqCst), 1);
     assert!(bench.metrics.sheds());
-    // Until it has ended it counts, but nobody has to end instead of it.
+    // A connection counts until it has ended, but no other one has to end in its place.
     let late = bench.connect("192.0.2.2");
     assert!(!hold(&late, 130));
     assert_eq!((bench.held(), bench.shed()), (1230, 1));
@@ -87,7 +88,7 @@ async fn only_so_many_are_told_to_end_and_once() {
     assert!(!bench.metrics.sheds());
 }
 
-/// The last of a list takes the place of one that leaves.
+/// The last entry of the list moves to the slot of a removed one.
 #[tokio::test]
 async fn connections_come_and_go_in_any_order() {
     let bench = Bench::new();
@@ -143,7 +144,7 @@ async fn reads_are_small_from_half_of_the_share_on() {
     assert!(!spare::is_tight());
 }
 
-/// Services have tunnels on threads of their own.
+/// Services have tunnels on other threads.
 #[tokio::test]
 async fn what_another_thread_changes_concerns_the_reads_of_the_worker_alone() {
     let bench = Bench::new();
@@ -165,13 +166,13 @@ async fn what_another_thread_changes_concerns_the_reads_of_the_worker_alone() {
     assert!(spare::is_tight());
 }
 
-/// Many come before any of those that were told to end has had a turn.
+/// Many connections grow before the ones told to end have run.
 #[tokio::test]
 async fn who_comes_at_the_wrong_moment_ends_at_once_unless_it_is_modest() {
     let bench = Bench::new();
     let greedy: Vec<_> = (0..8).map(|_| bench.connect("192.0.2.1")).collect();
     let told: Vec<_> = greedy.iter().map(|one| hold(one, 200)).collect();
-    // Of 1000 bytes, 1125 are the most that may be held.
+    // With a budget of 1000 bytes, at most 1125 are held.
     assert_eq!(told[..5], [false; 5]);
     let refused = told.iter().filter(|told| **told).count();
     assert!(refused >= 2, "{told:?}");

@@ -1,4 +1,4 @@
-//! A certificate with its key, checked.
+//! Validated certificates with their keys.
 
 use std::fmt;
 use std::path::Path;
@@ -15,7 +15,7 @@ use webpki::EndEntityCert;
 use super::error::TlsConfigError;
 use super::validity;
 
-/// A certificate chain with its private key. The two belong together: that is checked when it is made.
+/// A certificate chain with its private key. The constructors check that they match.
 #[derive(Clone)]
 pub struct Certificate {
     key: Arc<CertifiedKey>,
@@ -25,13 +25,14 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Reads two PEM files: the chain, the server's own certificate first, and the key. They may be the same file.
+    /// Reads two PEM files: the chain, beginning with the server's certificate, and the key. Both
+    /// may be in one file.
     ///
-    /// Blocks for as long as reading takes.
+    /// Blocks while reading.
     ///
     /// # Errors
     ///
-    /// A file cannot be read, or has no such section, or the two do not belong together.
+    /// Fails if a file cannot be read or lacks the PEM section, or if chain and key do not match.
     pub fn from_pem_files(
         chain: impl AsRef<Path>,
         key: impl AsRef<Path>,
@@ -45,7 +46,7 @@ impl Certificate {
     ///
     /// # Errors
     ///
-    /// A text has no such section, or the two do not belong together.
+    /// Fails if a text lacks the PEM section, or if chain and key do not match.
     pub fn from_pem(
         chain: &[u8],
         key: &[u8],
@@ -62,11 +63,11 @@ impl Certificate {
         )
     }
 
-    /// Takes a chain, the server's own certificate first, and its key in binary form.
+    /// Takes a chain, beginning with the server's certificate, and its key in DER form.
     ///
     /// # Errors
     ///
-    /// The chain is empty, or cannot be read, or the two do not belong together.
+    /// Fails if the chain is empty or invalid, or if chain and key do not match.
     pub fn from_der(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
@@ -75,12 +76,12 @@ impl Certificate {
         Self::new(chain, key, "the chain", "the key", provider)
     }
 
-    /// The DNS names that it is for, in lower case. A name may begin with `*.`.
+    /// The DNS names in lower case. A name may begin with `*.`.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// When it ceases to be valid, if that can be read.
+    /// The end of the validity, if it can be read.
     pub fn expires_at(&self) -> Option<SystemTime> {
         self.expires
     }
@@ -131,7 +132,8 @@ impl Certificate {
             })?;
         let key = CertifiedKey::new(chain, signing_key);
         match key.keys_match() {
-            // A key that cannot say what its public half is may still be the right one.
+            // A provider that does not reveal the public half of a key cannot compare it; the key
+            // may be right.
             Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(Error::InconsistentKeys(_)) => {
                 return Err(TlsConfigError::Mismatch {
@@ -172,7 +174,7 @@ fn names(certificate: &CertificateDer<'_>) -> Result<Vec<String>, String> {
         .collect())
 }
 
-/// A PEM text, and where it is from.
+/// A PEM text with its origin.
 struct Pem {
     text: Vec<u8>,
     origin: String,

@@ -1,13 +1,13 @@
-//! What may be wrong with certificates and keys.
+//! Errors of certificates and keys.
 
 use std::io;
 use std::path::PathBuf;
 
 use rustls_pki_types::pem;
 
-/// TLS cannot be set up as asked.
+/// An error of the TLS configuration.
 ///
-/// The texts say which file it is and what is missing. No key, nor any part of one, is in them.
+/// The message names the file and the problem. It never contains any part of a key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsConfigError {
@@ -16,79 +16,79 @@ pub enum TlsConfigError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         source: io::Error,
     },
     /// A text is not PEM.
     #[error("{origin} is not valid PEM")]
     Pem {
-        /// The file, or what the text was given as.
+        /// The file, or a description of the text.
         origin: String,
-        /// What is wrong.
+        /// The parse error.
         source: pem::Error,
     },
-    /// There is no certificate where one is expected.
+    /// A text has no certificate.
     #[error("{origin} has no certificate; expected a section -----BEGIN CERTIFICATE-----")]
     NoCertificate {
-        /// The file, or what the text was given as.
+        /// The file, or a description of the text.
         origin: String,
     },
-    /// There is no private key where one is expected.
+    /// A text has no private key.
     #[error(
         "{origin} has no private key; expected a section -----BEGIN PRIVATE KEY-----, not encrypted"
     )]
     NoKey {
-        /// The file, or what the text was given as.
+        /// The file, or a description of the text.
         origin: String,
     },
-    /// A certificate cannot be read.
+    /// A certificate cannot be parsed.
     #[error("the certificate in {origin} cannot be read: {reason}")]
     Certificate {
-        /// The file, or what the text was given as.
+        /// The file, or a description of the text.
         origin: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A private key is of a kind that the provider does not know.
+    /// The provider does not support the private key.
     #[error("the private key in {origin} cannot be used")]
     Key {
-        /// The file, or what the text was given as.
+        /// The file, or a description of the text.
         origin: String,
-        /// What the provider said.
+        /// The error of the provider.
         source: rustls::Error,
     },
     /// A private key belongs to another certificate.
     #[error("the private key in {key} does not belong to the certificate in {certificate}")]
     Mismatch {
-        /// Where the certificate is from.
+        /// The origin of the certificate.
         certificate: String,
-        /// Where the key is from.
+        /// The origin of the key.
         key: String,
     },
-    /// A certificate has expired, and was to replace others.
+    /// A replacement certificate has expired.
     #[error("the certificate in {origin} for {names} has expired")]
     Expired {
-        /// The file, or what the text was given as.
+        /// The file, or a description of the text.
         origin: String,
-        /// Its names.
+        /// The names of the certificate.
         names: String,
     },
-    /// A certificate is for no DNS name, and is not the first of several.
+    /// A certificate has no DNS name, and is not the first one.
     #[error("the certificate in {origin} is for no DNS name, so that no client would be shown it")]
     NoNames {
-        /// The file, or what the text was given as.
+        /// The file, or a description of the text.
         origin: String,
     },
-    /// There is no certificate at all.
+    /// No certificate was given.
     #[error("there is no certificate")]
     Empty,
     /// The provider supports no protocol version.
     #[error("the cryptography provider supports neither TLS 1.2 nor TLS 1.3")]
     Provider(#[source] rustls::Error),
-    /// The certificate of an authority of clients cannot be read.
+    /// The certificate of a client authority cannot be parsed.
     #[error("the certificate of an authority for clients cannot be used")]
     ClientAuthority(#[source] rustls::Error),
-    /// The authorities of clients cannot be used.
+    /// The client authorities cannot be used.
     #[error("the authorities for clients cannot be used")]
     ClientAuthorities(#[source] rustls::server::VerifierBuilderError),
 }

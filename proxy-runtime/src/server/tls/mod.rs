@@ -1,4 +1,4 @@
-//! TLS at the server's side.
+//! TLS of the server.
 
 mod certificate;
 mod error;
@@ -19,39 +19,40 @@ pub use self::certificate::Certificate;
 pub use self::error::TlsConfigError;
 pub use self::store::CertificateStore;
 
-/// Sessions that clients may resume, over all workers: some kilobytes each at most.
+/// Maximum number of resumable sessions over all workers, of some kilobytes each.
 const SESSIONS: usize = 4096;
 
-/// How a listener speaks TLS: 1.2 and 1.3, with the certificates of a [`CertificateStore`]. Cheap to clone; clones share
-/// the sessions that clients may resume.
+/// The TLS settings of a listener: TLS 1.2 and 1.3, with the certificates of a
+/// [`CertificateStore`]. Cheap to clone; clones share the resumable sessions.
 ///
-/// HTTP/2 and HTTP/1.1 are offered by ALPN; a client that offers neither is refused. Early data (0-RTT) is off, since a
-/// replayed request is no less harmful for being fast.
+/// ALPN offers HTTP/2 and HTTP/1.1; a client that uses ALPN with neither is rejected. Early data
+/// (0-RTT) is disabled, since it can be replayed.
 #[derive(Clone)]
 pub struct TlsServerConfig {
     rustls: Arc<ServerConfig>,
     certificates: CertificateStore,
 }
 
-/// Which clients may shake hands.
+/// The client certificates that a handshake requires.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum ClientAuth {
-    /// Clients are not asked for a certificate.
+    /// Clients are not asked for certificates. The default.
     #[default]
     Off,
-    /// Clients may have a certificate; if they do, one of these authorities must have issued it.
+    /// Clients may present a certificate, which one of these authorities must have issued.
     Optional(Vec<CertificateDer<'static>>),
-    /// Clients must have a certificate that one of these authorities issued.
+    /// Clients must present a certificate that one of these authorities issued.
     Required(Vec<CertificateDer<'static>>),
 }
 
 impl TlsServerConfig {
-    /// TLS with the cryptography of `provider`. The process-wide provider is neither asked nor set.
+    /// Creates settings without client certificates, with the cryptography of `provider`. The
+    /// process-wide provider is neither used nor set.
     ///
     /// # Errors
     ///
-    /// The provider supports neither TLS 1.2 nor 1.3.
+    /// Fails if the provider supports neither TLS 1.2 nor 1.3.
     pub fn new(
         provider: Arc<CryptoProvider>,
         certificates: CertificateStore,
@@ -59,11 +60,12 @@ impl TlsServerConfig {
         Self::with_client_auth(provider, certificates, ClientAuth::Off)
     }
 
-    /// The same, with certificates of clients.
+    /// Creates settings with client certificates.
     ///
     /// # Errors
     ///
-    /// The provider supports neither TLS 1.2 nor 1.3, or an authority's certificate cannot be read, or there is none.
+    /// Fails if the provider supports neither TLS 1.2 nor 1.3, or if an authority's certificate is
+    /// invalid, or if there is none.
     pub fn with_client_auth(
         provider: Arc<CryptoProvider>,
         certificates: CertificateStore,
@@ -107,15 +109,15 @@ impl TlsServerConfig {
         })
     }
 
-    /// Lets clients resume sessions with tickets that `ticketer` encrypts, rather than with sessions that the process
-    /// remembers: for many clients, or for several processes behind one name.
+    /// Lets clients resume sessions with tickets that `ticketer` encrypts, instead of sessions in
+    /// memory: for many clients, or for several processes behind one name.
     #[must_use]
     pub fn with_ticketer(mut self, ticketer: Arc<dyn ProducesTickets>) -> Self {
         Arc::make_mut(&mut self.rustls).ticketer = ticketer;
         self
     }
 
-    /// The certificates, which may be replaced while the server runs.
+    /// The certificates, which can be replaced while the server runs.
     pub fn certificates(&self) -> &CertificateStore {
         &self.certificates
     }

@@ -1,4 +1,4 @@
-//! Which certificate a client is shown.
+//! The selection of a certificate for a client.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,25 +13,26 @@ use super::certificate::Certificate;
 use super::error::TlsConfigError;
 use crate::observe::targets;
 
-/// The certificates of a server, which may be replaced while it runs. Cheap to clone; clones are the same store.
+/// The certificates of a server, which can be replaced while it runs. Cheap to clone; clones are
+/// the same store.
 ///
-/// A client is shown the certificate for the name that it asks for (SNI): the one for exactly this name, else the one
-/// with a wildcard for it, where `*` stands for one label, else the first of all, as is a client that asks for none.
-/// Where two certificates are for the same name, the first counts.
+/// The server name of a client (SNI) selects the certificate: one with exactly this name, else one
+/// with a wildcard for it, where `*` stands for one label, else the first one. A client without SNI
+/// gets the first one. If two certificates have the same name, the first wins.
 #[derive(Clone)]
 pub struct CertificateStore {
     table: Arc<ArcSwap<Table>>,
 }
 
 impl CertificateStore {
-    /// A store of these certificates.
+    /// Creates a store of these certificates.
     ///
-    /// One that has expired is used all the same, with a warning: a program that does not start is worse for its users
-    /// than one whose clients complain.
+    /// An expired certificate is used with a warning: a program that does not start is worse for
+    /// users than a warning in their client.
     ///
     /// # Errors
     ///
-    /// There is none, or one that nobody would be shown.
+    /// Fails if there is no certificate, or one that no client would ever get.
     pub fn new(
         certificates: impl IntoIterator<Item = Certificate>,
     ) -> Result<Self, TlsConfigError> {
@@ -52,12 +53,13 @@ impl CertificateStore {
         })
     }
 
-    /// Replaces all certificates at once. Handshakes that have begun go on with what they began with; the next one is
-    /// shown the new certificates. Connections are not touched.
+    /// Replaces all certificates at once. Handshakes in progress keep the old ones; open
+    /// connections are not affected.
     ///
     /// # Errors
     ///
-    /// There is none, or one that nobody would be shown, or one that has expired. The store keeps what it has then.
+    /// Fails if there is no certificate, or one that no client would ever get, or an expired one.
+    /// The store then keeps its certificates.
     pub fn replace(
         &self,
         certificates: impl IntoIterator<Item = Certificate>,
@@ -77,7 +79,7 @@ impl CertificateStore {
         Ok(())
     }
 
-    /// The certificates, in order.
+    /// The certificates in order.
     pub fn certificates(&self) -> Vec<Certificate> {
         self.table.load().certificates.clone()
     }
@@ -97,11 +99,11 @@ impl ResolvesServerCert for CertificateStore {
     }
 }
 
-/// An unchanging set of certificates. Not empty.
+/// An immutable, non-empty set of certificates.
 struct Table {
     certificates: Vec<Certificate>,
     exact: HashMap<String, usize>,
-    /// By what follows `*.`.
+    /// Wildcard names without `*.`.
     wildcards: HashMap<String, usize>,
 }
 
@@ -123,6 +125,7 @@ impl Table {
                     Some(parent) => (&mut wildcards, parent),
                     None => (&mut exact, name.as_str()),
                 };
+                // The first certificate of a name wins.
                 names.entry(name.to_owned()).or_insert(index);
             }
         }
@@ -133,7 +136,7 @@ impl Table {
         })
     }
 
-    /// `name` is in lower case: rustls sees to that.
+    /// `name` must be in lower case, which rustls guarantees.
     fn find(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let index = name.and_then(|name| {
             let name = name.strip_suffix('.').unwrap_or(name);

@@ -1,4 +1,5 @@
-//! Until when a certificate is valid: the one field of X.509 that the TLS engine does not show.
+//! The end of a certificate's validity: the one field of X.509 that the TLS library does not
+//! expose.
 
 use std::time::SystemTime;
 
@@ -6,8 +7,8 @@ use jiff::civil::DateTime;
 
 use crate::server::civil;
 
-/// The moment of `notAfter` (RFC 5280 section 4.1.2.5). `None` when the certificate cannot be read so far, which is no
-/// reason not to use it: whether it is valid is for clients to say.
+/// The time of `notAfter` (RFC 5280 section 4.1.2.5). `None` if the certificate cannot be parsed
+/// that far. It may be used nevertheless, since clients decide about its validity.
 pub(super) fn not_after(certificate: &[u8]) -> Option<SystemTime> {
     // Certificate, tbsCertificate
     let mut fields = Der(Der(certificate).take(SEQUENCE)?)
@@ -32,11 +33,11 @@ const GENERALIZED_TIME: u8 = 0x18;
 const SEQUENCE: u8 = 0x30;
 const EXPLICIT_0: u8 = 0xa0;
 
-/// What is left of a sequence of elements in the distinguished encoding (X.690).
+/// The rest of a sequence of elements in DER (X.690).
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {
-    /// The content of the next element, if it has this tag.
+    /// Returns the content of the next element, if it has this tag.
     fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
         let (&first, rest) = self.0.split_first()?;
         if first != tag {
@@ -45,7 +46,7 @@ impl<'a> Der<'a> {
         let (&length, rest) = rest.split_first()?;
         let (length, rest) = match length {
             0..=0x7f => (usize::from(length), rest),
-            // No certificate of a TLS handshake is longer than three bytes can say.
+            // A certificate in a TLS handshake has a length of at most three bytes.
             0x81..=0x83 => {
                 let (digits, rest) = rest.split_at_checked(usize::from(length & 0x7f))?;
                 let length = digits

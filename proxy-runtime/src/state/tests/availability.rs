@@ -1,4 +1,4 @@
-//! Which destinations may be picked.
+//! The availability of destinations.
 
 use super::*;
 use crate::live::Ineligible;
@@ -77,14 +77,15 @@ fn tiers_zones_and_weights_narrow_the_choice() {
             [Unhealthy, Healthy, Healthy, Healthy],
             "b",
         ),
-        // A tier is used only while all smaller ones have nothing available; weight 0 is nothing.
+        // A tier is used only while all smaller ones have no available destination; weight 0 does
+        // not count.
         (
             "HealthyOrPanic",
             None,
             [Unhealthy, Unhealthy, Healthy, Healthy],
             "c",
         ),
-        // Panic comes after all tiers, and then all of them are used.
+        // Panic comes after all tiers, and uses all of them.
         (
             "HealthyOrPanic",
             None,
@@ -203,7 +204,7 @@ fn a_change_of_health_while_a_generation_is_built_is_not_lost() {
     let new = old
         .next(snapshot(&tiers), &Registered::default(), &context(None))
         .unwrap();
-    // The check still holds the old generation; its verdict has to reach the new one too.
+    // The check still holds the old generation; its result must reach the new one too.
     set_health(&old, &[Unhealthy, Healthy, Healthy, Healthy]);
     assert_eq!(available(&new), ["b"]);
     assert_eq!(available(&old), ["b"]);

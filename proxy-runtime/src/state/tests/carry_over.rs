@@ -1,4 +1,4 @@
-//! What is kept from generation to generation.
+//! State that the next generation inherits.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn a_removed_destination_finishes_its_requests_and_comes_back_fresh() {
     assert_eq!(removed.in_flight(), 0);
 }
 
-/// Deviates from YARP, which compares addresses ignoring case and so leaves such a change out.
+/// Differs from YARP, which compares addresses ignoring case and so ignores such a change.
 #[test]
 fn e25_a_path_in_another_case_is_another_address() {
     let at = |path: &str| snapshot(&ONE.replace("http://h1/", &format!("http://H1/{path}")));

@@ -1,4 +1,4 @@
-//! Which destination takes the place of one that cannot be reached.
+//! The choice of another destination after a failed connection.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ fn it_is_the_one_that_would_be_picked_if_the_failed_one_were_unhealthy() {
     let all_well = [Healthy, Healthy, Healthy, Healthy];
     let panic = "HealthyOrPanic";
     for (policy, zone, healths, failed, expected) in [
-        // Of the same tier, the next tier, and at last nobody.
+        // First the same tier, then the next tier, then none.
         (panic, None, all_well, 0, &[1_u32] as &[u32]),
         (panic, None, [Healthy, Unhealthy, Healthy, Healthy], 0, &[2]),
         (
@@ -30,7 +30,8 @@ fn it_is_the_one_that_would_be_picked_if_the_failed_one_were_unhealthy() {
         ),
         // Another zone is better than none.
         (panic, Some("east"), all_well, 0, &[1]),
-        // In a panic as well, and never the failed one or one without weight.
+        // The same applies in a panic; the failed destination and those without weight are never
+        // used.
         (
             panic,
             None,

@@ -37,7 +37,7 @@ fn next(before: &Generation, snapshot: Arc<Snapshot>) -> Generation {
     next
 }
 
-/// Gives the destinations of the first cluster these healths, in order.
+/// Sets the health of the destinations of the first cluster, in order.
 fn set_health(generation: &Generation, healths: &[Health]) {
     let state = generation.cluster(ClusterIndex(0));
     for (destination, health) in state.destinations().iter().zip(healths) {
@@ -55,7 +55,7 @@ fn pick(generation: &Generation) -> Option<Picked> {
         .pick(cluster, &Trial::GET)
 }
 
-/// The ids of the destinations of the first cluster that may be picked.
+/// The ids of the available destinations of the first cluster.
 fn available(generation: &Generation) -> Vec<String> {
     let cluster = &generation.snapshot().clusters()[0];
     let available = generation.cluster(ClusterIndex(0)).available(cluster);

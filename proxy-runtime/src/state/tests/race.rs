@@ -1,4 +1,4 @@
-//! Picks, reloads and changes of health at the same time.
+//! Concurrent picks, reloads and changes of health.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Where routes lead.
+//! The choice of a cluster by a route.
 
 use http::request::Parts;
 use proxy_model::compiled::KeyRefusal;
@@ -24,7 +24,8 @@ fn weighted_routes_share_their_requests() {
         let cluster = state.choose(route, &head, &random);
         chosen[cluster.map_or(2, |index| index.0 as usize)] += 1;
     }
-    // A missing cluster's share is refused, not given to the others; 6 standard deviations are 164.
+    // The share of a missing cluster is rejected, not given to the others; 6 standard deviations
+    // are 164.
     assert!((2_836..3_164).contains(&chosen[0]), "{chosen:?}");
     assert_eq!((chosen[1], chosen[0] + chosen[2]), (0, 4_000));
 }
@@ -68,7 +69,7 @@ fn a_route_with_partitions_chooses_by_key() {
         ("/10", Ok(ClusterIndex(0))),
         ("/%31%39", Ok(ClusterIndex(0))),
         ("/20", Ok(ClusterIndex(1))),
-        // A missing cluster's part is refused, not given to the others.
+        // The partition of a missing cluster is rejected, not given to the others.
         ("/9", Err(Nowhere::NoCluster)),
         ("/21", Err(Nowhere::NoPartition(KeyRefusal::NoPartition))),
         ("/x", Err(Nowhere::NoPartition(KeyRefusal::NotANumber))),

@@ -1,4 +1,4 @@
-//! Connections that become tunnels.
+//! Connections that switch to another protocol.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -13,9 +13,9 @@ use crate::stream::ReadBuffer;
 
 /// The connection of a request that asks for another protocol (`Upgrade`, RFC 9110 section 7.8).
 ///
-/// It is in the extensions of such requests. A service that answers 101 gets the connection from it once the response has
-/// been written; after any other response there is none. On HTTP/2 it is there with `CONNECT` that names a protocol
-/// (RFC 8441): the answer is any 2xx, and what the service gets is the stream.
+/// Part of the extensions of such requests. A service that responds 101 gets the connection from it
+/// after the response has been written; any other response leaves none. On HTTP/2 it belongs to
+/// `CONNECT` with a protocol (RFC 8441): the response is any 2xx, and the service gets the stream.
 ///
 /// ```
 /// use http::{Request, Response, StatusCode};
@@ -40,16 +40,17 @@ use crate::stream::ReadBuffer;
 /// }
 /// ```
 ///
-/// Extensions are cloned with what they belong to, and so is this; there is one connection all the same. The first of the
-/// clones that is polled once the connection is there gets it, though another one may have waited for longer. All others are
-/// told [`NotConnected`](io::ErrorKind::NotConnected), and so is whoever is polled again, and everybody if the protocol was not
-/// switched. A clone that is dropped leaves the connection to the others; dropped with the last of them, it closes.
+/// Clones share one connection. The first clone that is polled after the switch gets it, even if
+/// another one has waited longer. All other clones get
+/// [`NotConnected`](io::ErrorKind::NotConnected); so does a clone that is polled again, and every
+/// clone if the protocol was not switched. Dropping a clone leaves the connection to the others;
+/// dropping the last one closes it.
 ///
-/// Cancel-safe: a connection is taken when the future is ready, and not before.
+/// Cancel safe: the connection is taken when the future is ready, not before.
 #[must_use = "futures do nothing unless polled"]
 pub struct OnUpgrade {
     shared: Arc<Shared>,
-    /// Where the waker is by which this one is woken, once it has waited.
+    /// The slot of this clone's waker, once it has waited.
     place: Option<usize>,
 }
 
@@ -83,7 +84,7 @@ impl Future for OnUpgrade {
         if let State::Undecided(waiting) = &mut *state {
             let (place, before) = waiting.put(this.place, waker);
             this.place = Some(place);
-            // What a waker does when it is dropped is its own affair.
+            // Dropping a waker runs foreign code, which must not run under the lock.
             drop(state);
             drop(before);
             return Poll::Pending;
@@ -101,7 +102,7 @@ impl Future for OnUpgrade {
 impl Drop for OnUpgrade {
     fn drop(&mut self) {
         let Some(place) = self.place else { return };
-        // Dropped behind the lock: what a waker does then is its own affair.
+        // Dropped after the lock is released: a waker may run foreign code.
         let waker = match &mut *self.shared.lock() {
             State::Undecided(waiting) => waiting.take(place),
             State::There(_) | State::Gone => None,
@@ -116,7 +117,7 @@ impl fmt::Debug for OnUpgrade {
     }
 }
 
-/// What the clones of an [`OnUpgrade`] share with the server.
+/// The state that the clones of an [`OnUpgrade`] share with the server.
 #[derive(Default)]
 struct Shared(Mutex<State>);
 
@@ -125,7 +126,7 @@ impl Shared {
         self.0.lock()
     }
 
-    /// Says what became of the connection, once.
+    /// Sets the result, once, and wakes all clones that wait.
     fn decide(&self, decided: State) {
         let before = std::mem::replace(&mut *self.lock(), decided);
         if let State::Undecided(Waiting(wakers)) = before {
@@ -137,7 +138,7 @@ impl Shared {
 enum State {
     Undecided(Waiting),
     There(Upgraded),
-    /// Somebody has it, or it never came.
+    /// A clone has taken the connection, or the protocol was not switched.
     Gone,
 }
 
@@ -147,12 +148,12 @@ impl Default for State {
     }
 }
 
-/// The wakers of all that wait, each at a place of its own for as long as it waits.
+/// The wakers of all waiting clones. Each keeps its slot while it waits.
 #[derive(Default)]
 struct Waiting(Vec<Option<Waker>>);
 
 impl Waiting {
-    /// Keeps `waker` at its place, or at a free one, and tells which, and what was there before.
+    /// Stores `waker` in its slot, or in a free one. Returns the slot and its previous waker.
     fn put(&mut self, place: Option<usize>, waker: Waker) -> (usize, Option<Waker>) {
         let free = || self.0.iter().position(Option::is_none);
         let place = place.or_else(free).unwrap_or(self.0.len());
@@ -171,19 +172,19 @@ impl Waiting {
     }
 }
 
-/// The server's side of an [`OnUpgrade`]. Dropped, it says that the connection was not upgraded.
+/// The server's side of an [`OnUpgrade`]. Dropping it reports that the protocol was not switched.
 pub(crate) struct Switch {
     shared: Arc<Shared>,
 }
 
 impl Switch {
-    /// Hands the connection over. If nobody takes it, it is closed.
+    /// Hands the connection over. It is closed if no clone is left.
     pub(crate) fn complete(self, io: impl Stream + 'static, unread: ReadBuffer) {
         let io = Box::new(io);
         self.hand_over(Upgraded { io, unread });
     }
 
-    /// Hands a stream of HTTP/2 over. If nobody takes it, it is reset.
+    /// Hands an HTTP/2 stream over. It is reset if no clone is left.
     #[cfg(feature = "http2")]
     pub(crate) fn complete_stream(self, io: Box<dyn Stream>) {
         let unread = ReadBuffer::default();
@@ -204,15 +205,15 @@ impl Drop for Switch {
     }
 }
 
-/// A stream of bytes, both ways.
+/// A bidirectional byte stream.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// A connection that is no longer HTTP. Dropped, it closes the connection.
+/// A connection that is no longer HTTP. Dropping it closes the connection.
 pub struct Upgraded {
     io: Box<dyn Stream>,
-    /// What the client sent behind its request.
+    /// Bytes that the client sent after its request.
     unread: ReadBuffer,
 }
 

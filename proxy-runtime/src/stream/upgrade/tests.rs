@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
 
-/// Counts how often it is woken.
+/// Counts wake-ups.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -18,7 +18,7 @@ impl Wake for Count {
     }
 }
 
-/// A clone that has a task of its own.
+/// A clone with its own task.
 struct Task {
     upgrade: OnUpgrade,
     woken: Arc<Count>,
@@ -96,7 +96,7 @@ fn all_are_told_that_the_protocol_was_not_switched() {
     }
 }
 
-/// A clone that is moved between tasks is woken where it was polled last, and one that is gone nowhere.
+/// A moved clone is woken in the task that polled it last, and a dropped clone is not woken.
 #[test]
 fn nothing_is_kept_of_who_is_gone() {
     let (upgrade, switch) = OnUpgrade::new();
@@ -127,7 +127,7 @@ async fn the_last_clone_takes_the_connection_along() {
     assert!(waits.poll().is_pending());
     let (connection, mut other) = connection();
     switch.hand_over(connection);
-    // It was woken, and does not come any more.
+    // It was woken, and is not polled again.
     drop(waits);
     let is_open = poll_fn(|cx| {
         let mut bytes = [0; 1];

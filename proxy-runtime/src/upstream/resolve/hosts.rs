@@ -1,12 +1,12 @@
-//! The system's table of names, which needs no name server.
+//! The table of hosts of the system.
 
 use std::net::IpAddr;
 
-/// Where it is.
+/// The path of the table.
 #[cfg(unix)]
 const FILE: &str = "/etc/hosts";
 
-/// The addresses of a name in the table; none where there is no table.
+/// The addresses of a name in the table; none if there is no table.
 pub(super) async fn find(name: &str) -> Vec<IpAddr> {
     #[cfg(unix)]
     if let Ok(table) = read().await {

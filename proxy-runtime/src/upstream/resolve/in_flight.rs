@@ -1,4 +1,4 @@
-//! Look-ups under way, and who waits for them.
+//! Look-ups in flight, shared by the callers that wait for them.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,18 +11,18 @@ use tokio::time::Instant;
 
 use super::Found;
 
-/// How long a look-up is joined. One that has taken longer may have been asked of a server that is dead by now, so that
-/// who comes then asks anew.
+/// Time for which a look-up can be joined. A longer one may have queried a server that is dead by
+/// now, so later callers start another one.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// Look-ups of one name at a time: one, and another when that is not fresh any more.
+/// Maximum of look-ups per name: one, and another when that can no longer be joined.
 const MOST: usize = 2;
 
-/// Look-ups under way, by name. Clones share them.
+/// Look-ups in flight by name. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct InFlight(Arc<Mutex<ByName>>);
 
-/// Those of a name, in the order in which they began.
+/// The look-ups of each name, in the order of their start.
 type ByName = HashMap<Arc<str>, Vec<Entry>>;
 
 struct Entry {
@@ -30,26 +30,27 @@ struct Entry {
     result: watch::Receiver<Option<Found>>,
 }
 
-/// What comes of joining.
+/// The result of joining.
 pub(super) enum Part {
-    /// Somebody else has the name looked up.
+    /// Another caller has started a look-up.
     Waits(Waiting),
-    /// The caller is to have it looked up.
+    /// The caller must start the look-up.
     Begins(Ticket, Waiting),
 }
 
-/// A look-up to be done. Until it is dropped it counts as one of its name.
+/// A look-up to be made. It counts as one of its name until dropped.
 pub(super) struct Ticket {
     in_flight: InFlight,
     name: Arc<str>,
     result: watch::Sender<Option<Found>>,
 }
 
-/// Waits for what a look-up finds.
+/// A wait for the result of a look-up.
 pub(super) struct Waiting(watch::Receiver<Option<Found>>);
 
 impl InFlight {
-    /// Joins a look-up of `host`, or begins one. The case of letters makes no difference (RFC 4343).
+    /// Joins a look-up of `host`, or registers a new one. Names are compared ignoring case (RFC
+    /// 4343).
     pub(super) fn join(&self, host: &str) -> Part {
         let now = Instant::now();
         let name = host.to_ascii_lowercase();
@@ -80,13 +81,13 @@ impl Ticket {
         Arc::clone(&self.name)
     }
 
-    /// Whether nobody waits for it any more.
+    /// Returns true if no caller waits any more.
     pub(super) fn is_forsaken(&self) -> bool {
-        // One receiver is that of the entry.
+        // One receiver belongs to the entry.
         self.result.receiver_count() <= 1
     }
 
-    /// Tells all who wait what was found.
+    /// Passes the result to all waiting callers.
     pub(super) fn end(self, found: Found) {
         self.result.send_replace(Some(found));
     }
@@ -106,11 +107,11 @@ impl Drop for Ticket {
 }
 
 impl Waiting {
-    /// Cancel-safe.
+    /// Waits for the result. Cancel safe.
     pub(super) async fn found(mut self) -> Found {
         let found = match self.0.wait_for(Option::is_some).await {
             Ok(found) => found.clone(),
-            // With its runtime, or by a panic.
+            // The task has ended with its runtime, or by a panic.
             Err(_) => None,
         };
         found.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! From a destination's name to addresses.
+//! Name resolution for destinations.
 
 #[cfg(feature = "dns")]
 mod dns;
@@ -33,43 +33,44 @@ use self::order::interleaved;
 use self::places::{Place, Places};
 use super::UpstreamOptions;
 
-/// The result of a look-up, for all who wait for it.
+/// The result of a look-up for all callers that wait.
 type Found = Result<Arc<[IpAddr]>, Arc<io::Error>>;
 
-/// The end of a look-up.
+/// The result of a look-up with its validity.
 #[derive(Debug)]
 struct Outcome {
     found: io::Result<Vec<IpAddr>>,
-    /// The time for which that holds. `None`: nobody has said, and the next one who wants the name asks again.
+    /// The time for which the result is valid. `None` if unknown: the next caller looks up again.
     lasts: Option<Duration>,
-    /// The full name that has the addresses, where the name may mean several.
+    /// The absolute name that has the addresses, if the name may stand for several.
     full_name: Option<String>,
-    /// True if the addresses are of one family, and nobody has said whether there are others.
+    /// True if only one address family is known.
     is_part: bool,
-    /// The failure of a full name that the name means before the one that was found: the addresses may be another host's.
+    /// The failure of an absolute name of higher priority: the addresses may belong to another
+    /// host.
     unsure: Option<io::Error>,
 }
 
-/// A resolver of names.
+/// A method of name resolution.
 #[async_trait]
 trait LookUp: Send + Sync {
-    /// Look-ups that may run at a time.
+    /// Maximum of concurrent look-ups.
     fn most(&self) -> Most;
 
-    /// Returns true if a look-up that is dropped costs nothing any more.
+    /// Returns true if dropping a look-up releases all of its resources.
     fn can_be_stopped(&self) -> bool;
 
-    /// The number of changes of the files that say how names are looked up, as far as they have been read.
+    /// Number of changes of the resolver's configuration files, as of the last read.
     fn generation(&self) -> u64 {
         0
     }
 
-    /// Returns true if these files are to be read again.
+    /// Returns true if the files should be read again.
     fn is_due(&self, _now: Instant) -> bool {
         false
     }
 
-    /// Reads these files again.
+    /// Reads the files again.
     async fn reread(&self) {}
 
     /// The addresses of a name that needs no name server.
@@ -79,7 +80,7 @@ trait LookUp: Send + Sync {
     async fn look_up(&self, name: &str) -> Outcome;
 }
 
-/// Look-ups that may run at a time, by kind of name.
+/// Maximum of concurrent look-ups, by kind of name.
 #[derive(Clone, Copy, Debug)]
 struct Most {
     known: usize,
@@ -87,8 +88,8 @@ struct Most {
     hanging: usize,
 }
 
-/// Places of look-ups, by kind of name: names that hang leave room for others, and those that are known to answer do not wait
-/// for new ones.
+/// Permits for look-ups, by kind of name: names that hang leave permits for others, and names known
+/// to resolve do not wait for new ones.
 #[derive(Clone)]
 struct Kinds {
     known: Arc<Places>,
@@ -98,8 +99,9 @@ struct Kinds {
 
 /// Resolves names.
 ///
-/// A name is looked up once for all who want it at the same time. What was found is kept for as long as it holds, and the files that
-/// say how names are looked up say the same. If later look-ups fail, the last addresses are used for a time.
+/// Concurrent callers of one name share a look-up. Results are cached for their validity, and until
+/// the configuration files change. If later look-ups fail, the last known good addresses are used
+/// for a limited time.
 pub(super) struct Resolver {
     kinds: Kinds,
     names: Arc<Names>,
@@ -108,7 +110,7 @@ pub(super) struct Resolver {
 }
 
 impl Resolver {
-    /// A resolver as the program wants it.
+    /// Creates the resolver that the options describe.
     pub(super) fn new(options: &UpstreamOptions) -> Self {
         let keep = options.stale_addresses;
         #[cfg(feature = "dns")]
@@ -118,7 +120,8 @@ impl Resolver {
         Self::with(keep, Arc::new(system::System))
     }
 
-    /// A resolver that uses the last addresses of a name that does not resolve for as long as `keep`.
+    /// Creates a resolver that uses the last known good addresses of a failing name for at most
+    /// `keep`.
     fn with(keep: Duration, look_up: Arc<dyn LookUp>) -> Self {
         let most = look_up.most();
         Self {
@@ -133,9 +136,10 @@ impl Resolver {
         }
     }
 
-    /// The addresses of `host`, in the order in which they should be tried, for a destination of `cluster`. Never empty.
+    /// Returns the addresses of `host` for a destination of `cluster`, in the order of attempts.
+    /// Never empty.
     ///
-    /// Cancel-safe. A look-up that has begun goes on; the caller's timeout bounds the wait.
+    /// Cancel safe. A look-up in flight continues; the caller's timeout limits the wait.
     pub(super) async fn resolve(
         &self,
         cluster: &ClusterId,
@@ -145,13 +149,13 @@ impl Resolver {
         if let Ok(ip) = host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(ip, port)]);
         }
-        // The case of letters makes no difference (RFC 4343).
+        // Names are compared ignoring case (RFC 4343).
         let found = self.find(cluster, &host.to_ascii_lowercase()).await?;
         let with_port = |ip: &IpAddr| SocketAddr::new(*ip, port);
         Ok(found.iter().map(with_port).collect())
     }
 
-    /// What is known of names that do not resolve.
+    /// The state of all names.
     pub(super) fn names(&self) -> &Names {
         &self.names
     }
@@ -190,20 +194,20 @@ impl Resolver {
         }
     }
 
-    /// Has files read again. A disk that hangs holds one caller up for a moment, and the others not at all.
+    /// Reads the files again. A disk that hangs delays one caller for a moment, and no other one.
     async fn reread(&self) {
         let look_up = Arc::clone(&self.look_up);
         let reading = tokio::spawn(async move { look_up.reread().await });
-        // What was read before holds until then.
+        // The previous contents are valid until then.
         let _ = timeout(PATIENCE, reading).await;
     }
 
-    /// Looks a name up in a task of its own: it is for more than the one who asked first. `is_kept`: its last addresses are used
-    /// meanwhile.
+    /// Starts a look-up in its own task, since several callers may share it. `is_kept`: its last
+    /// addresses are used meanwhile.
     ///
     /// # Errors
     ///
-    /// Look-ups of it hang, and so do too many others.
+    /// Fails if look-ups of this name hang, and those of too many others.
     fn begin(
         &self,
         cluster: &ClusterId,
@@ -243,11 +247,11 @@ fn too_many_hang() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "look-ups of too many names hang")
 }
 
-/// A look-up that is to be done.
+/// A look-up to be made.
 struct Pending {
     ticket: Ticket,
     running: Running,
-    /// The cluster whose place it takes.
+    /// The cluster that holds the permit.
     cluster: ClusterId,
     kind: Kind,
     kinds: Kinds,
@@ -261,7 +265,7 @@ impl Pending {
         let place = match place {
             Some(place) => place,
             None => {
-                // A name that needs no name server does not wait for one.
+                // A name that needs no name server does not wait for a permit.
                 let found = self.look_up.at_hand(&name).await;
                 if !found.is_empty() {
                     return self.end(Outcome::from(Ok(found)));
@@ -269,7 +273,7 @@ impl Pending {
                 self.kinds.of(self.kind).take(&self.cluster).await
             }
         };
-        // They may all have gone while it waited for its turn.
+        // All callers may have gone during the wait for a permit.
         if self.is_kept || !self.ticket.is_forsaken() {
             self.running.start();
             let outcome = self.ask(&name, place).await;
@@ -277,7 +281,8 @@ impl Pending {
         }
     }
 
-    /// Asks. A look-up that hangs gives its place to others: it goes on among those that hang, or ends.
+    /// Runs the look-up. One that hangs releases its permit: it continues with one for hanging
+    /// names, or ends.
     async fn ask(&self, name: &str, place: Place) -> Outcome {
         let mut asked = self.look_up.look_up(name);
         if self.kind == Kind::Hanging || !self.look_up.can_be_stopped() {

@@ -1,4 +1,4 @@
-//! What is remembered of names: their last addresses, and whether their look-ups hang.
+//! The state of names: their last known good addresses and failures.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,30 +13,30 @@ use tokio::time::Instant;
 use super::order::interleaved;
 use super::{Found, Outcome, checked};
 
-/// How long a look-up is waited for where there are addresses from an earlier one.
+/// Time that a caller waits for a look-up if there are earlier addresses.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A look-up that takes so long hangs: nothing that answers needs so long.
+/// Time after which a look-up counts as hanging: no working server takes that long.
 pub(super) const SLOW: Duration = Duration::from_secs(2);
 
-/// The wait after a look-up that hung, or told of one family of addresses only; it doubles with each further one. Also that after
-/// addresses that may be another host's.
+/// The pause after a look-up that hung, or found one address family only; it doubles with each
+/// further one. Also the validity of addresses that may belong to another host.
 pub(super) const FIRST_WAIT: Duration = Duration::from_secs(1);
 
-/// The longest wait.
+/// The longest pause.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// A name that nobody has asked for in this time is not said to be unresolved: it may resolve by now.
+/// Time without a request after which a name is not reported as unresolved: it may resolve by now.
 const RECENT: Duration = Duration::from_secs(300);
 
-/// Names that are remembered before those are forgotten that nobody asks for any more.
+/// Number of names above which unused ones are forgotten.
 const MANY: usize = 4096;
 
-/// What is known of each name that was looked up.
+/// The state of each name that was looked up.
 #[derive(Debug)]
 pub(in crate::upstream) struct Names {
     entries: Mutex<HashMap<Arc<str>, Entry>>,
-    /// How long addresses are used while their name does not resolve.
+    /// Time for which addresses are used while their name fails.
     keep: Duration,
     failures: AtomicU64,
     stale: AtomicU64,
@@ -44,46 +44,47 @@ pub(in crate::upstream) struct Names {
 
 #[derive(Debug)]
 struct Entry {
-    /// What the last look-up found that did not fail.
+    /// The result of the last successful look-up.
     good: Option<Arc<[IpAddr]>>,
-    /// The full name that has these addresses.
+    /// The absolute name that has these addresses.
     full_name: Option<String>,
-    /// Since when look-ups have told of one family only, and how many.
+    /// The start and number of consecutive look-ups with one family only.
     in_part: Option<(Instant, u32)>,
-    /// Since when look-ups have failed, and why.
+    /// The start and reason of consecutive failures.
     failing: Option<(Instant, Arc<io::Error>)>,
-    /// When the look-up began that is under way.
+    /// The start of the look-up in flight.
     begun: Option<Instant>,
-    /// Look-ups one after the other that hung.
+    /// Number of consecutive look-ups that hung.
     hung: u32,
-    /// When it may be looked up again after a failure.
+    /// The earliest time of the next look-up after a failure.
     not_before: Option<Instant>,
-    /// Until when its addresses hold.
+    /// The end of the validity of the addresses.
     fresh_until: Option<Instant>,
-    /// The generation of files with which it was looked up.
+    /// The generation of the configuration files at the look-up.
     generation: u64,
     asked: Instant,
 }
 
-/// What is to be done for who wants a name.
+/// The action for a caller that needs a name.
 #[derive(Debug)]
 pub(super) enum Advice {
-    /// Look it up, as one of these names. If that fails or takes longer than [`PATIENCE`], these addresses are used.
+    /// Look it up, as this kind of name. If that fails or takes longer than [`PATIENCE`], use the
+    /// addresses.
     Ask(Kind, Option<Arc<[IpAddr]>>),
-    /// Use these addresses: they hold still.
+    /// Use these addresses: they are valid.
     Fresh(Arc<[IpAddr]>),
-    /// Use these addresses: looking it up takes too long, or failed a moment ago.
+    /// Use these addresses: a look-up takes too long, or has failed recently.
     Use(Arc<[IpAddr]>),
-    /// Give up: it has no addresses, and looking it up took too long or failed a moment ago.
+    /// Fail: there are no addresses, and a look-up took too long or failed recently.
     Fail(Arc<io::Error>),
 }
 
-/// Names that share threads for their look-ups.
+/// The kind of a name, which decides about the permits of its look-ups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The last look-up found addresses in time.
     Known,
-    /// Nothing is known, or that there are none.
+    /// Not looked up yet, or the name has no addresses.
     New,
     /// The last look-up hung.
     Hanging,
@@ -94,31 +95,31 @@ pub(super) enum Kind {
 pub(crate) struct Unresolved {
     /// The name, in lower case.
     pub(crate) name: Arc<str>,
-    /// For how long.
+    /// Time since the first failure.
     pub(crate) since: Duration,
-    /// Why.
+    /// The reason of the last failure.
     pub(crate) error: Arc<io::Error>,
-    /// Whether addresses of an earlier look-up are used.
+    /// True if addresses of an earlier look-up are used.
     pub(crate) has_addresses: bool,
 }
 
-/// What is counted of look-ups.
+/// Counters of look-ups.
 #[cfg(any(feature = "metrics", test))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NameCounts {
-    /// Look-ups that failed.
+    /// Number of failed look-ups.
     pub(crate) failures: u64,
-    /// Times that addresses of an earlier look-up were used.
+    /// Number of times that addresses of an earlier look-up were used.
     pub(crate) stale: u64,
 }
 
-/// A look-up that is under way; dropped without an end, it is none.
+/// A look-up in flight. Dropping it ends it without a result.
 pub(super) struct Running {
     names: Arc<Names>,
     name: Arc<str>,
     generation: u64,
     begun: Instant,
-    /// When it was its turn.
+    /// The time when it received its permit.
     started: Instant,
 }
 
@@ -132,8 +133,8 @@ impl Names {
         }
     }
 
-    /// What is to be done for who wants `name`, which is in lower case. What was found, or not, in another generation of files
-    /// does not hold any more.
+    /// Returns the action for `name`, which must be in lower case. Results of another generation of
+    /// the configuration files are outdated.
     pub(super) fn advice(&self, name: &str, now: Instant, generation: u64) -> Advice {
         let mut entries = self.lock();
         let Some(entry) = entries.get_mut(name) else {
@@ -158,7 +159,7 @@ impl Names {
         }
     }
 
-    /// Notes that a look-up begins.
+    /// Records the start of a look-up.
     pub(super) fn begin(self: &Arc<Self>, name: Arc<str>, generation: u64) -> Running {
         let now = Instant::now();
         let mut entries = self.lock();
@@ -179,12 +180,12 @@ impl Names {
         }
     }
 
-    /// Counts an answer that is older than its name's last look-up.
+    /// Counts a use of addresses from an earlier look-up.
     pub(super) fn used_stale(&self) {
         self.stale.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was counted.
+    /// The counters.
     #[cfg(any(feature = "metrics", test))]
     pub(in crate::upstream) fn counts(&self) -> NameCounts {
         NameCounts {
@@ -193,7 +194,7 @@ impl Names {
         }
     }
 
-    /// The names that do not resolve, of those that were asked for in the last five minutes.
+    /// The names that do not resolve, among those requested in the last five minutes.
     pub(in crate::upstream) fn unresolved(&self) -> Vec<Unresolved> {
         let now = Instant::now();
         let entries = self.lock();
@@ -232,14 +233,14 @@ impl Entry {
         }
     }
 
-    /// Its addresses, if it does not resolve for less than `keep`.
+    /// The addresses, if the name has failed for less than `keep`.
     fn kept(&self, now: Instant, keep: Duration) -> Option<&Arc<[IpAddr]>> {
         let since = self.failing.as_ref().map_or(now, |(since, _)| *since);
         let good = self.good.as_ref();
         good.filter(|_| now.duration_since(since) < keep)
     }
 
-    /// Its addresses, if they hold still.
+    /// The addresses, if they are valid.
     fn fresh(&self, now: Instant) -> Option<&Arc<[IpAddr]>> {
         let is_fresh = self.fresh_until.is_some_and(|then| now < then);
         self.good.as_ref().filter(|_| is_fresh)
@@ -253,8 +254,8 @@ impl Entry {
         }
     }
 
-    /// Adds the known addresses of the family that nobody has told of to those that were `found`, for as long as `keep`. Returns also
-    /// the time after which the other family is asked for again.
+    /// Adds known addresses of the missing family to `found`, for at most `keep`. Also returns the
+    /// time after which that family is queried again.
     fn completed(
         &mut self,
         found: &[IpAddr],
@@ -272,7 +273,7 @@ impl Entry {
         (interleaved(all).into(), longer_wait(times))
     }
 
-    /// Notes addresses that hold for a time.
+    /// Records addresses that are valid for a time.
     fn resolves(&mut self, found: &Arc<[IpAddr]>, lasts: Option<Duration>, now: Instant) {
         self.good = Some(Arc::clone(found));
         self.failing = None;
@@ -280,7 +281,7 @@ impl Entry {
         self.fresh_until = lasts.map(|lasts| now + lasts);
     }
 
-    /// Notes a failure that holds for a time.
+    /// Records a failure that is valid for a time.
     fn fails(&mut self, error: &Arc<io::Error>, lasts: Option<Duration>, now: Instant) {
         let since = self.failing.as_ref().map_or(now, |(since, _)| *since);
         self.failing = Some((since, Arc::clone(error)));
@@ -290,19 +291,19 @@ impl Entry {
     }
 }
 
-/// The wait after it was so often waited before.
+/// The pause after `times` earlier pauses.
 fn longer_wait(times: u32) -> Duration {
     let longer = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(times));
     longer.min(LONGEST_WAIT)
 }
 
 impl Running {
-    /// Notes that it is its turn.
+    /// Records that it has received its permit.
     pub(super) fn start(&mut self) {
         self.started = Instant::now();
     }
 
-    /// Notes the end. Returns what is to be used of it.
+    /// Records the end. Returns the result to use.
     pub(super) fn end(self, outcome: Outcome) -> Found {
         let now = Instant::now();
         let took = now.duration_since(self.started);
@@ -321,7 +322,7 @@ impl Running {
         let is_same = entry.full_name == outcome.full_name;
         if let Some(why) = outcome.unsure {
             lasts = lasts.map(|lasts| lasts.min(FIRST_WAIT));
-            // Known addresses of another host are better than those.
+            // Known addresses of another absolute name are more reliable.
             if found.is_ok() && !is_same && entry.kept(now, keep).is_some() {
                 found = Err(Arc::new(why));
             }

@@ -1,11 +1,11 @@
-//! In which order addresses are tried.
+//! The order of connection attempts over addresses.
 
 use std::net::IpAddr;
 
-/// Addresses that are tried at most, so that a name with thousands of them costs no more than others.
+/// Maximum of addresses per name, so that a name with thousands of them costs no more than others.
 const MAX_ADDRESSES: usize = 16;
 
-/// The addresses with the families alternating, the family of the first one first (RFC 8305 section 4).
+/// Alternates the address families, beginning with that of the first address (RFC 8305 section 4).
 pub(super) fn interleaved(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let Some(first) = addresses.first() else {
         return addresses;

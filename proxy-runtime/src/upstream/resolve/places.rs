@@ -1,4 +1,4 @@
-//! Places for look-ups that may run at a time.
+//! Permits for concurrent look-ups.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,17 +7,18 @@ use parking_lot::Mutex;
 use proxy_model::ClusterId;
 use tokio::sync::oneshot;
 
-/// Places that clusters share.
+/// Permits that clusters share.
 ///
-/// A cluster gets a further place while it has fewer than are free. So one with any number of names that hang has half of
-/// them at most, and there is one for every other cluster. Clusters that wait get what becomes free by turns.
+/// A cluster gets another permit while it has fewer than are free. A cluster with many hanging
+/// names therefore holds at most half, and every other cluster can get one. Waiting clusters take
+/// turns.
 pub(super) struct Places(Mutex<State>);
 
 struct State {
     free: usize,
-    /// Those that have places or wait.
+    /// Clusters that hold permits or wait.
     clusters: HashMap<ClusterId, Cluster>,
-    /// Those that wait.
+    /// Waiting clusters in the order of their turns.
     turns: VecDeque<ClusterId>,
 }
 
@@ -27,7 +28,7 @@ struct Cluster {
     waiting: VecDeque<oneshot::Sender<Place>>,
 }
 
-/// A place; dropped, it is free again.
+/// A permit. Dropping it releases it.
 pub(super) struct Place {
     places: Arc<Places>,
     cluster: ClusterId,
@@ -42,15 +43,15 @@ impl Places {
         })))
     }
 
-    /// A place if there is one for the cluster.
+    /// Returns a permit if the cluster may have one.
     pub(super) fn try_take(self: &Arc<Self>, cluster: &ClusterId) -> Option<Place> {
         let taken = self.0.lock().take(cluster);
         taken.then(|| self.place(cluster))
     }
 
-    /// A place as soon as there is one for the cluster.
+    /// Waits for a permit.
     ///
-    /// Cancel-safe: dropped, it loses its turn.
+    /// Cancel safe: dropping the future gives up its turn.
     pub(super) async fn take(self: &Arc<Self>, cluster: &ClusterId) -> Place {
         let waiting = {
             let mut state = self.0.lock();
@@ -79,7 +80,7 @@ impl Places {
 }
 
 impl State {
-    /// Takes a place for the cluster. Returns false where there is none.
+    /// Takes a permit for the cluster. Returns false if there is none.
     fn take(&mut self, cluster: &ClusterId) -> bool {
         let taken = self.clusters.get(cluster).map_or(0, |it| it.taken);
         if taken >= self.free {
@@ -93,7 +94,7 @@ impl State {
     fn wait(&mut self, cluster: &ClusterId) -> oneshot::Receiver<Place> {
         let (sender, receiver) = oneshot::channel();
         let waiting = &mut self.clusters.entry(cluster.clone()).or_default().waiting;
-        // Those that were given up would only make it longer.
+        // Abandoned waits would only make the queue longer.
         waiting.retain(|waiting| !waiting.is_closed());
         let is_first = waiting.is_empty();
         waiting.push_back(sender);
@@ -103,7 +104,7 @@ impl State {
         receiver
     }
 
-    /// The next one that gets a free place, by turns.
+    /// The next waiting caller that may have a permit, by turns.
     fn next(&mut self) -> Option<(ClusterId, oneshot::Sender<Place>)> {
         for _ in 0..self.turns.len() {
             let cluster = self.turns.pop_front()?;
@@ -155,7 +156,7 @@ impl Drop for Place {
         }
         drop(state);
         for (cluster, waiting) in turns {
-            // One that is not waited for any more is free again by this.
+            // A permit for a caller that is gone is released again by the failed send.
             let _ = waiting.send(self.places.place(&cluster));
         }
     }
@@ -200,7 +201,7 @@ mod tests {
         drop(held);
         assert!(second.as_mut().now_or_never().is_none());
         let held = other.as_mut().now_or_never().expect("it is another's turn");
-        // Who gives up is passed over.
+        // A caller that has gone is skipped.
         drop(second);
         drop(held);
         assert_eq!(places.free(), 1);
@@ -208,7 +209,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing is lost, whatever is taken, waited for, given up and freed.
+        /// Permits are neither lost nor duplicated by any sequence of operations.
         #[test]
         fn places_are_neither_lost_nor_made(steps in proptest::collection::vec((0_u8..4, 0_u8..4), 0..200)) {
             let places = Places::new(5);
@@ -236,7 +237,7 @@ mod tests {
                 held.extend(ready.into_iter().filter_map(|(place, _)| place));
                 waiting = still.into_iter().map(|(_, take)| take).collect();
                 prop_assert_eq!(places.free() + held.len(), 5);
-                // With all free nobody waits.
+                // While all permits are free no caller waits.
                 prop_assert!(waiting.is_empty() || !held.is_empty());
             }
             drop(waiting);

@@ -1,4 +1,4 @@
-//! Names by the rules of the operating system.
+//! Name resolution by the operating system.
 
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -7,10 +7,11 @@ use async_trait::async_trait;
 
 use super::{LookUp, Most, Outcome, hosts};
 
-/// Asks the system (`getaddrinfo`).
+/// Resolves with `getaddrinfo`.
 ///
-/// A look-up cannot be stopped: one that hangs keeps its thread of tokio's blocking pool. So names that hang share few threads, and
-/// those that are known to answer have threads that no new name takes.
+/// A look-up cannot be cancelled: one that hangs keeps its thread of tokio's blocking pool. Hanging
+/// names therefore share few threads, and names known to resolve have threads that new names cannot
+/// take.
 pub(super) struct System;
 
 #[async_trait]

@@ -11,18 +11,18 @@ use tokio::time::{sleep, timeout};
 
 use super::*;
 
-/// Names of a name server: `hang…` are never answered, `slow…` after a second, `none…` have no address, and all others have
-/// 192.0.2.1. It counts who is asked for.
+/// A scripted name server: `hang…` never resolves, `slow…` takes a second, `none…` has no address,
+/// and all others have 192.0.2.1. It counts the look-ups of each name.
 #[derive(Clone, Default)]
 struct Script {
     asked: Arc<Mutex<BTreeMap<String, usize>>>,
     mood: Arc<Mutex<Mood>>,
 }
 
-/// What the name server does.
+/// The behaviour of the name server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Mood {
-    /// As the names say.
+    /// The configured addresses of the names.
     #[default]
     Well,
     /// Another address for all of them.
@@ -31,7 +31,7 @@ enum Mood {
     Fails,
     /// No answer, until the system gives up after 10 s.
     Silent,
-    /// 2001:db8::1, and no answer to who asks for IPv4.
+    /// 2001:db8::1, and no response for IPv4.
     HalfSilent,
     /// 203.0.113.66 as `a.example.elsewhere`, because `a.example` fails.
     Elsewhere,
@@ -47,7 +47,7 @@ const FEW: Most = Most {
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A cluster for each name.
+/// The cluster of a name.
 fn of(name: &str) -> ClusterId {
     name.into()
 }
@@ -60,7 +60,7 @@ async fn resolve(
     resolver.resolve(&of(name), name, port).await
 }
 
-/// The script's name server, which is asked as the system is or by messages.
+/// The scripted name server, used like the system or like DNS.
 struct Scripted {
     script: Script,
     most: Most,
@@ -100,7 +100,7 @@ impl LookUp for Scripted {
 }
 
 impl Script {
-    /// A resolver with room for three look-ups.
+    /// A resolver with permits for three look-ups.
     fn resolver(&self) -> Arc<Resolver> {
         self.with(FEW, false, None)
     }
@@ -141,7 +141,7 @@ impl Script {
         }
     }
 
-    /// Changes how all names are answered.
+    /// Changes the behaviour for all names.
     fn turn(&self, mood: Mood) {
         *self.mood.lock() = mood;
     }
@@ -151,7 +151,7 @@ impl Script {
     }
 }
 
-/// So many requests for a name, each of which gives up after 15 s.
+/// Starts `count` requests for a name, with a timeout of 15 s each.
 fn requests(resolver: &Arc<Resolver>, name: &'static str, count: usize) -> Vec<JoinHandle<bool>> {
     let request = |_| {
         let resolver = Arc::clone(resolver);
@@ -175,7 +175,7 @@ async fn who_wants_a_name_at_the_same_time_shares_its_look_up() {
         assert_eq!(found.unwrap(), ["192.0.2.1:8080".parse().unwrap()]);
     }
     assert_eq!(script.asked("slow.example"), 1);
-    // What was found is not kept: names change.
+    // The result is not cached: names change.
     resolver
         .resolve(&of("slow.example"), "slow.example", 80)
         .await
@@ -283,7 +283,7 @@ async fn the_last_addresses_are_used_while_the_name_server_fails() {
         let resolver = script.resolver();
         assert_eq!(first(&resolver).await, "192.0.2.1");
         script.turn(mood);
-        // For an hour, which begins with the first failure.
+        // For an hour from the first failure.
         sleep(2 * HOUR).await;
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(3590) {
@@ -303,7 +303,8 @@ async fn the_last_addresses_are_used_while_the_name_server_fails() {
         assert!(!resolver.names().unresolved()[0].has_addresses);
         let counts = resolver.names().counts();
         assert!(counts.failures > 50 && counts.stale > 400, "{counts:?}");
-        // It is asked again after at most half a minute, and what is new counts at once.
+        // The name is looked up again after at most half a minute, and a new result is used at
+        // once.
         script.turn(Mood::Moved);
         sleep(Duration::from_secs(41)).await;
         assert_eq!(first(&resolver).await, "192.0.2.2");
@@ -376,7 +377,7 @@ async fn many_names_that_hang_leave_room_for_those_that_answer() {
     }
 }
 
-/// Names of which it is known that they hang have few threads, and the others do not wait for those.
+/// Names known to hang have few threads, and others do not wait for those.
 #[tokio::test(start_paused = true)]
 async fn names_that_hung_are_asked_less_often_and_fail_at_once() {
     let script = Script::default();
@@ -390,7 +391,7 @@ async fn names_that_hung_are_asked_less_often_and_fail_at_once() {
     let begun = Instant::now();
     assert!(all().await.iter().all(Result::is_err));
     assert_eq!(begun.elapsed(), Duration::ZERO, "a moment ago they hung");
-    // When they may be asked again, those that find no thread fail at once.
+    // When they may be looked up again, those without a thread fail at once.
     sleep(Duration::from_secs(2)).await;
     let asked: usize = names.iter().map(|name| script.asked(name)).sum();
     assert_eq!(asked, 100);
@@ -438,8 +439,7 @@ async fn failures_hold_for_as_long_as_was_said() {
     }
 }
 
-/// Neither one cluster with many names that hang nor many clusters with one each keep a name from its answer that nobody has asked
-/// for before.
+/// Neither one cluster with many hanging names nor many clusters with one each delay a new name.
 #[tokio::test(start_paused = true)]
 async fn new_names_do_not_wait_for_those_that_hang() {
     let most = Most {

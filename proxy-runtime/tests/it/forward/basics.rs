@@ -1,4 +1,4 @@
-//! Where requests go, and what comes back.
+//! Basic forwarding of requests and responses.
 
 use http::StatusCode;
 use http::header::{ALLOW, CONTENT_TYPE};
@@ -149,7 +149,7 @@ async fn requests_that_go_nowhere_are_answered_by_the_proxy() {
     front.settled().await;
 }
 
-/// What went wrong inside is not for clients: no address, no name, no text of the system.
+/// Internal errors are hidden from clients: no address, no name, no system message.
 #[tokio::test]
 async fn errors_leak_nothing() {
     let port = RefusingPort::new();

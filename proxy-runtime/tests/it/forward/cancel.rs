@@ -1,4 +1,4 @@
-//! Clients that go away, at every point.
+//! Clients that disconnect at every point.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -24,7 +24,7 @@ async fn a_client_that_goes_away_ends_the_request_at_the_origin() {
         connection.never_answer().await
     });
     let front = Front::to(origin.url());
-    // What a server does that sees its client go.
+    // The behaviour of a server whose client disconnects.
     let mut service = front.proxy.service();
     let request = Request::get("http://h/").body(body::empty()).unwrap();
     let called = tokio::spawn(async move { service.call(request).await.map(drop) });
@@ -123,7 +123,7 @@ async fn an_upload_that_breaks_off_is_never_taken_for_whole() {
     front.connections(0, 0).await;
 }
 
-/// L08: what the client sends breaks off before there is a response.
+/// L08: the upload ends early, before there is a response.
 #[tokio::test]
 async fn l08_a_body_that_fails_is_400() {
     let echo = Origin::builder().protocols(Protocols::Http1).start_echo();
@@ -140,7 +140,7 @@ async fn l08_a_body_that_fails_is_400() {
     }
 }
 
-/// The answer is whole, and the destination neither reads the rest of the upload nor closes.
+/// The response is complete, but the destination neither reads the rest of the upload nor closes.
 #[tokio::test(start_paused = true)]
 async fn an_upload_that_nobody_reads_any_more_ends() {
     let origin = RawOrigin::script(|mut connection| async move {
@@ -161,8 +161,9 @@ async fn an_upload_that_nobody_reads_any_more_ends() {
     front.connections(0, 0).await;
 }
 
-/// The same over HTTP/2, where the destination stops to grant window; with the whole answer, and with a client that goes away
-/// in the middle of one. No connection is kept on which streams lie about.
+/// The same over HTTP/2, where the destination grants no more window: with a complete response, and
+/// with a client that disconnects in the middle of one. No connection is kept with unfinished
+/// streams.
 #[tokio::test(start_paused = true)]
 async fn an_upload_that_an_http2_origin_takes_no_more_of_ends() {
     for is_whole in [true, false] {
@@ -185,7 +186,7 @@ async fn an_upload_that_an_http2_origin_takes_no_more_of_ends() {
         if is_whole {
             assert!(content.frame().await.is_none());
         }
-        // A request beside it is left in peace as long as it takes.
+        // A concurrent request is not affected, whatever its duration.
         let beside = Request::get("http://h/").body(body::empty()).unwrap();
         let beside = service.call(beside).await.unwrap();
         drop(content);
@@ -196,7 +197,8 @@ async fn an_upload_that_an_http2_origin_takes_no_more_of_ends() {
     }
 }
 
-/// F36: the request is dropped after each number of polls, until one is not dropped any more. Nothing is left behind.
+/// F36: the request is dropped after each number of polls, until it completes. Nothing is left
+/// behind.
 #[tokio::test]
 async fn f36_dropped_at_any_poll_nothing_leaks() {
     let echo = Origin::builder().protocols(Protocols::Http1).start_echo();
@@ -228,7 +230,8 @@ async fn f36_dropped_at_any_poll_nothing_leaks() {
     }
 }
 
-/// Polls `future` as its wakers ask for it, so often, and then drops it. Returns whether it was ready before.
+/// Polls `future` on its wake-ups at most `polls` times, and then drops it. Returns true if it
+/// completed.
 async fn finishes_within(future: impl Future<Output = ()>, polls: usize) -> bool {
     let mut future = pin!(future);
     let mut left = polls;

@@ -18,8 +18,8 @@ use crate::forward::front::{Front, config, config_with, h2c};
 const REQUEST: &str =
     "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
 
-/// A proxy that waits for so long to be asked for the body: for ever, where the origin is to be faster, and not at all, where
-/// it never asks.
+/// A proxy that waits for `100 Continue` this long: forever if the origin must be faster, and not
+/// at all if it never sends one.
 fn patient(url: &str, patience: Duration) -> Front {
     let options = changed(|options: &mut UpstreamOptions| options.continue_timeout = patience);
     let proxy = Proxy::builder().upstream(options);
@@ -48,7 +48,7 @@ async fn the_body_is_asked_for_when_the_origin_asks() {
     front.settled().await;
 }
 
-/// To be asked for the body is no answer that comes too early.
+/// `100 Continue` is not an early response.
 #[tokio::test]
 async fn a_connection_that_asked_serves_the_next_request() {
     let origin = RawOrigin::script(|mut connection| async move {
@@ -75,7 +75,7 @@ async fn a_connection_that_asked_serves_the_next_request() {
     front.settled().await;
 }
 
-/// L31: the client is told without having sent its body.
+/// L31: the client gets the response without having sent its body.
 #[tokio::test]
 async fn l31_a_refusal_comes_before_the_body_is_read() {
     for status in [409, 417, 302] {
@@ -96,8 +96,8 @@ async fn l31_a_refusal_comes_before_the_body_is_read() {
     }
 }
 
-/// The origin answers without asking for the body, which it gets all the same, or a new connection for the next request.
-/// Either way no request is read as the body of another.
+/// The origin responds without `100 Continue`. It gets the body nevertheless, or the next request
+/// uses a new connection. Either way no request is read as the body of another.
 #[tokio::test]
 async fn an_answer_instead_of_a_question_mixes_nothing_up() {
     let origin = RawOrigin::script(|mut connection| async move {
@@ -128,7 +128,7 @@ async fn an_answer_instead_of_a_question_mixes_nothing_up() {
     let recordings = origin.recordings();
     assert!(!recordings.is_empty());
     for recording in recordings {
-        // It reads on until the connection ends, unless what it read was no body.
+        // It reads until the connection ends, unless it read something that is no body.
         let read = recording.outcome().await;
         assert!(read.is_err(), "another body than the request's");
     }
@@ -149,7 +149,8 @@ async fn an_origin_that_never_asks_gets_the_body_after_a_while() {
     front.settled().await;
 }
 
-/// The origin refuses only after the proxy has waited long enough: the body was sent meanwhile, and nothing hangs.
+/// The origin rejects only after the proxy has waited long enough: the body was sent meanwhile, and
+/// nothing hangs.
 #[tokio::test]
 async fn a_late_refusal_is_an_answer_like_any_other() {
     let origin = RawOrigin::script(|mut connection| async move {

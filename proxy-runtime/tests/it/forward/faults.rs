@@ -1,4 +1,4 @@
-//! Origins that fail, and what clients see of it.
+//! Failing origins, and the effect on clients.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ async fn clients(front: &Front) -> [Connection; 2] {
     [front.http1().await, front.http2().await]
 }
 
-/// Whatever is wrong with a response before its head has come is a 502, and nothing is left behind.
+/// Any error before the head of the response is a 502, and leaves nothing behind.
 #[tokio::test]
 async fn no_valid_head_is_502() {
     let origins: [(&str, RawOrigin); 10] = [
@@ -70,7 +70,7 @@ async fn a_dead_origin_is_502() {
     assert_eq!(front.destination(0).connect_failures, 2);
 }
 
-/// What requests do not get through to is reported, over every protocol, and what they get through to is not.
+/// Unreachable clusters are reported over every protocol, and reachable ones are not.
 #[tokio::test]
 async fn clusters_that_cannot_be_reached_are_reported() {
     let (port, origin) = (faults::RefusingPort::new(), Origin::builder().start_echo());
@@ -93,7 +93,7 @@ async fn clusters_that_cannot_be_reached_are_reported() {
             match seen {
                 Some((seen, status)) => {
                     assert_eq!(answer.status, status);
-                    // Reports are taken at a pace.
+                    // Reports are rate limited.
                     let next = guarded("report", reported.next()).await;
                     assert_eq!(next, [("c".into(), seen)]);
                 }
@@ -122,7 +122,7 @@ async fn truncated_http1(addr: SocketAddr) {
         Ok(head) => {
             assert!(matches!(head.status, 200 | 502), "{}", head.status);
             if head.status == 200 {
-                // Whatever came of the body, the last chunk or the promised length did not.
+                // Whatever part of the body arrived, its end did not.
                 let rest = match client.read_to_end().await {
                     Ok(rest) => rest,
                     Err(_) => client.buffered().to_vec(),
@@ -135,8 +135,8 @@ async fn truncated_http1(addr: SocketAddr) {
     }
 }
 
-/// F16: what was cut off is seen to be cut off, however the client speaks. If the origin fails so early that nothing was
-/// sent on yet, it is a clean 502 (L13).
+/// F16: a truncated body is detectable in every version of the client. If the origin fails before
+/// anything was forwarded, the client gets a 502 (L13).
 #[tokio::test]
 async fn a_truncated_body_is_seen_to_be_truncated() {
     for (what, origin) in [
@@ -169,8 +169,8 @@ async fn a_truncated_body_is_seen_to_be_truncated() {
     }
 }
 
-/// The codes that an origin resets its streams with mean nothing between client and proxy: `REFUSED_STREAM` would say that
-/// the request can be sent again.
+/// Reset codes of an origin have no meaning between client and proxy: `REFUSED_STREAM` would allow
+/// a retry.
 #[tokio::test]
 async fn resets_are_translated() {
     for reason in [
@@ -193,7 +193,7 @@ async fn resets_are_translated() {
     }
 }
 
-/// An answer that is complete, with the rest of the upload not wanted (RFC 9113 section 8.1).
+/// A complete response that does not need the rest of the upload (RFC 9113 section 8.1).
 #[tokio::test]
 async fn a_reset_without_error_after_the_whole_answer_is_fine() {
     let origin = faults::h2::answers_and_stops_upload();
@@ -212,7 +212,7 @@ async fn a_reset_without_error_after_the_whole_answer_is_fine() {
     front.settled().await;
 }
 
-/// Bytes behind a response belong to nobody: the next request must not get them.
+/// Bytes after a response belong to no request: the next one must not get them.
 #[tokio::test]
 async fn a_response_that_nobody_asked_for_is_never_delivered() {
     let origin = faults::body_longer_than_told();
@@ -229,8 +229,8 @@ async fn a_response_that_nobody_asked_for_is_never_delivered() {
     front.settled().await;
 }
 
-/// The origin answers while the upload goes on, and the client breaks it off. What comes next on that connection belongs to
-/// nobody, so it carries no other request.
+/// The origin responds during the upload, and the client aborts it. Further bytes on that
+/// connection belong to no request, so it is not used again.
 #[tokio::test]
 async fn an_early_answer_is_never_taken_for_the_next_one() {
     let origin = faults::answers_early();
@@ -242,7 +242,7 @@ async fn an_early_answer_is_never_taken_for_the_next_one() {
         send.send_data("first".into()).await.unwrap();
         let response = client.send_streaming(request).await.unwrap();
         drop((response, client));
-        // Another client meanwhile.
+        // Another client at the same time.
         let answer = front.http1().await.get("/").await.unwrap();
         assert_eq!(
             (answer.status.as_u16(), answer.text().as_str()),
@@ -268,14 +268,14 @@ async fn an_answer_while_the_upload_goes_on_is_passed_on() {
             .unwrap()
             .to_bytes();
         assert_eq!(content, faults::PARTIAL);
-        // The upload may end when it likes, or never.
+        // The upload may end at any time, or never.
         let _ = send.send_data("second".into()).await;
         drop(send);
         front.settled().await;
     }
 }
 
-/// L12: the response is whole, so the client keeps it.
+/// L12: the response is complete, so the client keeps it.
 #[tokio::test]
 async fn l12_an_upload_that_fails_after_the_answer_changes_nothing() {
     let origin = faults::answers_early_and_resets();
@@ -294,7 +294,7 @@ async fn l12_an_upload_that_fails_after_the_answer_changes_nothing() {
     front.connections(0, 0).await;
 }
 
-/// A transfer coding that nobody here can take off must not reach the client as content.
+/// An unknown transfer coding must not reach the client as content.
 #[tokio::test]
 async fn an_unknown_transfer_coding_is_502() {
     for coding in [
@@ -314,7 +314,7 @@ async fn an_unknown_transfer_coding_is_502() {
     }
 }
 
-/// Many cookies are no mistake.
+/// Many cookies are no error.
 #[tokio::test]
 async fn a_head_of_hundreds_of_fields_is_passed_on() {
     let origin = faults::head_with_fields(500);

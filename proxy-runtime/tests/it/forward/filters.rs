@@ -10,7 +10,7 @@ use testkit::origin::{Echo, Origin};
 
 use crate::forward::front::{Front, config, config_with, config_with_route};
 
-/// Marks what passes, and does what the path says.
+/// Marks requests and responses, and acts by the path.
 struct Mark(&'static str);
 
 impl Filter for Mark {
@@ -40,7 +40,7 @@ impl Filter for Mark {
     }
 }
 
-/// Sends requests elsewhere.
+/// Redirects requests to another target.
 struct Redirect;
 
 impl Filter for Redirect {
@@ -120,7 +120,7 @@ async fn a_panic_is_one_requests_500() {
     front.settled().await;
 }
 
-/// Where requests go is changed, and which route takes them is not.
+/// The target changes, and the route does not.
 #[tokio::test]
 async fn target_and_host_are_sent_as_changed() {
     let origin = Origin::echo();
@@ -162,7 +162,7 @@ async fn transforms_have_the_last_word() {
     assert_eq!(marks, ["a", "transform"]);
 }
 
-/// A second destination gets the changes as well, and what the proxy says itself is shown to filters.
+/// A retry at another destination has the changes as well, and filters see local replies.
 #[tokio::test]
 async fn changes_hold_for_the_second_destination_and_for_errors() {
     let (port, origin) = (RefusingPort::new(), Origin::echo());

@@ -19,7 +19,8 @@ pub(crate) struct Front {
     pub(crate) proxy: Proxy,
 }
 
-/// One route for everything, `all`, to one cluster, `c`, with one destination, `d0`, for each address.
+/// A configuration with one route for everything, `all`, and one cluster, `c`, with a destination
+/// for each address: `d0`, `d1` …
 pub(crate) fn config(addresses: &[&str]) -> Value {
     let destinations: serde_json::Map<String, Value> = addresses
         .iter()
@@ -32,14 +33,14 @@ pub(crate) fn config(addresses: &[&str]) -> Value {
     })
 }
 
-/// The same with settings for the cluster.
+/// Like [`config`], with settings of the cluster.
 pub(crate) fn config_with(addresses: &[&str], cluster: &Value) -> Value {
     let mut config = config(addresses);
     merge(&mut config["Clusters"]["c"], cluster);
     config
 }
 
-/// The same with settings for the route.
+/// Like [`config`], with settings of the route.
 pub(crate) fn config_with_route(addresses: &[&str], route: &Value) -> Value {
     let mut config = config(addresses);
     merge(&mut config["Routes"]["all"], route);
@@ -72,7 +73,7 @@ fn snapshot_for(config: &Value, options: &CompileOptions) -> Arc<Snapshot> {
 }
 
 impl Front {
-    /// A proxy that sends everything to `address`.
+    /// Starts a proxy that sends everything to `address`.
     #[track_caller]
     pub(crate) fn to(address: impl AsRef<str>) -> Self {
         Self::start(&config(&[address.as_ref()]))
@@ -121,18 +122,18 @@ impl Front {
         Connection::http2(self.server.addr()).await.unwrap()
     }
 
-    /// What the proxy knows of a destination.
+    /// The status of a destination.
     pub(crate) fn destination(&self, index: usize) -> DestinationStatus {
         self.proxy.clusters()[0].destinations[index].clone()
     }
 
-    /// How often an error was counted for the cluster.
+    /// Number of errors of a kind that were counted for the cluster.
     pub(crate) fn errors(&self, kind: &str) -> u64 {
         let cluster = &self.proxy.clusters()[0];
         cluster.errors.get(kind).copied().unwrap_or(0)
     }
 
-    /// Waits until an error was counted so often.
+    /// Waits until an error was counted `count` times.
     pub(crate) async fn wait_for_errors(&self, kind: &str, count: u64) {
         eventually(format!("{count} × {kind}"), || async {
             self.errors(kind) == count
@@ -140,7 +141,7 @@ impl Front {
         .await;
     }
 
-    /// Waits until no request is under way any more: nothing leaked.
+    /// Waits until no request is in flight: nothing leaked.
     pub(crate) async fn settled(&self) {
         eventually("no request under way", || async {
             let cluster = &self.proxy.clusters()[0];
@@ -150,7 +151,7 @@ impl Front {
         .await;
     }
 
-    /// Waits until so many connections to a destination are open.
+    /// Waits until `count` connections to a destination are open.
     pub(crate) async fn connections(&self, destination: usize, count: i64) {
         eventually(format!("{count} connections"), || async {
             self.destination(destination).connections == count

@@ -1,4 +1,4 @@
-//! Headers on the wire, of both versions.
+//! Headers on the wire, in both versions.
 
 use serde_json::json;
 use testkit::body;
@@ -7,7 +7,7 @@ use testkit::raw::{RawClient, RawOrigin};
 
 use crate::forward::front::{Front, config, config_with, config_with_route, h2c};
 
-/// M14 and M15: values stay as many and in the order they were.
+/// M14 and M15: values keep their number and order.
 #[tokio::test]
 async fn m13_to_m15_values_are_neither_merged_nor_moved() {
     let origin = RawOrigin::answering(
@@ -134,7 +134,7 @@ async fn m01_fields_about_a_connection_stay_on_it() {
     }
 }
 
-/// `Upgrade` to a protocol that the proxy does not switch to is as if it had not been asked for.
+/// `Upgrade` to an unsupported protocol is ignored.
 #[tokio::test]
 async fn upgrades_to_other_protocols_are_left_out() {
     let origin = Origin::echo();
@@ -152,7 +152,7 @@ async fn upgrades_to_other_protocols_are_left_out() {
     assert!(received.header("upgrade").is_empty() && received.header("connection").is_empty());
 }
 
-/// M07: a header that the route sets has precedence over the destination's.
+/// M07: a header set by the route overrides that of the destination.
 #[tokio::test]
 async fn m07_strict_transport_security_of_the_proxy_wins() {
     let origin = RawOrigin::answering(

@@ -63,7 +63,7 @@ where
     }
 }
 
-/// Marks what passes.
+/// Marks requests and responses.
 async fn mark(
     name: &'static str,
     mut request: Request<ProxyRequestBody>,
@@ -129,7 +129,7 @@ async fn the_first_of_the_list_is_the_outermost() {
     assert!(destination.errors.is_empty());
 }
 
-/// Path and host as a layer leaves them are sent on; the route stays.
+/// Path and host are forwarded as changed by a layer; the route stays.
 #[tokio::test]
 async fn requests_are_sent_on_as_changed() {
     let origin = Origin::echo();
@@ -156,7 +156,7 @@ async fn requests_are_sent_on_as_changed() {
     }
 }
 
-/// An error that says by its cause how it is answered.
+/// An error whose cause determines the response.
 #[derive(Debug)]
 struct Shed(ForwardError);
 
@@ -172,7 +172,7 @@ impl std::error::Error for Shed {
     }
 }
 
-/// What a layer does by itself: answers, errors, and losing what belongs to the request.
+/// Layers that respond, fail, or drop extensions of the request.
 #[tokio::test]
 async fn layers_answer_and_fail() {
     let origin = Origin::echo();
@@ -216,7 +216,7 @@ async fn layers_answer_and_fail() {
     assert_eq!(errors.get("NoAvailableDestinations"), Some(&1));
 }
 
-/// A filter inside of layers: its panic is counted once, with the attempt.
+/// A filter inside layers: its panic is counted once, with the attempt.
 #[tokio::test]
 async fn errors_of_an_attempt_are_counted_once() {
     struct Panics;
@@ -237,7 +237,7 @@ async fn errors_of_an_attempt_are_counted_once() {
     assert_eq!(front.proxy.overview().errors.get("Extension"), None);
 }
 
-/// A layer must not open what a route closes, nor see what is refused before.
+/// A layer must not open a closed route, nor see requests that are rejected earlier.
 #[tokio::test]
 async fn what_is_refused_asks_no_layer() {
     let origin = Origin::echo();
@@ -268,7 +268,7 @@ async fn what_is_refused_asks_no_layer() {
     assert_eq!(errors.get("RequestRejected"), Some(&6));
 }
 
-/// Asks again when the origin is busy.
+/// Retries while the origin is busy.
 async fn again(
     request: Request<ProxyRequestBody>,
     mut rest: RouteService,
@@ -314,7 +314,7 @@ async fn a_layer_may_ask_again() {
     assert_eq!(front.destination(0).requests, 6);
     assert_eq!(front.destination(0).responses.server_error, 4);
 
-    // What it collects is bounded by the route, whether or not the client says how much it is.
+    // The limit of the route applies to collected bodies, with and without a declared length.
     let mut client = front.http1().await;
     let pieces = ["1234"; 3].map(|piece| Ok(body::data(piece)));
     let request = client.request("POST", "/").body(body::frames(pieces));
@@ -324,7 +324,8 @@ async fn a_layer_may_ask_again() {
     assert_eq!(busy.load(Ordering::Relaxed), 6);
 }
 
-/// A layer that does nothing with bodies lets each piece through before the next one is there, in both directions.
+/// A layer that does not use bodies passes each piece on before the next one exists, in both
+/// directions.
 #[tokio::test]
 async fn nothing_is_read_ahead() {
     let (reached, mut arrived) = tokio::sync::mpsc::channel::<Bytes>(1);
@@ -332,7 +333,7 @@ async fn nothing_is_read_ahead() {
         let reached = reached.clone();
         let (mut send, answer) = body::channel(1);
         tokio::spawn(async move {
-            // Answers each piece when it has come.
+            // Responds to each piece on arrival.
             let mut upload = request.into_body();
             while let Some(Ok(frame)) = upload.frame().await {
                 let Ok(data) = frame.into_data() else { break };
@@ -401,7 +402,7 @@ async fn bodies_are_mapped() {
     assert_eq!(front.proxy.overview().errors.get("Extension"), Some(&1));
 }
 
-/// A tunnel goes through layers, and is a request under way until it ends.
+/// A tunnel passes through layers, and counts as a request in flight until it ends.
 #[tokio::test]
 async fn websockets_pass_through() {
     let origin = Origin::upgrade_echo();
@@ -432,7 +433,7 @@ async fn websockets_pass_through() {
     assert!(front.destination(0).errors.is_empty());
 }
 
-/// What is known of the attempt is told of the request.
+/// The response of the route describes the attempt.
 #[tokio::test]
 async fn the_response_tells_what_happened() {
     let origin = Origin::echo();

@@ -1,4 +1,4 @@
-//! The largest body of a route.
+//! The maximum request body of a route.
 
 use proxy_runtime::Proxy;
 use serde_json::json;
@@ -49,7 +49,7 @@ async fn a_body_that_becomes_too_large_is_cut_off() {
     front.wait_for_errors("RequestBodyClient", 2).await;
 }
 
-/// What goes into a stream counts as sent, and what is refused does not.
+/// Bytes on a stream count as sent, and rejected bytes do not.
 #[tokio::test]
 async fn what_is_refused_was_not_sent_over_http2_either() {
     let origin = Origin::echo();
@@ -80,7 +80,8 @@ async fn unlimited_is_unlimited() {
     assert_eq!(echo.body_length, 1 << 20);
 }
 
-/// E19 to E21: what the route says counts; else what the proxy says, in place of the server of YARP.
+/// E19 to E21: the limit of the route, or else of the proxy, takes the place of YARP's server
+/// limit.
 #[tokio::test]
 async fn e19_to_e21_the_route_says_else_the_proxy() {
     let origin = Origin::echo();
@@ -107,8 +108,8 @@ async fn e19_to_e21_the_route_says_else_the_proxy() {
     }
 }
 
-/// L17: a body that is shorter or longer than it was said to be is the client's fault. Servers see to that for clients on the
-/// wire; a program that calls the service may get it wrong as well.
+/// L17: a body with another length than declared is the client's fault. Servers ensure this for
+/// clients on the wire; a program that calls the service may violate it as well.
 #[tokio::test]
 async fn l17_a_body_of_another_length_is_400() {
     use tower_service::Service;

@@ -1,4 +1,5 @@
-//! The forwarder over real sockets: clients, the proxy in front of a server, and origins that behave or do not.
+//! The forwarder over real sockets: clients, the proxy behind a server, and well-behaved and faulty
+//! origins.
 #![cfg(feature = "http2")]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

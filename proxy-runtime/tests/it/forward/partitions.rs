@@ -1,4 +1,4 @@
-//! Routes whose clusters each serve a part of the keys.
+//! Routes with partitioned clusters.
 
 use http::{Request, Response};
 use proxy_runtime::forward::ExchangeInfo;
@@ -10,12 +10,13 @@ use tower_service::Service;
 
 use crate::forward::front::Front;
 
-/// An origin that answers with its name.
+/// An origin that responds with its name.
 fn origin(name: &'static str) -> Origin {
     Origin::start(move |_: Request<Incoming>| async move { Response::new(body::full(name)) })
 }
 
-/// A route for each way to carry a key, to clusters of one destination each: `a`, `b`, and `empty`, which has none.
+/// A route for each source of a key, to clusters of one destination each: `a`, `b`, and `empty`,
+/// which has none.
 fn config(a: &Origin, b: &Origin) -> Value {
     let cluster = |origin: &Origin| json!({ "Destinations": { "d": { "Address": origin.url() } } });
     let range =
@@ -98,7 +99,8 @@ async fn the_key_decides_which_cluster_serves() {
             ("/value/us/x", &[], "b"),
             ("/value/eu%20west", &[], "a"),
             ("/value/eu+west", &[], BAD),
-            // af63dc4c8601ec8c and 85944171f73967e8 are below 0 as numbers with a sign; 08985907b541d342 is not.
+            // af63dc4c8601ec8c and 85944171f73967e8 are negative as signed numbers;
+            // 08985907b541d342 is not.
             ("/hash", &["a"], "a"),
             ("/hash", &["foobar"], "a"),
             ("/hash", &["fo"], "b"),

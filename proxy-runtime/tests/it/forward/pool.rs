@@ -1,4 +1,4 @@
-//! Connections that are kept, and those that are not.
+//! Reuse of pooled connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tower_service::Service;
 use crate::changed;
 use crate::forward::front::{Front, config, config_with, h2c};
 
-/// An origin that answers when it is allowed to.
+/// An origin that responds when permitted.
 fn gated(protocols: Protocols) -> (Origin, Arc<Semaphore>) {
     let gate = Arc::new(Semaphore::new(0));
     let opened = gate.clone();
@@ -42,7 +42,7 @@ async fn a_connection_is_used_again() {
     let origin = Origin::echo();
     let front = Front::to(origin.url());
     for _ in 0..10 {
-        // Connections of clients and of the proxy have nothing to do with each other.
+        // Connections of clients and of the proxy are independent.
         front.http1().await.get("/").await.unwrap();
     }
     assert_eq!(origin.traffic().counts().accepted, 1);
@@ -50,7 +50,7 @@ async fn a_connection_is_used_again() {
     assert_eq!((destination.connections, destination.connects), (1, 1));
 }
 
-/// HEAD, 204 and the like end with their head: their connection is used again at once.
+/// HEAD, 204 and the like end with their head: their connection is reused at once.
 #[tokio::test]
 async fn responses_without_a_body_free_their_connection() {
     let origin = Origin::echo();
@@ -95,7 +95,7 @@ async fn idle_connections_close_after_a_while() {
     }
 }
 
-/// E24: what does not concern connections leaves them alone.
+/// E24: settings that do not concern connections do not affect them.
 #[tokio::test]
 async fn e24_a_reload_keeps_connections_unless_their_settings_change() {
     let origin = Origin::echo();
@@ -133,7 +133,7 @@ async fn connections_to_a_removed_destination_close() {
     }
 }
 
-/// A request that had begun goes on at the destination that was removed, to its end.
+/// A request in progress at a removed destination continues to its end.
 #[tokio::test]
 async fn a_removed_destination_finishes_its_requests() {
     let (origin, gate) = gated(Protocols::Http1);
@@ -146,7 +146,7 @@ async fn a_removed_destination_finishes_its_requests() {
     gate.add_permits(1);
     assert_eq!(request.await.unwrap(), "done");
     origin.traffic().wait_for_open(0).await;
-    // What it did is not counted for the one that took its place.
+    // Its result does not count for the replacement.
     front.settled().await;
     let now = front.destination(0);
     assert_eq!(
@@ -173,7 +173,8 @@ async fn connections_end_with_their_service() {
     }
 }
 
-/// The limit holds for the proxy as a whole, whatever the number of services, and requests wait in order.
+/// The limit applies to the whole proxy, whatever the number of services, and requests wait in
+/// order.
 #[tokio::test]
 async fn max_connections_holds_across_services() {
     for (protocols, version) in [(Protocols::Http1, json!({})), (Protocols::Http2, h2c())] {
@@ -233,14 +234,14 @@ async fn who_waits_too_long_for_a_connection_gets_504_and_one_too_many_503() {
     assert_eq!(refused, [503, 504]);
     gate.add_permits(1);
     assert_eq!(first.await.unwrap(), 200);
-    // Nobody is left in the queue, so the connection is free.
+    // The queue is empty, so the connection is free.
     gate.add_permits(1);
     assert_eq!(front.http1().await.get("/").await.unwrap().status, 200);
     assert_eq!(origin.traffic().counts().accepted, 1);
     front.settled().await;
 }
 
-/// A request that gives up waiting is passed over; those behind it get their turn.
+/// A request that stops waiting is skipped; later ones get their turn.
 #[tokio::test]
 async fn who_leaves_the_queue_holds_up_nobody() {
     let (origin, gate) = gated(Protocols::Http1);

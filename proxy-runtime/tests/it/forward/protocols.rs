@@ -1,4 +1,4 @@
-//! HTTP/1.1 and HTTP/2 on either side, and the forms that responses can have.
+//! HTTP/1.1 and HTTP/2 on either side, and the forms of responses.
 
 use http::{Response, StatusCode};
 use testkit::body;
@@ -73,7 +73,7 @@ async fn a_further_http2_connection_is_opened_when_streams_are_used_up() {
         });
     let front = Front::start(&config_with(&[&origin.url()], &h2c()));
     let client = front.http2().await;
-    // The first response tells the proxy how many streams there may be.
+    // The first response tells the proxy the maximum number of streams.
     opened.add_permits(1);
     client.share().unwrap().get("/").await.unwrap();
     let requests: Vec<_> = (0..6)
@@ -91,7 +91,7 @@ async fn a_further_http2_connection_is_opened_when_streams_are_used_up() {
     front.settled().await;
 }
 
-/// A response of each form, as an origin of HTTP/1.1 sends it, and what the client gets of it.
+/// A response of each form, as an HTTP/1.1 origin sends it, and the client's view of it.
 #[tokio::test]
 async fn responses_keep_their_form() {
     for (answer, method, status, content) in [
@@ -136,7 +136,7 @@ async fn responses_keep_their_form() {
         let origin = RawOrigin::answering(answer);
         let front = Front::to(origin.url());
         for mut client in clients(&front).await {
-            // Twice, so that the connection to the origin has to be in order after the first time.
+            // Twice, so that the connection to the origin must be reusable after the first time.
             for _ in 0..2 {
                 let request = client.request(method, "/").body(body::empty()).unwrap();
                 let response = client.send(request).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is sent again, and what is not.
+//! Retries of requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,8 +21,8 @@ use crate::forward::front::{Front, config, config_with, h2c};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// F18: the origin closes its idle connections whenever it likes, and no request fails of it. Each request finds the
-/// connection of the one before, which may be closing at this very moment.
+/// F18: the origin closes idle connections at any time, and no request fails. Each request finds
+/// the connection of the previous one, which may be closing at this moment.
 #[tokio::test]
 async fn f18_a_connection_that_closes_when_idle_fails_no_request() {
     let origin = faults::closes_after_answer();
@@ -39,7 +39,7 @@ async fn f18_a_connection_that_closes_when_idle_fails_no_request() {
     front.settled().await;
 }
 
-/// A connection that the origin has closed gives its place to the one that is opened instead.
+/// A connection that the origin has closed makes room for its replacement.
 #[tokio::test]
 async fn a_closed_connection_makes_room_for_a_new_one() {
     let origin = faults::closes_after_answer();
@@ -55,8 +55,8 @@ async fn a_closed_connection_makes_room_for_a_new_one() {
     front.connections(0, 0).await;
 }
 
-/// The only connection that there may be fails while others wait for it. The request that is sent again waits for no second turn
-/// behind them, and costs them one connection and not one each time.
+/// The only permitted connection fails while others wait for it. The retry does not wait behind
+/// them again, and costs them one connection in total.
 #[tokio::test]
 async fn a_second_try_waits_once_where_connections_are_few() {
     let origin = RawOrigin::script(|mut connection| async move {
@@ -86,13 +86,13 @@ async fn a_second_try_waits_once_where_connections_are_few() {
     for client in clients {
         client.await.unwrap();
     }
-    // The first one, that of whoever waited, and that of the second try.
+    // The first connection, that of a waiting request, and that of the retry.
     let accepted = origin.traffic().counts().accepted;
     assert!(accepted <= 3, "{accepted} connections");
     front.settled().await;
 }
 
-/// Each destination has a queue of its own, so a request goes elsewhere when one of them is full.
+/// Each destination has its own queue, so a request goes elsewhere when one is full.
 #[tokio::test]
 async fn a_destination_with_too_many_waiting_is_passed_over() {
     let gate = Arc::new(Semaphore::new(0));
@@ -130,7 +130,7 @@ async fn a_destination_with_too_many_waiting_is_passed_over() {
     opened.add_permits(1);
     assert_eq!(held.await.unwrap(), "busy");
 
-    // Where all are full, the client is told.
+    // If all are full, the client gets an error.
     let front = start(&[&busy.url(), &busy.url()]);
     let held: Vec<_> = (0..2)
         .map(|_| {
@@ -150,8 +150,8 @@ async fn a_destination_with_too_many_waiting_is_passed_over() {
     front.settled().await;
 }
 
-/// The origin reads a second request and closes instead of answering. It may have acted on it, so only what can do no harm the
-/// second time is sent again.
+/// The origin reads a second request and closes without a response. It may have processed it, so
+/// only idempotent requests are retried.
 #[tokio::test]
 async fn a_request_that_was_sent_is_sent_again_only_if_that_does_no_harm() {
     for (method, status, connections) in [("POST", 502, 1), ("GET", 200, 2)] {
@@ -170,8 +170,8 @@ async fn a_request_that_was_sent_is_sent_again_only_if_that_does_no_harm() {
     }
 }
 
-/// A destination that refuses a stream has not looked at its request (RFC 9113 section 8.7). Without a body it is sent again,
-/// once; a body is gone.
+/// A destination that refuses a stream has not processed its request (RFC 9113 section 8.7). A
+/// request without body is retried once; a body is gone.
 #[tokio::test]
 async fn a_refused_stream_is_tried_again_once() {
     for (origin, tries) in [
@@ -200,7 +200,7 @@ async fn a_refused_stream_is_tried_again_once() {
     }
 }
 
-/// It may have carried the request out, so another destination gets what can do no harm the second time.
+/// The destination may have processed the request, so another one gets only idempotent ones.
 #[tokio::test]
 async fn a_destination_of_http2_that_dies_is_passed_over() {
     for (method, content, status) in [
@@ -227,7 +227,7 @@ async fn a_destination_of_http2_that_dies_is_passed_over() {
     }
 }
 
-/// What a connection takes no more goes over another one.
+/// Requests that a connection no longer accepts use another connection.
 #[tokio::test]
 async fn a_connection_on_which_no_stream_is_allowed_is_replaced() {
     for multiple in [true, false] {
@@ -246,7 +246,7 @@ async fn a_connection_on_which_no_stream_is_allowed_is_replaced() {
     }
 }
 
-/// The client is told long before the cluster's `ActivityTimeout`, which is 100 s.
+/// The client gets an error long before the cluster's `ActivityTimeout` of 100 s.
 #[tokio::test]
 async fn a_destination_that_allows_no_stream_at_all_fails_requests_soon() {
     let origin = faults::h2::allows_nothing();
@@ -260,7 +260,7 @@ async fn a_destination_that_allows_no_stream_at_all_fails_requests_soon() {
     front.settled().await;
 }
 
-/// A body is sent once, from its start to its end, whatever happens to connections.
+/// A body is sent once, from beginning to end, whatever happens to connections.
 #[tokio::test]
 async fn a_retried_upload_is_whole() {
     let connections = Arc::new(AtomicUsize::new(0));
@@ -299,7 +299,7 @@ async fn an_http2_connection_that_says_goodbye_is_replaced() {
     let mut client = front.http1().await;
     assert_eq!(client.get("/").await.unwrap().status, 200);
     origin.drain();
-    // Every connection now ends after one exchange.
+    // Every connection ends after one exchange from here on.
     for _ in 0..20 {
         let request = client
             .request("POST", "/")
@@ -312,8 +312,8 @@ async fn an_http2_connection_that_says_goodbye_is_replaced() {
     front.settled().await;
 }
 
-/// F14: nothing was sent, so another destination may have the request, body and all. Also if it has so much to do that every policy
-/// which looks at the load would rather have the one that refuses.
+/// F14: nothing was sent, so another destination may get the request with its body, even if it is
+/// so busy that every policy that considers load prefers the refusing one.
 #[tokio::test]
 async fn f14_a_destination_that_refuses_is_passed_over() {
     const BUSY: usize = 8;
@@ -368,7 +368,7 @@ async fn f14_a_destination_that_refuses_is_passed_over() {
     }
 }
 
-/// Three of them, not all.
+/// At most three destinations are tried, not all.
 #[tokio::test]
 async fn no_more_than_two_other_destinations_are_tried() {
     let dead: Vec<_> = (0..5).map(|_| RefusingPort::new()).collect();
@@ -381,7 +381,7 @@ async fn no_more_than_two_other_destinations_are_tried() {
     assert_eq!(tried, 3);
 }
 
-/// What an origin answers is its answer, however bad.
+/// A response of an origin is final, whatever its status.
 #[tokio::test]
 async fn errors_of_the_origin_are_not_retried() {
     let seen = Arc::new(AtomicUsize::new(0));

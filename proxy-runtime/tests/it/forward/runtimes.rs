@@ -1,4 +1,4 @@
-//! A service that outlives the runtime on which it opened its connections.
+//! A service that outlives the runtime of its connections.
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -20,7 +20,7 @@ fn multi_thread() -> Runtime {
     builder.worker_threads(1).enable_all().build().unwrap()
 }
 
-/// An origin on a runtime of its own, and a service that sends everything there.
+/// An origin on its own runtime, and a service that sends everything there.
 struct Stage {
     origin: Origin,
     service: ProxyService,
@@ -60,7 +60,7 @@ impl Stage {
         service.call(request.unwrap()).await.unwrap()
     }
 
-    /// The status of a request that was answered to the end.
+    /// The status of a request after its whole response.
     async fn ask(&self, method: &str, path: &str) -> u16 {
         let response = self.send(method, path).await;
         let status = response.status().as_u16();
@@ -68,14 +68,15 @@ impl Stage {
         status
     }
 
-    /// Requests that have come to the origin, and connections.
+    /// Number of requests and connections at the origin.
     fn seen(&self) -> (u64, u64) {
         let counts = self.origin.traffic().counts();
         (counts.requests, counts.accepted)
     }
 }
 
-/// They would take a request that cannot be repeated, and nobody would ever see the answer.
+/// Connections of an ended runtime would accept a request that must not be repeated, and never
+/// deliver its response.
 #[test]
 fn connections_of_a_runtime_that_has_ended_are_not_used() {
     let limited = json!({ "HttpClient": { "MaxConnectionsPerServer": 1 } });
@@ -98,7 +99,7 @@ fn connections_of_a_runtime_that_has_ended_are_not_used() {
     }
 }
 
-/// Idle connections hold sockets here and at the destination; nobody sweeps them when their runtime is gone.
+/// Idle connections hold sockets on both sides; no task closes them after their runtime has ended.
 #[test]
 fn idle_connections_close_with_their_runtime() {
     for (protocols, settings) in [(Protocols::Http1, json!({})), (Protocols::Http2, h2c())] {
@@ -110,7 +111,7 @@ fn idle_connections_close_with_their_runtime() {
     }
 }
 
-/// Its response is read to the end when the runtime is gone, as far as it was there.
+/// The response is readable after the end of the runtime, as far as it had arrived.
 #[test]
 fn a_connection_that_is_in_use_when_its_runtime_ends_is_not_kept() {
     let stage = Stage::new(Protocols::Http1, &json!({}));
@@ -118,7 +119,7 @@ fn a_connection_that_is_in_use_when_its_runtime_ends_is_not_kept() {
     let response = runtime.block_on(stage.send("GET", "/"));
     drop(runtime);
     let next = current_thread();
-    // What had not come when the runtime ended never comes.
+    // Bytes that had not arrived at the end of the runtime never arrive.
     let _ = next.block_on(response.into_body().collect());
     assert_eq!(next.block_on(stage.ask("POST", "/")), 200);
     assert_eq!(stage.seen(), (2, 2));

@@ -1,4 +1,4 @@
-//! Requests that share a connection of HTTP/2 to their destination.
+//! Requests that share an HTTP/2 connection to their destination.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use tower_service::Service;
 
 use crate::forward::front::{Front, config_with, h2c};
 
-/// An origin of HTTP/2 that a test serves stream by stream.
+/// An HTTP/2 origin that a test serves stream by stream.
 struct StreamOrigin {
     url: String,
     accepted: Arc<AtomicUsize>,
@@ -25,7 +25,7 @@ struct StreamOrigin {
 }
 
 impl StreamOrigin {
-    /// Allows so many streams. `serve` is given each connection and which one it is.
+    /// Starts with `streams` concurrent streams. `serve` gets each connection with its index.
     async fn start<S, F>(streams: u32, serve: S) -> Self
     where
         S: Fn(usize, Connection<TcpStream, Bytes>) -> F + Send + 'static,
@@ -69,10 +69,10 @@ async fn get(mut service: ProxyService, path: &str) -> Response<ProxyBody> {
     service.call(request.unwrap()).await.unwrap()
 }
 
-/// What the proxy gives a stream before its client has taken some of it, as `docs/operate.md` says.
+/// The window of a stream before its client has read any of it, as in `docs/operate.md`.
 const STREAM_WINDOW: usize = 256 * 1024;
 
-/// Clients that take nothing hold up what is theirs: they use up the windows of their streams, and none that is everybody's.
+/// Clients that read nothing use up the windows of their streams, and no shared window.
 #[tokio::test]
 async fn clients_that_take_nothing_hold_up_no_other() {
     const SLOW: usize = 32;
@@ -100,7 +100,7 @@ async fn clients_that_take_nothing_hold_up_no_other() {
                         sent += room;
                     }
                     seen.add_permits(1);
-                    // The response goes on, were there room for more of it.
+                    // The response would continue if there were room for it.
                     std::future::pending::<()>().await;
                 });
             }
@@ -127,7 +127,7 @@ async fn clients_that_take_nothing_hold_up_no_other() {
     front.settled().await;
 }
 
-/// Requests wait for a connection that goes away. All of them share the one that is opened instead.
+/// Requests wait for a connection that closes. All of them share its replacement.
 #[tokio::test]
 async fn requests_that_are_sent_again_share_a_connection() {
     const WAITING: usize = 20;
@@ -136,7 +136,7 @@ async fn requests_that_are_sent_again_share_a_connection() {
     let origin = StreamOrigin::start(1, move |index, mut connection| {
         let leaving = leaving.clone();
         async move {
-            // The first one stays without an answer.
+            // The first request gets no response.
             let mut held = None;
             if index == 0 {
                 held = connection.accept().await.transpose()?;
@@ -169,7 +169,8 @@ async fn requests_that_are_sent_again_share_a_connection() {
         let answered = guarded("an answer", request).await.unwrap();
         served += usize::from(answered.status() == 200);
     }
-    // hyper does not say of the one that it has taken and could not open a stream for that nothing was sent.
+    // hyper does not report that nothing was sent for the one request that it has accepted without
+    // a stream.
     assert!(served >= WAITING - 1, "{served} of {WAITING}");
     for request in held {
         guarded("an end", request).await.unwrap();

@@ -1,4 +1,4 @@
-//! Bodies flow as fast as the slower side, and nothing is kept in between.
+//! Bodies flow at the speed of the slower side, without buffering in between.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,12 +14,12 @@ use testkit::time::eventually;
 
 use crate::forward::front::{Front, config_with, h2c};
 
-/// What may be on its way: most of it in the kernel, on each of two connections; the rest in the buffers of hyper on four
-/// ends. A proxy that reads ahead would take whatever the origin has.
+/// Maximum bytes in transit: most of them in the kernel on two connections, the rest in the buffers
+/// of hyper on four ends. A proxy that reads ahead would take all of the origin's data.
 const ON_THE_WAY: usize = 96 << 20;
 const CHUNK: usize = 64 * 1024;
 
-/// Waits until a counter stands still.
+/// Waits until a counter stops.
 async fn standstill(counter: &AtomicUsize) -> usize {
     let seen = AtomicUsize::new(usize::MAX);
     let still = AtomicUsize::new(0);
@@ -36,7 +36,7 @@ async fn standstill(counter: &AtomicUsize) -> usize {
     counter.load(Ordering::SeqCst)
 }
 
-/// An origin whose response never ends, and how many bytes of it were taken.
+/// An origin with an endless response, and the number of bytes taken from it.
 fn endless(protocols: Protocols) -> (Origin, Arc<AtomicUsize>) {
     let taken = Arc::new(AtomicUsize::new(0));
     let counter = taken.clone();
@@ -63,7 +63,7 @@ async fn slow_reader(front: &Front, mut client: Connection, taken: &AtomicUsize)
         stopped < ON_THE_WAY,
         "{stopped} bytes were taken of a body that nobody reads"
     );
-    // The client reads on, and so does the proxy.
+    // The client continues to read, and so does the proxy.
     let mut read = 0;
     while read < stopped + (8 << 20) {
         read += response
@@ -76,7 +76,7 @@ async fn slow_reader(front: &Front, mut client: Connection, taken: &AtomicUsize)
             .len();
     }
     assert!(taken.load(Ordering::SeqCst) > stopped);
-    // The client goes away in the middle: so does the request to the origin.
+    // The client disconnects in the middle, which cancels the request to the origin.
     drop((response, client));
     front.settled().await;
     standstill(taken).await;
@@ -101,7 +101,7 @@ async fn a_slow_origin_makes_the_client_wait() {
         connection.read_request().await?;
         connection.hold().await
     });
-    // A client of HTTP/1.1 that goes away is not noticed while bytes of it wait to be read.
+    // A disconnect of an HTTP/1.1 client is not detected while its bytes wait to be read.
     let settings = serde_json::json!({ "HttpRequest": { "ActivityTimeout": "00:00:05" } });
     let front = Front::start(&config_with(&[&origin.url()], &settings));
     for mut client in [front.http1().await, front.http2().await] {

@@ -1,7 +1,7 @@
-//! What happens when nothing happens.
+//! Timeouts.
 //!
-//! Time is virtual here. It goes on when nobody has anything to do, in steps of a second at most, since the proxy's driver
-//! wakes up every second.
+//! Time is virtual here. It advances when no task has work to do, in steps of at most a second,
+//! since the proxy's driver wakes up every second.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn an_origin_that_says_nothing_is_504() {
         }
         front.settled().await;
         assert_eq!(front.errors("RequestTimedOut"), 2);
-        // Nobody waits for an answer to a request that was given up.
+        // A cancelled request leaves no connection behind.
         front.connections(0, 0).await;
     }
 }
@@ -48,7 +48,7 @@ async fn a_response_that_stops_is_cut_off() {
     }
 }
 
-/// L07: the timeout is for silence, not for the whole.
+/// L07: the timeout limits silence, not the total time.
 #[tokio::test(start_paused = true)]
 async fn l07_slow_but_steady_is_fine() {
     let origin = faults::slow_body(30, Duration::from_secs(1));
@@ -72,7 +72,7 @@ async fn l07_slow_but_steady_is_fine() {
     feed.await.unwrap();
 }
 
-/// The client promised a body and does not send it.
+/// The client declares a body and does not send it.
 #[tokio::test(start_paused = true)]
 async fn an_upload_that_stops_is_408() {
     let origin = Origin::echo();
@@ -98,7 +98,7 @@ async fn an_upload_that_is_not_read_is_504() {
         .unwrap();
     match client.send(request).await {
         Ok(answer) => assert_eq!(answer.status, 504),
-        // The server cuts the upload off, which may come before the answer is read.
+        // The server aborts the upload, perhaps before the response is read.
         Err(error) => assert!(
             matches!(error, ClientError::NoAnswer(_)),
             "{}",
@@ -110,7 +110,8 @@ async fn an_upload_that_is_not_read_is_504() {
     front.connections(0, 0).await;
 }
 
-/// A route's timeout counts from the request to the head of its response, whatever moves meanwhile.
+/// A route's timeout runs from the request to the head of its response, whatever data moves
+/// meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_route_has_a_timeout_of_its_own() {
     let origin = faults::never_answers();
@@ -129,7 +130,7 @@ async fn a_route_has_a_timeout_of_its_own() {
     feed.await.unwrap();
     front.settled().await;
 
-    // The body may take longer than that.
+    // The body may take longer.
     let origin = faults::slow_body(20, Duration::from_secs(1));
     let front = Front::start(&config_with_route(&[&origin.url()], &timeout));
     let answer = front.http1().await.get("/").await.unwrap();
@@ -147,7 +148,7 @@ async fn a_destination_that_does_not_accept_is_504() {
     assert_eq!(front.errors("RequestTimedOut"), 1);
     assert_eq!(front.destination(0).connect_failures, 1);
 
-    // Whoever gives it up, which is the route here.
+    // The route's timeout cancels it.
     let timeout = json!({ "Timeout": "00:00:03" });
     let front = Front::start(&config_with_route(&[&port.url()], &timeout));
     assert_eq!(front.http1().await.get("/").await.unwrap().status, 504);
@@ -155,7 +156,7 @@ async fn a_destination_that_does_not_accept_is_504() {
     assert_eq!(front.destination(0).connect_failures, 1);
 }
 
-/// Transforms for failures are made when the proxy answers itself (G23).
+/// Transforms for failures apply to local replies (G23).
 #[tokio::test(start_paused = true)]
 async fn g23_the_proxys_own_errors_carry_the_routes_headers() {
     let port = faults::RefusingPort::new();

@@ -43,7 +43,7 @@ fn secure_echo(ca: &CertificateAuthority, alpn: Alpn) -> Origin {
         .start_echo()
 }
 
-/// By name, so that the certificate's name and SNI are those of the address.
+/// The URL by name, so that the certificate's name and SNI match the address.
 fn by_name(origin: &Origin) -> String {
     format!("https://localhost:{}", origin.addr().port())
 }
@@ -186,7 +186,7 @@ async fn versions_of_tls_are_those_of_the_cluster() {
     }
 }
 
-/// Never in the clear, whatever is missing.
+/// No fallback to cleartext, whatever is missing.
 #[tokio::test]
 async fn a_secure_destination_is_never_spoken_to_in_the_clear() {
     let origin = Origin::echo();
@@ -197,14 +197,14 @@ async fn a_secure_destination_is_never_spoken_to_in_the_clear() {
     front.settled().await;
     assert_eq!(front.errors("RequestCreation"), 1);
 
-    // With TLS settings, to an origin that speaks none.
+    // With TLS settings, to an origin without TLS.
     let ca = CertificateAuthority::new("test");
     let front = start(&url, &json!({}), trusting(&ca));
     assert_eq!(echo(&front).await.unwrap_err(), 502);
     assert_eq!(origin.traffic().requests(), 0);
 }
 
-/// N08: prior knowledge is a matter of cleartext, and ALPN one of TLS.
+/// N08: prior knowledge applies to cleartext only, and ALPN to TLS.
 #[tokio::test]
 async fn http2_in_the_clear_needs_an_origin_that_speaks_it() {
     let origin = Origin::builder().protocols(Protocols::Http1).start_echo();
@@ -217,7 +217,8 @@ async fn http2_in_the_clear_needs_an_origin_that_speaks_it() {
     front.settled().await;
 }
 
-/// A WebSocket needs HTTP/1.1. The only connection that there may be speaks HTTP/2, and is given up for it when it is idle.
+/// A WebSocket needs HTTP/1.1. The only permitted connection speaks HTTP/2, and is closed for it
+/// while idle.
 #[tokio::test]
 async fn an_idle_http2_connection_makes_room_for_an_upgrade() {
     let ca = CertificateAuthority::new("test");
@@ -228,7 +229,7 @@ async fn an_idle_http2_connection_makes_room_for_an_upgrade() {
     let settings = json!({ "HttpClient": { "MaxConnectionsPerServer": 1 } });
     let front = start(&by_name(&origin), &settings, trusting(&ca));
     for _ in 0..2 {
-        // Answered without an upgrade, over HTTP/2.
+        // The response has no upgrade, over HTTP/2.
         assert_eq!(echo(&front).await.unwrap_err(), 426);
         front.connections(0, 1).await;
         let address = front.server.addr();
@@ -238,7 +239,7 @@ async fn an_idle_http2_connection_makes_room_for_an_upgrade() {
             socket.receive().await.unwrap(),
             Some(Message::text("hello"))
         );
-        // The other way round: the tunnel has the only connection, until it ends.
+        // The other way round: the tunnel holds the only connection until it ends.
         let mut client = front.http1().await;
         let waiting = tokio::spawn(async move { client.get("/").await.unwrap().status });
         tokio::task::yield_now().await;
@@ -249,7 +250,7 @@ async fn an_idle_http2_connection_makes_room_for_an_upgrade() {
     }
 }
 
-/// E15 to E17 over TLS: a destination that was resolved has an IP address and keeps its name as `Host`.
+/// E15 to E17 over TLS: a resolved destination has an IP address and keeps its name as `Host`.
 #[tokio::test]
 async fn a_resolved_destination_is_asked_by_its_name() {
     let ca = CertificateAuthority::new("test");
@@ -277,8 +278,8 @@ async fn a_resolved_destination_is_asked_by_its_name() {
     }
 }
 
-/// Ends TLS in front of origins in the clear: the first connection agrees on this version and goes to this origin, the others
-/// to `others`. Gives its URL.
+/// Terminates TLS in front of cleartext origins: the first connection negotiates this version and
+/// goes to this origin, later ones to `others`. Returns the URL.
 async fn changing(
     ca: &CertificateAuthority,
     first: (Alpn, SocketAddr),
@@ -306,7 +307,8 @@ async fn changing(
     url
 }
 
-/// What a destination speaks may change from one connection to the next, as when the servers behind one name are replaced.
+/// The version of a destination may change between connections, such as when the servers behind a
+/// name are replaced.
 #[tokio::test]
 async fn a_second_try_is_made_in_the_version_of_its_connection() {
     let ca = CertificateAuthority::new("test");
@@ -356,7 +358,7 @@ async fn a_second_try_goes_from_http1_to_http2() {
     }
 }
 
-/// In front of a destination, lets nothing through until it is allowed to: a handshake that takes long.
+/// A proxy in front of a destination that delays handshakes until permitted.
 struct SlowHandshake {
     url: String,
     accepted: Arc<AtomicUsize>,
@@ -415,7 +417,8 @@ fn get(mut service: ProxyService) -> JoinHandle<StatusCode> {
     tokio::spawn(async move { service.call(request).await.unwrap().status() })
 }
 
-/// A connection that requests can share is opened for all of them: nothing begins anew when the one leaves that asked first.
+/// A connection that requests can share is opened for all of them: it survives the request that
+/// started it.
 #[tokio::test]
 async fn a_handshake_goes_on_when_its_client_has_gone() {
     let ca = CertificateAuthority::new("test");
@@ -432,7 +435,7 @@ async fn a_handshake_goes_on_when_its_client_has_gone() {
     })
     .await;
     first.abort();
-    // Nobody waits for it at all any more.
+    // No request waits for it any more.
     second.abort();
     front.settled().await;
     let third = get(service.clone());
@@ -443,12 +446,12 @@ async fn a_handshake_goes_on_when_its_client_has_gone() {
     let is_in_time = begun.elapsed() < Duration::from_millis(900);
     slow.gate.add_permits(3);
     assert_eq!(guarded("an answer", third).await.unwrap(), 200);
-    // On a machine that took longer than that, another one was made beside it.
+    // A slow machine opens another connection in parallel.
     assert!(slow.accepted.load(Ordering::SeqCst) == 1 || !is_in_time);
     front.settled().await;
 }
 
-/// It ends with the pool that it is for.
+/// The handshake ends with its pool.
 #[tokio::test]
 async fn a_handshake_ends_with_its_service() {
     let ca = CertificateAuthority::new("test");
@@ -465,8 +468,8 @@ async fn a_handshake_ends_with_its_service() {
     drop(guarded("its end", slow.ended.acquire()).await.unwrap());
 }
 
-/// An attempt that takes long is not waited for: the next one is made beside it, and each request waits as long as a connection may
-/// take, and no longer.
+/// A slow attempt does not block the next one, which runs in parallel. Each request waits at most
+/// for the connect timeout.
 #[tokio::test(start_paused = true)]
 async fn handshakes_that_take_too_long_fail_each_who_waits() {
     let ca = CertificateAuthority::new("test");
@@ -490,7 +493,7 @@ async fn handshakes_that_take_too_long_fail_each_who_waits() {
     );
 }
 
-/// In front of a destination, answers nothing over the first connection.
+/// A proxy in front of a destination that sends nothing over the first connection.
 async fn silent_at_first(origin: SocketAddr) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -526,7 +529,7 @@ async fn a_connection_that_hangs_holds_up_no_other() {
     front.settled().await;
 }
 
-/// Panics, and counts how often.
+/// Panics, and counts its calls.
 #[derive(Debug)]
 struct Panicking(Arc<AtomicUsize>);
 

@@ -1,4 +1,4 @@
-//! Trailers, and streams that go both ways at once.
+//! Trailers, and concurrent streams in both directions.
 
 use bytes::Bytes;
 use http::header::TE;
@@ -18,7 +18,7 @@ fn trailer(name: &'static str, value: &'static str) -> HeaderMap {
     HeaderMap::from_iter([(name.parse().unwrap(), HeaderValue::from_static(value))])
 }
 
-/// Answers each message of a gRPC-like stream as it comes, and says at the end how many there were.
+/// Responds to each message of a gRPC-like stream on arrival, and sends their number at the end.
 async fn chat(request: Request<Incoming>) -> Response<body::Body> {
     assert_eq!(request.headers()[TE], "trailers");
     let (mut send, answer) = body::channel(1);
@@ -87,7 +87,7 @@ async fn a_stream_goes_both_ways_at_once() {
     front.settled().await;
 }
 
-/// A response that is nothing but its trailers, as gRPC sends for an error.
+/// A response with trailers only, as gRPC sends for an error.
 #[tokio::test]
 async fn trailers_without_a_body() {
     let origin = Origin::start(|_| async {
@@ -115,7 +115,8 @@ async fn trailers_cross_from_http1_to_http2() {
     );
 }
 
-/// What a message is framed by is no trailer, and who says so cannot be trusted with the next one (RFC 9110 section 6.5.1).
+/// Framing fields are not allowed in trailers, and a connection with such a message is not trusted
+/// (RFC 9110 section 6.5.1).
 #[tokio::test]
 async fn a_length_in_the_trailers_is_not_passed_on() {
     let origin = faults::trailers(&[("x-sum", "42"), ("content-length", "5")]);
@@ -173,7 +174,7 @@ async fn a_route_can_add_and_filter_trailers() {
     assert_eq!(trailers["x-added"], "yes");
     assert!(!trailers.contains_key("x-secret"));
 
-    // A response without trailers gets some as well, though its end was known from its length.
+    // A response without trailers gets some as well, though its length determined its end.
     let plain = Origin::start(|_| async { Response::new(body::full("content")) });
     config["Clusters"]["c"]["Destinations"]["d0"]["Address"] = plain.url().into();
     let front = Front::start(&config);
@@ -183,7 +184,7 @@ async fn a_route_can_add_and_filter_trailers() {
     front.settled().await;
 }
 
-/// The body tells what it knows, so that servers can tell clients.
+/// The body reports its size hint, so that servers can send it to clients.
 #[tokio::test]
 async fn size_hints_pass() {
     use tower_service::Service;

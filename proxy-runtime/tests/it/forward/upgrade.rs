@@ -17,7 +17,7 @@ const ASK: &str = "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgr
                    Upgrade: WebSocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
                    Sec-WebSocket-Version: 13\r\n\r\n";
 
-/// What agrees to it.
+/// The response of an origin that agrees.
 const AGREED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                       Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
@@ -67,7 +67,7 @@ async fn n13_a_websocket_of_http2_reaches_an_origin_of_http1() {
     front.connections(0, 0).await;
 }
 
-/// M09 and M11: of what is said about the connection, only the upgrade is left.
+/// M09 and M11: of the hop-by-hop fields only the upgrade is left.
 #[tokio::test]
 async fn m09_m11_only_the_upgrade_is_passed_on() {
     let origin = RawOrigin::script(|mut connection| async move {
@@ -92,7 +92,7 @@ async fn m09_m11_only_the_upgrade_is_passed_on() {
         head.header("sec-websocket-accept"),
         Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
     );
-    // What came with the head is part of the tunnel.
+    // Data that came with the head is part of the tunnel.
     assert_eq!(client.read_exact(5).await.unwrap(), b"first");
     let asked = origin.recording(0).text().to_lowercase();
     assert!(asked.contains("connection: upgrade\r\n"), "{asked}");
@@ -100,7 +100,7 @@ async fn m09_m11_only_the_upgrade_is_passed_on() {
     assert!(asked.contains("sec-websocket-version: 13\r\n"), "{asked}");
 }
 
-/// Frames, close codes, and what is no frame at all: bytes are bytes.
+/// Frames, close codes, and invalid frames: bytes pass unchanged.
 #[tokio::test]
 async fn bytes_pass_as_they_are() {
     let close = b"\x88\x86\x00\x00\x00\x00\x0f\xa1gone\x00\xff\r\n\r\nGET / HTTP/1.1";
@@ -121,7 +121,7 @@ async fn bytes_pass_as_they_are() {
     front.settled().await;
 }
 
-/// Either side may say that it is done and still listen.
+/// Either side may close its direction and still receive.
 #[tokio::test]
 async fn a_tunnel_can_be_half_closed() {
     let origin = RawOrigin::script(|mut connection| async move {
@@ -154,13 +154,13 @@ async fn a_tunnel_can_be_half_closed() {
     front.connections(0, 0).await;
 }
 
-/// L23: no is an answer, and the connection goes on.
+/// L23: a rejection is a normal response, and the connection stays open.
 #[tokio::test]
 async fn l23_a_refused_upgrade_is_an_ordinary_response() {
     let origin = RawOrigin::answering("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
     let front = Front::to(origin.url());
     let mut client = RawClient::connect(front.server.addr()).await.unwrap();
-    // What is sent behind the request is the next request, for the protocol was not switched.
+    // Data after the request is the next request, since the protocol was not switched.
     client
         .write_all([ASK, "GET /next HTTP/1.1\r\nHost: h\r\n\r\n"].concat())
         .await
@@ -181,7 +181,7 @@ async fn l23_a_refused_upgrade_is_an_ordinary_response() {
     }
 }
 
-/// Servers do not agree whether a body belongs to the request or to what follows the switch.
+/// Servers disagree on whether a body belongs to the request or to the data after the switch.
 #[tokio::test]
 async fn an_upgrade_with_a_body_is_refused() {
     let origin = Origin::upgrade_echo();
@@ -216,7 +216,7 @@ async fn l22_an_idle_tunnel_is_closed() {
     front.connections(0, 0).await;
 }
 
-/// L20, L21: whichever side breaks, the other is closed, and it is told apart.
+/// L20, L21: if either side fails, the other one is closed, with distinct errors.
 #[tokio::test]
 async fn a_broken_tunnel_closes_both_sides() {
     let origin = RawOrigin::script(|mut connection| async move {
@@ -249,7 +249,7 @@ async fn a_broken_tunnel_closes_both_sides() {
     front.connections(0, 0).await;
 }
 
-/// N13: the key is checked.
+/// N13: the key is validated.
 #[tokio::test]
 async fn n13_a_wrong_key_over_http2_is_400_and_a_wrong_proof_502() {
     let origin = Origin::upgrade_echo();
@@ -285,7 +285,7 @@ async fn n13_a_wrong_key_over_http2_is_400_and_a_wrong_proof_502() {
     assert_eq!(front.errors("ResponseHeaders"), 1);
 }
 
-/// A cluster that speaks nothing but HTTP/2 has WebSockets all the same, if its destinations know of RFC 8441.
+/// A cluster with HTTP/2 only has WebSockets nevertheless, if its destinations support RFC 8441.
 #[tokio::test]
 async fn n08_a_websocket_reaches_an_origin_of_http2() {
     let origin = Origin::builder()
@@ -307,7 +307,7 @@ async fn n08_a_websocket_reaches_an_origin_of_http2() {
     assert!(errors.is_empty(), "{errors:?}");
 }
 
-/// N07, N08: 502, and nothing hangs.
+/// N07, N08: 502, without a hang.
 #[tokio::test]
 async fn n07_an_origin_without_websockets_over_http2_is_502() {
     let http1 = Origin::builder()
@@ -340,7 +340,7 @@ async fn n14_a_wrong_key_is_not_sent_to_an_origin_of_http2() {
     assert_eq!(origin.traffic().requests(), 0);
 }
 
-/// L19, N10: an upgrade that the cluster's version has no way for.
+/// L19, N10: an upgrade that the cluster's version does not support.
 #[tokio::test]
 async fn l19_an_upgrade_that_needs_http1_where_that_is_forbidden_is_502() {
     let origin = Origin::upgrade_echo();
@@ -390,7 +390,8 @@ async fn a_tunnel_is_of_the_protocol_that_was_asked_for() {
         Ok(())
     });
     let front = Front::to(origin.url());
-    // A list is a wish that is not passed on; a protocol that nobody asked for is a broken answer.
+    // A list of protocols is not forwarded; a switch to an unrequested protocol is an invalid
+    // response.
     for (asked, status) in [("SPDY/3.1, h2c", 200), ("websocket", 502)] {
         let mut client = RawClient::connect(front.server.addr()).await.unwrap();
         let request = format!(

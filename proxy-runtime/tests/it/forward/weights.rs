@@ -1,4 +1,4 @@
-//! Shares of destinations that have weights, counted at the origins.
+//! Shares of weighted destinations, counted at the origins.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use testkit::origin::{NamedOrigin, Origin};
 
 use crate::forward::front::{Front, config_with};
 
-/// A stable version and its canary, taken in turn.
+/// A stable version and its canary, with round robin.
 struct Pair {
     stable: NamedOrigin,
     canary: NamedOrigin,
@@ -21,7 +21,7 @@ impl Pair {
         }
     }
 
-    /// With these weights, of which `null` is none.
+    /// A configuration with these weights; `null` is none.
     fn weighted(&self, stable: &Value, canary: &Value) -> Value {
         config_with(
             &[],
@@ -39,7 +39,7 @@ impl Pair {
         (self.stable.served(), self.canary.served())
     }
 
-    /// How many of `count` requests, one after the other, each of the two serves.
+    /// Number of requests served by each of the two, of `count` sequential ones.
     async fn shares(&self, client: &mut Connection, count: u64) -> (u64, u64) {
         let before = self.served();
         for _ in 0..count {
@@ -55,7 +55,7 @@ async fn a_canary_of_weight_one_beside_ten_gets_one_of_eleven() {
     let pair = Pair::start();
     let front = Front::start(&pair.weighted(&json!(10), &json!(1)));
     let mut client = front.http1().await;
-    // Not only in the end: of any eleven in a row, one is the canary's.
+    // The share is even: of any eleven consecutive requests, one is the canary's.
     for _ in 0..100 {
         assert_eq!(pair.shares(&mut client, 11).await, (10, 1));
     }
@@ -93,7 +93,8 @@ async fn shares_follow_weights_from_the_next_request_on() {
     let pair = Pair::start();
     let front = Front::start(&pair.weighted(&json!(10), &json!(1)));
     let mut client = front.http1().await;
-    // Where one has no weight, any number of requests will do: it leaves the next turn through all weights half done.
+    // If one has weight 0, any number of requests fits: the next turns through all weights may
+    // begin in the middle.
     for (stable, canary, expected) in [
         (json!(10), json!(1), (1_000, 100)),
         (json!(3), json!(1), (300, 100)),
@@ -108,7 +109,8 @@ async fn shares_follow_weights_from_the_next_request_on() {
         let shares = pair.shares(&mut client, expected.0 + expected.1).await;
         assert_eq!(shares, expected, "{stable}:{canary}");
     }
-    // The weights changed, the destinations did not: their connections are the ones of the beginning.
+    // The weights have changed, and the destinations have not: their connections are still the
+    // first ones.
     front.settled().await;
     for destination in &front.proxy.clusters()[0].destinations {
         assert_eq!(destination.connects, 1, "{}", destination.id);
@@ -121,7 +123,7 @@ async fn weights_that_are_all_zero_are_equal() {
     let front = Front::start(&pair.weighted(&json!(0), &json!(0)));
     let mut client = front.http1().await;
     assert_eq!(pair.shares(&mut client, 200).await, (100, 100));
-    // One that gets a weight has everything, and gives half of it back.
+    // A destination that gets a weight has everything, and then half of it.
     front.reload(&pair.weighted(&json!(0), &json!(1)));
     assert_eq!(pair.shares(&mut client, 50).await, (0, 50));
     front.reload(&pair.weighted(&json!(0), &json!(0)));

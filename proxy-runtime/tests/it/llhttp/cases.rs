@@ -1,6 +1,6 @@
 //! Streams to compare.
 
-/// Start lines, and lines that a head may have.
+/// Request lines and other lines of heads.
 const REQUEST_LINES: [&str; 14] = [
     "GET / HTTP/1.1",
     "GET /a/b?c=d&e=%20 HTTP/1.1",
@@ -116,7 +116,7 @@ const BODIES: [&str; 24] = [
     "0\r\n\n",
 ];
 
-/// Chooses, the same way in every run.
+/// Random choices that are the same in every run.
 struct Choice(fastrand::Rng);
 
 impl Choice {
@@ -125,7 +125,7 @@ impl Choice {
     }
 
     fn message(&mut self, lines: &[&str], first: &[&str]) -> String {
-        // Mostly a line that is right.
+        // Mostly a valid line.
         let right = lines.len() * 2 / 3;
         let few = if self.0.u8(..4) > 0 {
             right
@@ -164,7 +164,7 @@ fn streams(number: usize, lines: &[&str], first: &[&str]) -> Vec<Vec<u8>> {
     (0..number).map(|_| choice.stream(lines, first)).collect()
 }
 
-/// Each request line, field and body by itself, and streams of several.
+/// Each request line, field and body alone, and streams of several.
 pub(crate) fn requests(number: usize) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut push =
@@ -186,7 +186,7 @@ pub(crate) fn requests(number: usize) -> Vec<Vec<u8>> {
     all
 }
 
-/// The same of responses.
+/// Like [`requests`], for responses.
 pub(crate) fn responses(number: usize) -> Vec<Vec<u8>> {
     streams(number, &STATUS_LINES, &[])
 }

@@ -1,9 +1,11 @@
-//! HTTP/1.1 on the wire, against `llhttp`, the parser of Node: what we accept, it accepts, in the same sense.
+//! HTTP/1.1 messages compared with `llhttp`, the parser of Node: it accepts all that this crate
+//! accepts, with the same meaning.
 //!
-//! It comes with `cargo xtask peers httptools`. What is compared is made of pieces that parsers have disagreed about, by a
-//! generator that makes the same cases in every run, and of the messages that `cases` lists.
+//! `cargo xtask peers httptools` installs it. The compared streams are the messages that `cases`
+//! lists, and combinations of pieces that parsers disagree about; the generator makes the same
+//! cases in every run.
 //!
-//! Where llhttp is narrower than RFC 9110, the comparison does not go: it knows registered methods only.
+//! Cases where llhttp is narrower than RFC 9110 are excluded: it knows registered methods only.
 //!
 //! `STREAMS=DIRECTORY` compares the files of a directory as well, such as a fuzzer's corpus of requests:
 //! `STREAMS=fuzz/corpus/http1_request cargo test -p proxy-runtime --test it llhttp::requests`.
@@ -22,13 +24,13 @@ use testkit::peers::{self, Peer};
 
 use self::ours::Message;
 
-/// Streams that are made up.
+/// Number of generated streams.
 const GENERATED: usize = 8_000;
 
-/// How long the script may take; it takes a second.
+/// Time limit of the script, which takes a second.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Which side speaks.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Request,
@@ -83,7 +85,7 @@ async fn compare(kind: Kind, mut streams: Vec<Vec<u8>>) {
             assert_eq!(*ours, message(theirs), "{}", stream.escape_ascii());
         }
     }
-    // A comparison of nothing would be none.
+    // Guards against a comparison of nothing.
     assert!(compared > GENERATED / 8, "{compared} messages");
 }
 
@@ -97,7 +99,7 @@ fn message(value: &Value) -> Message {
         fields: fields
             .map(|field| {
                 let part = |at: usize| field[at].as_str().unwrap_or_default().to_owned();
-                // It leaves white space behind a value where it is.
+                // llhttp keeps trailing white space of a value.
                 (part(0), part(1).trim_end_matches([' ', '\t']).to_owned())
             })
             .collect(),

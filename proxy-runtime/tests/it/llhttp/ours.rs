@@ -1,11 +1,11 @@
-//! Streams as we read them, in the form in which llhttp tells of them.
+//! Streams as parsed by this crate, in the form of llhttp's output.
 
 use proxy_runtime::http1::{
     Asked, ChunkTracker, Field, FieldClass, Framing, HeadLimits, HeadTable, Method, Status,
     Version, parse_request, parse_response,
 };
 
-/// A message. Bytes are one character each, and trailers are behind the fields.
+/// A message. Bytes are one character each, and trailers follow the fields.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) start: String,
@@ -36,7 +36,7 @@ fn fields(buffer: &[u8], table: &HeadTable) -> Vec<(String, String)> {
     table.fields().iter().map(pair).collect()
 }
 
-/// The requests that are complete.
+/// The complete requests.
 pub(crate) fn requests(mut bytes: &[u8]) -> Vec<Message> {
     let mut table = HeadTable::new();
     let mut messages = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn requests(mut bytes: &[u8]) -> Vec<Message> {
         let Ok(Status::Complete(head)) = read else {
             return messages;
         };
-        // What is no registered method, such as one with the rest of a body in front of it, llhttp does not take for one.
+        // llhttp rejects unregistered methods, such as one with the rest of a body in front of it.
         if head.method() == Method::Other {
             return messages;
         }
@@ -57,7 +57,7 @@ pub(crate) fn requests(mut bytes: &[u8]) -> Vec<Message> {
             body: String::new(),
         };
         let may_upgrade = table.classes().contains(FieldClass::Upgrade);
-        // Such a request may have a body, as `h2c` had. llhttp counts it to what others read.
+        // Such a request may have a body, as `h2c` had. llhttp leaves the body to another parser.
         if may_upgrade && !head.framing().is_empty() {
             return messages;
         }
@@ -67,14 +67,14 @@ pub(crate) fn requests(mut bytes: &[u8]) -> Vec<Message> {
         };
         bytes = &bytes[length..];
         messages.push(message);
-        // What follows a request that may ask for an upgrade, llhttp leaves to others.
+        // llhttp leaves data after a possible upgrade to another parser.
         if !head.is_persistent() || may_upgrade {
             return messages;
         }
     }
 }
 
-/// The responses to a GET that are complete, interim ones included.
+/// The complete responses to a GET, including interim ones.
 pub(crate) fn responses(mut bytes: &[u8]) -> Vec<Message> {
     let mut table = HeadTable::new();
     let mut messages = Vec::new();
@@ -103,7 +103,7 @@ pub(crate) fn responses(mut bytes: &[u8]) -> Vec<Message> {
     }
 }
 
-/// How many bytes the body takes; `None` if it is not whole or not right.
+/// The length of the body; `None` if it is incomplete or invalid.
 fn body(
     bytes: &[u8],
     framing: Framing,

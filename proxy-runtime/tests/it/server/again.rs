@@ -1,4 +1,4 @@
-//! What becomes of requests whose destination refuses or goes away, on each way that a request can take.
+//! Retries of requests whose destination fails, on each forwarding path.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -19,7 +19,8 @@ use testkit::time::eventually;
 
 use crate::server::ways::{as_bytes, over_types};
 
-/// A way that a request takes through the proxy: what the client speaks, what the server does, and what makes it do so.
+/// A forwarding path: the client's version, the destination's version, and the settings that select
+/// the path.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     name: &'static str,
@@ -48,7 +49,7 @@ const WAYS: &[Way] = &[
         is_disguised: true,
         transforms: "[]",
     },
-    // No operation on bytes can do this.
+    // An operation that bytes do not support.
     Way {
         name: "any",
         is_http2: false,
@@ -58,7 +59,7 @@ const WAYS: &[Way] = &[
 ];
 
 impl Way {
-    /// A proxy that sends everything to the first of these addresses that takes it.
+    /// A proxy that sends everything to the first of these addresses that accepts it.
     fn proxy(&self, addresses: &[String], cluster: Value) -> Proxy {
         let destinations: serde_json::Map<String, Value> = addresses
             .iter()
@@ -118,8 +119,8 @@ fn read_head(stream: &mut TcpStream) -> bool {
     true
 }
 
-/// A destination that answers so many requests over its first connection, and dies when it has read the next one, or at once if that
-/// is what it does `between` two requests.
+/// A destination that serves `answers` requests over its first connection, and dies when it has
+/// read the next one, or, if `between`, before the next one.
 fn dying(answers: usize, between: bool) -> (String, thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -134,14 +135,14 @@ fn dying(answers: usize, between: bool) -> (String, thread::JoinHandle<()>) {
         if !between {
             assert!(read_head(&mut stream));
         }
-        // In this order: whoever sees the end of the connection finds nobody at the port.
+        // In this order: a client that sees the end of the connection finds the port closed.
         drop(listener);
         drop(stream);
     });
     (url, thread)
 }
 
-/// A destination that says what it was asked for.
+/// A destination that responds with the request line.
 fn telling() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {
         while let Ok((head, content)) = connection.read_whole_request().await {
@@ -156,8 +157,8 @@ fn telling() -> RawOrigin {
     })
 }
 
-/// It may have been carried out before the destination died, so only what can do no harm the second time goes to another one, with
-/// the path and the host of that.
+/// The request may have been processed before the destination died, so only idempotent ones go to
+/// another destination, with that one's path and host.
 #[tokio::test]
 async fn a_repeatable_request_in_flight_at_a_destination_that_dies_goes_to_another() {
     for way in WAYS {
@@ -189,7 +190,7 @@ async fn a_repeatable_request_in_flight_at_a_destination_that_dies_goes_to_anoth
                 false => assert_eq!(answer.status, 502, "{case}"),
             }
             assert_eq!(other.traffic().requests(), u64::from(is_repeated), "{case}");
-            // What ends a request is counted when its answer was written.
+            // A request is counted after its response was written.
             eventually("it is counted", async || {
                 let errors = &proxy.clusters()[0].destinations[0].errors;
                 errors.values().sum::<u64>() == 1
@@ -199,7 +200,7 @@ async fn a_repeatable_request_in_flight_at_a_destination_that_dies_goes_to_anoth
     }
 }
 
-/// Nobody has the request, whatever its method, so another destination gets it.
+/// No destination has processed the request, so another one gets it, whatever its method.
 #[tokio::test]
 async fn a_destination_that_died_between_two_requests_fails_neither() {
     for way in WAYS {
@@ -217,7 +218,39 @@ async fn a_destination_that_died_between_two_requests_fails_neither() {
     }
 }
 
-/// The client is told at once, and three of them are asked.
+/// The method that is sent decides whether a request is repeated, not the client's. A `Host` from the
+/// path stays as it is.
+#[tokio::test]
+async fn the_method_that_a_route_sends_decides_what_is_repeated() {
+    let transforms = r#"[
+        { "HttpMethodChange": "GET", "Set": "POST" },
+        { "HttpMethodChange": "PATCH", "Set": "PUT" },
+        { "RequestHeaderRouteValue": "Host", "Set": "rest" }
+    ]"#;
+    for way in WAYS {
+        let way = Way { transforms, ..*way };
+        for (method, expected) in [
+            ("GET", None),
+            ("PATCH", Some("PUT /base/named.example named.example ")),
+        ] {
+            let other = telling();
+            let (url, thread) = dying(0, false);
+            let addresses = [url, format!("{}/base/", other.url())];
+            let proxy = way.proxy(&addresses, json!({}));
+            let (_server, mut client) = way.client(&proxy).await;
+            let request = client.request(method, "/named.example");
+            let answer = client.send(request.body(body::empty()).unwrap()).await;
+            let answer = answer.unwrap();
+            thread.join().unwrap();
+            match expected {
+                Some(text) => assert_eq!(answer.text(), text, "{} {method}", way.name),
+                None => assert_eq!(answer.status, 502, "{} {method}", way.name),
+            }
+        }
+    }
+}
+
+/// The client gets an error at once, and three destinations are tried.
 #[tokio::test]
 async fn destinations_that_all_refuse_cost_no_time() {
     let h2c = json!({ "HttpRequest": { "Version": "2", "VersionPolicy": "RequestVersionExact" } });

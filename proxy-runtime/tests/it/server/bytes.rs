@@ -1,4 +1,4 @@
-//! What the proxy does with requests that it forwards as bytes, seen from both sides.
+//! Requests on the byte path, seen from both sides.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -129,7 +129,7 @@ async fn chunks_and_trailers_go_through_as_they_come() {
     let mut client = RawClient::connect(address).await.unwrap();
     let head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
     client.write_all(head).await.unwrap();
-    // A byte at a time, so that every place where the framing can be cut is one.
+    // A byte at a time, so that the framing is cut at every position.
     for byte in b"5\r\nhello\r\n6\r\n world\r\n0\r\nX-Up: 1\r\nAuthorization: x\r\n\r\n" {
         client.write_all([*byte]).await.unwrap();
     }
@@ -163,7 +163,7 @@ async fn a_body_that_ends_with_its_connection_goes_on_in_chunks() {
 
 #[tokio::test]
 async fn both_bodies_flow_at_once() {
-    // Echoes each chunk as it comes: neither side ever has the whole of a body.
+    // Echoes each chunk on arrival: neither side ever has a whole body.
     let origin = RawOrigin::script(|mut connection| async move {
         connection.read_request().await?;
         connection
@@ -212,7 +212,7 @@ async fn interim_responses_are_passed_on() {
     assert_eq!(response.text(), "ok");
 }
 
-/// Over `http` types there are no interim responses: so this tells which way was taken.
+/// Interim responses exist on the byte path only, so they reveal the path taken.
 #[tokio::test]
 async fn filters_leave_a_request_on_its_way() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
@@ -226,7 +226,8 @@ async fn filters_leave_a_request_on_its_way() {
     assert!(origin.recording(0).text().contains("x-mark: a\r\n"));
 }
 
-/// In HTTP/1.0 there is no `Upgrade` (RFC 9110 section 7.8), and a destination that is asked in HTTP/1.1 would switch.
+/// HTTP/1.0 has no `Upgrade` (RFC 9110 section 7.8), and the destination would switch, since it is
+/// asked in HTTP/1.1.
 #[tokio::test]
 async fn a_client_of_http_1_0_asks_for_no_websocket() {
     let origin = RawOrigin::answering(OK);
@@ -389,7 +390,7 @@ async fn a_connection_that_was_closed_meanwhile_is_replaced() {
             .unwrap();
         let response = guarded("response", client.read_response()).await.unwrap();
         assert_eq!(response.text(), "ok");
-        // The end of the destination's connection has been seen when the next request comes.
+        // The proxy has seen the end of the destination's connection when the next request comes.
         guarded("closed", origin.recording(number).outcome())
             .await
             .unwrap();

@@ -1,4 +1,4 @@
-//! More clients than there are places, and clients that take more of them than their share.
+//! More clients than connection slots, and clients that use more than their share.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -16,7 +16,7 @@ use crate::server::support::{Gate, Handler, loopback, serve};
 const HALF: &str = "GET / HTTP/1.1\r\nHost: t.exam";
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: t.example\r\n\r\n";
 
-/// Half a head has a minute, also where its place is wanted.
+/// Half a head has a minute, even if its slot is needed.
 fn patient(connections: usize) -> Limits {
     let minute = Duration::from_secs(60);
     changed(|limits: &mut Limits| {
@@ -59,7 +59,7 @@ async fn half_heads_give_way_to_requests() {
     let counts = server.metrics().counts();
     assert!(counts.evicted_connections >= 100, "{counts:?}");
     assert!(counts.active_connections <= 5, "{counts:?}");
-    // The last ones are still there.
+    // The last connections are still open.
     let mut last = halves.pop().unwrap();
     last.write_all("ple\r\n\r\n").await.unwrap();
     assert_eq!(
@@ -92,7 +92,7 @@ async fn who_sends_many_half_heads_takes_places_from_itself() {
     assert!(is_answered(&mut slow).await);
 }
 
-/// A request that is being answered, or an idle connection, is not half a head.
+/// A request in progress, or an idle connection, is not half a head.
 #[tokio::test]
 async fn requests_give_way_to_nobody() {
     let gate = Gate::new();
@@ -140,7 +140,7 @@ async fn an_address_has_so_many_connections_whoever_serves_them() {
         clients.push(client);
     }
     let mut further = RawClient::connect(addresses[1]).await.unwrap();
-    // It may be closed before.
+    // The connection may be closed before.
     let _ = further.write_all(REQUEST).await;
     assert!(guarded("the end", further.read_response()).await.is_err());
     let mut other = connect_from("127.0.0.2", addresses[0]).await;

@@ -16,11 +16,11 @@ const REQUEST: &str = "GET / HTTP/1.1\r\nHost: t.example\r\n\r\n";
 /// Longer than any test waits.
 const LONG: Duration = Duration::from_secs(25);
 
-/// No client is ever told to go where nobody is, and none is cut off.
+/// No client is ever directed to a closed port, and none is disconnected.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_successor_takes_over_under_load_without_a_failed_request() {
-    // An idle client must not be closed under its hands on a busy machine.
+    // An idle client must not be closed just before its request on a busy machine.
     let limits = || changed(|limits: &mut Limits| limits.closing_grace = Duration::from_secs(10));
     let start = |address| {
         builder(Handler::echo(), limits())
@@ -50,8 +50,8 @@ async fn a_successor_takes_over_under_load_without_a_failed_request() {
     }
 }
 
-/// The sockets themselves change hands: there is no moment at which a client could be reset with one that closes, and the
-/// number of workers may change on the way.
+/// The sockets themselves are passed on: no client can be reset together with a closing socket, and
+/// the number of workers may change.
 #[tokio::test]
 async fn a_successor_inherits_the_sockets_under_load_without_a_failed_request() {
     let bind = |address, workers, sockets: &mut ListeningSockets| {
@@ -70,7 +70,7 @@ async fn a_successor_inherits_the_sockets_under_load_without_a_failed_request() 
     let address = server.local_addrs()[0];
     let mut handed = server.listening_sockets().unwrap();
     let mut serving = server.start().unwrap();
-    // One that keeps its connections, and one that makes a connection for each request.
+    // One client keeps its connections, and one opens a connection for each request.
     let closing = Load::new(address).request(|connection, _| {
         let request = connection.request("GET", "/").header("connection", "close");
         request.body(testkit::body::empty()).unwrap()
@@ -141,7 +141,7 @@ async fn a_tunnel_lasts_until_the_deadline() {
     let handler = Handler::new(|mut request| async move {
         let upgraded = request.extensions_mut().remove::<OnUpgrade>().unwrap();
         tokio::spawn(async move {
-            // Holds the tunnel, and does nothing with it.
+            // Holds the tunnel open.
             let _tunnel = upgraded.await;
             std::future::pending::<()>().await;
         });
@@ -210,7 +210,8 @@ async fn http2_clients_get_goaway_and_their_response() {
     assert_eq!((report.drained, report.cut), (1, 0));
 }
 
-/// HTTP/1.0 without a length: the end of the connection is the end of the body, unless it is a reset.
+/// HTTP/1.0 without a length: the end of the connection is the end of the body, unless it is a
+/// reset.
 #[tokio::test]
 async fn a_truncated_response_does_not_look_whole() {
     let handler = Handler::new(|_| async {

@@ -1,4 +1,4 @@
-//! What `explain` says of a request is what a server does with it.
+//! The result of `explain` equals the behaviour of a server.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -18,7 +18,7 @@ use testkit::raw::RawClient;
 use crate::changed;
 use crate::server::support::loopback;
 
-/// A request as a person describes it, and as it is sent.
+/// A request as described by a user, and as sent.
 #[derive(Clone, Debug)]
 struct Asked {
     method: String,
@@ -26,14 +26,15 @@ struct Asked {
     headers: Vec<String>,
 }
 
-/// What became of a request: the status, and if it was forwarded, what the destination saw.
+/// The result of a request: the status, and the forwarded request, if any.
 #[derive(Debug, PartialEq, Eq)]
 struct Fate {
     status: u16,
     forwarded: Option<Seen>,
 }
 
-/// A request as a destination saw it: the route that took it, the target, and the fields that rules of listeners and routes are about.
+/// A request as a destination received it: its route, target, and the fields that rules of
+/// listeners and routes concern.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     route: String,
@@ -41,7 +42,7 @@ struct Seen {
     fields: Vec<(String, String)>,
 }
 
-/// Fields that a client may say or may not, or that the proxy sets where a client cannot say them.
+/// Fields that a client may or may not set, or that the proxy sets.
 const FIELDS: [&str; 6] = [
     "x-real-ip",
     "true-client-ip",
@@ -51,7 +52,7 @@ const FIELDS: [&str; 6] = [
     "x_team",
 ];
 
-/// The listeners of a server, of which each has other rules.
+/// The listeners of a server, each with other rules.
 const LISTENERS: [(&str, bool, bool); 4] = [
     ("open", false, false),
     ("strict", true, false),
@@ -60,7 +61,7 @@ const LISTENERS: [(&str, bool, bool); 4] = [
 ];
 
 impl Fate {
-    /// Whether the server refuses it, before a route is asked.
+    /// Returns true if the server rejects the request before routing.
     #[cfg(feature = "http2")]
     fn is_refusal(&self) -> bool {
         self.forwarded.is_none() && matches!(self.status, 400 | 405 | 414 | 417 | 431 | 501)
@@ -111,7 +112,7 @@ impl Front {
         }
     }
 
-    /// The address of the listener in this place of the list.
+    /// The address of the listener with this index.
     fn address(&self, listener: usize) -> SocketAddr {
         self.server.local_addrs()[listener]
     }
@@ -154,7 +155,7 @@ impl Front {
         }
     }
 
-    /// `None` if the request cannot be said in HTTP/2, or this client does not say it.
+    /// `None` if HTTP/2 cannot represent the request, or this client does not support it.
     #[cfg(feature = "http2")]
     async fn over_http2(&self, asked: &Asked, listener: usize) -> Option<Fate> {
         let client = testkit::client::Connection::http2(self.address(listener))
@@ -217,7 +218,7 @@ fn forwarded(explanation: &Explanation) -> Option<Seen> {
     })
 }
 
-/// The request that the destination saw.
+/// The request that the destination received.
 fn seen(route: String, body: &[u8]) -> Seen {
     let echo: Echo = serde_json::from_slice(body).unwrap();
     Seen {
@@ -276,7 +277,7 @@ fn snapshot(origin: &Origin) -> Arc<Snapshot> {
     )
 }
 
-/// Methods, as they are told apart and as they are not.
+/// Known and unknown methods.
 fn method() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "GET",
@@ -293,7 +294,7 @@ fn method() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-/// Paths that go up and down, and those that have no single reading.
+/// Paths with dot segments, and ambiguous ones.
 fn target() -> impl Strategy<Value = String> {
     let segment = prop::sample::select(vec![
         "a", "b", "admin", "pub", "few", "team", "%5c", "%3b", "a;b", "nowhere", "posted", "", ".",
@@ -362,7 +363,7 @@ async fn check(front: &Front, asked: &Asked) -> Result<(), TestCaseError> {
         prop_assert_eq!(&explained, &live, "{:?} {:?}", asked, rules);
         #[cfg(feature = "http2")]
         if let Some(live) = front.over_http2(asked, listener).await {
-            // Of several mistakes another one may be found first.
+            // Several errors may be found in another order.
             let is_same = explained == live || explained.is_refusal() && live.is_refusal();
             prop_assert!(
                 is_same,
@@ -385,7 +386,7 @@ fn hostile_requests_are_explained_as_they_are_served() {
     result.unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Those of which it was known that the two differed.
+/// Cases in which the two once differed.
 #[test]
 fn what_is_refused_first_is_explained() {
     let front = RUNTIME.block_on(async { Front::start() });
@@ -432,11 +433,12 @@ fn what_is_refused_first_is_explained() {
     }
 }
 
-/// What a listener asks, what a route asks, and what one leaves to the other.
+/// Rules of the listener, rules of the route, and combinations.
 #[test]
 fn strictness_is_that_of_the_listener_and_of_the_route() {
     let front = RUNTIME.block_on(async { Front::start() });
-    // For each target what comes of it over a listener that is open, and over one that is strict: the route and what it sends on.
+    // The result for each target over an open listener, and over a strict one: the route and the
+    // forwarded target.
     for (target, open, strict) in [
         ("/pub//x", Ok(("rest", "/pub//x")), Ok(("rest", "/pub/x"))),
         ("/pub/x;y", Ok(("rest", "/pub/x;y")), Err(400)),
@@ -452,7 +454,7 @@ fn strictness_is_that_of_the_listener_and_of_the_route() {
             Ok(("strict", "/a/x?a;b//%2f")),
             Ok(("strict", "/a/x?a;b//%2f")),
         ),
-        // The route that takes it is not the strict one.
+        // The matching route is not the strict one.
         (
             "/a/../pub//x",
             Ok(("rest", "/pub//x")),

@@ -1,4 +1,4 @@
-//! Destinations that fail under load: how many requests fail with them.
+//! Destinations that fail under load, and the number of requests that fail with them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use testkit::time::eventually;
 use crate::changed;
 use crate::server::ways::as_bytes;
 
-/// A proxy that shares requests between these destinations in turn.
+/// A proxy that distributes requests over these destinations in turn.
 fn proxy(addresses: &[String]) -> Proxy {
     proxy_with(addresses, json!({}), UpstreamOptions::default())
 }
 
-/// The same for a cluster with these settings.
+/// Like [`proxy`], with settings of the cluster.
 fn proxy_with(addresses: &[String], mut cluster: Value, options: UpstreamOptions) -> Proxy {
     let destinations: serde_json::Map<String, Value> = addresses
         .iter()
@@ -47,7 +47,7 @@ fn proxy_with(addresses: &[String], mut cluster: Value, options: UpstreamOptions
     proxy
 }
 
-/// A destination that takes 20 ms for each request.
+/// A destination that takes 20 ms per request.
 fn slow() -> Origin {
     Origin::start(|_| async {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -55,7 +55,7 @@ fn slow() -> Origin {
     })
 }
 
-/// It has requests in flight, half of all, and nobody takes it out of the configuration.
+/// The destination has half of all requests in flight, and stays in the configuration.
 #[tokio::test]
 async fn a_destination_that_is_killed_fails_no_request() {
     for is_http2 in [false, true] {
@@ -79,7 +79,7 @@ async fn a_destination_that_is_killed_fails_no_request() {
     }
 }
 
-/// Every second request meets it at first.
+/// Every second request is sent there first.
 #[tokio::test]
 async fn a_destination_that_resets_every_connection_fails_no_request() {
     for resetting in [
@@ -97,7 +97,7 @@ async fn a_destination_that_resets_every_connection_fails_no_request() {
     }
 }
 
-/// Requests fail that wait for it, until its probes have failed; from then on none does.
+/// Requests that wait for it fail until its probes have failed; afterwards none does.
 #[tokio::test]
 async fn a_destination_that_is_black_holed_fails_requests_until_it_is_unhealthy() {
     let hole = UnansweredPort::new();
@@ -121,7 +121,7 @@ async fn a_destination_that_is_black_holed_fails_requests_until_it_is_unhealthy(
     })
     .await;
     let report = load.stop().await;
-    // Each connection waits for 300 ms at a time, and for two probes at most.
+    // Each connection waits for 300 ms at a time, and for at most two probes.
     let most = connections as u64 * 20;
     assert!(report.failures() <= most, "{report}");
     assert!(report.succeeded > 0, "{report}");

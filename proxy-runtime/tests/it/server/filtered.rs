@@ -1,4 +1,4 @@
-//! Filters see and change the same, whether a request is forwarded as bytes or over `http` types.
+//! Filters see and change the same on both forwarding paths.
 
 use http::{HeaderValue, StatusCode};
 use proxy_runtime::ProxyBuilder;
@@ -32,7 +32,7 @@ impl Filter for Idle {
     }
 }
 
-/// Tells destinations and clients what it sees.
+/// Adds its observations to requests and responses.
 impl Filter for Mark {
     fn on_request(&self, head: &mut RequestEdit<'_>, context: &FilterContext<'_>) -> Flow {
         assert!(context.connection().remote.is_some());
@@ -119,7 +119,7 @@ impl Filter for Panic {
     }
 }
 
-/// Takes the date away from some responses, and sets that of others.
+/// Removes the date of some responses, and sets that of others.
 impl Filter for Dated {
     fn on_request(&self, _: &mut RequestEdit<'_>, _: &FilterContext<'_>) -> Flow {
         Flow::Continue
@@ -186,7 +186,7 @@ async fn transforms_come_after_them() {
     }
 }
 
-/// More changes than there is room for without an allocation.
+/// More changes than fit without an allocation.
 #[tokio::test]
 async fn many_changes_are_made_in_order() {
     let filters: Vec<_> = (0..20).flat_map(|_| ["a", "b"]).collect();

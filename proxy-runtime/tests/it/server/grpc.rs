@@ -1,4 +1,5 @@
-//! Who may be silent in the middle of an upload: clients of gRPC, and nobody else by calling themselves so.
+//! The exemption from minimum data rates: for gRPC clients, and not for others that claim to be
+//! one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +17,7 @@ fn limits() -> Limits {
     changed(|limits: &mut Limits| limits.data_rate = Some(DataRate::new(240, WINDOW)))
 }
 
-/// What a client is answered that sends nothing after the first byte of its upload.
+/// The response to a client that is silent after the first byte of its upload.
 async fn silent_over_http1(address: SocketAddr, fields: &str) -> u16 {
     let mut client = RawClient::connect(address).await.unwrap();
     let head = "POST / HTTP/1.1\r\nHost: t.example\r\nTransfer-Encoding: chunked\r\n";
@@ -42,7 +43,8 @@ async fn over_http1_nobody_may_be_silent() {
     }
 }
 
-/// What a client is answered that sends the rest of its upload only after several windows, or never, if it `may_not`.
+/// The response to a client that sends the rest of its upload only after several windows, or never,
+/// if it `may_not`.
 #[cfg(feature = "http2")]
 async fn late_over_http2(
     address: SocketAddr,
@@ -101,7 +103,7 @@ async fn over_http2_calls_of_grpc_may_be_silent() {
     }
 }
 
-/// "gRPC over HTTP2": what the proxy says itself is a status of gRPC, whichever way the call has taken.
+/// "gRPC over HTTP2": local replies have a gRPC status on every path.
 #[cfg(feature = "http2")]
 #[tokio::test]
 async fn what_the_proxy_answers_itself_is_in_the_words_of_grpc() {
@@ -110,7 +112,7 @@ async fn what_the_proxy_answers_itself_is_in_the_words_of_grpc() {
 
     use crate::server::streams::{Client, get, post};
 
-    // It closes each connection without an answer.
+    // It closes each connection without a response.
     let origin = testkit::raw::RawOrigin::script(|mut connection| async move {
         connection.close();
         Ok(())
@@ -153,7 +155,7 @@ async fn what_the_proxy_answers_itself_is_in_the_words_of_grpc() {
             assert_eq!(answer.fields["content-type"], "application/grpc");
             assert_eq!(answer.body, b"", "{path}");
         }
-        // Others have a status of HTTP.
+        // Other requests have an HTTP status.
         let answer = client.send(get("/unknown"), None, None).await.unwrap();
         assert_eq!(answer.status, 404);
         assert!(!answer.fields.contains_key("grpc-status"));

@@ -1,4 +1,5 @@
-//! Connections on which no whole request has come, be it that TLS or HTTP/2 has not begun: they give way to others.
+//! Connections without a complete request, including incomplete TLS handshakes and HTTP/2 prefaces:
+//! they are evicted for others.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,19 +17,19 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::changed;
 use crate::server::support::{Handler, builder, loopback};
 
-/// Places for connections.
+/// Number of connection slots.
 const PLACES: usize = 4;
 
 const NAME: &str = "a.example";
 
-/// What a client begins with, and does not end.
+/// An incomplete beginning of a client.
 #[derive(Clone, Copy, Debug)]
 enum Half {
     /// The first record of a handshake.
     Handshake,
     /// Not even that.
     Silence,
-    /// What HTTP/2 begins with, without the settings that belong to it.
+    /// The preface of HTTP/2 without its settings.
     Preface,
     /// A request's header block.
     Block,
@@ -41,7 +42,7 @@ impl Half {
 
     fn bytes(self) -> Vec<u8> {
         match self {
-            // A record of 512 bytes, of which the beginning comes.
+            // The beginning of a record of 512 bytes.
             Self::Handshake => vec![0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3],
             Self::Silence => Vec::new(),
             Self::Preface => frame::PREFACE.to_vec(),
@@ -64,7 +65,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// With room for few connections. What is half has a minute, also where its place is wanted.
+    /// A server with few connection slots. Incomplete requests have a minute, even if their slot is
+    /// needed.
     fn new(half: Half) -> Self {
         let authority = CertificateAuthority::new("test");
         let identity = authority.issue(&[NAME]);
@@ -106,7 +108,7 @@ impl Bench {
         stream
     }
 
-    /// Asserts that a whole request is answered.
+    /// Asserts that a complete request is served.
     async fn serves(&self) {
         let connecting = async {
             let mut connection = match self.half {
@@ -148,13 +150,14 @@ async fn half_handshakes_and_openings_give_way_to_requests() {
         assert!(counts.evicted_connections >= 30, "{half:?}: {counts:?}");
         assert!(counts.active_connections <= 5, "{half:?}: {counts:?}");
         assert_eq!(counts.header_timeouts, 0, "{half:?}: nobody was late");
-        // The oldest ones are gone, be it with an error.
+        // The oldest connections are closed, perhaps with a reset.
         let mut rest = Vec::new();
         let _ = guarded("the end", halves[0].read_to_end(&mut rest)).await;
     }
 }
 
-/// Those of one address give way, and not the only one of another, though that is older.
+/// Connections of one address are evicted, and not the only one of another address, though that is
+/// older.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn who_begins_much_takes_places_from_itself() {
@@ -169,7 +172,7 @@ async fn who_begins_much_takes_places_from_itself() {
         bench.are_accepted(21).await;
         bench.serves().await;
         let mut byte = [0; 1024];
-        // Settings of HTTP/2 may have come.
+        // HTTP/2 settings may have arrived.
         while let Ok(Ok(count)) =
             tokio::time::timeout(Duration::from_millis(20), slow.read(&mut byte)).await
         {
@@ -179,7 +182,7 @@ async fn who_begins_much_takes_places_from_itself() {
     }
 }
 
-/// A connection of HTTP/2 that has a request under way, or is idle, is none of them.
+/// An HTTP/2 connection with a request in progress, or an idle one, is not evicted.
 #[tokio::test]
 async fn whole_requests_give_way_to_none() {
     let bench = Bench::new(Half::Preface);

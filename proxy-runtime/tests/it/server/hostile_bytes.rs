@@ -1,4 +1,4 @@
-//! Raw requests of HTTP/1.1 that somebody might read in another way, and what a destination gets to see of them.
+//! Ambiguous raw HTTP/1.1 requests, and the requests that a destination gets from them.
 
 use std::net::SocketAddr;
 
@@ -9,12 +9,12 @@ use testkit::time::guarded;
 use crate::server::malformed::{self, Expect};
 use crate::server::ways::{OK, as_bytes, origin, over_types, proxy};
 
-/// What is to become of a request.
+/// The expected result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// A status from 400, the end of the connection, and nothing for the destination.
+    /// A status of at least 400, the end of the connection, and nothing for the destination.
     Rejected,
-    /// One request for the destination, in which nothing can be read in two ways.
+    /// One unambiguous request for the destination.
     Forwarded,
 }
 
@@ -22,7 +22,7 @@ use Fate::{Forwarded, Rejected};
 
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: t.example\r\n\r\n";
 
-/// Lines that give a body its length, or do not; a chunked body and a request follow.
+/// Lines that declare the length of a body, or fail to; a chunked body and a request follow.
 const LENGTHS: [(&str, &str); 19] = [
     ("cl-tab", "Content-Length: 5\t6"),
     ("cl-comma", "Content-Length: ,"),
@@ -48,7 +48,7 @@ const LENGTHS: [(&str, &str); 19] = [
     ("te-form-feed", "Transfer-Encoding: chunked\x0c"),
 ];
 
-/// Lines of a head that are none.
+/// Invalid lines of a head.
 const LINES: [(&str, &str); 14] = [
     ("no-colon", "X-A"),
     ("name-latin", "X\u{e9}: b"),
@@ -66,7 +66,7 @@ const LINES: [(&str, &str); 14] = [
     ("second-host-folded", "Host:\r\n t.example"),
 ];
 
-/// Request lines that are none, or ask for what the proxy is not.
+/// Request lines that are invalid, or ask for unsupported functions.
 const STARTS: [(&str, &str); 18] = [
     ("version-space", "GET /p HTTP/1.1 "),
     ("version-small", "GET /p http/1.1"),
@@ -88,7 +88,7 @@ const STARTS: [(&str, &str); 18] = [
     ("target-no-host", "GET http:///p HTTP/1.1"),
 ];
 
-/// Requests that are unusual and have one meaning.
+/// Unusual but unambiguous requests.
 const UNUSUAL: [(&str, &str); 11] = [
     (
         "te-capitals",
@@ -173,7 +173,7 @@ fn came(origin: &RawOrigin) -> String {
     texts.concat()
 }
 
-/// Returns what is wrong with what became of a request.
+/// Returns a description of an unexpected result.
 async fn play(
     address: SocketAddr,
     origin: &RawOrigin,
@@ -202,7 +202,7 @@ async fn play(
     }
 }
 
-/// Makes sure that a request that a destination got has one reading.
+/// Fails if a request that a destination got is ambiguous.
 fn check(request: &str) -> Result<(), String> {
     let (head, _) = request.split_once("\r\n\r\n").ok_or("it has no end")?;
     let mut lines = head.split("\r\n");
@@ -239,7 +239,7 @@ fn check(request: &str) -> Result<(), String> {
     }
 }
 
-/// The number of cases is what SECURITY.md says, over both lanes.
+/// The number of cases equals that in SECURITY.md, over both paths.
 #[tokio::test]
 async fn destinations_see_one_reading_or_nothing() {
     let cases = cases();
@@ -275,7 +275,7 @@ async fn destinations_see_one_reading_or_nothing() {
         }
         for recording in origin.recordings() {
             let text = recording.text();
-            // Bodies have no line that looks like the first one of a request.
+            // Bodies have no line that looks like a request line.
             let mut ends = text.match_indices(" HTTP/1.1\r\n").skip(1);
             let mut begin = 0;
             while begin < text.len() {

@@ -1,4 +1,4 @@
-//! Streams of HTTP/2 that are refused, and clients that open too many of them.
+//! HTTP/2 streams that are rejected, and clients that open too many.
 
 use std::net::SocketAddr;
 
@@ -50,7 +50,7 @@ async fn a_client_that_resets_what_is_served_has_an_end() {
             () = arrived => {}
         }
         up.send_reset(Reason::CANCEL);
-        // The next one comes after that has been seen.
+        // The next request comes after the close was detected.
         guarded("the close", origin.recording(number).outcome())
             .await
             .unwrap();
@@ -63,7 +63,7 @@ async fn a_client_that_resets_what_is_served_has_an_end() {
     assert_eq!(server.metrics().counts().active_requests, 0);
 }
 
-/// Trailer fields are as many as header fields may be.
+/// Trailer fields have the limit of header fields.
 #[tokio::test]
 async fn too_many_trailer_fields_are_431() {
     for serve in [as_bytes, over_types] {
@@ -83,7 +83,8 @@ async fn too_many_trailer_fields_are_431() {
     }
 }
 
-/// RFC 9110 section 6.5.1: nobody looks for such fields behind a body, and a service might use them all the same.
+/// RFC 9110 section 6.5.1: a service might use such fields, although nothing expects them after a
+/// body.
 #[tokio::test]
 async fn trailers_name_neither_hosts_nor_senders() {
     let names = Handler::new(|request| async move {
@@ -150,7 +151,7 @@ async fn open(address: SocketAddr) -> RawClient {
     raw
 }
 
-/// With what the stream, or the connection, ends.
+/// The error code with which the stream, or the connection, ends.
 async fn refusal(raw: &mut RawClient) -> u32 {
     loop {
         let frame = raw.read_frame().await.unwrap();
@@ -160,7 +161,7 @@ async fn refusal(raw: &mut RawClient) -> u32 {
     }
 }
 
-/// CVE-2024-27316 and its kin: a head that never ends.
+/// CVE-2024-27316 and similar: a head that never ends.
 #[tokio::test]
 async fn a_flood_of_continuation_ends_the_connection() {
     let origin = RawOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
@@ -182,7 +183,7 @@ async fn a_flood_of_continuation_ends_the_connection() {
     let block = frame::header_block(&[("a", &"x".repeat(256))]);
     let part = Frame::new(frame::CONTINUATION, 0, 1, block).encode();
     let flood = async {
-        // It is read no further at some point, and closed.
+        // The server stops reading at some point, and closes.
         while raw.write_all(&part).await.is_ok() {}
     };
     guarded("the end of the flood", flood).await;

@@ -1,4 +1,4 @@
-//! Connections to destinations that were idle, and are closed as the next request is sent over them.
+//! Idle connections to destinations that close while the next request is sent.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use crate::server::ways::{as_bytes, over_types, proxy};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Answers `answered` requests on the first connection, and closes it when it has read another; answers all on others.
+/// Serves `answered` requests on the first connection, and closes it when it has read another;
+/// serves all on others.
 fn origin(answered: usize) -> RawOrigin {
     RawOrigin::script(move |mut connection| async move {
         let answered = match connection.index() {
@@ -31,7 +32,7 @@ fn origin(answered: usize) -> RawOrigin {
     })
 }
 
-/// The ways that requests of HTTP/1.1 may take.
+/// The forwarding paths of HTTP/1.1 requests.
 const WAYS: [fn(&Proxy) -> ServerHandle; 2] = [as_bytes, over_types];
 
 fn serve(origin: &RawOrigin, way: fn(&Proxy) -> ServerHandle) -> (ServerHandle, SocketAddr) {
@@ -48,9 +49,10 @@ fn request(method: &str, body: &str) -> String {
     format!("{method} /path HTTP/1.1\r\nHost: h\r\n{length}\r\n{body}")
 }
 
-/// How many requests the first connection answers; the next one; what it is answered; how many requests arrive.
+/// Number of requests served on the first connection; the next request with its content; its
+/// status; number of requests that arrive.
 ///
-/// RFC 9110 section 9.2.2: what means the same however often it is carried out may be tried again when nothing came back.
+/// RFC 9110 section 9.2.2: idempotent requests may be retried if no response has arrived.
 const CASES: [(usize, &str, &str, u16, u64); 9] = [
     (1, "GET", "", 200, 3),
     (1, "HEAD", "", 200, 3),
@@ -61,7 +63,7 @@ const CASES: [(usize, &str, &str, u16, u64); 9] = [
     (1, "REPORT", "", 502, 2),
     // The content is gone.
     (1, "PUT", "content", 502, 2),
-    // That a new connection is closed is no coincidence.
+    // A new connection that closes is no race.
     (0, "GET", "", 502, 1),
 ];
 
@@ -120,7 +122,7 @@ async fn so_is_one_that_came_as_a_stream() {
 #[tokio::test]
 async fn what_is_repeated_is_the_whole_request_as_it_was() {
     for way in WAYS {
-        // As long as heads usually are, long, and longer than what there are buffers for.
+        // A usual length of heads, a long one, and one beyond the pooled buffers.
         for length in [5, 4000, 15_000] {
             repeated_whole(way, &"v".repeat(length)).await;
         }
@@ -147,7 +149,7 @@ async fn repeated_whole(way: fn(&Proxy) -> ServerHandle, value: &str) {
     assert_eq!(first[..half], *second);
 }
 
-/// Not twice: the destination is to be believed the second time.
+/// A retry is made once: the second failure is final.
 #[tokio::test]
 async fn a_request_is_repeated_once() {
     for way in WAYS {
@@ -175,7 +177,7 @@ async fn repeated_once(way: fn(&Proxy) -> ServerHandle) {
     assert_eq!(origin.traffic().requests(), 3);
 }
 
-/// What the destination has begun to answer it has carried out.
+/// A destination that has begun to respond has processed the request.
 #[tokio::test]
 async fn a_request_with_a_beginning_of_an_answer_is_not_repeated() {
     let beginnings = ["HTTP/1.1 2", "HTTP/1.1 103 Early Hints\r\n\r\n"];
@@ -202,7 +204,7 @@ async fn a_request_with_a_beginning_of_an_answer_is_not_repeated() {
     }
 }
 
-/// As when a destination is started anew: all that wait are told nothing, and all are sent again.
+/// A destination restarts: all waiting requests get no response, and all are retried.
 #[tokio::test]
 async fn however_many_wait_they_are_all_repeated() {
     const MANY: usize = 80;
@@ -242,7 +244,8 @@ async fn however_many_wait_they_are_all_repeated() {
     }
 }
 
-/// Answers the first request with so much content before it has come, reads it all the same, and expects nothing behind it.
+/// Responds to the first request with `content` bytes before it is complete, then reads it, and
+/// expects nothing after it.
 fn hasty(content: usize) -> RawOrigin {
     RawOrigin::script(move |mut connection| async move {
         let head = connection.read_request().await?;
@@ -260,11 +263,11 @@ fn hasty(content: usize) -> RawOrigin {
 
 const LENGTH: usize = 300_000;
 
-/// A destination that answers before it has all of a request may take what is left for the next one, however late the client
-/// reads the answer.
+/// A destination that responds before the request is complete may take its rest for the next
+/// request, however late the client reads the response.
 #[tokio::test]
 async fn a_connection_whose_response_began_before_its_request_had_ended_is_not_used_again() {
-    // More than sockets hold: it ends after the request.
+    // More than sockets hold: the response ends after the request.
     const MUCH: usize = 16 << 20;
     for (way, content) in WAYS
         .into_iter()

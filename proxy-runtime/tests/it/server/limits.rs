@@ -19,7 +19,7 @@ async fn status_of(address: std::net::SocketAddr, request: impl AsRef<[u8]>) -> 
     response.status()
 }
 
-/// The client gets to read why, although it was still sending.
+/// The client can read the reason, although it was still sending.
 #[tokio::test]
 async fn a_header_of_a_mebibyte_is_431() {
     let (server, address) = serve(Handler::echo(), Limits::default());
@@ -65,7 +65,7 @@ async fn the_number_of_fields_can_be_raised() {
     assert_eq!(response.status(), 200);
 }
 
-/// A head that never ends is not read for ever either.
+/// A head that never ends is not read forever either.
 #[tokio::test]
 async fn an_endless_header_is_cut() {
     let (server, address) = serve(Handler::echo(), Limits::default());
@@ -162,7 +162,7 @@ async fn connections_beyond_the_limit_wait() {
     assert_eq!(server.metrics().counts().accepted_connections, 3);
 }
 
-/// They would be more than memory and open files were counted for.
+/// Connections beyond the limit would exceed the memory and open files that were planned for.
 #[tokio::test]
 async fn a_server_that_ends_takes_none_beyond_the_limit() {
     let gate = Gate::new();
@@ -208,7 +208,7 @@ async fn connections_with_few_requests_each_lose_none() {
 
 const STALLED: &str = "POST / HTTP/1.1\r\nHost: t.example\r\nContent-Length: 5\r\n\r\nhell";
 
-/// As somebody may set it who wants none: nothing waits for nothing, again and again.
+/// Limits of a user who wants no window: a loop of empty waits.
 fn windowless(bytes_per_second: u32) -> Limits {
     let mut rate = DataRate::default();
     rate.bytes_per_second = bytes_per_second;
@@ -216,7 +216,8 @@ fn windowless(bytes_per_second: u32) -> Limits {
     changed(|limits: &mut Limits| limits.data_rate = Some(rate))
 }
 
-/// As many as a worker does not serve in good time that has a turn only now and then, between those of what does not end.
+/// More requests than a worker serves in time if it gets a turn only occasionally between endless
+/// ones.
 const OTHERS: usize = 20;
 
 async fn assert_serves(address: std::net::SocketAddr) {
@@ -249,7 +250,7 @@ async fn a_pace_of_nothing_allows_any_and_holds_up_nobody() {
         let address = server.local_addrs()[0];
         let mut slow = RawClient::connect(address).await.unwrap();
         slow.write_all(STALLED).await.unwrap();
-        // Longer than the least window is.
+        // Longer than the minimum window.
         tokio::time::sleep(Duration::from_millis(300)).await;
         guarded("the others", assert_serves(address)).await;
         slow.write_all("o").await.unwrap();
@@ -257,7 +258,7 @@ async fn a_pace_of_nothing_allows_any_and_holds_up_nobody() {
     }
 }
 
-/// The same of streams, each of which is asked for a pace of its own.
+/// The same for streams, each of which has its own rate.
 #[cfg(feature = "http2")]
 #[tokio::test]
 async fn nor_does_it_hold_up_streams() {
@@ -289,7 +290,7 @@ async fn nor_does_it_hold_up_streams() {
     }
 }
 
-/// More than what any window can be, and less than what serves anybody.
+/// Beyond the maximum window, and below the minimum useful one.
 #[cfg(feature = "http2")]
 #[tokio::test]
 async fn http2_is_spoken_whatever_its_limits_are() {

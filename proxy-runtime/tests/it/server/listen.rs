@@ -28,7 +28,8 @@ async fn all_workers_serve() {
         .start()
         .unwrap();
     let address = server.local_addrs()[0];
-    // The kernel chooses by the client's port: that all of these fall to one worker does not happen.
+    // The kernel chooses by the client's port: it is practically impossible that all of these go to
+    // one worker.
     let mut clients = Vec::new();
     for _ in 0..128 {
         let mut client = RawClient::connect(address).await.unwrap();
@@ -111,7 +112,7 @@ fn a_factory_that_panics_is_an_error() {
     );
 }
 
-/// The remote and local addresses that the service is told.
+/// The remote and local addresses that the service sees.
 fn addresses() -> Handler {
     Handler::new(|request| async move {
         let info = request.extensions().get::<ConnectionInfo>().unwrap();
@@ -150,7 +151,7 @@ async fn the_unspecified_ipv6_address_takes_both_families() {
         let mut client = RawClient::connect(address).await.unwrap();
         client.write_all(REQUEST).await.unwrap();
         let response = client.read_response().await.unwrap();
-        // IPv4 clients appear as such.
+        // IPv4 clients appear as IPv4.
         assert_eq!(
             response.text(),
             format!("{} {address} false", client.local_addr())
@@ -158,7 +159,7 @@ async fn the_unspecified_ipv6_address_takes_both_families() {
     }
 }
 
-/// F21, in a process of its own that may have few files open.
+/// F21, in a separate process with few open files.
 #[test]
 fn accepting_goes_on_when_there_are_descriptors_again() {
     const INSIDE: &str = "PROXY_TEST_FEW_DESCRIPTORS";
@@ -187,7 +188,8 @@ async fn few_descriptors() {
         changed(|limits: &mut Limits| limits.connections = Some(1000)),
     );
     let metrics = server.metrics();
-    // The client is in this process too: there is room for its side and none for the server's.
+    // The client is in this process too: there is a descriptor for its side and none for the
+    // server's.
     let mut files = Vec::new();
     while let Ok(file) = std::fs::File::open("/dev/null") {
         files.push(file);
@@ -198,7 +200,7 @@ async fn few_descriptors() {
         metrics.counts().accept_errors > 0
     })
     .await;
-    // No busy loop: twenty attempts a second.
+    // No busy loop: twenty attempts per second.
     let before = metrics.counts().accept_errors;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let attempts = metrics.counts().accept_errors - before;

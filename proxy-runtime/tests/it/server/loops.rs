@@ -1,4 +1,4 @@
-//! Requests that come back to the proxy that forwarded them.
+//! Forwarding loops.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::server::filtered;
 use crate::server::support::{connections, loopback};
 use crate::server::ways::Disguised;
 
-/// A proxy that listens, and is not configured yet.
+/// A listening proxy without configuration.
 struct Front {
     proxy: Proxy,
     server: ServerHandle,
 }
 
 impl Front {
-    /// `as_bytes`: by the server of the proxy rather than over `http` types.
+    /// `as_bytes`: on the byte path instead of over `http` types.
     fn start(as_bytes: bool) -> Self {
         Self::with(Proxy::builder(), as_bytes)
     }
@@ -57,7 +57,7 @@ impl Front {
         self.route(address, &json!({}), &json!({}));
     }
 
-    /// Leads everything to `address`, by a route and a cluster with these settings.
+    /// Routes everything to `address`, with these settings of route and cluster.
     fn route(&self, address: &str, route: &Value, cluster: &Value) {
         let (mut route, mut cluster) = (route.clone(), cluster.clone());
         route["ClusterId"] = json!("c");
@@ -70,7 +70,7 @@ impl Front {
         self.proxy.publish(Arc::new(snapshot)).unwrap();
     }
 
-    /// How many requests of this connection's were answered with what.
+    /// The status of a request on this connection, and the `CDN-Loop` values that the origin received.
     async fn get(
         &self,
         client: &mut Connection,
@@ -95,7 +95,7 @@ impl Front {
         (answer.status.as_u16(), members)
     }
 
-    /// Waits until so many requests were served, and makes sure that there were no more.
+    /// Waits until `requests` were served, and fails if there were more.
     async fn until_served(&self, requests: u64) {
         let served = || self.proxy.routes()[0].requests;
         eventually("requests are counted", || async { served() >= requests }).await;
@@ -242,7 +242,7 @@ async fn the_guard_is_off_where_it_is_not_wanted() {
     }
 }
 
-/// What came back through another route is let through by one that is not guarded.
+/// A loop through another route is accepted by a route without protection.
 #[tokio::test]
 async fn a_second_passage_can_be_allowed() {
     let origin = Origin::echo();

@@ -1,4 +1,4 @@
-//! Requests that are no HTTP, or that two programs could read in two ways: none may reach the service as sent.
+//! Invalid and ambiguous requests, none of which may reach the service as sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -8,9 +8,9 @@ use testkit::raw::RawClient;
 
 use crate::server::support::{Handler, serve, status, text};
 
-/// What is to happen.
+/// The expected result.
 pub(crate) enum Expect {
-    /// This status, the end of the connection, and no call of the service.
+    /// A response with this status, the end of the connection, and no call of the service.
     Refused(u16),
     /// The service sees one request.
     Served,
@@ -18,11 +18,11 @@ pub(crate) enum Expect {
 
 use Expect::{Refused, Served};
 
-/// Request line and Host of a POST, as they are written before the bytes of a case.
+/// Request line and Host of a POST, before the bytes of a case.
 const POST: &str = "POST /p HTTP/1.1\r\nHost: t.example\r\n";
 const GET: &str = "GET /p HTTP/1.1\r\nHost: t.example\r\n";
 
-/// What a body hides, if its length is misread.
+/// The request hidden in a body, if its length is misread.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: t.example\r\n\r\n";
 
 fn post(rest: &str) -> Vec<u8> {
@@ -38,7 +38,7 @@ fn chunked(field: &str) -> Vec<u8> {
     post(&format!("{field}\r\n\r\n0\r\n\r\n{SMUGGLED}"))
 }
 
-/// A whole request line with target `target`.
+/// A complete request line with target `target`.
 fn target(target: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\nHost: t.example\r\n\r\n").into_bytes()
 }
@@ -334,7 +334,8 @@ async fn what_can_be_read_in_two_ways_is_refused() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What follows a head is refused when it is read: the service sees the error, and the connection ends.
+/// Errors after the head are found while reading: the service sees the error, and the connection
+/// ends.
 #[tokio::test]
 async fn chunks_that_can_be_read_in_two_ways_break_the_body_off() {
     let handler = Handler::new(|request| async {

@@ -1,4 +1,5 @@
-//! Clients that make the server hold memory: together they get no more than the budget, and others are served meanwhile.
+//! Clients that make the server hold memory: together they cannot exceed the budget, and others are
+//! served meanwhile.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -32,18 +33,18 @@ use crate::changed;
 use crate::server::support::loopback;
 use crate::server::ways::Disguised;
 
-/// What clients may make the server hold.
+/// The memory budget for clients.
 const BUDGET: u64 = 1 << 20;
 
-/// What is held at most while those that were told to end have had no turn yet.
+/// Maximum of held memory until the connections told to end have run.
 const MOST: u64 = BUDGET + BUDGET / 8;
 
-/// What one connection of HTTP/2 may hold before it is looked at.
+/// Maximum that one HTTP/2 connection may hold before it is checked.
 const TURN: u64 = 1 << 20;
 
 const NAME: &str = "a.example";
 
-/// A destination that says more than clients take, takes less than they say, or answers.
+/// A destination that sends more than clients read, reads less than they send, or responds.
 fn origin() -> RawOrigin {
     RawOrigin::script(|mut connection| async move {
         loop {
@@ -92,7 +93,7 @@ impl Drop for Bench {
 }
 
 impl Bench {
-    /// `is_raw`: requests are forwarded as bytes.
+    /// `is_raw`: requests are forwarded on the byte path.
     fn new(is_raw: bool) -> Self {
         let origin = origin();
         let config = json!({
@@ -149,7 +150,7 @@ impl Bench {
         self.server.as_ref().unwrap().metrics().counts()
     }
 
-    /// Waits until connections were reset for what they hold.
+    /// Waits until connections were reset for lack of memory.
     async fn is_full(&self) {
         eventually("connections to be reset", async || {
             self.counts().shed_connections > 0
@@ -157,7 +158,7 @@ impl Bench {
         .await;
     }
 
-    /// Asserts that another client gets a response that is larger than what is read at a time.
+    /// Asserts that another client gets a response larger than one read.
     async fn serves(&self) {
         let mut stream = connect("127.0.0.2", self.clear, None).await;
         let request = "GET /small HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
@@ -186,7 +187,7 @@ impl Bench {
     }
 }
 
-/// A client at an address of this machine, whose system takes `buffer` bytes for it.
+/// A client at a local address with a receive buffer of `buffer` bytes.
 async fn connect(local: &str, server: SocketAddr, buffer: Option<u32>) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     if let Some(buffer) = buffer {
@@ -203,26 +204,26 @@ trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// How a client makes the server hold memory.
+/// The way in which a client makes the server hold memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Http1,
     Http1Tls,
     Http2,
     Http2Tls,
-    /// A body that no destination takes.
+    /// A body that no destination reads.
     Upload,
     /// The same over HTTP/2.
     UploadHttp2,
     Tunnel,
     TunnelTls,
-    /// Streams that are tunnels, of which the client lets nothing come.
+    /// Streams with tunnels whose client does not read.
     TunnelHttp2,
     HalfHead,
 }
 
 impl Way {
-    /// How many clients of the kind are too many.
+    /// Number of such clients that exceed the budget.
     fn too_many(self) -> usize {
         match self {
             Self::Http1 | Self::Http1Tls | Self::Upload | Self::TunnelTls => 24,
@@ -288,7 +289,7 @@ impl Drop for Task {
     }
 }
 
-/// Twenty streams whose responses are not read, or four whose bodies are sent as far as they are taken.
+/// Twenty streams whose responses are not read, or four whose bodies are sent as far as possible.
 async fn open_streams(stream: Pin<Box<dyn Stream>>, uploads: bool) -> Box<dyn Any + Send> {
     let (sender, connection) = handshake(stream).await.unwrap();
     let carrier = Task(tokio::spawn(async move {
@@ -329,7 +330,7 @@ async fn open_streams(stream: Pin<Box<dyn Stream>>, uploads: bool) -> Box<dyn An
     Box::new((held, sender))
 }
 
-/// Twenty tunnels whose client has room for nothing.
+/// Twenty tunnels whose client has no receive window.
 async fn open_tunnels(stream: Pin<Box<dyn Stream>>) -> Box<dyn Any + Send> {
     let mut builder = h2::client::Builder::new();
     let opened = builder.initial_window_size(0).handshake::<_, Bytes>(stream);
@@ -358,7 +359,7 @@ async fn open_tunnels(stream: Pin<Box<dyn Stream>>) -> Box<dyn Any + Send> {
     Box::new((held, sender))
 }
 
-/// Whatever clients do, they get the budget and no more, and others are served.
+/// Clients together get the budget and no more, and others are served.
 async fn together_they_get_no_more(is_raw: bool, ways: &[Way]) {
     for &way in ways {
         println!("{way:?}");
@@ -371,7 +372,8 @@ async fn together_they_get_no_more(is_raw: bool, ways: &[Way]) {
         bench.serves().await;
         bench.assert_bounded();
         drop(clients);
-        // A client that has gone is not noticed while its request waits for the destination: the `ActivityTimeout` ends that.
+        // A disconnect is not detected while the request waits for the destination; the
+        // `ActivityTimeout` ends it.
         if way != Way::Upload {
             bench.holds_nothing().await;
         }
@@ -401,7 +403,7 @@ async fn tunnels_and_half_heads_get_no_more_than_the_budget() {
     together_they_get_no_more(true, &ways).await;
 }
 
-/// One budget for all ways at once, and the one who takes most loses.
+/// One budget for all ways at once; the client that holds the most is reset.
 #[tokio::test]
 async fn who_takes_little_stays_whatever_others_do() {
     let bench = Bench::new(true);
@@ -433,7 +435,7 @@ async fn who_takes_little_stays_whatever_others_do() {
     assert!(response.len() > 200_000, "{}", response.len());
 }
 
-/// The budget holds while the server stops, and what is held then goes with it.
+/// The budget applies while the server stops, and the memory is released with it.
 #[tokio::test]
 async fn the_budget_holds_during_a_drain() {
     let mut bench = Bench::new(true);

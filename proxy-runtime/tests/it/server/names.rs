@@ -10,7 +10,8 @@ use testkit::raw::RawClient;
 
 use crate::server::ways::as_bytes;
 
-/// The system knows without asking that there is no such name: a label has 63 letters at most (RFC 1035 section 2.3.4).
+/// A name that the system rejects without a query: a label has at most 63 letters (RFC 1035 section
+/// 2.3.4).
 fn no_name() -> String {
     format!("{}.invalid", "a".repeat(64))
 }

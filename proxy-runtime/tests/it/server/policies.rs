@@ -18,7 +18,7 @@ use crate::server::ways::{OK, as_bytes, over_types};
 
 const PATHS: [&str; 4] = ["/", "/panic", "/", "/panic"];
 
-/// Does what the path says, and counts how often it is asked.
+/// Acts by the path, and counts its calls.
 #[derive(Default)]
 struct Panics(Arc<AtomicUsize>);
 
@@ -41,7 +41,7 @@ impl Filter for Count {
     }
 }
 
-/// The statuses of the answers over HTTP/1.1.
+/// The statuses of the responses over HTTP/1.1.
 async fn over_http1(address: SocketAddr) -> Vec<u16> {
     let mut client = RawClient::connect(address).await.unwrap();
     let mut statuses = Vec::new();
@@ -54,7 +54,7 @@ async fn over_http1(address: SocketAddr) -> Vec<u16> {
     statuses
 }
 
-/// The same over HTTP/2.
+/// Like [`over_http1`], over HTTP/2.
 #[cfg(feature = "http2")]
 async fn over_http2(address: SocketAddr) -> Vec<u16> {
     let mut client = crate::server::streams::Client::connect(address).await;

@@ -1,4 +1,4 @@
-//! The server with what it is for: a proxy.
+//! A server that runs a proxy.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -74,7 +74,7 @@ impl Output {
         String::from_utf8(self.0.lock().clone()).unwrap()
     }
 
-    /// The lines, once there are so many.
+    /// The lines, once there are `count`.
     async fn lines(&self, count: usize) -> Vec<Value> {
         let lines = || self.text().lines().count();
         eventually(format!("{count} lines"), async || lines() >= count).await;
@@ -231,7 +231,7 @@ async fn tunnels_are_cut_at_the_deadline() {
     }
 }
 
-/// Case 170: bytes behind an upgrade that did not happen are a request, and nothing else.
+/// Case 170: bytes after a rejected upgrade are a request, and nothing else.
 #[tokio::test]
 async fn a_refused_upgrade_is_no_tunnel() {
     let origin = Origin::echo();

@@ -1,4 +1,4 @@
-//! Streams that are begun and given up at once, frame by frame.
+//! Streams that are opened and reset at once, frame by frame.
 
 use proxy_runtime::server::{Http2Limits, Limits};
 use testkit::client::Connection;
@@ -8,7 +8,7 @@ use testkit::time::eventually;
 use crate::changed;
 use crate::server::support::{Gate, serve};
 
-/// CVE-2023-44487: the connection ends, others do not notice.
+/// CVE-2023-44487: the connection ends, and others are not affected.
 #[tokio::test]
 async fn rapid_resets_end_the_connection() {
     let gate = Gate::new();
@@ -57,7 +57,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// RFC 9113 section 4.1; a frame that is cut off ends the list.
+/// Frames by RFC 9113 section 4.1; an incomplete frame ends the list.
 fn frames(mut bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     std::iter::from_fn(move || {
         let (head, rest) = bytes.split_at_checked(9)?;

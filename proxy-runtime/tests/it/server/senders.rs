@@ -1,4 +1,4 @@
-//! What clients say of themselves, and of where they want to go, that applications would believe.
+//! Claims of clients about themselves and their target that applications might trust.
 
 use std::num::NonZeroUsize;
 
@@ -37,7 +37,8 @@ fn over_types(proxy: &Proxy, listener: Listener) -> ServerHandle {
 
 const WAYS: [Serve; 2] = [as_bytes, over_types];
 
-/// The lines of the head that the destination gets, in lower case and in the order of the alphabet, and the status of the answer.
+/// The lines of the head that the destination gets, in lower case and alphabetical order, and the
+/// status of the response.
 async fn forwarded(
     serve: Serve,
     listener: Listener,
@@ -100,7 +101,7 @@ async fn clients_do_not_say_where_they_are_unless_they_are_trusted() {
     }
 }
 
-/// Routes and transforms do not see it either, but may say it themselves.
+/// Routes and transforms do not see such fields either, but may set them.
 #[tokio::test]
 async fn what_is_removed_is_so_before_routes_are_looked_for() {
     let matched = json!({ "Match": { "Path": "/a", "Headers": [{ "Name": "X-Real-IP", "Mode": "Exists" }] } });
@@ -131,7 +132,7 @@ async fn what_a_route_writes_is_not_imitated() {
             ["x-my-own-team: blue", "x-team: blue"]
         );
         assert!(lines.contains(&"x_else: kept".to_owned()), "{lines:?}");
-        // A route that writes nothing leaves all as they are.
+        // A route that writes no such field leaves them unchanged.
         let (lines, _) = forwarded(serve, Listener::http(loopback()), &json!({}), request).await;
         let teams = lines.iter().filter(|line| line.contains("team"));
         assert_eq!(teams.count(), 3, "{lines:?}");

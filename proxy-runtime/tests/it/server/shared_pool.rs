@@ -1,4 +1,4 @@
-//! Connections that all workers share: those to destinations that may have so many and no more.
+//! Connections that all workers share: those to destinations with a connection limit.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ use crate::server::support::loopback;
 /// Longer than any test waits.
 const LONG: Duration = Duration::from_secs(25);
 
-/// Notes which worker serves which client.
+/// Records the worker of each client.
 #[derive(Debug, Default)]
 struct Workers(Mutex<HashMap<SocketAddr, String>>);
 
@@ -37,7 +37,7 @@ impl Workers {
         self.0.lock().get(&client).cloned()
     }
 
-    /// A client of this very worker; the kernel gives each one to some worker.
+    /// A client of this worker; the kernel assigns each client to some worker.
     async fn client_of(&self, worker: usize, address: SocketAddr) -> RawClient {
         for _ in 0..100 {
             let mut client = RawClient::connect(address).await.unwrap();
@@ -69,7 +69,7 @@ async fn ask(client: &mut RawClient, path: &str) {
     client.write_all(request).await.unwrap();
 }
 
-/// An origin that answers `/up/held` when it is allowed to, and everything else at once.
+/// An origin that responds to `/up/held` when permitted, and to everything else at once.
 fn gated(protocols: Protocols) -> (Origin, Arc<Semaphore>) {
     let gate = Arc::new(Semaphore::new(0));
     let opened = gate.clone();
@@ -87,7 +87,7 @@ fn gated(protocols: Protocols) -> (Origin, Arc<Semaphore>) {
     (origin, opened)
 }
 
-/// The versions of HTTP that destinations speak, and what a cluster says of that.
+/// The versions of HTTP of destinations, with the cluster settings for each.
 fn versions() -> Vec<(Protocols, Value)> {
     let mut versions = vec![(Protocols::Http1, json!({}))];
     if cfg!(feature = "http2") {
@@ -97,7 +97,7 @@ fn versions() -> Vec<(Protocols, Value)> {
     versions
 }
 
-/// A proxy that may have one connection to `origin`.
+/// A proxy with a limit of one connection to `origin`.
 fn proxy(origin: &Origin, request: &Value) -> Proxy {
     let config = json!({
         "Routes": { "r": { "ClusterId": "c", "Match": { "Path": "/up/{**rest}" } } },
@@ -130,7 +130,7 @@ fn serve(proxy: &Proxy, count: usize, workers: &Arc<Workers>) -> (ServerHandle, 
     (server, address)
 }
 
-/// A worker that has nothing left to do goes on for those whose requests are on its connections.
+/// A worker without work continues for others whose requests use its connections.
 #[tokio::test]
 async fn a_request_outlives_the_work_of_the_worker_that_opened_its_connection() {
     for (protocols, request) in versions() {
@@ -151,7 +151,7 @@ async fn a_request_outlives_the_work_of_the_worker_that_opened_its_connection() 
         })
         .await;
         let mut response = pin!(other.read_response());
-        // Nothing can come of it, unless the connection goes with the first worker.
+        // No response can arrive, unless the connection ends with the first worker.
         let early = timeout(Duration::from_millis(300), &mut response).await;
         assert!(early.is_err(), "{protocols:?}: {early:?}");
         gate.add_permits(1);
@@ -161,7 +161,7 @@ async fn a_request_outlives_the_work_of_the_worker_that_opened_its_connection() 
     }
 }
 
-/// Workers that wait for each other do so no longer than until the deadline.
+/// Workers wait for each other at most until the deadline.
 #[tokio::test]
 async fn a_worker_with_nothing_to_do_is_gone_at_the_deadline() {
     for (protocols, request) in versions() {
@@ -178,8 +178,8 @@ async fn a_worker_with_nothing_to_do_is_gone_at_the_deadline() {
     }
 }
 
-/// What is left of the connections of a server that has ended is of no use for the next one: they would take a request, and
-/// nobody would ever see the answer.
+/// Connections of a server that has ended must not be used: they would accept a request, and never
+/// deliver its response.
 #[tokio::test]
 async fn connections_of_a_server_that_has_ended_are_not_used() {
     for (protocols, request) in versions() {
@@ -198,7 +198,8 @@ async fn connections_of_a_server_that_has_ended_are_not_used() {
     }
 }
 
-/// Of two servers that share a proxy, each has connections of its own: those of the other end with it, whoever uses them.
+/// Two servers that share a proxy have separate connections: those of the other end with it,
+/// whichever server uses them.
 #[tokio::test]
 async fn a_request_outlives_another_server_that_had_a_connection_for_it() {
     for (protocols, request) in versions() {
@@ -219,12 +220,12 @@ async fn a_request_outlives_another_server_that_had_a_connection_for_it() {
         let response = response.unwrap();
         let status = (response.status(), response.text());
         assert_eq!(status, (200, "done".to_owned()), "{protocols:?}");
-        // The limit is for both together.
+        // The limit applies to both together.
         assert_eq!(origin.traffic().counts().accepted, 2, "{protocols:?}");
     }
 }
 
-/// What one server gives back is made room of for the other one, which waits.
+/// A connection released by one server makes room for the other one, which waits.
 #[tokio::test]
 async fn servers_that_share_a_limit_take_turns() {
     for (protocols, request) in versions() {
@@ -253,8 +254,8 @@ async fn servers_that_share_a_limit_take_turns() {
     }
 }
 
-/// A server that always has somebody waiting does not keep the other one's clients waiting behind them. Of HTTP/1.1: over HTTP/2
-/// nobody waits for a connection, since a stream of the other server's is better than that.
+/// A server that always has waiting requests does not block those of the other. For HTTP/1.1 only:
+/// over HTTP/2 no request waits for a connection, since a stream of the other server is preferred.
 #[tokio::test]
 async fn a_busy_server_leaves_the_other_its_turns() {
     let (origin, _gate) = gated(Protocols::Http1);
@@ -277,7 +278,7 @@ async fn a_busy_server_leaves_the_other_its_turns() {
         let turned = guarded("its turn", get(&mut client, "/up")).await;
         assert_eq!(turned, 200, "{turn}");
     }
-    // It was busy all the time: none of its clients has failed, or waits for ever.
+    // The server was busy all the time: none of its clients has failed or waits forever.
     let served = traffic.requests();
     guarded("more", traffic.wait_for_requests(served + 100)).await;
     if let Some(ended) = busy.try_join_next() {

@@ -1,4 +1,4 @@
-//! Streams of HTTP/2 in front of destinations that are scripted byte by byte.
+//! HTTP/2 streams in front of destinations that are scripted byte by byte.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -18,12 +18,12 @@ use crate::changed;
 use crate::server::support::loopback;
 use crate::server::ways::proxy;
 
-/// An HTTP/2 client that hides nothing of what happens to a stream.
+/// An HTTP/2 client that exposes everything that happens to a stream.
 pub(crate) struct Client {
     pub(crate) sender: SendRequest<Bytes>,
 }
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -40,7 +40,7 @@ impl Client {
         Self { sender }
     }
 
-    /// Sends a request, and reads all of its response.
+    /// Sends a request, and reads its whole response.
     pub(crate) async fn send(
         &mut self,
         request: Request<()>,
@@ -58,7 +58,7 @@ impl Client {
         read(response.await?).await
     }
 
-    /// Begins a request whose body is still to come.
+    /// Begins a request whose body follows later.
     pub(crate) async fn begin(
         &mut self,
         request: Request<()>,
@@ -144,7 +144,7 @@ async fn many_streams_share_a_connection() {
     assert_eq!((counts.requests, counts.active_requests), (250, 0));
 }
 
-/// Both bodies move while neither has ended, which is what gRPC is made of; trailers end both.
+/// Both bodies move before either has ended, as in gRPC; trailers end both.
 #[tokio::test]
 async fn both_directions_move_at_once() {
     let origin = RawOrigin::script(|mut connection| async move {
@@ -209,7 +209,7 @@ async fn large_bodies_arrive_whole_whoever_is_slow() {
     assert_eq!(server.metrics().counts().active_requests, 0);
 }
 
-/// RFC 9113 section 8.1: the client gets the response, and is told that the rest is not wanted.
+/// RFC 9113 section 8.1: the client gets the response, and learns that the rest is not needed.
 #[tokio::test]
 async fn an_early_response_ends_the_upload() {
     let origin = RawOrigin::script(|mut connection| async move {
@@ -231,7 +231,8 @@ async fn an_early_response_ends_the_upload() {
             (403, b"no".as_slice())
         );
         loop {
-            // What is sent runs into the destination's end, and then nobody reads it any more. Why, the reset says.
+            // Data arrives after the destination's end, and is not read any more. The reset has the
+            // reason.
             let _ = up.send_data(Bytes::from_static(b"more"), false);
             tokio::select! {
                 reason = std::future::poll_fn(|cx| up.poll_reset(cx)) => return reason.unwrap(),
@@ -318,7 +319,7 @@ async fn a_body_that_is_too_large_is_413() {
     assert_none_is_whole(&origin).await;
 }
 
-/// A destination that reads whole requests was sent none.
+/// Asserts that a destination that reads whole requests got none.
 async fn assert_none_is_whole(origin: &RawOrigin) {
     for recording in origin.recordings() {
         let read = recording.outcome().await;
@@ -326,7 +327,7 @@ async fn assert_none_is_whole(origin: &RawOrigin) {
     }
 }
 
-/// A drain ends a connection after its streams, and takes no further ones.
+/// A drain ends a connection after its streams, and accepts no further ones.
 #[tokio::test]
 async fn a_drain_finishes_the_streams_that_are_open() {
     let (go_on, wait) = oneshot::channel();
@@ -349,7 +350,7 @@ async fn a_drain_finishes_the_streams_that_are_open() {
     let response = guarded("a head", response).await.unwrap();
     let shutdown = tokio::spawn(server.shutdown(std::time::Duration::from_secs(30)));
     let refused = async {
-        // Until GOAWAY is here, requests are still taken.
+        // Until GOAWAY arrives, requests are still accepted.
         while client.sender.clone().ready().await.is_ok() {
             tokio::task::yield_now().await;
         }
@@ -362,7 +363,7 @@ async fn a_drain_finishes_the_streams_that_are_open() {
     assert_eq!((report.drained, report.cut), (1, 0));
 }
 
-/// While it can still be told, the client is.
+/// The client gets an error status if the response has not begun.
 #[tokio::test]
 async fn what_is_no_response_is_502() {
     for answer in [
@@ -404,7 +405,8 @@ async fn a_reset_of_the_client_reaches_the_destination() {
     testkit::time::eventually("no request to be left", idle).await;
 }
 
-/// RFC 9113 section 8.1.1: what the head says of the body is kept, or the destination does not get a whole request.
+/// RFC 9113 section 8.1.1: the body matches the declared length, or the destination does not get a
+/// complete request.
 #[tokio::test]
 async fn a_body_of_another_length_is_no_request() {
     let origin = RawOrigin::script(|mut connection| async move {

@@ -20,7 +20,7 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) type Body = UnsyncBoxBody<Bytes, BoxError>;
 type BoxFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-/// A service made of a function.
+/// A service made from a function.
 #[derive(Clone)]
 pub(crate) struct Handler(Arc<dyn Fn(Request<RequestBody>) -> BoxFuture + Send + Sync>);
 
@@ -36,7 +36,8 @@ impl Handler {
         }))
     }
 
-    /// Reads the body, and answers with method, target, host and the body's length, or 400 as a proxy would.
+    /// Reads the body, and responds with method, target, host and the body's length, or 400 as a
+    /// proxy would.
     pub(crate) fn echo() -> Self {
         Self::new(|request| async move {
             let (head, body) = request.into_parts();
@@ -67,7 +68,7 @@ impl Service<Request<RequestBody>> for Handler {
     }
 }
 
-/// Requests that wait until they are let go.
+/// A gate at which requests wait.
 #[derive(Clone)]
 pub(crate) struct Gate {
     open: watch::Sender<bool>,
@@ -95,7 +96,7 @@ impl Gate {
         })
     }
 
-    /// Waits until so many requests have come.
+    /// Waits until `count` requests have arrived.
     pub(crate) async fn wait_for_waiting(&self, count: usize) {
         let mut waiting = self.waiting.subscribe();
         let reached = waiting.wait_for(|waiting| *waiting >= count);
@@ -108,7 +109,7 @@ impl Gate {
         *self.waiting.borrow()
     }
 
-    /// Lets all requests go, those to come as well.
+    /// Releases all requests, including later ones.
     pub(crate) fn open(&self) {
         self.open.send_replace(true);
     }
@@ -125,7 +126,7 @@ pub(crate) fn status(status: u16) -> Response<Body> {
     response
 }
 
-/// A load over each version of HTTP that this build speaks.
+/// A load over each version of HTTP in this build.
 pub(crate) fn loads(address: SocketAddr) -> Vec<Load> {
     vec![
         Load::new(address),
@@ -134,7 +135,7 @@ pub(crate) fn loads(address: SocketAddr) -> Vec<Load> {
     ]
 }
 
-/// A connection of each version of HTTP that this build speaks.
+/// A connection of each version of HTTP in this build.
 pub(crate) async fn connections(address: SocketAddr) -> Vec<Connection> {
     vec![
         Connection::http1(address).await.unwrap(),

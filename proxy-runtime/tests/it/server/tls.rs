@@ -88,7 +88,7 @@ async fn wait_for_failure(server: &ServerHandle) {
     .await;
 }
 
-/// Connects with a client that trusts only the authority of the certificate it expects to be shown.
+/// Connects with a client that trusts only the authority of the expected certificate.
 async fn is_shown(address: SocketAddr, name: &str, authority: &CertificateAuthority) -> bool {
     let config = authority.client_config(Alpn::Both);
     match Connection::tls(address, name, config).await {
@@ -122,14 +122,14 @@ async fn the_name_that_is_asked_for_chooses_the_certificate() {
         // A wildcard stands for one label.
         ("a.b.w.example", &default),
         ("other.example", &default),
-        // An address is never sent as a name.
+        // An address is never sent as a server name.
         ("127.0.0.1", &default),
     ] {
         assert!(is_shown(address, name, authority).await, "{name}");
     }
 }
 
-/// F31: a hundred changes, and a key that does not belong to its certificate in between.
+/// F31: a hundred changes, with a mismatched key in between.
 #[tokio::test]
 async fn certificates_change_under_load_without_a_failed_handshake() {
     let authority = CertificateAuthority::new("test");
@@ -176,16 +176,17 @@ async fn certificates_change_under_load_without_a_failed_handshake() {
     assert_eq!(failures, 0, "{}", tls_failures::explain(&clients));
 }
 
-/// Where no client of another test comes by that looks for a server that has ended, on a port that was given out anew.
+/// An address without clients of other tests, which might look for a server that has ended on a
+/// reused port.
 fn secluded() -> SocketAddr {
-    // All of 127/8 is there on Linux, and nothing else is expected at this address.
+    // All of 127/8 exists on Linux, and no other test uses this address.
     match cfg!(target_os = "linux") {
         true => SocketAddr::from(([127, 84, 76, 83], 0)),
         false => loopback(),
     }
 }
 
-/// What a handshake failed of can be read from the message of an assertion.
+/// The reason of a failed handshake is part of the assertion's message.
 #[tokio::test]
 async fn failed_handshakes_are_explained() {
     tls_failures::record();

@@ -1,4 +1,4 @@
-//! The handshakes that failed in this process, by what the server logs of them.
+//! The failed handshakes of this process, from the server's log.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write};
@@ -11,18 +11,18 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// So many are kept.
+/// Maximum of kept lines.
 const MOST: usize = 1000;
 
 static FAILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Begins to keep what is logged, of all servers of the process: workers have threads of their own.
+/// Starts to record the log of all servers of the process: workers have their own threads.
 pub(crate) fn record() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Recorder).unwrap());
 }
 
-/// What was logged about handshakes that failed, for the message of an assertion: whose they were, and why they did.
+/// The log lines about failed handshakes of these clients, for the message of an assertion.
 pub(crate) fn explain(clients: &HashSet<SocketAddr>) -> String {
     let failed = FAILED.lock();
     let mut text = String::from("handshakes that failed in this process:");

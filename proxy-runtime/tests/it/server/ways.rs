@@ -1,4 +1,4 @@
-//! Requests that are forwarded as bytes and requests that are forwarded over `http` types become the same.
+//! Requests on the byte path and requests over `http` types have the same result.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use tower_service::Service;
 use crate::server::filtered;
 use crate::server::support::loopback;
 
-/// The proxy's service in disguise, so that the server does not know what it serves.
+/// The proxy's service in a wrapper, so that the server does not recognise it.
 #[derive(Clone)]
 pub(crate) struct Disguised(pub(crate) ProxyService);
 
@@ -39,14 +39,14 @@ impl Service<Request<RequestBody>> for Disguised {
     }
 }
 
-/// What a destination was sent, and what the client was.
+/// The messages that a destination and a client received.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) request: Message,
     pub(crate) response: Message,
 }
 
-/// A message without what its framing and the order of its fields leave open.
+/// A message without differences of framing and field order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) start: String,
@@ -62,7 +62,7 @@ impl Message {
     ) -> Self {
         let mut fields: Vec<_> = fields
             .map(|(name, value)| match name.to_ascii_lowercase() {
-                // That there is one counts, not which.
+                // The presence counts, not the value.
                 name if name == "date" => name,
                 name if name == "cdn-loop" && value.starts_with("proxy-") => name,
                 name => format!("{name}: {value}"),
@@ -80,7 +80,7 @@ impl Message {
 impl Message {
     fn of(response: &RawResponse) -> Self {
         let head = &response.head;
-        let fields = head.headers.iter();
+        let fields = head.headers.iter().chain(&response.trailers);
         Self::new(
             format!("{} {}", head.status, head.reason),
             fields.map(|(name, value)| (name.as_str(), value.as_str())),
@@ -131,7 +131,7 @@ pub(crate) fn over_types_within(proxy: &Proxy, limits: Limits) -> ServerHandle {
     server.bind().unwrap().start().unwrap()
 }
 
-/// Sends `request` twice over one connection, and tells what was seen the second time.
+/// Sends `request` twice over one connection. Returns the result of the second time.
 async fn exchange(address: SocketAddr, origin: &RawOrigin, request: &str) -> Seen {
     let mut client = RawClient::connect(address).await.unwrap();
     let method = request.split(' ').next().unwrap();
@@ -147,9 +147,9 @@ async fn exchange(address: SocketAddr, origin: &RawOrigin, request: &str) -> See
     }
 }
 
-/// The request that a destination was sent twice; nothing in it if it was sent none.
+/// The request that a destination got twice; empty if it got none.
 pub(crate) fn received_twice(origin: &RawOrigin) -> Message {
-    // A response that is not passed on may cost the connection.
+    // A rejected response may close the connection.
     let recordings = origin.recordings();
     let sent: String = recordings.iter().map(Recording::text).collect();
     let second = sent.len() / 2;
@@ -160,7 +160,7 @@ pub(crate) fn received_twice(origin: &RawOrigin) -> Message {
     let mut lines = head.split("\r\n");
     let start = lines.next().unwrap().to_owned();
     let fields = lines.map(|line| line.split_once(':').unwrap());
-    // Ports differ, and with them the host that the destination is called by.
+    // Ports differ, and so does the host of the destination.
     let fields = fields.map(|(name, value)| match value.trim() {
         value if value.starts_with("127.0.0.1:") => (name, "of the destination"),
         value => (name, value),
@@ -168,7 +168,7 @@ pub(crate) fn received_twice(origin: &RawOrigin) -> Message {
     Message::new(start, fields, body.as_bytes())
 }
 
-/// Answers each request with the same bytes.
+/// Responds to each request with the same bytes.
 pub(crate) fn origin(answer: &'static str) -> RawOrigin {
     RawOrigin::script(move |mut connection| async move {
         while connection.read_whole_request().await.is_ok() {
@@ -178,7 +178,7 @@ pub(crate) fn origin(answer: &'static str) -> RawOrigin {
     })
 }
 
-/// As [`compare`], of a request that a destination is to get.
+/// Like [`compare`], for a request that reaches a destination.
 pub(crate) async fn compare_forwarded(
     name: &str,
     route: &Value,
@@ -191,7 +191,7 @@ pub(crate) async fn compare_forwarded(
     assert!(!seen.contains(&nothing), "{name}: {seen}");
 }
 
-/// Whether both ways make the same of it. Tells what the client was sent.
+/// Asserts that both paths have the same result. Returns the client's response.
 pub(crate) async fn compare(
     name: &str,
     route: &Value,
@@ -271,7 +271,7 @@ async fn requests_are_the_same_both_ways() {
     }
 }
 
-/// Recipients do not agree on what several lines mean.
+/// Recipients disagree on the meaning of several lines.
 #[tokio::test]
 async fn several_lines_of_cookies_become_one() {
     let request = "GET / HTTP/1.1\r\nHost: h\r\nCookie: a=1\r\nX: y\r\ncookie: b=2; c=3\r\n\r\n";
@@ -279,7 +279,7 @@ async fn several_lines_of_cookies_become_one() {
     assert!(seen.contains("\"cookie: a=1; b=2; c=3\""), "{seen}");
 }
 
-/// What destinations answer, over whichever version they were asked.
+/// Responses of destinations, for every version of the request.
 pub(crate) const ANSWERS: [(&str, &str); 11] = [
     (
         "chunks",
@@ -319,10 +319,10 @@ pub(crate) const ANSWERS: [(&str, &str); 11] = [
     ),
 ];
 
-/// The target of the requests that [`changed_routes`] are for.
+/// The target of requests for [`changed_routes`].
 pub(crate) const CHANGED: &str = "/api/items/7?q=1&drop=2";
 
-/// Routes that change what they forward, and what their destinations' addresses end with.
+/// Routes that change requests and responses, with the end of their destinations' addresses.
 pub(crate) fn changed_routes() -> Vec<(Value, &'static str)> {
     let matched = json!({ "Path": "/api/{kind}/{**rest}" });
     let transforms = [
@@ -369,6 +369,10 @@ pub(crate) fn changed_routes() -> Vec<(Value, &'static str)> {
         json!([{ "ResponseHeadersCopy": "false" }]),
         json!([{ "ResponseHeadersAllowed": "X-A" }]),
         json!([{ "ResponseTrailer": "X-T", "Set": "1" }]),
+        json!([{ "HttpMethodChange": "get", "Set": "PURGE" }, { "HttpMethodChange": "PURGE", "Set": "DELETE" }, { "PathSet": "/b" }]),
+        json!([{ "HttpMethodChange": "POST", "Set": "HEAD" }]),
+        json!([{ "RequestHeader": "Host", "Set": "named.example" }, { "RequestHeaderRouteValue": "Host", "Set": "nothing" }]),
+        json!([{ "RequestHeaderOriginalHost": "true" }, { "RequestHeaderRouteValue": "Host", "Set": "rest" }]),
     ];
     let routes = transforms.into_iter().map(|transforms| {
         let route = json!({ "Match": matched, "Transforms": transforms });
@@ -390,7 +394,7 @@ async fn responses_are_the_same_both_ways() {
     compare_forwarded("HEAD", &json!({}), "", head, answer).await;
 }
 
-/// A route that dates the proxy's own answers, and what is no answer of a destination.
+/// A route that sets the date of local replies, and an invalid response of a destination.
 pub(crate) fn dated() -> (Value, &'static str) {
     let date = json!({ "ResponseHeader": "Date", "Set": "today", "When": "Always" });
     (json!({ "Transforms": [date] }), "no HTTP\r\n\r\n")
@@ -418,8 +422,76 @@ async fn changes_are_the_same_both_ways() {
         compare_forwarded(&route.to_string(), &route, base, &request, OK).await;
         compare_forwarded(&route.to_string(), &route, base, &odd, answer).await;
     }
-    // The response to another method than the client's: its body is none of the client's business.
+    // The response is to another method than the client's: its body must not reach the client.
     let route = json!({ "Transforms": [{ "HttpMethodChange": "HEAD", "Set": "GET" }] });
     let head = "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n";
     compare_forwarded("HEAD as GET", &route, "", head, OK).await;
+}
+
+/// Routes that change trailers of responses.
+pub(crate) fn trailed_routes() -> Vec<Value> {
+    let transforms = [
+        json!([{ "ResponseTrailer": "X-T", "Set": "1" }]),
+        json!([{ "ResponseTrailer": "X-Sum", "Append": "8" }, { "ResponseTrailer": "Host", "Set": "h" }]),
+        json!([{ "ResponseTrailer": "X-Sum", "Set": "8", "When": "Failure" }]),
+        json!([{ "ResponseTrailerRemove": "X-Sum" }]),
+        json!([{ "ResponseTrailersCopy": "false" }]),
+        json!([{ "ResponseTrailersAllowed": "x-other" }, { "ResponseTrailer": "X-T", "Append": "1", "When": "Always" }]),
+    ];
+    let transforms = transforms.into_iter();
+    let route = |transforms| json!({ "Transforms": transforms });
+    transforms.map(route).collect()
+}
+
+/// Responses with trailers, without, and with a body that ends in another way than in chunks.
+pub(crate) const TRAILED: [&str; 7] = [
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\nX-Other: 2\r\nAuthorization: x\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\nX-Sum: 7\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 204 No Content\r\n\r\n",
+    "HTTP/1.1 304 Not Modified\r\n\r\n",
+];
+
+#[tokio::test]
+async fn trailers_are_the_same_both_ways() {
+    let plain = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    let asking = "GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nConnection: te\r\n\r\n";
+    for route in trailed_routes() {
+        for answer in TRAILED {
+            let name = format!("{route} {answer}");
+            compare_forwarded(&name, &route, "", asking, answer).await;
+            compare_forwarded(&name, &route, "", plain, answer).await;
+        }
+    }
+    let route = &trailed_routes()[0];
+    let seen = compare("added", route, "", asking, TRAILED[1]).await;
+    assert!(seen.to_lowercase().contains("x-t: 1"), "{seen}");
+    let seen = compare("not asked for", route, "", plain, TRAILED[0]).await;
+    assert!(!seen.to_lowercase().contains("x-sum"), "{seen}");
+}
+
+/// A body that ends with its connection goes on in chunks, behind which trailers may come.
+#[tokio::test]
+async fn a_body_that_ends_with_its_connection_gets_trailers() {
+    let asking = "GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nConnection: te\r\n\r\n";
+    for answer in ["HTTP/1.1 200 OK\r\n\r\nok", "HTTP/1.1 200 OK\r\n\r\n"] {
+        let origin = RawOrigin::script(move |mut connection| async move {
+            connection.read_whole_request().await?;
+            connection.write_all(answer).await
+        });
+        for serve in [as_bytes, over_types] {
+            let server = serve(&proxy(&origin, &trailed_routes()[0], ""));
+            let mut client = RawClient::connect(server.local_addrs()[0]).await.unwrap();
+            client.write_all(asking).await.unwrap();
+            let response = client.read_response().await.unwrap();
+            assert_eq!(response.status(), 200);
+            let trailers = response.trailers.iter();
+            let trailers: Vec<_> = trailers
+                .map(|(name, value)| (name.to_lowercase(), value.as_str()))
+                .collect();
+            assert_eq!(trailers, [("x-t".to_owned(), "1")], "{answer}");
+        }
+    }
 }

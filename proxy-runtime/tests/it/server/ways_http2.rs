@@ -1,4 +1,4 @@
-//! Streams of HTTP/2 that are forwarded as HTTP/1.1 and those that are forwarded over `http` types become the same.
+//! HTTP/2 streams forwarded as HTTP/1.1 and those over `http` types have the same result.
 
 use std::net::SocketAddr;
 
@@ -9,11 +9,11 @@ use testkit::raw::RawOrigin;
 
 use crate::server::streams::Client;
 use crate::server::ways::{
-    ANSWERS, CHANGED, Message, OK, Seen, as_bytes, changed_routes, dated, origin, over_types,
-    proxy, received_twice,
+    ANSWERS, CHANGED, Message, OK, Seen, TRAILED, as_bytes, changed_routes, dated, origin,
+    over_types, proxy, received_twice, trailed_routes,
 };
 
-/// A request, and whether its body tells its length.
+/// A request, with or without a declared length.
 struct Given<'a> {
     method: &'static str,
     target: &'a str,
@@ -51,7 +51,7 @@ fn lines(fields: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Sends the request twice over one connection, and tells what was seen.
+/// Sends the request twice over one connection. Returns the result.
 async fn exchange(address: SocketAddr, origin: &RawOrigin, given: &Given<'_>) -> Seen {
     let mut client = Client::connect(address).await;
     let mut response = None;
@@ -74,8 +74,21 @@ async fn exchange(address: SocketAddr, origin: &RawOrigin, given: &Given<'_>) ->
     }
 }
 
-/// The same is seen on both ways. Returns it.
+/// Asserts that both paths have the same result, and returns it.
 async fn compare(
+    name: &str,
+    route: &Value,
+    base: &str,
+    given: &Given<'_>,
+    answer: &'static str,
+) -> Seen {
+    let seen = compare_any(name, route, base, given, answer).await;
+    assert_ne!(seen.request, Message::default(), "{name} is forwarded");
+    seen
+}
+
+/// The same of a request that the proxy may answer itself.
+async fn compare_any(
     name: &str,
     route: &Value,
     base: &str,
@@ -90,7 +103,6 @@ async fn compare(
         seen.push(testkit::time::guarded(format!("exchange {name}"), exchanged).await);
     }
     assert_eq!(seen[0], seen[1], "{name}");
-    assert_ne!(seen[0].request, Message::default(), "{name} is forwarded");
     seen.swap_remove(0)
 }
 
@@ -242,9 +254,116 @@ async fn requests_are_the_same_both_ways() {
     }
 }
 
+/// A request of which filters change something.
+const FILTERED: Given<'static> = Given {
+    target: "http://shop.example/api/items/7?q=1",
+    fields: &[
+        ("x-old", "1"),
+        ("x-keep", "2"),
+        ("cookie", "a=b"),
+        ("cookie", "c=d"),
+        ("x-forwarded-for", "1.2.3.4"),
+    ],
+    ..GET
+};
+
+#[tokio::test]
+async fn filters_see_and_change_the_same_both_ways() {
+    for filters in [
+        json!(["idle"]),
+        json!(["a", "b"]),
+        json!(["elsewhere"]),
+        json!(["a", "elsewhere", "b"]),
+        json!(["dated"]),
+    ] {
+        let route = json!({ "Filters": filters });
+        for base in ["", "/base/"] {
+            let name = format!("{filters} to {base}");
+            compare(&name, &route, base, &FILTERED, OK).await;
+        }
+        let post = Given {
+            method: "POST",
+            body: Some("abc"),
+            trailers: &[("x-sum", "1")],
+            ..GET
+        };
+        compare(&filters.to_string(), &route, "", &post, OK).await;
+    }
+    let route = json!({ "Filters": ["a"] });
+    let seen = compare("marked", &route, "", &FILTERED, OK).await;
+    let has = |message: &Message, field: &str| message.fields.iter().any(|there| there == field);
+    assert!(has(&seen.request, "x-mark: a"), "{seen:?}");
+    assert!(has(&seen.response, "x-a: a"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn transforms_come_after_filters_both_ways() {
+    for transforms in [
+        json!([{ "PathPrefix": "/prefix" }]),
+        json!([{ "PathPattern": "/x/{kind}/{**rest}" }]),
+        json!([{ "QueryValueParameter": "new", "Append": "a b" }]),
+        json!([{ "RequestHeader": "X-Mark", "Set": "new" }, { "RequestHeader": "X-Keep", "Append": "more" }]),
+        json!([{ "RequestHeaderRemove": "X-Keep" }]),
+        json!([{ "RequestHeader": "Host", "Set": "named.example" }]),
+        json!([{ "RequestHeaderRemove": "Host" }]),
+        json!([{ "RequestHeaderOriginalHost": "true" }]),
+        json!([{ "RequestHeadersCopy": "false" }]),
+        json!([{ "RequestHeadersAllowed": "X-Keep;Accept" }]),
+        json!([{ "X-Forwarded": "Append" }]),
+        json!([{ "ResponseHeader": "X-A", "Append": "3" }]),
+        json!([{ "ResponseHeader": "X-Seen", "Set": "no" }]),
+        json!([{ "ResponseHeadersCopy": "false" }]),
+        json!([{ "ResponseHeadersAllowed": "X-A" }]),
+    ] {
+        let route = json!({
+            "Match": { "Path": "/api/{kind}/{**rest}" },
+            "Filters": ["a", "elsewhere"],
+            "Transforms": transforms,
+        });
+        compare(&transforms.to_string(), &route, "", &FILTERED, OK).await;
+    }
+}
+
+#[tokio::test]
+async fn what_filters_answer_is_the_same_both_ways() {
+    for (filters, target, status) in [
+        (json!(["answer"]), "http://h/", 401),
+        (json!(["answer"]), "http://h/204", 204),
+        (json!(["answer"]), "http://h/304", 304),
+        (json!(["answer"]), "http://h/empty", 200),
+        (json!(["a", "answer", "b"]), "http://h/", 401),
+        (json!(["a", "panic"]), "http://h/panic", 500),
+        (json!(["a", "panic"]), "http://h/", 500),
+        (json!(["panic", "a"]), "http://h/", 500),
+    ] {
+        for method in ["GET", "HEAD", "POST"] {
+            let given = Given {
+                method,
+                target,
+                body: (method == "POST").then_some("abc"),
+                ..GET
+            };
+            let route = json!({
+                "Filters": filters,
+                "Transforms": [{ "ResponseHeader": "X-Of-Route", "Set": "yes", "When": "Always" }],
+            });
+            let name = format!("{method} {target} {filters}");
+            let answer = match method {
+                "HEAD" => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n",
+                _ => OK,
+            };
+            let seen = compare_any(&name, &route, "", &given, answer).await;
+            assert!(
+                seen.response.start.starts_with(&status.to_string()),
+                "{name}: {seen:?}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn responses_are_the_same_both_ways() {
-    // What HTTP/1.1 may frame in more than one way.
+    // Messages that HTTP/1.1 may frame in several ways.
     let framed = [
         (
             "trailers",
@@ -278,5 +397,29 @@ async fn changes_are_the_same_both_ways() {
     };
     for (route, base) in changed_routes() {
         compare(&route.to_string(), &route, base, &given, OK).await;
+    }
+}
+
+#[tokio::test]
+async fn trailers_are_the_same_both_ways() {
+    for route in trailed_routes() {
+        for answer in TRAILED {
+            let name = format!("{route} {answer}");
+            compare(&name, &route, "", &GET, answer).await;
+            let head = Given {
+                method: "HEAD",
+                ..GET
+            };
+            let length = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
+            compare(&name, &route, "", &head, length).await;
+        }
+    }
+    let route = &trailed_routes()[0];
+    for answer in &TRAILED[..5] {
+        let seen = compare("added", route, "", &GET, answer).await;
+        assert!(
+            seen.response.fields.contains(&"x-t: 1".to_owned()) || answer.contains("404"),
+            "{answer}: {seen:?}"
+        );
     }
 }

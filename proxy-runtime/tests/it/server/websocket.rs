@@ -1,4 +1,4 @@
-//! The handshake of WebSocket (RFC 6455, RFC 8441), whichever version each side speaks.
+//! The handshake of WebSocket (RFC 6455, RFC 8441) in all combinations of versions.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -23,7 +23,7 @@ use crate::server::support::{connections, loopback};
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// What a destination is spoken to in.
+/// The version of HTTP of a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Upstream {
     Http1,
@@ -67,7 +67,7 @@ fn serve_proxy(url: &str, upstream: Upstream) -> (Proxy, ServerHandle, SocketAdd
     (proxy, server, address)
 }
 
-/// Nothing but a client has done something wrong, and each time that was counted.
+/// Asserts that only clients caused errors, and that each was counted.
 async fn assert_only_clients_failed(proxy: &Proxy, rejected: u64) {
     eventually("each rejected handshake is counted", async || {
         let errors = &proxy.clusters()[0].errors;
@@ -79,7 +79,7 @@ async fn assert_only_clients_failed(proxy: &Proxy, rejected: u64) {
     assert_eq!(proxy.overview().clusters_failing, 0);
 }
 
-/// An origin that agrees to every WebSocket as `agree` says, and sends every byte of it back.
+/// An origin that accepts every WebSocket with the response of `agree`, and echoes all bytes.
 fn origin(
     upstream: Upstream,
     agree: impl Fn(&mut Response<body::Body>) + Copy + Send + Sync + 'static,
@@ -105,7 +105,7 @@ fn origin(
                 }
             });
             let mut response = Response::new(body::empty());
-            // Of CONNECT there is no key.
+            // CONNECT has no key.
             if let Some(accept) = accept {
                 *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
                 let headers = response.headers_mut();
@@ -118,14 +118,16 @@ fn origin(
         })
 }
 
-/// A request for a WebSocket with another start line, or other lines than `Host`, `Connection` and `Upgrade`.
+/// A request for a WebSocket with another start line, or other lines than `Host`, `Connection` and
+/// `Upgrade`.
 fn ask(start: &str, lines: &str) -> String {
     format!(
         "{start}\r\nHost: t.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n{lines}\r\n"
     )
 }
 
-/// Case 300: what is no handshake is refused before a destination hears of it (RFC 6455 section 4.2.1).
+/// Case 300: an invalid handshake is rejected before it reaches a destination (RFC 6455 section
+/// 4.2.1).
 #[tokio::test]
 async fn of_http1_only_a_handshake_opens_a_tunnel() {
     const GET: &str = "GET /chat HTTP/1.1";
@@ -188,10 +190,11 @@ async fn of_http1_only_a_handshake_opens_a_tunnel() {
             }
         }
         assert_eq!(origin.traffic().requests(), 0, "{upstream:?}");
-        // Without those that have a body.
+        // Without the handshakes that have a body.
         assert_only_clients_failed(&proxy, 11).await;
 
-        // The same without the mistake. What is named as for one connection only is part of the handshake all the same.
+        // The same without the error. A field named in `Connection` is part of the handshake
+        // nevertheless.
         let named = "Connection: Sec-WebSocket-Key, Sec-WebSocket-Version\r\n";
         for lines in [good.clone(), format!("{named}{good}")] {
             let mut client = RawClient::connect(address).await.unwrap();
@@ -251,7 +254,7 @@ fn connect(client: &Connection) -> http::request::Builder {
     request.extension(hyper::ext::Protocol::from_static("websocket"))
 }
 
-/// The head of the answer to a handshake.
+/// The head of the response to a handshake.
 fn seen<T>(upgraded: &Result<(Response<()>, T), ClientError>) -> (u16, http::HeaderMap) {
     match upgraded {
         Ok((response, _)) => (response.status().as_u16(), response.headers().clone()),
@@ -260,7 +263,7 @@ fn seen<T>(upgraded: &Result<(Response<()>, T), ClientError>) -> (u16, http::Hea
     }
 }
 
-/// Bytes go there and come back.
+/// Bytes pass in both directions.
 #[cfg(feature = "http2")]
 async fn assert_echoes(mut tunnel: impl AsyncRead + AsyncWrite + Unpin) {
     tunnel.write_all(b"hello").await.unwrap();
@@ -269,7 +272,7 @@ async fn assert_echoes(mut tunnel: impl AsyncRead + AsyncWrite + Unpin) {
     assert_eq!(&echoed, b"hello");
 }
 
-/// Opens a WebSocket, or tells what was answered.
+/// Opens a WebSocket, or returns the response.
 async fn open(
     client: &mut Connection,
 ) -> Result<(Response<()>, impl AsyncRead + AsyncWrite + Unpin), ClientError> {
@@ -288,7 +291,7 @@ async fn open(
     client.upgrade(request.body(body::empty()).unwrap()).await
 }
 
-/// Case 301: a switch that does not prove that it is the one asked for is none (RFC 6455 section 4.1).
+/// Case 301: a switch without valid proof is rejected (RFC 6455 section 4.1).
 #[tokio::test]
 async fn of_a_destination_only_the_proof_opens_a_tunnel() {
     const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\n";
@@ -339,7 +342,7 @@ async fn of_a_destination_only_the_proof_opens_a_tunnel() {
             assert_eq!(seen(&opened).0, 502, "{name}, {protocol:?}");
         }
     }
-    // The same without the mistake.
+    // The same without the error.
     let origin = agreeing(lines(
         "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {accept}\r\n",
     ));
@@ -352,7 +355,7 @@ async fn of_a_destination_only_the_proof_opens_a_tunnel() {
     }
 }
 
-/// Answers handshakes with this, where the proof for the key that it was given is put in place of `{accept}`.
+/// Responds to handshakes with `answer`, in which the proof for the key replaces `{accept}`.
 fn agreeing(answer: String) -> RawOrigin {
     RawOrigin::script(move |mut connection| {
         let answer = answer.clone();
@@ -368,8 +371,8 @@ fn agreeing(answer: String) -> RawOrigin {
     })
 }
 
-/// Cases 301 and 302: whoever did not ask for it gets no switch, and who is refused one gets a response. To CONNECT any 2xx
-/// would be a tunnel (RFC 8441 section 5), so that there it cannot be passed on.
+/// Cases 301 and 302: no switch without a request for it, and a rejected request gets a response.
+/// For CONNECT any 2xx would be a tunnel (RFC 8441 section 5), so it cannot be passed on.
 #[tokio::test]
 async fn a_refusal_opens_no_tunnel() {
     for (answer, over_http1, over_http2) in [
@@ -405,8 +408,8 @@ async fn a_refusal_opens_no_tunnel() {
     }
 }
 
-/// RFC 8441 section 5 has a destination agree with any 2xx. Of 200 there is a tunnel; where there is none, the client is not
-/// told of one.
+/// RFC 8441 section 5 lets a destination agree with any 2xx. A 200 opens a tunnel; without one, the
+/// client gets no 2xx.
 #[cfg(feature = "http2")]
 #[tokio::test]
 async fn a_destination_of_http2_agrees_with_200() {
@@ -439,7 +442,8 @@ async fn a_destination_of_http2_agrees_with_200() {
     }
 }
 
-/// Case 303: reserved bits, no mask, a length of 2⁶³, text that is not UTF-8, and what is no frame at all (RFC 6455 section 5).
+/// Case 303: reserved bits, no mask, a length of 2⁶³, text that is not UTF-8, and invalid frames
+/// (RFC 6455 section 5).
 #[tokio::test]
 async fn bytes_pass_every_way_as_they_are() {
     let frames = [

@@ -12,36 +12,36 @@ use crate::hosting::Moment;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Application {
-    /// Its name, e.g. `fabric:/Shop`.
+    /// The name, e.g. `fabric:/Shop`.
     pub name: FabricName,
-    /// Its type.
+    /// The name of the application type.
     pub type_name: String,
-    /// The version of its type; during an upgrade still the old one.
+    /// The version of its type. During an upgrade, the old one.
     pub type_version: String,
     /// The parameters that differ from the defaults of the type.
     pub parameters: IndexMap<String, String>,
-    /// What is going on with it.
+    /// The status.
     pub status: ApplicationStatus,
-    /// When it was created.
+    /// The time of creation.
     pub created_at: Moment,
     /// Names of its services.
     pub services: BTreeSet<FabricName>,
-    /// The upgrade that is under way, or the last one.
+    /// The upgrade in progress, or the last one.
     pub upgrade: Option<ApplicationUpgrade>,
 }
 
 /// The status of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplicationStatus {
-    /// It runs.
+    /// The application runs.
     Ready,
-    /// It is being upgraded.
+    /// The application is being upgraded.
     Upgrading,
-    /// It is being created.
+    /// The application is being created.
     Creating,
-    /// It is being deleted.
+    /// The application is being deleted.
     Deleting,
-    /// It could not be created.
+    /// The application could not be created.
     Failed,
 }
 
@@ -57,49 +57,49 @@ wire_words!(ApplicationStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApplicationUpgrade {
-    /// How far it is.
+    /// The state of the upgrade.
     pub state: UpgradeState,
-    /// How it goes on from domain to domain.
+    /// The mode: how the upgrade advances from domain to domain.
     pub mode: UpgradeMode,
-    /// The version of the type before.
+    /// The former version of the type.
     pub from_version: String,
-    /// The parameters before.
+    /// The former parameters.
     pub from_parameters: IndexMap<String, String>,
-    /// The version of the type that is rolled out.
+    /// The new version of the type.
     pub to_version: String,
-    /// The parameters that are rolled out.
+    /// The new parameters.
     pub to_parameters: IndexMap<String, String>,
     /// The domains in the order in which they are upgraded.
     pub domains: Vec<UpgradeDomainProgress>,
-    /// When it began.
+    /// The start time.
     pub started_at: Moment,
-    /// When it was completed or rolled back.
+    /// The time at which the upgrade was completed or rolled back.
     pub finished_at: Option<Moment>,
-    /// When the domain that it is at, or was at last, began; before the first, when the upgrade began.
+    /// The start time of the current or last domain. Before the first domain, the start time of the upgrade.
     pub domain_started_at: Moment,
-    /// When that domain was done; `None` while it is not.
+    /// The end time of that domain. `None` while it is in progress.
     pub domain_finished_at: Option<Moment>,
-    /// Why it failed or was rolled back, in words; empty when it was not.
+    /// The reason for a failure or rollback, as text. Empty if there was none.
     pub failure: String,
-    /// The same in one word.
+    /// The reason as a code.
     pub failure_reason: FailureReason,
-    /// When it failed, or was asked to roll back.
+    /// The time of the failure, or of the request to roll back.
     pub failed_at: Option<Moment>,
 }
 
-/// Why an upgrade does not go on as it was meant.
+/// The reason for the failure of an upgrade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailureReason {
-    /// It does.
+    /// The upgrade has not failed.
     #[default]
     None,
-    /// Somebody asked for it to be rolled back.
+    /// A client requested the rollback.
     Interrupted,
-    /// The application was not healthy.
+    /// The application was unhealthy.
     HealthCheck,
-    /// A domain took longer than it may.
+    /// A domain exceeded its time limit.
     UpgradeDomainTimeout,
-    /// All domains together took longer than they may.
+    /// The upgrade exceeded its time limit.
     OverallUpgradeTimeout,
 }
 
@@ -111,13 +111,14 @@ wire_words!(FailureReason {
     OverallUpgradeTimeout = "OverallUpgradeTimeout",
 });
 
-/// What becomes of a monitored upgrade that fails.
+/// The action after a monitored upgrade has failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailureAction {
-    /// It is taken back by itself.
+    /// The upgrade is rolled back automatically.
     #[default]
     Rollback,
-    /// It stops where it is, and goes on as one that waits before each domain: it can be continued or taken back.
+    /// The upgrade stops and then continues in manual mode, waiting before each domain. A client can resume
+    /// it or roll it back.
     Manual,
 }
 
@@ -132,18 +133,18 @@ wire_words!(FailureAction {
 pub struct UpgradeDomainProgress {
     /// Name of the upgrade domain.
     pub name: String,
-    /// How far this domain is.
+    /// The state of the upgrade in this domain.
     pub state: UpgradeDomainState,
 }
 
-/// How far an upgrade is in one domain.
+/// The state of an upgrade in one domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpgradeDomainState {
-    /// Not begun.
+    /// The upgrade of this domain has not begun.
     Pending,
-    /// Its replicas are being closed and opened again.
+    /// The replicas are being closed and reopened.
     InProgress,
-    /// Done.
+    /// The domain is complete.
     Completed,
 }
 
@@ -153,18 +154,18 @@ wire_words!(UpgradeDomainState {
     Completed = "Completed",
 });
 
-/// How far an upgrade is.
+/// The state of an upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpgradeState {
-    /// It rolls out.
+    /// The new version is being rolled out.
     RollingForwardInProgress,
-    /// It waits to be told to go on with the next domain.
+    /// The rollout waits for a request to continue with the next domain.
     RollingForwardPending,
-    /// It has been rolled out everywhere.
+    /// The new version has been rolled out everywhere.
     RollingForwardCompleted,
-    /// It is being taken back.
+    /// The upgrade is being rolled back.
     RollingBackInProgress,
-    /// It has been taken back everywhere.
+    /// The upgrade has been rolled back everywhere.
     RollingBackCompleted,
 }
 
@@ -177,7 +178,7 @@ wire_words!(UpgradeState {
 });
 
 impl UpgradeState {
-    /// Whether nothing more will happen.
+    /// Returns true if the upgrade has ended.
     pub fn is_final(self) -> bool {
         matches!(
             self,
@@ -186,15 +187,16 @@ impl UpgradeState {
     }
 }
 
-/// How an upgrade goes on from domain to domain.
+/// The mode in which an upgrade advances from domain to domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpgradeMode {
-    /// Without looking at health.
+    /// The upgrade does not check health.
     #[default]
     UnmonitoredAuto,
-    /// It waits for [`resume_upgrade`](crate::cluster::Cluster::resume_upgrade) before each domain but the first.
+    /// The upgrade waits for [`resume_upgrade`](crate::cluster::Cluster::resume_upgrade) before each domain
+    /// except the first.
     UnmonitoredManual,
-    /// It looks at the application's health after each domain, and is taken back when that is Error.
+    /// The upgrade checks the application's health after each domain, and is rolled back if it is Error.
     Monitored,
 }
 

@@ -1,4 +1,4 @@
-//! Application types: what can be deployed.
+//! Application types and the parts of their packages.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::cluster::package::DefaultService;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApplicationType {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its version: a text that is compared for equality only.
+    /// The version: a text that is compared for equality only.
     pub version: String,
-    /// Parameters that applications of this type take, with what they are when nothing is said.
+    /// The parameters of applications of this type, with their defaults.
     pub default_parameters: IndexMap<String, String>,
-    /// The service packages that it consists of.
+    /// The service packages.
     pub service_manifests: Vec<ServiceManifest>,
-    /// The services that every application of this type has from the beginning.
+    /// The default services of every application of this type.
     pub default_services: Vec<DefaultService>,
-    /// Whether it can be used.
+    /// The status.
     pub status: ApplicationTypeStatus,
-    /// The manifest as it was uploaded; `None`: it is made of what is known of the type.
+    /// The manifest as uploaded. `None`: it is generated from the type.
     pub manifest: Option<Arc<str>>,
 }
 
@@ -50,11 +50,11 @@ impl ApplicationType {
 /// The status of an application type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplicationTypeStatus {
-    /// It is being copied into the cluster.
+    /// The type is being copied into the cluster.
     Provisioning,
-    /// Applications can be made of it.
+    /// Applications of this type can be created.
     Available,
-    /// It is being removed.
+    /// The type is being removed.
     Unprovisioning,
 }
 
@@ -64,26 +64,26 @@ wire_words!(ApplicationTypeStatus {
     Unprovisioning = "Unprovisioning",
 });
 
-/// A service package: what is downloaded to a node, activated and deactivated as one.
+/// A service package: the unit that a node downloads, activates and deactivates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceManifest {
-    /// Its name, e.g. `WebPkg`.
+    /// The name, e.g. `WebPkg`.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// The types of services that it has.
+    /// The service types.
     pub service_types: Vec<ServiceType>,
-    /// The programs that it runs.
+    /// The code packages.
     pub code_packages: Vec<CodePackage>,
-    /// The ports that it wants.
+    /// The endpoints.
     pub endpoints: Vec<EndpointResource>,
-    /// The manifest as it was uploaded; `None`: it is made of what is known of the package.
+    /// The manifest as uploaded. `None`: it is generated from the package.
     pub manifest: Option<Arc<str>>,
 }
 
 impl ServiceManifest {
-    /// The code package whose process registers `service_type`.
+    /// Returns the code package whose process registers `service_type`.
     pub fn host_of(&self, service_type: &str) -> Option<&CodePackage> {
         let mut packages = self.code_packages.iter();
         packages.find(|package| package.hosts.iter().any(|hosted| hosted == service_type))
@@ -94,13 +94,13 @@ impl ServiceManifest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceType {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether its services keep state.
+    /// The kind of its services: stateless or stateful.
     pub kind: ServiceKind,
-    /// Whether the state outlives the process; only for stateful types.
+    /// True if the state outlives the process. Only for stateful types.
     pub has_persisted_state: bool,
-    /// Which nodes its services may be on; empty for any.
+    /// The placement constraints of its services. Empty: any node.
     pub placement_constraints: String,
     /// Extensions of the manifest, by name; the value is XML as text.
     pub extensions: Vec<Extension>,
@@ -108,13 +108,13 @@ pub struct ServiceType {
     pub listeners: Vec<String>,
 }
 
-/// An extension of a service type: XML that the cluster carries and does not look at.
+/// An extension of a service type: XML that the cluster stores without interpreting it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Extension {
     /// The name.
     pub name: String,
-    /// What is inside of the `Extension` element.
+    /// The content of the `Extension` element.
     pub xml: String,
 }
 
@@ -122,28 +122,28 @@ pub struct Extension {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CodePackage {
-    /// Its name, e.g. `Code`.
+    /// The name, e.g. `Code`.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// The service types that its process registers; empty for a program that only helps the others.
+    /// The service types that its process registers. Empty for a helper program.
     pub hosts: Vec<String>,
-    /// The program that is run once before the main one.
+    /// The setup program, which runs once before the main one.
     pub setup: Option<String>,
     /// The program.
     pub program: String,
 }
 
-/// A port that a service package wants.
+/// An endpoint of a service package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointResource {
-    /// Its name, which is that of the listener too.
+    /// The name, which is also the name of the listener.
     pub name: String,
     /// Scheme of the address, e.g. `http`.
     pub protocol: String,
-    /// A fixed port; `None` for one that the node gives.
+    /// The fixed port. `None`: one of the node's ports.
     pub port: Option<u16>,
-    /// What follows the port in the address: empty, or a path that begins with `/`.
+    /// The part of the address after the port: empty, or a path that begins with `/`.
     pub path: String,
 }

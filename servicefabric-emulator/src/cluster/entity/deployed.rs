@@ -1,4 +1,5 @@
-//! What is deployed on a node. Packages, code packages and service types are told as the node's hosting knows them.
+//! Deployed applications and replicas of a node. Packages, code packages and service types are the types of
+//! hosting.
 
 use crate::cluster::{FabricName, Replica, ReplicaRef, ServiceKind};
 use crate::hosting::DeploymentStatus;
@@ -9,11 +10,11 @@ use crate::hosting::DeploymentStatus;
 pub struct DeployedApplication {
     /// Name of the application.
     pub name: FabricName,
-    /// Its type.
+    /// The name of the application type.
     pub type_name: String,
     /// The version of its type.
     pub type_version: String,
-    /// What the node does with it.
+    /// The status of the deployment.
     pub status: DeploymentStatus,
 }
 
@@ -21,9 +22,9 @@ pub struct DeployedApplication {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeployedReplica {
-    /// Its partition and its id.
+    /// The ids of the partition and the replica.
     pub key: ReplicaRef,
-    /// Whether the service keeps state.
+    /// The kind of the service: stateless or stateful.
     pub kind: ServiceKind,
     /// The service.
     pub service: FabricName,
@@ -33,8 +34,8 @@ pub struct DeployedReplica {
     pub manifest_name: String,
     /// The code package that hosts it.
     pub code_package: String,
-    /// Role, status, address and all else.
+    /// The role, status, address and other properties.
     pub replica: Replica,
-    /// Id of the process that hosts it; `None` while none does. It is made up.
+    /// The synthetic id of the process that hosts it. `None` without a process.
     pub process_id: Option<u64>,
 }

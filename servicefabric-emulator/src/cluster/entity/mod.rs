@@ -1,4 +1,4 @@
-//! What a cluster consists of, as it is read: every field can be looked at, none can be changed from outside.
+//! The entities of a cluster. Every field is readable; none can be changed from outside.
 
 mod application;
 mod application_type;
@@ -27,16 +27,16 @@ pub use self::service::{
     PartitionKey, PartitionScheme, Service, ServiceKind, ServiceScale, ServiceStatus,
 };
 
-/// Gives an enumeration the words of the wire.
+/// Gives an enumeration its words of the wire format.
 macro_rules! wire_words {
     ($type:ty { $($variant:ident = $word:literal),* $(,)? }) => {
         impl $type {
-            /// The word that stands for it in answers.
+            /// Returns the word in responses.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// Reads the word, in any case; `None` for another one.
+            /// Parses the word, in any case. `None` for an unknown one.
             pub fn from_word(word: &str) -> Option<Self> {
                 $(if word.eq_ignore_ascii_case($word) {
                     return Some(Self::$variant);

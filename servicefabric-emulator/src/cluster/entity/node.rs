@@ -9,9 +9,9 @@ use crate::hosting::Moment;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Node {
-    /// Its name, e.g. `_Node_0`.
+    /// The name, e.g. `_Node_0`.
     pub name: Arc<str>,
-    /// Address or host name under which it is reached.
+    /// The address or host name.
     pub address: String,
     /// The node type that it belongs to.
     pub node_type: String,
@@ -23,53 +23,53 @@ pub struct Node {
     pub code_version: String,
     /// Version of the cluster's configuration.
     pub config_version: String,
-    /// Whether it is up, and whether it takes replicas.
+    /// The status, including deactivation.
     pub status: NodeStatus,
-    /// Whether it takes part in keeping the cluster together.
+    /// True if the node is a seed node.
     pub is_seed_node: bool,
     /// Id: 32 hexadecimal digits.
     pub id: String,
-    /// Id of the present life of the node: another one after each restart.
+    /// The id of the present life of the node, which changes with each restart.
     pub instance_id: i64,
-    /// Since when it has been up; `None` while it is down.
+    /// The time since which the node is up. `None` while it is down.
     pub up_at: Option<Moment>,
-    /// Since when it has been down; `None` while it is up.
+    /// The time since which the node is down. `None` while it is up.
     pub down_at: Option<Moment>,
-    /// What was asked for when it was deactivated; `None` when it was not.
+    /// The request that deactivated the node. `None` if it is active.
     pub deactivation: Option<Deactivation>,
-    /// Properties that placement constraints can ask for, besides `NodeType` and `NodeName`.
+    /// The properties for placement constraints, besides `NodeType` and `NodeName`.
     pub properties: Vec<(String, String)>,
 }
 
 impl Node {
-    /// Whether replicas may be placed on it.
+    /// Returns true if replicas may be placed on the node.
     pub fn takes_replicas(&self) -> bool {
         self.status == NodeStatus::Up && self.deactivation.is_none()
     }
 }
 
-/// A deactivation that is under way, or done.
+/// A deactivation, in progress or complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deactivation {
-    /// Why it was asked for.
+    /// The intent of the request.
     pub intent: DeactivationIntent,
-    /// Whether everything has been moved away or closed.
+    /// True if all replicas have been moved away or closed.
     pub completed: bool,
-    /// When it was asked for.
+    /// The time of the request.
     pub since: Moment,
 }
 
-/// Why a node is deactivated.
+/// The intent of a deactivation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DeactivationIntent {
-    /// It takes nothing new, and keeps what it has.
+    /// The node takes no new replicas, and keeps those that it has.
     Pause,
-    /// It comes back soon with its state: persisted replicas stay its own.
+    /// The node returns soon with its state; persisted replicas remain assigned to it.
     Restart,
-    /// It comes back without its state.
+    /// The node returns without its state.
     RemoveData,
-    /// It does not come back.
+    /// The node does not return.
     RemoveNode,
 }
 
@@ -83,15 +83,15 @@ wire_words!(DeactivationIntent {
 /// The status of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeStatus {
-    /// It runs.
+    /// The node runs.
     Up,
-    /// It does not run.
+    /// The node does not run.
     Down,
-    /// It is being activated.
+    /// The node is being activated.
     Enabling,
-    /// It is being deactivated.
+    /// The node is being deactivated.
     Disabling,
-    /// It is deactivated.
+    /// The node is deactivated.
     Disabled,
 }
 
@@ -103,20 +103,20 @@ wire_words!(NodeStatus {
     Disabled = "Disabled",
 });
 
-/// Which nodes a list is to have.
+/// The nodes that a list includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NodeStatusFilter {
-    /// All that the cluster has: `default` and `all`.
+    /// All nodes of the cluster: `default` and `all`.
     #[default]
     All,
-    /// Those of one status.
+    /// The nodes of one status.
     Only(NodeStatus),
-    /// None: `unknown` and `removed`, which nodes of this cluster never are.
+    /// No node: `unknown` and `removed`, which nodes of this cluster never are.
     Nothing,
 }
 
 impl NodeStatusFilter {
-    /// Reads the word of a request, in any case; `None` for another one.
+    /// Parses the word of a request, in any case. `None` for an unknown one.
     pub fn from_word(word: &str) -> Option<Self> {
         if word.eq_ignore_ascii_case("default") || word.eq_ignore_ascii_case("all") {
             return Some(Self::All);
@@ -127,7 +127,7 @@ impl NodeStatusFilter {
         NodeStatus::from_word(word).map(Self::Only)
     }
 
-    /// Whether a node of this status belongs to the list.
+    /// Returns true if a node of this status belongs to the list.
     pub fn admits(self, status: NodeStatus) -> bool {
         match self {
             Self::All => true,

@@ -10,47 +10,48 @@ use crate::hosting::{Moment, Span};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Partition {
-    /// Its id.
+    /// The id.
     pub id: PartitionId,
     /// The service that it belongs to.
     pub service: FabricName,
-    /// Whether the service keeps state.
+    /// The kind of the service: stateless or stateful.
     pub kind: ServiceKind,
-    /// Which keys it has.
+    /// The keys of the partition.
     pub information: PartitionInformation,
-    /// Whether it can be used.
+    /// The status.
     pub status: PartitionStatus,
-    /// How many replicas or instances it is to have.
+    /// The target number of replicas or instances.
     pub scale: ServiceScale,
-    /// The epoch of its primary; only of a stateful service.
+    /// The epoch of the primary. Only for stateful services.
     pub epoch: Epoch,
-    /// How long the last quorum loss took; nothing when there was none.
+    /// The duration of the last quorum loss. Zero if there was none.
     pub last_quorum_loss: Span,
-    /// Its replicas or instances, by id.
+    /// The replicas or instances, by id.
     pub replicas: BTreeMap<i64, Replica>,
-    /// An id of its creation, which versions of answers begin with.
+    /// The id of its creation, with which versions of answers begin.
     pub(in crate::cluster) created_as: i64,
-    /// Grows with each change of what the naming service would say.
+    /// The version of the partition's resolution: it grows with each change that the naming service would
+    /// return.
     pub(in crate::cluster) lookup: u64,
-    /// Since when too few replicas are up.
+    /// The time since which too few replicas are up.
     pub(in crate::cluster) quorum_lost_at: Option<Moment>,
-    /// Until when a new primary is being chosen.
+    /// The time at which the pending election of a primary ends.
     pub(in crate::cluster) reconfigured_at: Option<Moment>,
-    /// What the status is said to be, whatever it is.
+    /// The status to report in place of the real one.
     pub(in crate::cluster) status_override: Option<PartitionStatus>,
-    /// What was last said about it to the health store.
+    /// The last state that was reported to the health store.
     pub(in crate::cluster) vitals: Vitals,
 }
 
-/// What the failover manager thinks of a partition.
+/// The failover manager's view of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::cluster) enum Vitals {
-    /// Nothing was said yet.
+    /// No report yet.
     #[default]
     Unknown,
-    /// It is as it should be.
+    /// The partition is healthy.
     Healthy,
-    /// It has fewer replicas than it should have.
+    /// The partition has fewer replicas than its target.
     BelowTarget,
     /// Too few replicas are up.
     QuorumLoss,
@@ -64,10 +65,10 @@ impl Partition {
     }
 }
 
-/// Which keys a partition has.
+/// The keys of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionInformation {
-    /// All: the service is not divided.
+    /// All keys: the service has a single partition.
     Singleton,
     /// The numbers from `low` to `high`, both included.
     Int64Range {
@@ -81,7 +82,7 @@ pub enum PartitionInformation {
 }
 
 impl PartitionInformation {
-    /// The word for it in answers.
+    /// Returns the word in responses.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Singleton => "Singleton",
@@ -90,7 +91,8 @@ impl PartitionInformation {
         }
     }
 
-    /// Whether the partition has this key; `None` when keys of this kind do not belong to the scheme.
+    /// Returns true if the partition has this key. `None` if keys of this kind do not belong to the partition
+    /// scheme.
     pub fn has(&self, key: &PartitionKey) -> Option<bool> {
         match (self, key) {
             (Self::Singleton, PartitionKey::None) => Some(true),
@@ -106,15 +108,15 @@ impl PartitionInformation {
 /// The status of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartitionStatus {
-    /// It can be used.
+    /// The partition can be used.
     Ready,
-    /// It has no replica that could be used.
+    /// The partition has no usable replica.
     NotReady,
-    /// Too few replicas are up for a write.
+    /// Too few replicas are up for writes.
     InQuorumLoss,
-    /// It is choosing a new primary.
+    /// The partition is electing a new primary.
     Reconfiguring,
-    /// It is being deleted.
+    /// The partition is being deleted.
     Deleting,
 }
 
@@ -130,8 +132,8 @@ wire_words!(PartitionStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Epoch {
-    /// Grows with each new primary.
+    /// The number that grows with each new primary.
     pub configuration_version: i64,
-    /// Grows when state may have been lost.
+    /// The number that grows when state may have been lost.
     pub data_loss_version: i64,
 }

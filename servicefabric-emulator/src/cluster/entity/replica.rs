@@ -10,71 +10,72 @@ use crate::hosting::{Moment, Span};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replica {
-    /// Its partition and its id.
+    /// The ids of the partition and the replica.
     pub key: ReplicaRef,
     /// The node that it is on.
     pub node: Arc<str>,
-    /// What it does; `None` for an instance of a stateless service.
+    /// The role. `None` for an instance of a stateless service.
     pub role: ReplicaRole,
-    /// Whether it can be used.
+    /// The status.
     pub status: ReplicaStatus,
-    /// What it published, usually `{"Endpoints":{"http":"http://10.0.0.4:20001"}}`; empty before it is open.
+    /// The published address, usually `{"Endpoints":{"http":"http://10.0.0.4:20001"}}`. Empty before the
+    /// replica is open.
     pub address: String,
-    /// The activation of the service package that it lives in; empty for the shared one.
+    /// The activation id of the service package that hosts it. Empty for the shared one.
     pub activation_id: String,
-    /// How long it took to be built the last time.
+    /// The duration of the last build.
     pub last_in_build: Span,
-    /// When it was placed.
+    /// The time of placement.
     pub created_at: Moment,
-    /// Since when its status is what it is.
+    /// The time of the last change of status.
     pub since: Moment,
-    /// While it is taken out of service: until when it still answers. It is listed, but not resolved.
+    /// The time until which a draining instance still responds. It is listed, but not resolved.
     pub draining_until: Option<Moment>,
-    /// What is to become of it.
+    /// The planned change.
     pub(in crate::cluster) intent: Intent,
-    /// Whether it is to be the primary as soon as it can; until then the present one stays.
+    /// True if the replica becomes the primary as soon as it can. Until then the present primary stays.
     pub(in crate::cluster) heir: bool,
-    /// Whether hosting has opened it, and nobody has closed it since.
+    /// True if hosting has opened the replica, and it has not been closed since.
     pub(in crate::cluster) opened: bool,
-    /// Ports of its node that were given to it.
+    /// The ports of its node that are assigned to it.
     pub(in crate::cluster) ports: Vec<u16>,
-    /// What it really published, while something else is shown in its place.
+    /// The address that the replica really published while another one is shown.
     pub(in crate::cluster) hidden_address: Option<String>,
-    /// How often its address changes by itself.
+    /// The interval at which the address changes by itself.
     pub(in crate::cluster) flapping: Option<Span>,
 }
 
-/// What is to become of a replica.
+/// The planned change of a replica.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::cluster) enum Intent {
-    /// It stays.
+    /// The replica stays.
     #[default]
     Stay,
-    /// It goes: another one takes its place.
+    /// The replica leaves, and another one replaces it.
     Leave,
-    /// It is closed and opened again on its node, in another version.
+    /// The replica is closed and reopened on its node in another version.
     Upgrade,
 }
 
 impl Replica {
-    /// Whether the naming service gives out its address.
+    /// Returns true if the naming service returns the address of the replica.
     pub fn is_resolvable(&self) -> bool {
         self.status == ReplicaStatus::Ready && self.draining_until.is_none()
     }
 }
 
-/// What a replica does.
+/// The role of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReplicaRole {
-    /// Not decided yet.
+    /// The role is not decided yet.
     Unknown,
-    /// Nothing: it is an instance of a stateless service, or no longer belongs to its partition.
+    /// No role: an instance of a stateless service, or a replica that no longer belongs to its partition.
     None,
-    /// It takes reads and writes.
+    /// The replica serves reads and writes.
     Primary,
-    /// It is being built from the primary.
+    /// The replica is being built from the primary.
     IdleSecondary,
-    /// It follows the primary.
+    /// The replica follows the primary.
     ActiveSecondary,
 }
 
@@ -89,15 +90,15 @@ wire_words!(ReplicaRole {
 /// The status of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReplicaStatus {
-    /// It is being built.
+    /// The replica is being built.
     InBuild,
-    /// It is kept in reserve.
+    /// The replica is kept in reserve.
     Standby,
-    /// It can be used.
+    /// The replica can be used.
     Ready,
-    /// Its process or its node is down; its state is still there.
+    /// The process or node of the replica is down. Its state still exists.
     Down,
-    /// It is gone.
+    /// The replica no longer exists.
     Dropped,
 }
 

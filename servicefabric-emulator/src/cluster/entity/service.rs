@@ -13,45 +13,46 @@ use crate::hosting::{ActivationMode, Moment, Span};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Service {
-    /// Its name, e.g. `fabric:/Shop/Web`.
+    /// The name, e.g. `fabric:/Shop/Web`.
     pub name: FabricName,
     /// The application that it belongs to.
     pub application: FabricName,
-    /// Its type.
+    /// The name of the service type.
     pub type_name: String,
     /// The service manifest that declares its type.
     pub manifest_name: String,
     /// The version of that manifest.
     pub manifest_version: String,
-    /// Whether it keeps state.
+    /// The kind: stateless or stateful.
     pub kind: ServiceKind,
-    /// Whether its state outlives the process.
+    /// True if the state outlives the process.
     pub has_persisted_state: bool,
-    /// What is going on with it.
+    /// The status.
     pub status: ServiceStatus,
-    /// How it is divided.
+    /// The partition scheme.
     pub scheme: PartitionScheme,
-    /// How many replicas or instances each partition is to have.
+    /// The target number of replicas or instances of each partition.
     pub scale: ServiceScale,
-    /// Which nodes it may be on; empty for any.
+    /// The placement constraints. Empty: any node.
     pub placement_constraints: String,
-    /// Whether each of its replicas has a package activation, and so a process, of its own.
+    /// The activation mode. In exclusive mode each replica has a package activation, and so a process, of its
+    /// own.
     pub activation_mode: ActivationMode,
-    /// How long an instance is still reachable after it was taken out of the naming service.
+    /// The time for which an instance stays reachable after the naming service has dropped it.
     pub instance_close_delay: Span,
-    /// How long a replica that is down is waited for before another one takes its place.
+    /// The time to wait for a replica that is down before it is replaced.
     pub replica_restart_wait: Span,
-    /// The name that the DNS service of the cluster has for it; empty for none.
+    /// The name in the cluster's DNS service. Empty: none.
     pub dns_name: String,
-    /// When it was created.
+    /// The time of creation.
     pub created_at: Moment,
     /// Ids of its partitions, sorted.
     pub partitions: BTreeSet<PartitionId>,
-    /// The listeners that its replicas open, and so the keys of their addresses.
+    /// The listeners of its replicas, which are the keys of their addresses.
     pub listeners: Vec<String>,
     /// Partitions by the lowest of their keys, or by their names.
     pub(in crate::cluster) by_key: PartitionIndex,
-    /// The constraints, as they are judged.
+    /// The parsed constraints.
     pub(in crate::cluster) constraint: Constraint,
 }
 
@@ -76,7 +77,7 @@ impl PartitionIndex {
         }
     }
 
-    /// The partition that may have the key; whether it has it is for the caller to see.
+    /// Returns the only partition that can have the key. The caller checks if it does.
     pub(in crate::cluster) fn candidate(&self, key: &PartitionKey) -> Option<PartitionId> {
         match key {
             PartitionKey::None => self.singleton,
@@ -88,16 +89,16 @@ impl PartitionIndex {
     }
 }
 
-/// Whether a service keeps state.
+/// The kind of a service: stateless or stateful.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum ServiceKind {
-    /// Its instances are all alike.
+    /// All instances are alike.
     #[default]
     Stateless,
-    /// Its replicas keep state; one of each partition is the primary.
+    /// The replicas keep state, and one replica of each partition is the primary.
     Stateful,
 }
 
@@ -109,15 +110,15 @@ wire_words!(ServiceKind {
 /// The status of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceStatus {
-    /// It runs.
+    /// The service runs.
     Active,
-    /// Its application is being upgraded.
+    /// The application of the service is being upgraded.
     Upgrading,
-    /// It is being deleted.
+    /// The service is being deleted.
     Deleting,
-    /// It is being created.
+    /// The service is being created.
     Creating,
-    /// It could not be created.
+    /// The service could not be created.
     Failed,
 }
 
@@ -129,31 +130,31 @@ wire_words!(ServiceStatus {
     Failed = "Failed",
 });
 
-/// How many replicas or instances each partition is to have.
+/// The target number of replicas or instances of each partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceScale {
-    /// Of a stateless service.
+    /// The scale of a stateless service.
     Stateless {
         /// The number of instances; -1 for one on every node.
         instance_count: i32,
-        /// So many are enough while nodes are being taken out.
+        /// The number of instances that suffice while nodes are being deactivated.
         min_instance_count: u32,
     },
-    /// Of a stateful service.
+    /// The scale of a stateful service.
     Stateful {
         /// The number of replicas.
         target: u32,
-        /// Below this many, the partition does not take writes.
+        /// The number of replicas below which the partition takes no writes.
         min: u32,
     },
 }
 
-/// How a service is divided.
+/// The partition scheme of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionScheme {
-    /// Not at all.
+    /// One partition for the whole service.
     Singleton,
-    /// Into ranges of numbers.
+    /// Ranges of numbers.
     Int64Range {
         /// The lowest key.
         low: i64,
@@ -162,12 +163,12 @@ pub enum PartitionScheme {
         /// The number of ranges.
         count: u32,
     },
-    /// By names.
+    /// Names.
     Named(Vec<String>),
 }
 
 impl PartitionScheme {
-    /// How many partitions there are.
+    /// Returns the number of partitions.
     pub fn count(&self) -> usize {
         match self {
             Self::Singleton => 1,
@@ -177,10 +178,10 @@ impl PartitionScheme {
     }
 }
 
-/// The key by which a partition of a service is found.
+/// The key that selects a partition of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionKey {
-    /// None, for a service that is not divided.
+    /// No key, for a service with a single partition.
     None,
     /// A number.
     Int64(i64),

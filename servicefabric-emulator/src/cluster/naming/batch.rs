@@ -1,20 +1,20 @@
-//! Several steps on the properties of a name, done as one.
+//! Batches: several steps on the properties of a name, as one operation.
 
 use super::store::no_property;
 use super::{BatchOutcome, Property, PropertyOperation, PropertyResult};
 use crate::cluster::{Cluster, ErrorCode, FabricError, FabricName};
 use crate::hosting::Moment;
 
-/// So many steps a batch has.
+/// The maximum number of steps of a batch.
 const MAX_STEPS: usize = 1000;
 
 impl Cluster {
-    /// Does all steps, or none of them. Each sees what those before it did.
+    /// Runs all steps, or none of them. Each step sees the effects of those before it.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `E_INVALIDARG` for a batch without steps or with more than 1000. A step that fails
-    /// is told by [`BatchOutcome::Failed`].
+    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `E_INVALIDARG` for a batch without steps or with more than 1000. A
+    /// failing step is reported as [`BatchOutcome::Failed`].
     pub fn submit_batch(
         &mut self,
         name: &FabricName,

@@ -1,4 +1,4 @@
-//! The naming service: names, properties, and where partitions answer.
+//! The naming service: names, properties, and addresses of partitions.
 
 mod batch;
 mod property;

@@ -7,17 +7,17 @@ use crate::hosting::Moment;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Property {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it is.
+    /// The value.
     pub value: PropertyValue,
-    /// A word of the one who put it that says what the value means; empty for none.
+    /// The writer's own name for the type of the value. Empty if there is none.
     pub custom_type: String,
     /// The name that it belongs to.
     pub parent: FabricName,
-    /// When it was last put.
+    /// The time of the last write.
     pub modified_at: Moment,
-    /// Grows with each change in the whole naming service.
+    /// The number that grows with each change in the whole naming service.
     pub sequence_number: i64,
 }
 
@@ -37,7 +37,7 @@ pub enum PropertyValue {
 }
 
 impl PropertyValue {
-    /// The word for its kind in answers.
+    /// Returns the word for its kind in responses.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Binary(_) => "Binary",
@@ -48,7 +48,7 @@ impl PropertyValue {
         }
     }
 
-    /// Its size in bytes, as the naming service keeps it: texts in UTF-16 with a zero at the end.
+    /// Returns the size in bytes as the naming service stores the value: strings in UTF-16 with a final zero.
     pub fn size(&self) -> usize {
         match self {
             Self::Binary(bytes) => bytes.len(),
@@ -65,58 +65,58 @@ impl PropertyValue {
 pub struct SubNames {
     /// The names, in their order.
     pub names: Vec<FabricName>,
-    /// What to ask for the next page with; empty on the last.
+    /// The token to request the next page with. Empty on the last page.
     pub continuation_token: String,
 }
 
-/// A step of a batch. A batch is done as a whole or not at all.
+/// A step of a batch, which takes effect as a whole or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PropertyOperation {
-    /// Puts a property.
+    /// Writes a property.
     Put {
-        /// Its name.
+        /// The name of the property.
         name: String,
-        /// Its value.
+        /// The value.
         value: PropertyValue,
-        /// What the value means; empty for nothing.
+        /// The application's own name for the type of the value. Empty if there is none.
         custom_type: String,
     },
     /// Reads a property.
     Get {
-        /// Its name.
+        /// The name of the property.
         name: String,
-        /// Whether its value is wanted.
+        /// True if the value is requested too.
         include_value: bool,
     },
     /// Deletes a property.
     Delete {
-        /// Its name.
+        /// The name of the property.
         name: String,
     },
-    /// Goes on only if a property is there, or is not.
+    /// Checks that a property exists, or that it does not. The batch fails otherwise.
     CheckExists {
-        /// Its name.
+        /// The name of the property.
         name: String,
-        /// Whether it has to be there.
+        /// True if the property must exist, false if it must not.
         exists: bool,
     },
-    /// Goes on only if a property has this sequence number.
+    /// Checks that a property has this sequence number. The batch fails otherwise.
     CheckSequence {
-        /// Its name.
+        /// The name of the property.
         name: String,
         /// The number.
         sequence_number: i64,
     },
-    /// Goes on only if a property has this value.
+    /// Checks that a property has this value. The batch fails otherwise.
     CheckValue {
-        /// Its name.
+        /// The name of the property.
         name: String,
         /// The value.
         value: PropertyValue,
     },
 }
 
-/// What a batch read: the step, and the property that it found.
+/// A property that a batch has read, and the step that read it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PropertyResult {
@@ -124,20 +124,20 @@ pub struct PropertyResult {
     pub operation: usize,
     /// The property.
     pub property: Property,
-    /// Whether its value was asked for.
+    /// True if the value was requested too.
     pub include_value: bool,
 }
 
-/// How a batch went.
+/// The outcome of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BatchOutcome {
-    /// All was done.
+    /// All steps succeeded.
     Done(Vec<PropertyResult>),
-    /// Nothing was done.
+    /// The batch failed and changed nothing.
     Failed {
         /// The number of the step that failed, from 0.
         operation: usize,
-        /// Why.
+        /// The reason.
         error: crate::cluster::FabricError,
     },
 }

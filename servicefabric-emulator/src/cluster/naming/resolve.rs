@@ -1,4 +1,4 @@
-//! Where a partition answers, as the naming service tells it: from a cache that may be stale.
+//! Resolution of partitions by the naming service: from a cache that may be stale.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::cluster::{
 };
 use crate::hosting::{Moment, Span};
 
-/// What the gateway remembers of earlier answers.
+/// The gateway's cache of earlier answers.
 #[derive(Clone, Debug)]
 pub(in crate::cluster) struct ResolveCache {
-    /// So old an answer may be.
+    /// The maximum age of an answer.
     age: Span,
     answers: BTreeMap<PartitionId, Answer>,
 }
@@ -40,7 +40,7 @@ impl ResolveCache {
         self.answers.remove(&partition);
     }
 
-    /// An answer that may still be given: not too old, and not the one that the caller has already.
+    /// Returns a cached answer that is still valid: not too old, and not the one that the caller already has.
     fn usable(
         &self,
         partition: PartitionId,
@@ -55,15 +55,16 @@ impl ResolveCache {
 }
 
 impl Cluster {
-    /// Where the partition of a service that has `key` answers.
+    /// Returns the endpoints of the partition of a service that has `key`.
     ///
-    /// The answer comes from a cache, and may be older than what replicas are listed. Whoever knows that it is stale
-    /// says so with the version of that answer, `previous`: then a newer one is looked for.
+    /// The answer comes from a cache, and may be older than the listed replicas. A client that finds it stale
+    /// passes the version of that answer as `previous`, and gets a newer one.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_SERVICE_DOES_NOT_EXIST`; `FABRIC_E_INVALID_PARTITION_KEY` for a key that is not of the service's scheme, or that no
-    /// partition has; `E_INVALIDARG` for a version that no answer had; `FABRIC_E_SERVICE_OFFLINE` when nothing answers.
+    /// `FABRIC_E_SERVICE_DOES_NOT_EXIST`; `FABRIC_E_INVALID_PARTITION_KEY` for a key that does not fit the
+    /// service's scheme or that no partition has; `E_INVALIDARG` for a version that no answer had;
+    /// `FABRIC_E_SERVICE_OFFLINE` if no replica is resolvable.
     pub fn resolve(
         &mut self,
         service: &FabricName,
@@ -121,7 +122,7 @@ impl Cluster {
     }
 }
 
-/// The number in a version that grows with each change.
+/// Returns the number in a version, which grows with each change.
 fn lookup_of(version: &str) -> Result<u64, FabricError> {
     let mut parts = version.split(':');
     let lookup = parts.nth(1).and_then(|part| part.parse().ok());
@@ -141,7 +142,7 @@ fn resolved(partition: &Partition, answer: &Answer, epoch: i64) -> ResolvedParti
     }
 }
 
-/// What can be called now, a primary first.
+/// Returns the endpoints that can be called now, a primary first.
 fn endpoints(partition: &Partition) -> Vec<ResolvedEndpoint> {
     let replicas = partition
         .replicas

@@ -1,9 +1,9 @@
-//! Where a partition answers.
+//! The result of resolving a partition.
 
 use crate::cluster::entity::{PartitionInformation, wire_words};
 use crate::cluster::{FabricName, PartitionId};
 
-/// What the naming service says about a partition.
+/// A partition as the naming service resolves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResolvedPartition {
@@ -11,9 +11,9 @@ pub struct ResolvedPartition {
     pub service: FabricName,
     /// The partition.
     pub partition: PartitionId,
-    /// Which keys it has.
+    /// The keys of the partition.
     pub information: PartitionInformation,
-    /// Its addresses: a primary first.
+    /// The endpoints, a primary first.
     pub endpoints: Vec<ResolvedEndpoint>,
     /// The version of this answer.
     pub version: String,
@@ -23,13 +23,13 @@ pub struct ResolvedPartition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResolvedEndpoint {
-    /// What answers there.
+    /// The kind of replica behind the address.
     pub kind: EndpointKind,
     /// The address, as the replica published it.
     pub address: String,
 }
 
-/// What answers at an address.
+/// The kind of replica behind an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndpointKind {
     /// An instance of a stateless service.

@@ -7,42 +7,43 @@ use super::{Property, PropertyValue, SubNames};
 use crate::cluster::{Cluster, ErrorCode, FabricError, FabricName, Page, PageRequest};
 use crate::hosting::Moment;
 
-/// So many names there are.
+/// The maximum number of names.
 const MAX_NAMES: usize = 500_000;
-/// So many properties a name has.
+/// The maximum number of properties of a name.
 const MAX_PROPERTIES: usize = 1000;
-/// The longest name of a property, in bytes.
+/// The maximum length of a property's name, in bytes.
 const MAX_PROPERTY_NAME: usize = 800;
-/// The largest value of a property, in bytes.
+/// The maximum size of a property's value, in bytes.
 pub(super) const MAX_VALUE: usize = 1024 * 1024;
-/// All values of a name together, in bytes.
+/// The maximum size of all values of a name, in bytes.
 const MAX_ALL_VALUES: usize = 16 * 1024 * 1024;
 
 /// The names of a cluster.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cluster) struct NameStore {
     pub(super) names: BTreeMap<FabricName, Entry>,
-    /// Grows with each change.
+    /// The number that grows with each change.
     pub(super) sequence: i64,
 }
 
 /// A name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
-    /// Whether it is that of an application or a service.
+    /// True if the name is that of an application or a service.
     is_system: bool,
-    /// Whether somebody created it.
+    /// True if a client created the name.
     is_user: bool,
     pub(super) properties: BTreeMap<String, Property>,
 }
 
 impl NameStore {
-    /// The name of an application or a service appears.
+    /// Adds the name of an application or a service.
     pub(in crate::cluster) fn insert_system(&mut self, name: &FabricName, _now: Moment) {
         self.names.entry(name.clone()).or_default().is_system = true;
     }
 
-    /// An application or a service is gone, with its properties. A name that somebody created stays.
+    /// Removes the name of a deleted application or service, with its properties. A name that a client has
+    /// created as well stays.
     pub(in crate::cluster) fn remove_system(&mut self, name: &FabricName) {
         let Some(entry) = self.names.get_mut(name) else {
             return;
@@ -57,7 +58,7 @@ impl NameStore {
         self.names.get(name).ok_or_else(|| no_name(name))
     }
 
-    /// Whether the property may be put: its name, its size, and that of all together.
+    /// Checks the limits before a property is written: its name, its size, and the total size.
     pub(super) fn check_put(
         &self,
         name: &FabricName,
@@ -119,14 +120,14 @@ impl NameStore {
     }
 }
 
-/// Names and properties. Those of applications and services are there by themselves.
+/// Names and properties. Those of applications and services are managed automatically.
 impl Cluster {
-    /// Whether there is such a name.
+    /// Returns true if the name exists.
     pub fn name_exists(&self, name: &FabricName) -> bool {
         self.names.names.contains_key(name)
     }
 
-    /// Creates a name, and those above it that are not there yet.
+    /// Creates a name, and the missing names above it.
     ///
     /// # Errors
     ///
@@ -157,7 +158,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_NAME_NOT_EMPTY` when there are names below it, it has properties, or it
+    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_NAME_NOT_EMPTY` if it has names below it, has properties, or
     /// is that of an application or a service.
     pub fn delete_name(&mut self, name: &FabricName) -> Result<(), FabricError> {
         let entry = self.names.entry(name)?;
@@ -176,8 +177,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// All names below a name, in their order. They lie together: `/` comes before what else a longer name could have
-    /// there, but for a few characters.
+    /// Returns all names below a name, in order. They are adjacent, since all begin with the name and `/`.
     fn names_below(&self, name: &FabricName) -> impl Iterator<Item = &FabricName> {
         let prefix = format!("{name}/");
         let names = self
@@ -189,7 +189,7 @@ impl Cluster {
             .take_while(move |found| found.as_str().starts_with(&prefix))
     }
 
-    /// The names below a name: right below it, or at any depth.
+    /// Returns the names below a name: directly below it, or at any depth.
     ///
     /// # Errors
     ///
@@ -216,12 +216,12 @@ impl Cluster {
         })
     }
 
-    /// Puts a property. `custom_type` says what its value means; empty for nothing.
+    /// Writes a property. `custom_type` is the writer's own name for the type of the value, or empty.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_VALUE_TOO_LARGE` for a name of more than 800 bytes, a value of more than
-    /// 1 MiB, more than 1000 properties or more than 16 MiB together.
+    /// `FABRIC_E_NAME_DOES_NOT_EXIST`; `FABRIC_E_VALUE_TOO_LARGE` for a name of more than 800 bytes, a value
+    /// of more than 1 MiB, more than 1000 properties or more than 16 MiB together.
     pub fn put_property(
         &mut self,
         name: &FabricName,

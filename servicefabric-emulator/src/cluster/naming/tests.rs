@@ -143,7 +143,8 @@ fn a_batch_is_done_as_a_whole_or_not_at_all() {
             panic!("it is done");
         };
         assert_eq!(operation, 3);
-        // The third step made another number and another value: the checks are made of what stood before it.
+        // The third step has changed the sequence number and the value: the checks must have seen the state
+        // before it.
         assert!(
             matches!(error.code, ErrorCode::PropertyCheckFailed),
             "{error}"

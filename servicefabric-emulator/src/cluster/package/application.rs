@@ -8,7 +8,7 @@ use super::default_service::DefaultService;
 use super::xml::{self, Element};
 use super::{APPLICATION_MANIFEST, PackageError};
 
-/// What counts of an application manifest.
+/// The parts of an application manifest that the emulator uses.
 #[derive(Debug)]
 pub(super) struct Manifest {
     pub(super) name: String,
@@ -64,7 +64,7 @@ fn imports(root: Element<'_, '_>) -> Result<Vec<Import>, PackageError> {
             .first("ServiceManifestRef")
             .ok_or_else(|| import.error("a `ServiceManifestImport` has no `ServiceManifestRef`"))?;
         let name = reference.attribute("ServiceManifestName")?;
-        // It is the name of a directory.
+        // The name is that of a directory.
         if name.contains(['/', '\\']) || name.starts_with('.') {
             return Err(reference.error(format!("`{name}` is not the name of a service manifest")));
         }

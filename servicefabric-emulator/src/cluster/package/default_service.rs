@@ -1,4 +1,4 @@
-//! Services that an application has from the beginning.
+//! Default services of an application.
 
 use indexmap::IndexMap;
 
@@ -10,13 +10,13 @@ use crate::cluster::name::FabricName;
 use crate::cluster::request::ServiceCreation;
 use crate::hosting::ActivationMode;
 
-/// A service that an application manifest describes: texts that may be the name of a parameter in brackets.
+/// A service of an application manifest. Its values can be the name of a parameter in brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DefaultService {
-    /// Its name below that of the application.
+    /// The name below that of the application.
     pub name: String,
-    /// Its type.
+    /// The name of the service type.
     pub type_name: String,
     scale: Scale,
     scheme: Scheme,
@@ -84,7 +84,7 @@ impl DefaultService {
         })
     }
 
-    /// Whether it keeps state.
+    /// Returns the kind of the service: stateless or stateful.
     pub fn kind(&self) -> ServiceKind {
         match self.scale {
             Scale::Stateless { .. } => ServiceKind::Stateless,
@@ -92,7 +92,7 @@ impl DefaultService {
         }
     }
 
-    /// The service in an application with these parameters.
+    /// Returns the request to create the service in an application with these parameters.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ fn scheme(described: Element<'_, '_>) -> Result<Scheme, PackageError> {
     Ok(Scheme::Singleton)
 }
 
-/// Texts with parameters in the place of their names.
+/// The values of parameters, for replacing their names.
 struct Values<'a> {
     service: &'a str,
     parameters: &'a IndexMap<String, String>,
@@ -189,7 +189,7 @@ impl Values<'_> {
             .ok_or_else(|| self.error(&format!("the parameter `{name}` is not declared")))
     }
 
-    /// A count, which is 1 if nothing is said.
+    /// Parses a count. Default: 1.
     fn optional<T: std::str::FromStr>(
         &self,
         what: &str,

@@ -1,4 +1,4 @@
-//! Application packages: manifests as people write them for real clusters.
+//! Application packages: the manifests of real clusters.
 
 mod application;
 mod default_service;
@@ -19,16 +19,16 @@ pub const APPLICATION_MANIFEST: &str = "ApplicationManifest.xml";
 /// The file that makes a directory of a package a service package.
 pub const SERVICE_MANIFEST: &str = "ServiceManifest.xml";
 
-/// The longest manifest, in bytes.
+/// The maximum size of a manifest, in bytes.
 pub const MAX_MANIFEST: usize = 1 << 20;
 
-/// Why a package cannot be provisioned.
+/// The reason why a package cannot be provisioned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PackageError {
     /// The file, from the root of the package.
     pub file: String,
-    /// What is wrong with it, and how to correct it.
+    /// The error, and how to correct it.
     pub message: String,
 }
 
@@ -50,11 +50,12 @@ impl fmt::Display for PackageError {
 impl std::error::Error for PackageError {}
 
 impl ApplicationType {
-    /// Reads the type that a package declares. `read` gives a file by its path from the root of the package.
+    /// Parses the type that a package declares. `read` returns a file by its path from the root of the
+    /// package.
     ///
-    /// Of the manifests these parts count: parameters, imported service manifests, default services; service types with
-    /// placement constraints and extensions, code packages, endpoints. Policies, overrides of configuration and
-    /// certificates are carried in the text of the manifest and change nothing.
+    /// The used parts of the manifests are parameters, imported service manifests and default services;
+    /// service types with placement constraints and extensions, code packages, and endpoints. Policies,
+    /// overrides of configuration and certificates are kept in the text of the manifest and have no effect.
     ///
     /// # Errors
     ///
@@ -103,7 +104,7 @@ impl ApplicationType {
                     declared.kind
                 )));
             }
-            // With the defaults of its parameters it has to make sense; applications may have others.
+            // The type must be valid with the defaults of its parameters. Applications may have other values.
             let application =
                 FabricName::parse("fabric:/Application").map_err(|e| error(e.message))?;
             service

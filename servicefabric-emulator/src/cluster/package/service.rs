@@ -28,7 +28,8 @@ pub(super) fn read(
         for code in root.all("CodePackage") {
             code_packages.push(code_package(code)?);
         }
-        // A manifest does not say which process registers a type; that of the first code package does it here.
+        // A manifest does not name the process that registers a type. The emulator uses the first code
+        // package.
         let first = code_packages
             .first_mut()
             .ok_or_else(|| root.error("it has no `CodePackage`"))?;
@@ -88,7 +89,7 @@ fn service_types(
     Ok(types)
 }
 
-/// Truth as XML Schema writes it.
+/// Parses a boolean of XML Schema.
 fn is_true(text: &str) -> bool {
     matches!(text.trim(), "true" | "1")
 }

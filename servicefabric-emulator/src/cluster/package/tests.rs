@@ -2,7 +2,7 @@ use super::*;
 use crate::cluster::{ApplicationCreation, Cluster, PartitionScheme, ServiceKind, ServiceScale};
 use crate::topology::Topology;
 
-/// A package as the templates of the vendor make one.
+/// A package in the form of the vendor's templates.
 const APPLICATION: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 <ApplicationManifest xmlns:xsd="http://www.w3.org/2001/XMLSchema" xmlns="http://schemas.microsoft.com/2011/01/fabric"
     ApplicationTypeName="ShopType" ApplicationTypeVersion="1.0.0">
@@ -101,7 +101,7 @@ fn a_package_is_read_provisioned_and_its_default_services_are_created() {
             count: 2
         }
     );
-    // What was written is what is shown.
+    // The manifest is returned as it was written.
     assert_eq!(
         cluster.application_manifest("ShopType", "1.0.0").unwrap(),
         APPLICATION
@@ -242,7 +242,7 @@ fn uploads_are_listed_provisioned_and_removed() {
     cluster.delete_upload("Shop").unwrap();
     assert_eq!(cluster.stored("").unwrap(), Default::default());
     assert!(cluster.delete_upload("Shop").is_err());
-    // What was provisioned stays, and can be provisioned again.
+    // The uploaded files stay, and can be provisioned again.
     cluster.unprovision("ShopType", "1.0.0").unwrap();
     cluster.provision("ShopType/1.0.0").unwrap();
 
@@ -293,7 +293,7 @@ fn a_full_store_says_so_and_forgets_what_is_removed() {
 }
 
 proptest::proptest! {
-    /// A manifest that somebody has cut up is refused, or makes a type that can be provisioned and used or refused.
+    /// A damaged manifest is rejected, or gives a type that can be provisioned and then used or rejected.
     #[test]
     fn a_manifest_in_pieces_does_no_harm(
         is_service in proptest::bool::ANY, from in 0_usize..2000, len in 0_usize..60, put in "[<>/\"=\\[\\]a-z0-9 -]{0,12}"

@@ -7,17 +7,17 @@ use super::{MAX_MANIFEST, PackageError};
 /// Namespace of manifests.
 const NAMESPACE: &str = "http://schemas.microsoft.com/2011/01/fabric";
 
-/// The most elements, comments and pieces of text of a manifest.
+/// The maximum number of elements, comments and texts of a manifest.
 const MAX_NODES: u32 = 100_000;
 
-/// An element of a manifest, which knows the file that it is in.
+/// An element of a manifest, with the file's name.
 #[derive(Clone, Copy)]
 pub(super) struct Element<'a, 'input> {
     file: &'a str,
     node: Node<'a, 'input>,
 }
 
-/// Reads a manifest whose root element is `root`.
+/// Parses a manifest whose root element is `root`.
 pub(super) fn read<T>(
     file: &str,
     text: &str,
@@ -47,20 +47,20 @@ impl<'a, 'input: 'a> Element<'a, 'input> {
         self.node.tag_name().name()
     }
 
-    /// Every element below this one that belongs to the manifest's own vocabulary.
+    /// Returns all elements below this one in the namespace of manifests.
     pub(super) fn elements(self) -> impl Iterator<Item = Self> {
         let all = self.node.children();
         let own = all.filter(|node| node.tag_name().namespace() == Some(NAMESPACE));
         own.map(move |node| Self { node, ..self })
     }
 
-    /// Every element below this one that is called so.
+    /// Returns all elements of this name below this one.
     pub(super) fn all(self, name: &'a str) -> impl Iterator<Item = Self> {
         self.elements()
             .filter(move |element| element.name() == name)
     }
 
-    /// The first element below this one that is called so.
+    /// Returns the first element of this name below this one.
     pub(super) fn first(self, name: &'a str) -> Option<Self> {
         self.all(name).next()
     }
@@ -71,12 +71,12 @@ impl<'a, 'input: 'a> Element<'a, 'input> {
             .try_fold(self, |element, name| element.first(name))
     }
 
-    /// An attribute that may be there.
+    /// Returns an optional attribute.
     pub(super) fn get(self, name: &str) -> Option<&'a str> {
         self.node.attribute(name)
     }
 
-    /// An attribute that must be there, and not empty.
+    /// Returns a required attribute, which must not be empty.
     pub(super) fn attribute(self, name: &str) -> Result<&'a str, PackageError> {
         self.get(name)
             .filter(|value| !value.is_empty())
@@ -88,7 +88,7 @@ impl<'a, 'input: 'a> Element<'a, 'input> {
         self.node.text().unwrap_or_default().trim()
     }
 
-    /// What is written inside of this element.
+    /// Returns the text inside the element, markup included.
     pub(super) fn inner(self) -> &'input str {
         let source = self.node.document().input_text();
         let first = self.node.first_child().map(|node| node.range().start);

@@ -1,4 +1,4 @@
-//! Each refusal has its code.
+//! The error code of each rejected request.
 
 use indexmap::IndexMap;
 
@@ -30,7 +30,7 @@ fn create(name_of: &str, type_name: &str, version: &str) -> ApplicationCreation 
     ApplicationCreation::new(name(name_of), type_name, version)
 }
 
-/// What is asked, and how it is refused.
+/// A request, and the error that it must fail with.
 type Case = (
     &'static str,
     ErrorCode,

@@ -1,4 +1,4 @@
-//! What the cluster makes of the life of its nodes.
+//! The effects of the nodes' life on the cluster.
 
 use crate::cluster::testing::{SHOP, cluster, name, partition_of, pass, process};
 use crate::cluster::{Cluster, ReplicaStatus};
@@ -6,7 +6,7 @@ use crate::health::EntityKey;
 
 const STORE: &str = "fabric:/Shop/Store";
 
-/// A stateful service whose process needs 50 s to come back: its type is disabled before.
+/// A stateful service whose process needs 50 s to restart, so that its type is disabled first.
 fn slow_restarts(replicas: u32) -> Cluster {
     cluster(&format!(
         r#"
@@ -35,7 +35,7 @@ fn a_persisted_replica_survives_a_crash_that_disables_its_type() {
         cluster
             .crash_code_package(&primary.node, &process("StorePkg"), 1)
             .unwrap();
-        // It is asked for when the type is disabled.
+        // The replica is requested after the type was disabled.
         pass(&mut cluster, 48);
         let down = cluster
             .replica(primary.key)
@@ -56,7 +56,7 @@ fn a_persisted_replica_survives_a_crash_that_disables_its_type() {
     }
 }
 
-/// What the health store has below an application: entities of nodes, as texts.
+/// Returns the entities of nodes that the health store has below an application, as texts.
 fn deployed(cluster: &Cluster, node: &str) -> Vec<String> {
     let application = EntityKey::Application(name("fabric:/Shop"));
     let mut found = Vec::new();
@@ -95,7 +95,7 @@ fn a_package_that_was_given_up_is_not_in_the_health_store() {
     let application = name("fabric:/Shop");
     let nodes = ["_Node_0", "_Node_1", "_Node_2", "_Node_3", "_Node_4"];
     let mut seen = 0;
-    // Attempts at 0 and 10 s, and again whenever a replica asks.
+    // Attempts happen at 0 and 10 s, and again whenever a replica is polled.
     for _ in 0..20 {
         for node in nodes {
             let hosted = cluster.deployed_packages(node, &application).unwrap();

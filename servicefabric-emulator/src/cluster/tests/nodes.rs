@@ -1,4 +1,4 @@
-//! Nodes in and out of service.
+//! Tests of deactivation and restarts of nodes.
 
 use crate::cluster::testing::{SHOP, cluster, name, partition_of, pass, ready};
 use crate::cluster::{
@@ -171,7 +171,7 @@ fn constraints_that_are_changed_move_what_they_forbid() {
             );
         }
     }
-    // Where no node is allowed, what runs stays: the cluster never takes the last replica away.
+    // If no node is allowed, running replicas stay: the cluster never removes the last one.
     let update = ServiceUpdate {
         placement_constraints: Some("NodeType == C".to_owned()),
         ..ServiceUpdate::default()

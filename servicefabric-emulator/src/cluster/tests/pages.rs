@@ -1,4 +1,4 @@
-//! Pages: put together they are the list.
+//! Tests of paging: the pages together are the list.
 
 use crate::cluster::testing::{cluster, name};
 use crate::cluster::{Cluster, NodeStatusFilter, Page, PageRequest};
@@ -22,7 +22,7 @@ const MANY: &str = r#"
     services.Ranges = { type = "D", partitions = { ranges = { count = 13 } } }
 "#;
 
-/// The keys of all pages of this size, and whether each page had as much as it could.
+/// Returns the keys of all pages of this size, and whether each page was as full as possible.
 fn walk(size: usize, ask: impl Fn(&PageRequest) -> Page<String>) -> Vec<String> {
     let mut keys = Vec::new();
     let mut request = PageRequest::first(size);
@@ -49,7 +49,7 @@ fn keys<T>(page: Page<T>, key: impl Fn(&T) -> String) -> Page<String> {
     }
 }
 
-/// A list that can be asked for by pages.
+/// A list with pages.
 type List = (
     &'static str,
     usize,

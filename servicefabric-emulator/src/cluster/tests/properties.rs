@@ -1,4 +1,4 @@
-//! What holds whatever happens.
+//! Properties that hold after any sequence of operations.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::cluster::{
 use crate::health::{EntityKey, EntityKind, HealthReport, HealthState};
 use crate::hosting::Span;
 
-/// Something that is done to a cluster. Numbers are taken modulo what there is.
+/// An operation on a cluster. Numbers are taken modulo the number of candidates.
 #[derive(Clone, Debug)]
 enum Operation {
     Pass(u64),
@@ -79,7 +79,7 @@ fn replica_at(cluster: &Cluster, index: usize) -> Option<crate::cluster::Replica
     (!all.is_empty()).then(|| all[index % all.len()].clone())
 }
 
-/// Does it. Refusals are fine: many operations make no sense at times.
+/// Performs an operation. Rejections are fine, since many operations are impossible at times.
 fn perform(cluster: &mut Cluster, operation: &Operation) {
     let node = |index: usize| format!("_Node_{index}");
     let shop = name("fabric:/Shop");
@@ -222,7 +222,7 @@ fn check(cluster: &Cluster) {
     check_health(cluster, &EntityKey::Cluster);
 }
 
-/// The state of an entity is that of its worst event and of the worst entity right below it.
+/// Checks that the state of an entity is that of its worst event and of its worst child.
 fn check_health(cluster: &Cluster, key: &EntityKey) -> HealthState {
     let events = cluster
         .health
@@ -243,7 +243,7 @@ fn check_health(cluster: &Cluster, key: &EntityKey) -> HealthState {
     worst
 }
 
-/// Everything is well again in the end, when nothing keeps it from that.
+/// Checks that the cluster recovers fully once all nodes are up and active.
 fn check_recovery(cluster: &mut Cluster) {
     for index in 0..5 {
         cluster.start_node(&format!("_Node_{index}")).unwrap();
@@ -351,7 +351,7 @@ proptest! {
     }
 }
 
-/// Does what a cluster wants done outside, until it wants nothing more. The first replica that is opened may fail.
+/// Serves the requests to workloads until there are none. The first replica to open may fail.
 fn serve(cluster: &mut Cluster, open: &mut BTreeSet<ReplicaRef>, mut fail: bool) {
     loop {
         let effects = cluster.take_effects();
@@ -368,7 +368,7 @@ fn serve(cluster: &mut Cluster, open: &mut BTreeSet<ReplicaRef>, mut fail: bool)
                     } else {
                         cluster.publish_address(key, "http://127.0.0.1:80")
                     };
-                    // It may be gone again, or down: then it is closed by a later effect.
+                    // The replica may have gone or be down already. A later effect closes it then.
                     if let Err(error) = result {
                         let gone = matches!(
                             error.code,

@@ -114,7 +114,7 @@ fn a_process_that_keeps_crashing_drives_its_instance_to_another_node() {
         HealthState::Error,
         "three crashes in a row"
     );
-    // It is disabled 30 s after the crash, and the next question of the reconfiguration agent finds that out.
+    // The type is disabled 30 s after the crash, and the next poll of the reconfiguration agent finds that.
     let crashed_at = cluster.now().as_millis() - 1000;
     let back = Moment::from_millis(crashed_at + 33_749);
     assert_eq!(ready(&cluster, WEB).len(), 2);
@@ -214,7 +214,7 @@ fn a_replica_that_stays_away_is_replaced() {
     pass(&mut cluster, 2);
     assert!(cluster.replica(primary.key).is_none());
     assert_eq!(cluster.partition(id).unwrap().replicas.len(), 3);
-    // When the node comes back, it does not keep what was given up.
+    // When the node returns, it does not keep the dropped replica.
     cluster.start_node(&primary.node).unwrap();
     pass(&mut cluster, 60);
     assert!(!cluster.is_hosted(primary.key));
@@ -416,7 +416,7 @@ fn a_stale_answer_is_renewed_when_it_is_challenged() {
         .unwrap();
     assert_eq!(fresh.endpoints.len(), 1);
     assert_ne!(fresh.version, stale.version);
-    // Who asks with an older version gets what the cache has by now.
+    // A query with an older version gets the current content of the cache.
     let again = cluster
         .resolve(&web, &PartitionKey::None, Some(&stale.version))
         .unwrap();

@@ -139,7 +139,7 @@ fn a_manual_upgrade_waits_for_each_domain() {
 #[test]
 fn a_version_that_crashes_is_taken_back() {
     let mut cluster = cluster(SHOP);
-    // From now on, processes that are started crash after 2 s. Those that run go on.
+    // From now on, started processes crash after 2 s. Running ones continue.
     let crashing = ProcessBehaviour {
         lives: vec![Life::crashing_after(Span::from_secs(2)); 4],
         ..ProcessBehaviour::default()
@@ -189,7 +189,7 @@ fn a_version_that_cannot_be_downloaded_leaves_the_old_one_in_service() {
     cluster
         .upgrade_application(&name(SHOP_NAME), request)
         .unwrap();
-    // Until the first domain with an instance has given up: two attempts, 10 s apart.
+    // The first domain with an instance has failed by then: two attempts, 10 s apart.
     pass(&mut cluster, 60);
     assert_eq!(state(&cluster), UpgradeState::RollingForwardInProgress);
     let resolved = cluster
@@ -267,7 +267,7 @@ fn what_cannot_be_upgraded_is_refused() {
     }
 }
 
-/// Monitored, with as much time for each domain as is said, and a wait of a second.
+/// A monitored upgrade with this time per domain, and a wait of a second.
 fn monitored(version: &str, domain_timeout: u64) -> UpgradeRequest {
     let same = IndexMap::from([("Host".to_owned(), "a.example".to_owned())]);
     UpgradeRequest::new(version)
@@ -429,7 +429,7 @@ fn an_upgrade_that_fails_stops_where_it_is_when_that_is_wanted() {
         FailureReason::UpgradeDomainTimeout
     );
     assert_eq!(resolved(&mut cluster), 5, "what was drained is in service");
-    // It goes on from domain to domain, without a limit, until somebody takes it back.
+    // The upgrade continues from domain to domain, without a time limit, until it is rolled back.
     for _ in 0..2 {
         cluster.resume_upgrade(&shop).unwrap();
         pass(&mut cluster, 60);
@@ -457,7 +457,8 @@ fn an_unhealthy_application_stops_its_upgrade_after_the_domain() {
     pass(&mut cluster, 600);
     assert_eq!(state(&cluster), UpgradeState::RollingForwardPending);
     assert_eq!(upgrade(&cluster).failure_reason, FailureReason::HealthCheck);
-    // It goes on with the next domain: what is wrong is for somebody to judge now. After the last it is done.
+    // The upgrade continues with the next domain, since health is now up to the client. It is done after the
+    // last one.
     for _ in 0..4 {
         cluster.resume_upgrade(&shop).unwrap();
         pass(&mut cluster, 60);

@@ -1,4 +1,4 @@
-//! One domain of an upgrade: drain, hand over, switch, and see that all is ready again.
+//! One domain of an upgrade: drain, hand over, switch, and check that all is ready again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Cluster {
             let Some((package, delay)) = self.package_and_delay(key) else {
                 continue;
             };
-            // What runs in the wanted version already has nothing to hand over and is not drained.
+            // A replica that already runs the wanted version has nothing to hand over and is not drained.
             let waits = self.replica(key).is_some_and(|replica| {
                 stale
                     .get(&replica.node)
@@ -59,7 +59,7 @@ impl Cluster {
             return;
         };
         run.domain_timer = token;
-        // A domain that is taken back has no limit: there is nothing else left to do. Infinite is never planned.
+        // A rollback has no time limit, since nothing else is left to do. An infinite limit sets no timer.
         let limit = if run.back {
             Span::INFINITE
         } else {
@@ -68,7 +68,7 @@ impl Cluster {
         self.plan(limit, Timer::UpgradeTimeout(name.clone(), token));
     }
 
-    /// Brings the packages of a domain to the other version.
+    /// Switches the packages of a domain to the other version.
     pub(super) fn switch_domain(&mut self, name: &FabricName, domain: &str) {
         self.enter_phase(name, Phase::Opening);
         let Some((target, wanted)) = self.target_of(name) else {
@@ -86,7 +86,7 @@ impl Cluster {
             self.mark_replicas(name, &node, &stale);
             if let Some(entry) = self.nodes.get_mut(&node) {
                 for package in &stale {
-                    // The node is up: it has packages.
+                    // The node is up, so it has packages.
                     let _ = entry.host.upgrade(package);
                 }
             }
@@ -94,7 +94,8 @@ impl Cluster {
         self.unheard = true;
     }
 
-    /// Replicas in packages that are upgraded wait for the new version; others go on, if they were drained for it.
+    /// Marks replicas of upgraded packages as waiting for the new version. Replicas of other packages that
+    /// were drained return to service.
     fn mark_replicas(&mut self, name: &FabricName, node: &Arc<str>, stale: &BTreeSet<PackageKey>) {
         for key in self.replicas_of_application(name, |on| on == node) {
             let package = self.package_and_delay(key).map(|(package, _)| package);
@@ -112,8 +113,8 @@ impl Cluster {
         }
     }
 
-    /// A package could not be upgraded: what was drained for that is in service again, in the old version. The domain
-    /// still waits for the new one.
+    /// Returns the drained replicas of a package that could not be upgraded to service, in the old version.
+    /// The domain still waits for the new one.
     pub(in crate::cluster) fn return_to_service(&mut self, node: &Arc<str>, package: &PackageKey) {
         let Some(entry) = self.nodes.get(node) else {
             return;
@@ -135,7 +136,7 @@ impl Cluster {
         }
     }
 
-    /// What was to be upgraded stays as it is, and is in service again.
+    /// Cancels the upgrade of a replica: it stays as it is and is in service again.
     pub(super) fn keep(&mut self, key: ReplicaRef) {
         if let Some(replica) = self.replica_mut(key) {
             replica.intent = Intent::Stay;
@@ -147,7 +148,7 @@ impl Cluster {
         }
     }
 
-    /// Whether everything of the application in a domain is ready in the new version.
+    /// Returns true if every replica of the application in a domain is ready in the new version.
     pub(super) fn is_domain_ready(&self, name: &FabricName, domain: &str) -> bool {
         let nodes = self.nodes_of_domain(domain);
         let keys = self.replicas_of_application(name, |node| nodes.contains(node));
@@ -158,7 +159,7 @@ impl Cluster {
                     replica.status == ReplicaStatus::Ready && replica.intent != Intent::Upgrade;
                 let node = self.node(&replica.node);
                 let is_away = node.is_some_and(|node| {
-                    // What is on a node that is out of service comes back in the new version.
+                    // A replica on a deactivated node returns in the new version.
                     let down = replica.status == ReplicaStatus::Down && !node.takes_replicas();
                     node.status == NodeStatus::Down || down
                 });

@@ -1,4 +1,4 @@
-//! Upgrades that fail: they are taken back, or stop until somebody says what is to be done.
+//! Failing upgrades: they are rolled back, or stop until a client decides.
 
 use super::Phase;
 use crate::cluster::entity::{FailureAction, FailureReason, Intent, UpgradeMode, UpgradeState};
@@ -6,7 +6,7 @@ use crate::cluster::name::FabricName;
 use crate::cluster::state::Cluster;
 
 impl Cluster {
-    /// A time limit of an upgrade is over. It may be that of an earlier domain, or of an earlier upgrade.
+    /// Handles the end of a time limit, which may be that of an earlier domain or upgrade.
     pub(in crate::cluster) fn time_out_upgrade(&mut self, name: &FabricName, token: u64) {
         let Some(run) = self.upgrades.get(name) else {
             return;
@@ -27,7 +27,7 @@ impl Cluster {
         }
     }
 
-    /// Takes an upgrade back.
+    /// Rolls an upgrade back.
     pub(super) fn turn_back(&mut self, name: &FabricName, reason: FailureReason) {
         let token = self.next_sequence();
         let Some(run) = self.upgrades.get_mut(name) else {
@@ -57,13 +57,13 @@ impl Cluster {
             .get(name)
             .is_some_and(|run| run.phase == Phase::Draining);
         if drains {
-            // It may take long until somebody comes: nobody waits for what is not closed.
+            // A decision may take long, so replicas that are not yet closed return to service.
             self.keep_all(name);
         }
         self.stop_upgrade(name, Phase::Stopped, reason);
     }
 
-    /// Stops an upgrade until somebody lets it go on, or takes it back. From now on it waits before each domain.
+    /// Stops an upgrade until a client resumes it or rolls it back. From then on it waits before each domain.
     pub(super) fn stop_upgrade(&mut self, name: &FabricName, phase: Phase, reason: FailureReason) {
         self.enter_phase(name, phase);
         if let Some(run) = self.upgrades.get_mut(name) {
@@ -92,7 +92,7 @@ impl Cluster {
         }
     }
 
-    /// What was to be upgraded stays as it is.
+    /// Cancels the pending upgrade of all replicas of the application.
     fn keep_all(&mut self, name: &FabricName) {
         for key in self.replicas_of_application(name, |_| true) {
             if self

@@ -1,4 +1,4 @@
-//! What an upgrade is about: versions, packages, nodes, replicas.
+//! Lookups for an upgrade: versions, packages, nodes, replicas.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::cluster::state::Cluster;
 use crate::hosting::{DeploymentStatus, PackageDescription, PackageKey, Span};
 
 impl Cluster {
-    /// The version that an upgrade goes to now, and what nodes are told about it.
+    /// Returns the target version of an upgrade, and the packages that nodes get for it.
     pub(super) fn target_of(&self, name: &FabricName) -> Option<(String, Vec<PackageDescription>)> {
         let target = self.upgrades.get(name)?.target().to_owned();
         let type_name = self.applications.get(name)?.type_name.clone();
@@ -19,7 +19,7 @@ impl Cluster {
         Some((target, descriptions(name, declared)))
     }
 
-    /// Names of the manifests that are not the same in both versions.
+    /// Returns the names of the manifests that differ between the two versions.
     pub(super) fn changed_packages(&self, name: &FabricName) -> BTreeSet<Arc<str>> {
         let both = self.upgrades.get(name).zip(self.applications.get(name));
         let Some((run, application)) = both else {
@@ -40,8 +40,8 @@ impl Cluster {
             .collect()
     }
 
-    /// The packages on a node that are not in the wanted version, or not yet. A domain that is taken back before it was
-    /// switched has none.
+    /// Returns the packages on a node that are not in the target version yet. A domain that is rolled back
+    /// before its switch has none.
     pub(super) fn stale_packages(&self, name: &FabricName, node: &str) -> BTreeSet<PackageKey> {
         let Some((_, wanted)) = self.target_of(name) else {
             return BTreeSet::new();

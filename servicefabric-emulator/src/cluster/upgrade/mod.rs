@@ -1,8 +1,8 @@
 //! Rolling upgrades of applications: one upgrade domain after the other.
 //!
-//! In each domain the instances whose packages change are drained, primaries hand over, the nodes bring the packages to
-//! the new version, and everything has to be ready again before the next domain begins. Packages that do not change run
-//! on.
+//! In each domain the instances whose packages change are drained, primaries hand over, and the nodes replace
+//! the packages. All replicas have to be ready again before the next domain begins. Packages that do not
+//! change keep running.
 
 mod domain;
 mod failure;
@@ -23,7 +23,7 @@ use super::timer::Timer;
 use crate::health::{EntityKey, HealthState};
 use crate::hosting::Span;
 
-/// An upgrade that is under way.
+/// An upgrade in progress.
 #[derive(Clone, Debug)]
 pub(super) struct UpgradeRun {
     mode: UpgradeMode,
@@ -32,19 +32,19 @@ pub(super) struct UpgradeRun {
     failure_action: FailureAction,
     from: String,
     to: String,
-    /// Whether it is taken back.
+    /// True if the upgrade is being rolled back.
     back: bool,
-    /// The domains that it goes through, in this direction.
+    /// The domains, in the order of this direction.
     domains: Vec<String>,
-    /// The one that it is at.
+    /// The index of the current domain.
     index: usize,
     phase: Phase,
-    /// Tells the wait of this phase from every other wait, those of other upgrades of the application included: timers
-    /// are never taken back.
+    /// The token that distinguishes this wait from all others, including those of other upgrades of the
+    /// application. Timers are never cancelled.
     token: u64,
-    /// The same for the time limit of the domain.
+    /// The token of the domain's time limit.
     domain_timer: u64,
-    /// The same for the time limit of all domains together.
+    /// The token of the overall time limit.
     overall_timer: u64,
 }
 
@@ -54,13 +54,13 @@ enum Phase {
     Begin,
     /// Instances are drained.
     Draining,
-    /// Packages and replicas come back.
+    /// Packages and replicas return.
     Opening,
-    /// All is ready; health has time to show.
+    /// All replicas are ready, and health has time to show.
     Settling,
-    /// Somebody has to say that it may go on.
+    /// The upgrade waits for a request to continue.
     Paused,
-    /// The same, in the middle of a domain.
+    /// The same as `Paused`, in the middle of a domain.
     Stopped,
 }
 
@@ -85,13 +85,14 @@ impl UpgradeRun {
 }
 
 impl Cluster {
-    /// Begins a rolling upgrade of an application to another version of its type, to other parameters, or both.
+    /// Starts a rolling upgrade of an application to another version of its type, to other parameters, or
+    /// both.
     ///
     /// # Errors
     ///
     /// `FABRIC_E_APPLICATION_NOT_FOUND`, `FABRIC_E_APPLICATION_TYPE_NOT_FOUND`,
-    /// `FABRIC_E_APPLICATION_UPGRADE_IN_PROGRESS`, `FABRIC_E_APPLICATION_ALREADY_IN_TARGET_VERSION`; `E_INVALIDARG` for
-    /// unknown parameters, and for a version without a type that a service has.
+    /// `FABRIC_E_APPLICATION_UPGRADE_IN_PROGRESS`, `FABRIC_E_APPLICATION_ALREADY_IN_TARGET_VERSION`;
+    /// `E_INVALIDARG` for unknown parameters, and for a version without a type that a service has.
     pub fn upgrade_application(
         &mut self,
         name: &FabricName,
@@ -182,7 +183,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Lets an upgrade that waits for it go on with the next domain.
+    /// Lets a waiting upgrade continue with the next domain.
     ///
     /// # Errors
     ///
@@ -202,11 +203,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes an upgrade back: the domains that have the new version get the old one again.
+    /// Rolls an upgrade back: the domains with the new version get the old one again.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_APPLICATION_NOT_FOUND`; `FABRIC_E_APPLICATION_NOT_UPGRADING` when there is none that could be taken back.
+    /// `FABRIC_E_APPLICATION_NOT_FOUND`; `FABRIC_E_APPLICATION_NOT_UPGRADING` if no upgrade can be rolled
+    /// back.
     pub fn roll_back_upgrade(&mut self, name: &FabricName) -> Result<(), FabricError> {
         self.existing_application(name)?;
         if self.upgrades.get(name).is_none_or(|run| run.back) {
@@ -217,7 +219,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes every upgrade as far as it goes now.
+    /// Advances every upgrade as far as possible now.
     pub(super) fn go_on_with_upgrades(&mut self) {
         let names: Vec<FabricName> = self.upgrades.keys().cloned().collect();
         for name in names {
@@ -225,7 +227,7 @@ impl Cluster {
         }
     }
 
-    /// One step of an upgrade; false when it has to wait for something.
+    /// Carries out one step of an upgrade. Returns false if it has to wait.
     fn go_on_with_upgrade(&mut self, name: &FabricName) -> bool {
         let Some(run) = self.upgrades.get(name) else {
             return false;
@@ -340,7 +342,7 @@ impl Cluster {
         };
         match run.phase {
             Phase::Draining => self.switch_domain(name, &domain),
-            // What was ready may have crashed since.
+            // A ready replica may have crashed since.
             Phase::Settling if self.is_domain_ready(name, &domain) => {
                 self.finish_domain(name, &domain)
             }

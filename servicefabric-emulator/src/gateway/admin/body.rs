@@ -1,6 +1,6 @@
 use serde::{Deserialize, Deserializer};
 
-/// A member that may be null, but not left out: `{}` is more often a mistake than a wish.
+/// Deserialises a member that may be null, but not absent: `{}` is more often a mistake than intended.
 pub(super) fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -21,7 +21,7 @@ pub(super) fn start_node(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     Ok(Answer::done())
 }
 
-/// The exit code of a process that was not told another one.
+/// The default exit code of a crashed process.
 const CRASH: i32 = 1;
 
 #[derive(Deserialize)]
@@ -101,7 +101,7 @@ pub(super) fn scale(call: &mut Call<'_>) -> Result<Answer, ApiError> {
 )]
 struct Upgrade {
     version: String,
-    /// Those of the application stay when nothing is said.
+    /// The parameters to upgrade to. Default: those of the application.
     #[serde(default)]
     parameters: Option<IndexMap<String, String>>,
     #[serde(default)]

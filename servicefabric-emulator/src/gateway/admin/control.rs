@@ -11,9 +11,9 @@ use crate::gateway::faults::{Fault, FaultError};
 use crate::gateway::wire::{Answer, ApiError};
 use crate::hosting::{Moment, Span};
 
-/// How far the clock is moved at a time: 31 days.
+/// The maximum step of the clock: 31 days.
 const MAX_STEP: Span = Span::from_secs(31 * 86_400);
-/// How long one call computes, in real time.
+/// The maximum real time that one call computes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) fn overview(call: &mut Call<'_>) -> Result<Answer, ApiError> {
@@ -40,13 +40,16 @@ pub(super) fn overview(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
-/// Moves the clock as the body says, with turns for everybody else.
-///
-/// When dropped before it is done, the clock stands where it has got to.
+/// Moves the clock as the body requests, and releases the cluster between slices.
 ///
 /// # Errors
 ///
-/// `E_INVALIDARG` for more than 31 days; `FABRIC_E_TIMEOUT` when it took longer than half a minute of real time.
+/// `E_INVALIDARG` for more than 31 days; `FABRIC_E_TIMEOUT` if it took longer than half a minute of real
+/// time.
+///
+/// # Cancel safety
+///
+/// If the future is dropped, the clock keeps the progress so far.
 pub(crate) async fn move_time(shared: &Shared, body: &[u8]) -> Result<(), ApiError> {
     #[derive(Deserialize)]
     #[serde(

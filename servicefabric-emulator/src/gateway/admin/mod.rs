@@ -1,4 +1,4 @@
-//! Calls of the emulator's own, below `/emulator`: what happens in a cluster when nobody asks for it, and time.
+//! The emulator's own API, below `/emulator`: faults and operations of a cluster, and time.
 //!
 //! | call | body | does |
 //! |---|---|---|
@@ -27,7 +27,7 @@ use super::route::Route;
 pub(crate) use self::control::move_time;
 pub(crate) use self::origin::check_origin;
 
-/// Whether this is the path of a call of the emulator's own, which no fault hits.
+/// Returns true if the path belongs to the emulator's own API, which no fault affects.
 pub(crate) fn is_own(path: &str) -> bool {
     path.strip_prefix("/emulator")
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -8,15 +8,15 @@ use http::{Method, StatusCode};
 use crate::cluster::ErrorCode;
 use crate::gateway::wire::ApiError;
 
-/// Refuses what the page of another origin wants to change: on a developer's machine every page of the web can send requests
-/// to `127.0.0.1`, and the emulator's own calls ask nobody who they are.
+/// Rejects changes by pages of other origins: on a developer's machine every web page can send requests to
+/// `127.0.0.1`, and the emulator's own API has no authentication.
 ///
-/// Only browsers send `Origin`. It has to be that of the gateway itself (RFC 6454, section 7), which then has to go by an
-/// address or by `localhost`: any other name may have been pointed here by its owner ("DNS rebinding").
+/// Only browsers send `Origin`. It must be that of the gateway itself (RFC 6454, section 7), given as an
+/// address or as `localhost`: the owner of any other name may have pointed it here ("DNS rebinding").
 ///
 /// # Errors
 ///
-/// 403 for anything else.
+/// 403 for any other origin.
 pub(crate) fn check_origin(head: &Parts) -> Result<(), ApiError> {
     if head.method == Method::GET || head.method == Method::HEAD {
         return Ok(());

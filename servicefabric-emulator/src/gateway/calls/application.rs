@@ -16,8 +16,8 @@ pub(super) const ROUTES: &[Route] = &[
     Route::post("/Applications/{application*}/$/Delete", delete),
 ];
 
-/// Bits of `ApplicationDefinitionKindFilter` that admit applications that were described to the cluster, as all here were;
-/// 0 is all.
+/// The bits of `ApplicationDefinitionKindFilter` that include applications described to the cluster, which
+/// all are here. 0 includes all.
 const DESCRIBED: u32 = 1;
 
 fn list(call: &mut Call<'_>) -> Result<Answer, ApiError> {
@@ -27,7 +27,7 @@ fn list(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         .unwrap_or(0);
     let bare = call.arguments.flag("ExcludeApplicationParameters", false)?;
     let wanted = call.arguments.given("ApplicationTypeName");
-    // No type is called by an empty name, so nothing is admitted by it.
+    // No type has an empty name, so an empty filter admits nothing.
     let wanted = if kinds == 0 || kinds & DESCRIBED != 0 {
         wanted
     } else {
@@ -79,7 +79,7 @@ fn create(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     Ok(Answer::empty(StatusCode::CREATED))
 }
 
-/// Parameters from a list; the last of a name counts.
+/// Collects the parameters of a list. The last one of a name counts.
 pub(super) fn map(parameters: Option<Vec<Parameter>>) -> IndexMap<String, String> {
     parameters
         .unwrap_or_default()

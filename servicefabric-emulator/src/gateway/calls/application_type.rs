@@ -35,7 +35,8 @@ fn list_by_name(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     types(call, Some(call.at("type")))
 }
 
-/// Bits of `ApplicationTypeDefinitionKindFilter` that admit what comes from packages, and all types here do; 0 is all.
+/// The bits of `ApplicationTypeDefinitionKindFilter` that include types from packages, which all types here
+/// are. 0 includes all.
 const PACKAGED: u32 = 1;
 
 fn types(call: &Call<'_>, name: Option<&str>) -> Result<Answer, ApiError> {
@@ -49,7 +50,7 @@ fn types(call: &Call<'_>, name: Option<&str>) -> Result<Answer, ApiError> {
         .arguments
         .given("ApplicationTypeVersion")
         .filter(|_| name.is_some());
-    // No version is empty, so nothing is admitted by it.
+    // No version is empty, so an empty filter admits nothing.
     let version = if all { version } else { Some("") };
     call.paging()?.answer(
         |page| call.cluster.application_types(name, version, page),
@@ -104,7 +105,7 @@ fn application_manifest(call: &mut Call<'_>) -> Result<Answer, ApiError> {
 struct Provision {
     #[serde(default)]
     r#async: bool,
-    /// Absent before version 6.2.
+    /// The kind, which is absent before version 6.2.
     #[serde(default)]
     kind: Option<String>,
     #[serde(default)]
@@ -115,7 +116,7 @@ struct Provision {
     application_type_version: Option<String>,
 }
 
-/// There is no image store: the path says which of the types that the topology holds back is meant.
+/// Provisions the application type at a path: an uploaded package, or a type that the topology holds back.
 fn provision(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let wanted: Provision = call.json()?;
     let path = match wanted.kind.as_deref() {
@@ -152,7 +153,7 @@ fn unprovision(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     Ok(accepted(wanted.r#async))
 }
 
-/// What is done later is accepted; here it is done by then.
+/// Returns 202 if the caller requested asynchronous work, else 200. The work is complete in both cases.
 fn accepted(later: bool) -> Answer {
     Answer::empty(if later {
         StatusCode::ACCEPTED

@@ -1,4 +1,4 @@
-//! Services as bodies describe them.
+//! The bodies that describe services.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ use crate::gateway::shapes::Wide;
 use crate::gateway::wire::ApiError;
 use crate::hosting::{ActivationMode, Span};
 
-/// Whether a service keeps state: a word, or its number.
+/// The kind of a service: a word, or its number.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum KindBody {
@@ -28,7 +28,7 @@ impl KindBody {
     }
 }
 
-/// Reads `Stateless` and `Stateful`, and 1 and 2 as older gateways want it.
+/// Parses `Stateless` and `Stateful`, and 1 and 2 of older gateways.
 ///
 /// # Errors
 ///
@@ -112,11 +112,11 @@ impl SchemeBody {
 }
 
 impl ServiceBody {
-    /// What is to be created under this application.
+    /// Returns the request to create the service under this application.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for what contradicts itself, `FABRIC_E_INVALID_NAME_URI` for names that are none.
+    /// `E_INVALIDARG` for contradictory values, `FABRIC_E_INVALID_NAME_URI` for invalid names.
     pub(super) fn creation(self, application: FabricName) -> Result<ServiceCreation, ApiError> {
         let said = self.application_name.filter(|name| !name.is_empty());
         if said.is_some_and(|name| name != application.as_str()) {
@@ -177,11 +177,11 @@ fn seconds(wide: Wide) -> Result<Span, ApiError> {
     Ok(Span::from_secs(seconds))
 }
 
-/// `ServiceUpdateDescription`. What is there counts; `Flags` only repeats it.
+/// `ServiceUpdateDescription`. The members present decide; `Flags` only repeats them.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase", expecting = "an object")]
 pub(super) struct UpdateBody {
-    /// Of which kind the service is.
+    /// The kind of the service.
     service_kind: KindBody,
     #[serde(default)]
     instance_count: Option<i32>,
@@ -198,7 +198,7 @@ pub(super) struct UpdateBody {
 }
 
 impl UpdateBody {
-    /// What is to change about a service of this kind.
+    /// Returns the changes of a service of this kind.
     ///
     /// # Errors
     ///

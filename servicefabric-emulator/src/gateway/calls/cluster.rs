@@ -18,7 +18,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::get("/$/GetProvisionedConfigVersions", config_versions),
 ];
 
-/// A real cluster leads to its Explorer; clients want a success and nothing else.
+/// Responds to `/`. A real cluster redirects to its Explorer; clients only need a success.
 fn root(_: &mut Call<'_>) -> Result<Answer, ApiError> {
     #[derive(Serialize)]
     struct Nothing {}
@@ -54,7 +54,7 @@ fn metadata(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
-/// Nothing can be provisioned that nodes do not run: what they run is what there is.
+/// Lists the provisioned code versions: those that nodes run, since no others can be provisioned.
 fn code_versions(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     #[derive(Serialize)]
     #[serde(rename_all = "PascalCase")]

@@ -48,7 +48,7 @@ pub(super) const ROUTES: &[Route] = &[
     ),
 ];
 
-/// The health of an application on a node, where it was asked for.
+/// Returns the health of an application on a node, if it was requested.
 fn health(
     call: &Call<'_>,
     application: &crate::cluster::FabricName,
@@ -85,7 +85,7 @@ fn application(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     )
 }
 
-/// What was asked for by name is a list, too; 204 when it is empty.
+/// Returns a list, also for a query by name. 204 if it is empty.
 fn named<T: Serialize>(found: &[T]) -> Result<Answer, ApiError> {
     Answer::entity(Some(found).filter(|found| !found.is_empty()))
 }
@@ -128,7 +128,7 @@ fn code_packages(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     Answer::json(&infos)
 }
 
-/// What a type is called that could be registered, but is not.
+/// Returns the status word of a type that could be registered, but is not.
 fn enabled(call: &Call<'_>) -> &'static str {
     match call.shared.dialect() {
         Dialect::Current => "Enabled",

@@ -88,8 +88,8 @@ pub(super) fn deployed_application_key(call: &Call<'_>) -> Result<EntityKey, Api
     })
 }
 
-/// The service package on the node of the path. Paths do not tell one activation from another: unless an argument does, the
-/// shared one is meant, or the first when there is no shared one.
+/// Returns the service package on the node of the path. Paths do not distinguish activations: unless an
+/// argument names one, it is the shared one, or the first if there is no shared one.
 pub(super) fn deployed_package_key(call: &Call<'_>) -> Result<EntityKey, ApiError> {
     let application = call.name("application")?;
     let manifest = call.at("package");
@@ -115,8 +115,8 @@ pub(super) fn deployed_package_key(call: &Call<'_>) -> Result<EntityKey, ApiErro
     Ok(first.cloned().unwrap_or(shared))
 }
 
-/// What of a policy is looked at: whether a warning is an error. Limits in percent are not: here one bad child is always
-/// one too many.
+/// The part of a health policy that the emulator applies: whether a warning counts as an error. Limits in
+/// percent are ignored: a single unhealthy child always counts.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default, expecting = "an object")]
 struct Policy {
@@ -165,7 +165,8 @@ fn query(call: &Call<'_>) -> Result<HealthQuery, ApiError> {
     })
 }
 
-/// Without a body: the state of the cluster alone, as there are no filters that would admit anything.
+/// Returns the health of the cluster. Without a body there are no filters, so it is the state of the cluster
+/// alone.
 fn chunk(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let query = match call.json_or_nothing::<ChunkQueryBody>()? {
         Some(body) => ChunkQuery::try_from(body)?,

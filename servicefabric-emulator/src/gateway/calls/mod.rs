@@ -1,4 +1,4 @@
-//! The calls: what each asks of the cluster, and what it answers.
+//! The calls of the REST API: their requests to the cluster, and their responses.
 
 mod application;
 mod application_type;
@@ -27,27 +27,27 @@ use super::wire::{ApiError, ApiVersion, Arguments, PageFaults, Paging, parse_rep
 use crate::cluster::{Cluster, FabricName, PartitionId, ReplicaRef};
 use crate::health::EntityKey;
 
-/// One call, with everything that it needs.
+/// The context of a call.
 pub(crate) struct Call<'a> {
     /// The cluster, at the present moment.
     pub(crate) cluster: &'a mut Cluster,
-    /// What is around the cluster.
+    /// The state around the cluster.
     pub(crate) shared: &'a Shared,
-    /// What stood at the places of the template.
+    /// The parameters of the path template.
     pub(crate) parameters: Parameters,
-    /// What stood behind the `?`.
+    /// The arguments of the query.
     pub(crate) arguments: Arguments,
-    /// In which version it is answered.
+    /// The API version of the response.
     pub(crate) version: ApiVersion,
-    /// What came with it; of uploads that are larger than a body may be, nothing.
+    /// The body of the request. Empty for uploads larger than the limit of a body.
     pub(crate) body: &'a [u8],
-    /// How many bytes came with it.
+    /// The size of the body in bytes.
     pub(crate) size: u64,
-    /// What is done to its pages.
+    /// The injected faults of paging.
     pub(crate) pages: PageFaults,
 }
 
-/// All tables.
+/// The tables of all calls.
 pub(super) fn tables() -> [&'static [Route]; 14] {
     [
         cluster::ROUTES,
@@ -67,15 +67,16 @@ pub(super) fn tables() -> [&'static [Route]; 14] {
     ]
 }
 
-/// A body as JSON. Some writers put a byte order mark before it, which a reader may ignore (RFC 8259, section 8.1).
+/// Parses a body as JSON. Some writers put a byte order mark before it, which a reader may ignore (RFC 8259,
+/// section 8.1).
 ///
 /// # Errors
 ///
-/// `E_INVALIDARG` that says what is wrong with it.
+/// `E_INVALIDARG` with the parse error.
 pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     if body.trim_ascii_start().starts_with(b"[") {
-        // A list would be taken for the members of the object, in the order in which they happen to be written here.
+        // A list would be taken for the members of the object, in the order in which they are declared here.
         return Err(ApiError::invalid(
             "the body cannot be read: it is a list, expected an object",
         ));
@@ -85,21 +86,21 @@ pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError>
 }
 
 impl Call<'_> {
-    /// What stands at this place.
+    /// Returns the value of a path parameter.
     pub(crate) fn at(&self, place: &str) -> &str {
         self.parameters.get(place)
     }
 
-    /// The name whose id stands at this place.
+    /// Returns the name whose id is at this place.
     ///
     /// # Errors
     ///
-    /// `FABRIC_E_INVALID_NAME_URI` when no name has this id.
+    /// `FABRIC_E_INVALID_NAME_URI` if no name has this id.
     pub(crate) fn name(&self, place: &str) -> Result<FabricName, ApiError> {
         Ok(FabricName::from_id(self.at(place))?)
     }
 
-    /// The node of the path, which must be there.
+    /// Returns the node of the path, which must exist.
     ///
     /// # Errors
     ///
@@ -108,16 +109,16 @@ impl Call<'_> {
         self.at("node").into()
     }
 
-    /// The partition of the path.
+    /// Returns the partition of the path.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for what is no GUID.
+    /// `E_INVALIDARG` if it is not a GUID.
     pub(crate) fn partition(&self) -> Result<PartitionId, ApiError> {
         Ok(self.at("partition").parse()?)
     }
 
-    /// The replica of the path.
+    /// Returns the replica of the path.
     ///
     /// # Errors
     ///
@@ -129,16 +130,16 @@ impl Call<'_> {
         })
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` that says what is wrong with it.
+    /// `E_INVALIDARG` with the parse error.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         read_json(self.body)
     }
 
-    /// The body as JSON; nothing when there is none.
+    /// Parses the body as JSON. `None` if it is empty.
     ///
     /// # Errors
     ///
@@ -150,7 +151,7 @@ impl Call<'_> {
         self.json().map(Some)
     }
 
-    /// How the list is cut, where `MaxResults` counts.
+    /// Returns the paging of a call that honours `MaxResults`.
     ///
     /// # Errors
     ///
@@ -159,7 +160,7 @@ impl Call<'_> {
         Paging::of(self.version, &self.arguments, true, self.pages)
     }
 
-    /// How the list is cut, where `MaxResults` does not count.
+    /// Returns the paging of a call that ignores `MaxResults`.
     ///
     /// # Errors
     ///
@@ -168,7 +169,7 @@ impl Call<'_> {
         Paging::of(self.version, &self.arguments, false, self.pages)
     }
 
-    /// The aggregated health of an entity, as a word.
+    /// Returns the aggregated health of an entity as a word.
     pub(crate) fn health_word(&self, entity: &EntityKey) -> &'static str {
         word(self.cluster.health_state(entity))
     }

@@ -19,7 +19,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::post("/Names/{name*}/$/GetProperties/$/SubmitBatch", submit_batch),
 ];
 
-/// A page is taken while nothing else happens, and tokens are names: nothing is seen twice.
+/// A page is a snapshot, and tokens are names, so no item appears twice.
 const CONSISTENT: &str = "\"IsConsistent\":true,";
 
 fn exists(call: &mut Call<'_>) -> Result<Answer, ApiError> {

@@ -75,7 +75,7 @@ fn move_instance(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     Ok(Answer::done())
 }
 
-/// A partition that the path names must be one of the service that the path names.
+/// Checks that the partition of the path belongs to the service of the path.
 fn check_owner(
     cluster: &Cluster,
     service: &FabricName,

@@ -52,7 +52,7 @@ fn partition(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     report(call, key)
 }
 
-/// Since this version the gateway wants to know whether a replica or an instance is meant.
+/// The first version in which the gateway distinguishes replicas and instances.
 const SERVICE_KIND_SINCE: ApiVersion = ApiVersion::new(4, 0);
 
 fn replica(call: &mut Call<'_>) -> Result<Answer, ApiError> {
@@ -69,7 +69,7 @@ fn replica(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         .partition(replica.partition)
         .map(|partition| partition.kind);
     if kind.is_some() && real.is_some() && kind != real {
-        // An instance is no replica: the report is about something that is not there, and so it vanishes.
+        // An instance is no replica: the report is about a missing entity, and so it is dropped.
         read(call)?;
         return Ok(Answer::done());
     }

@@ -44,7 +44,7 @@ struct Monitoring {
     failure_action: Option<String>,
 }
 
-/// Writers of these call them milliseconds and write either those or ISO 8601.
+/// Parses a duration. Writers call it milliseconds, and write either those or ISO 8601.
 fn span(text: Option<&str>, default: Span) -> Result<Span, ApiError> {
     match text {
         None => Ok(default),

@@ -22,20 +22,20 @@ use crate::gateway::security::{TlsError, TlsOptions};
 use crate::gateway::server::{Gateway, Server};
 use crate::topology::{Topology, TopologyError};
 
-/// Where the gateway of a local cluster is.
+/// The default address of the gateway, as of a local cluster.
 const DEFAULT_LISTEN: &str = "127.0.0.1:19080";
 
-/// Describes an [`Emulator`] before it starts.
+/// The builder of an [`Emulator`].
 ///
-/// | what | default |
+/// | setting | default |
 /// |---|---|
 /// | [`listen`](Self::listen) | `127.0.0.1:19080` |
-/// | [`time`](Self::time) | with the real clock |
-/// | [`workload`](Self::workload) | none: addresses are made up, and nobody listens there |
-/// | [`page_size`](Self::page_size) | as many items as callers ask for |
-/// | [`report_interval`](Self::report_interval) | what the topology says, by default 30 s |
+/// | [`time`](Self::time) | the real clock |
+/// | [`workload`](Self::workload) | none: addresses are synthetic, and no program listens on them |
+/// | [`page_size`](Self::page_size) | as many items as clients request |
+/// | [`report_interval`](Self::report_interval) | that of the topology, by default 30 s |
 /// | [`package`](Self::package) | none |
-/// | `tls` (with the feature `tls`), [`bearer`](Self::bearer) | none: everybody may do everything |
+/// | `tls` (with the feature `tls`), [`bearer`](Self::bearer) | none: all clients have full access |
 #[must_use = "an emulator begins to run with `start`"]
 pub struct Builder {
     topology: Topology,
@@ -64,40 +64,40 @@ impl std::fmt::Debug for Builder {
     }
 }
 
-/// Why an emulator did not start.
+/// The reason why an emulator did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// An application package cannot be deployed.
     #[error("the application type {0} cannot be deployed")]
     Package(String, #[source] FabricError),
-    /// The topology makes no cluster.
+    /// The topology describes no valid cluster.
     #[error(transparent)]
     Topology(#[from] TopologyError),
-    /// Nobody can listen there.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// There can be no TLS.
+    /// The TLS options are invalid.
     #[cfg(feature = "tls")]
     #[error("cannot serve TLS")]
     Tls(#[from] TlsError),
-    /// Time cannot go like this.
+    /// The speed is out of range.
     #[error("time cannot go {0} times as fast: more than 0 and at most {MAX_SPEED} is possible")]
     Speed(f64),
-    /// A bearer token is empty: nobody could ever show it.
+    /// A bearer token is empty, so that no client could present it.
     #[error("a bearer token is empty")]
     Token,
-    /// Pages without items: no list would ever end.
+    /// The page size is zero, so that no list would ever end.
     #[error("pages have at least one item")]
     PageSize,
 }
 
-/// Deploys an application package as its tools do.
+/// Deploys an application package like its tools.
 fn deploy(cluster: &mut Cluster, package: ApplicationType) -> Result<(), StartError> {
     let (name, version) = (package.name.clone(), package.version.clone());
     let short = name.strip_suffix("Type").filter(|short| !short.is_empty());
@@ -127,93 +127,98 @@ impl Builder {
         }
     }
 
-    /// The address to listen on; port 0 for any that is free.
+    /// Sets the address to listen on. Port 0 picks a free one.
     pub fn listen(mut self, address: impl Into<String>) -> Self {
         self.listen = address.into();
         self
     }
 
-    /// How time goes.
+    /// Sets the pace of virtual time.
     pub fn time(mut self, time: Time) -> Self {
         self.time = time;
         self
     }
 
-    /// Time goes with the real clock, so many times as fast.
+    /// Lets virtual time follow the real clock at this speed.
     pub fn speed(self, speed: f64) -> Self {
         self.time(Time::Real { speed })
     }
 
-    /// Time stands still until [`Emulator::advance`] moves it.
+    /// Stops time until [`Emulator::advance`] moves it.
     pub fn manual_time(self) -> Self {
         self.time(Time::Manual)
     }
 
-    /// What runs inside of replicas.
+    /// Sets the workload that runs in the replicas.
     pub fn workload(mut self, workload: impl Workload) -> Self {
         self.workload = Some(Arc::new(workload));
         self
     }
 
-    /// No page of a list is longer than this.
+    /// Limits the number of items of a page.
     pub fn page_size(mut self, items: usize) -> Self {
         self.page_size = Some(items);
         self
     }
 
-    /// How often health reports that are not immediate reach the store; zero: at once.
+    /// Sets the interval at which health reports that are not immediate reach the store. Zero: at once.
     pub fn report_interval(mut self, interval: Duration) -> Self {
         self.report_interval = Some(interval);
         self
     }
 
-    /// Serves TLS.
+    /// Serves TLS with these options.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: TlsOptions) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// Wants a bearer token from clients; this one is good. May be called several times.
+    /// Requires a bearer token from clients, and accepts this one. May be called several times.
     pub fn bearer(mut self, token: impl Into<String>, role: Role) -> Self {
         self.tokens.push((token.into(), role));
         self
     }
 
-    /// What clients are told that look for a token.
+    /// Sets the metadata for clients that need a token.
     pub fn aad_metadata(mut self, metadata: AadMetadata) -> Self {
         self.metadata = metadata;
         self
     }
 
-    /// The id of the cluster: a request with a header `ClusterId` that says another one is refused.
+    /// Sets the id of the cluster. A request whose `ClusterId` header differs is rejected.
     pub fn cluster_id(mut self, id: impl Into<String>) -> Self {
         self.cluster_id = Some(id.into());
         self
     }
 
-    /// Provisions this type and creates an application of it, with the default services of the type: `ShopType` becomes
-    /// `fabric:/Shop`. May be called several times. [`ApplicationType::from_package`] reads one.
+    /// Provisions this type and creates an application of it, with the default services: `ShopType` becomes
+    /// `fabric:/Shop`. May be called several times. [`ApplicationType::from_package`] reads a package.
     pub fn package(mut self, package: ApplicationType) -> Self {
         self.packages.push(package);
         self
     }
 
-    /// Which gateway to speak like.
+    /// Sets the gateway version to imitate.
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// Starts the cluster and listens. What the topology has in it is there when this returns; replicas open as time goes.
+    /// Starts the cluster and listens. The entities of the topology exist when this returns; replicas open as
+    /// time passes.
     ///
-    /// The cluster is built on a thread for blocking work: other tasks go on meanwhile. When the future is dropped before it is
-    /// done, a cluster that is just being built is finished there and thrown away; nothing else is left behind.
+    /// The cluster is built on a blocking thread, so other tasks continue.
     ///
     /// # Errors
     ///
-    /// For a topology that makes no cluster, an address that cannot be listened on, keys and tokens that cannot be used, and a
-    /// speed or size of pages that cannot be.
+    /// A [`StartError`]: the topology describes no valid cluster, the address cannot be bound, keys or tokens
+    /// cannot be used, or the speed or page size is out of range.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, a cluster that is being built is completed on its thread and discarded.
+    /// Nothing else remains.
     pub async fn start(self) -> Result<Emulator, StartError> {
         if let Time::Real { speed } = self.time
             && !(speed > 0.0 && speed <= MAX_SPEED)

@@ -5,16 +5,16 @@ use tokio::time::Instant;
 
 use crate::hosting::Moment;
 
-/// How virtual time goes.
+/// The pace of virtual time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Time {
-    /// With the real clock, so many times as fast.
+    /// Virtual time follows the real clock at this speed.
     Real {
-        /// Seconds of the cluster in one second; more than 0, at most 10,000.
+        /// The seconds of the cluster in one second; more than 0, at most 10,000.
         speed: f64,
     },
-    /// Only when it is told to: [`Emulator::advance`](super::Emulator::advance).
+    /// Virtual time moves only by [`Emulator::advance`](super::Emulator::advance).
     Manual,
 }
 
@@ -24,12 +24,12 @@ impl Default for Time {
     }
 }
 
-/// The fastest that time may go.
+/// The maximum speed of virtual time.
 pub(super) const MAX_SPEED: f64 = 10_000.0;
-/// Virtual time never goes beyond this: some three thousand years.
+/// The end of virtual time, after some three thousand years.
 const END: u64 = 100_000_000_000_000;
 
-/// Which moment it is.
+/// The clock of virtual time.
 #[derive(Debug)]
 pub(crate) struct Clock(Mutex<State>);
 
@@ -38,20 +38,20 @@ struct State {
     /// The moment at `since`.
     base: u64,
     since: Instant,
-    /// 0 when time stands still.
+    /// The speed. 0 while time stands still.
     speed: f64,
 }
 
 impl State {
     fn now(&self) -> u64 {
         let elapsed = self.since.elapsed().as_secs_f64() * 1_000.0 * self.speed;
-        // A float becomes the nearest number there is.
+        // A float becomes the nearest integer.
         self.base.saturating_add(elapsed as u64).min(END)
     }
 }
 
 impl Clock {
-    /// Begins at the moment 0.
+    /// Creates a clock at moment 0.
     pub(super) fn new(time: Time) -> Self {
         let speed = match time {
             Time::Real { speed } => speed,
@@ -69,19 +69,19 @@ impl Clock {
         Moment::from_millis(self.lock().now())
     }
 
-    /// Seconds of the cluster in one second; 0 when time is moved by hand.
+    /// Returns the seconds of the cluster in one second; 0 if time is moved by hand.
     pub(crate) fn speed(&self) -> f64 {
         self.lock().speed
     }
 
-    /// Moves to a later moment at once.
+    /// Moves the clock forward at once.
     pub(crate) fn skip(&self, by: Duration) {
         let mut state = self.lock();
         let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
         state.base = state.base.saturating_add(by).min(END);
     }
 
-    /// When the real clock says that this moment has come; nothing when it never will by itself.
+    /// Returns the real time at which this moment comes. `None` if it never comes without intervention.
     pub(super) fn instant(&self, moment: Moment) -> Option<Instant> {
         let state = self.lock();
         if state.speed <= 0.0 {
@@ -89,13 +89,13 @@ impl Clock {
         }
         let ahead = moment.as_millis().saturating_sub(state.base) as f64 / 1_000.0;
         let after = Duration::try_from_secs_f64(ahead / state.speed).ok()?;
-        // Timers count whole milliseconds; one more, so that the moment has really come.
+        // Timers count whole milliseconds; one more, so that the moment is certainly reached.
         state
             .since
             .checked_add(after.saturating_add(Duration::from_millis(1)))
     }
 
-    /// Nothing here is ever half done, so a panic elsewhere does no harm.
+    /// Locks the state. Every change is atomic, so a panic of another thread leaves it consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock()
     }

@@ -12,10 +12,10 @@ use super::workload::{Endpoints, Workload};
 use crate::cluster::{Effect, OpenedReplica, ReplicaRef};
 use crate::gateway::server::{Seldom, until};
 
-/// How long all workloads together may take to close when the emulator ends.
+/// The time limit for closing all workloads when the emulator stops.
 const CLOSE: Duration = Duration::from_secs(10);
 
-/// Moves a cluster with the clock, and does what it wants done outside.
+/// The task that moves a cluster with the clock, and serves its requests to workloads.
 pub(super) struct Driver {
     shared: Arc<Shared>,
     workload: Option<Arc<dyn Workload>>,
@@ -25,17 +25,17 @@ pub(super) struct Driver {
     failures: Seldom,
 }
 
-/// What the workload of a replica does.
+/// The workload of a replica.
 struct Replica {
     stage: Stage,
-    /// What to open as soon as it is closed.
+    /// The replica to open as soon as this one is closed.
     next: Option<OpenedReplica>,
 }
 
 enum Stage {
     Opening(AbortHandle),
     Open,
-    /// Opening was given up, but has not ended yet.
+    /// The opening was cancelled, but has not ended yet.
     Cutting(AbortHandle),
     Closing(AbortHandle),
 }
@@ -66,7 +66,7 @@ impl Driver {
         }
     }
 
-    /// Goes on until it is told to stop, then closes all workloads.
+    /// Runs until the stop signal, then closes all workloads.
     pub(super) async fn run(mut self, mut stopped: watch::Receiver<bool>) {
         loop {
             let Tick {
@@ -194,7 +194,7 @@ impl Driver {
             return;
         };
         if matches!(replica.stage, Stage::Cutting(_)) {
-            // It was given up meanwhile: nobody wants to know how it went.
+            // The replica was dropped meanwhile, so the result does not matter.
             return self.begin_to_close(key);
         }
         replica.stage = Stage::Open;
@@ -214,7 +214,8 @@ impl Driver {
         }
     }
 
-    /// Closes everything, for at most [`CLOSE`]: a workload that never ends must not keep its owner from ending.
+    /// Closes all workloads, for at most [`CLOSE`]: a workload that never ends must not keep the emulator
+    /// from stopping.
     async fn close_all(&mut self) {
         if timeout(CLOSE, self.close_each()).await.is_err() {
             let left: Vec<String> = self.replicas.keys().map(ToString::to_string).collect();
@@ -228,14 +229,14 @@ impl Driver {
         for key in open {
             self.close(key);
         }
-        // What was cut while it opened is closed when its end is heard.
+        // Replicas whose opening was cancelled are closed when its task ends.
         while let Some(done) = self.tasks.join_next().await {
             self.done(done);
         }
     }
 }
 
-/// Sleeps until then; for ever without a time.
+/// Sleeps until `due`. Without a time, sleeps forever.
 async fn at(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,

@@ -1,4 +1,4 @@
-//! A cluster that runs: its clock, its gateway, and what lives inside of its replicas.
+//! A running cluster: its clock, its gateway, and the workloads of its replicas.
 
 mod builder;
 mod clock;
@@ -30,8 +30,8 @@ pub use self::workload::{BoxFuture, Endpoints, Workload};
 
 /// A cluster with its gateway, inside of this process.
 ///
-/// Everything ends when it is dropped; [`shutdown`](Self::shutdown) ends it in order. It needs a tokio runtime with time and
-/// I/O around it, and makes none of its own.
+/// Everything ends when it is dropped; [`shutdown`](Self::shutdown) ends it in order. It needs a tokio
+/// runtime with time and I/O, and creates none itself.
 #[derive(Debug)]
 pub struct Emulator {
     shared: Arc<Shared>,
@@ -44,12 +44,12 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Describes an emulator of this cluster.
+    /// Returns a builder of an emulator for this cluster.
     pub fn builder(topology: crate::topology::Topology) -> Builder {
         Builder::new(topology)
     }
 
-    /// Where the gateway is: `http://127.0.0.1:19080`.
+    /// Returns the URL of the gateway, e.g. `http://127.0.0.1:19080`.
     pub fn endpoint(&self) -> String {
         let scheme = if self.secure { "https" } else { "http" };
         format!("{scheme}://{}", self.address())
@@ -60,10 +60,10 @@ impl Emulator {
         self.address
     }
 
-    /// Looks at the cluster as it is now, or changes it. Everybody else waits meanwhile.
+    /// Reads or changes the cluster as it is now. All other callers wait meanwhile.
     ///
-    /// A cluster in which so much happens that it falls behind a clock that goes by itself is looked at as far as it has
-    /// got.
+    /// If the cluster falls behind a running clock because of too many events, the call sees the state
+    /// reached so far.
     ///
     /// ```
     /// # use servicefabric_emulator::{gateway::Emulator, topology::Topology};
@@ -79,7 +79,7 @@ impl Emulator {
         self.shared.with_cluster(look)
     }
 
-    /// What goes wrong on purpose.
+    /// Returns the injected faults.
     pub fn faults(&self) -> &Faults {
         self.shared.faults()
     }
@@ -89,30 +89,36 @@ impl Emulator {
         self.shared.clock().now()
     }
 
-    /// Moves the cluster's clock by this much at once, however time goes otherwise.
+    /// Moves the cluster's clock by this much at once, whatever the pace of time.
     ///
-    /// All that was due happens before this returns, except for what a [`Workload`] does: that begins afterwards.
+    /// All events that were due happen before this returns, except for the work of a [`Workload`], which
+    /// begins afterwards.
     ///
-    /// Blocks the thread for as long as that takes, which grows with what happens: a year of a replica that moves every
-    /// 100 ms takes hours. Others who look at the cluster get turns meanwhile. Nothing ends it early; whoever goes far does so
-    /// in steps, or with `POST /emulator/time/advance`, which is bounded.
+    /// Blocks the thread meanwhile. The duration grows with the number of events: a year of a replica that
+    /// moves every 100 ms takes hours. Other callers get turns. Nothing stops it early, so go far in steps,
+    /// or use `POST /emulator/time/advance`, which is bounded.
     pub fn advance(&self, by: Duration) {
         self.shared.skip(by);
     }
 
-    /// Answers the requests that come over a stream, as if it were a connection that was accepted, without TLS: a pipe in
-    /// memory needs no port. Returns when either end has enough.
+    /// Serves the requests of a stream like those of an accepted connection, without TLS: a pipe in memory
+    /// needs no port. Returns when either end closes.
     ///
-    /// When dropped before it is done, a request in flight is not answered; what it changed in the cluster stays.
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, a request in flight gets no response. Its changes of the cluster stay.
     pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) {
         let gateway = Arc::clone(&self.gateway);
         let connection = Connection::alone(self.stop.subscribe());
         connection.serve(stream, Peer::default(), gateway).await;
     }
 
-    /// Ends the gateway (calls in flight get five seconds), then the driver, and closes all workloads (which get ten).
+    /// Stops the gateway (calls in flight get five seconds), then the driver, and closes all workloads (which
+    /// get ten).
     ///
-    /// When dropped before it is done, everything ends at once.
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, everything stops at once.
     pub async fn shutdown(mut self) {
         if let Some(server) = self.server.take() {
             server.shutdown().await;

@@ -15,10 +15,11 @@ use super::workload::{BoxFuture, Endpoints, Workload};
 use crate::cluster::{OpenedReplica, PartitionInformation, ReplicaRef};
 use crate::gateway::server::{Answers, ClosedByFault, Peer, Reply, Server};
 
-/// A workload: behind every listener of every replica, an HTTP server on this machine that says who answers.
+/// A workload that runs an HTTP server on this machine for every listener of every replica. It responds with
+/// the identity of the replica.
 ///
-/// It listens on `127.0.0.1`, on a port that the system gives, and always without TLS: a listener that its manifest calls
-/// `https` has an `http` address here.
+/// It listens on `127.0.0.1`, on a port that the system assigns, and always without TLS: a listener that its
+/// manifest calls `https` has an `http` address here.
 ///
 /// ```json
 /// {"Service":"fabric:/Shop/Web","Partition":"…","Replica":"133…","Node":"_Node_1","Listener":"http",
@@ -30,7 +31,7 @@ pub struct Responder {
     room: Option<Arc<Semaphore>>,
 }
 
-/// A server, and its place below the limit.
+/// A server, and its permit below the limit.
 #[derive(Debug)]
 struct Listening {
     server: Server,
@@ -38,12 +39,12 @@ struct Listening {
 }
 
 impl Responder {
-    /// One that serves nobody yet.
+    /// Creates a responder without listeners.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With so many listeners at a time; replicas beyond that do not open. By default there is no limit but the system's.
+    /// Limits the number of listeners. Replicas beyond it do not open. Default: only the limit of the system.
     #[must_use]
     pub fn at_most(mut self, listeners: usize) -> Self {
         let listeners = listeners.min(Semaphore::MAX_PERMITS);
@@ -63,7 +64,7 @@ impl Responder {
         })
     }
 
-    /// What is in it is whole before and after each change.
+    /// Locks the listeners. Every change is atomic, so a panic of another thread leaves them consistent.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ReplicaRef, Vec<Listening>>> {
         self.open.lock()
     }

@@ -12,12 +12,12 @@ use crate::gateway::security::Security;
 use crate::gateway::wire::Epoch;
 use crate::hosting::Moment;
 
-/// How long the cluster computes at a time before others get a turn.
+/// The time that the cluster computes before it releases the lock.
 const SLICE: Duration = Duration::from_millis(20);
-/// How long whoever computes rests between two turns: without it the same thread takes the lock again and again.
+/// The pause between two such slices. Without it the same thread takes the lock again and again.
 pub(super) const TURN: Duration = Duration::from_millis(1);
 
-/// What the gateway, the driver and the owner of an emulator share.
+/// The state that the gateway, the driver and the owner of an emulator share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     cluster: Mutex<Cluster>,
@@ -30,18 +30,18 @@ pub(crate) struct Shared {
     changed: Notify,
 }
 
-/// How things stand after a cluster followed its clock.
+/// The result of letting a cluster follow its clock.
 #[derive(Debug)]
 pub(super) struct Tick {
-    /// What is to be done outside.
+    /// The requests to real workloads.
     pub(super) effects: Vec<Effect>,
-    /// When something happens next.
+    /// The time of the next event.
     pub(super) due: Option<Moment>,
-    /// Whether the cluster is at the present moment; otherwise it wants another turn.
+    /// True if the cluster has reached the present moment. Otherwise it needs another turn.
     pub(super) caught_up: bool,
 }
 
-/// Lets time pass until `to`, but not for longer than [`SLICE`]. Returns whether that moment has come.
+/// Advances the cluster to `to`, but for at most [`SLICE`]. Returns true if that moment is reached.
 fn follow(cluster: &mut Cluster, to: Moment) -> bool {
     let begun = Instant::now();
     while let Some(due) = cluster.next_due().filter(|due| *due <= to) {
@@ -54,12 +54,12 @@ fn follow(cluster: &mut Cluster, to: Moment) -> bool {
     true
 }
 
-/// The clock counts whole milliseconds.
+/// Rounds to whole milliseconds, which the clock counts.
 fn whole(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// What is told of a gateway before it starts.
+/// The properties of a gateway that are fixed before it starts.
 #[derive(Debug)]
 pub(super) struct Surroundings {
     pub(super) security: Security,
@@ -81,9 +81,10 @@ impl Shared {
         }
     }
 
-    /// Looks at the cluster as it is at the present moment, or changes it. The driver hears of it afterwards.
+    /// Reads or changes the cluster at the present moment, and notifies the driver.
     ///
-    /// A cluster in which so much happens that it falls behind its clock is looked at as far as it has got.
+    /// If the cluster falls behind its clock because of too many events, the call sees the state reached so
+    /// far.
     pub(crate) fn with_cluster<R>(&self, look: impl FnOnce(&mut Cluster) -> R) -> R {
         let result = {
             let mut cluster = self.lock();
@@ -94,7 +95,8 @@ impl Shared {
         result
     }
 
-    /// Brings the cluster to the present moment, or nearer to it; tells what is to be done outside, and what comes next.
+    /// Brings the cluster to the present moment, or nearer to it. Returns the requests to workloads, and the
+    /// time of the next event.
     pub(super) fn tick(&self) -> Tick {
         let mut cluster = self.lock();
         let caught_up = self.follow(&mut cluster);
@@ -105,13 +107,13 @@ impl Shared {
         }
     }
 
-    /// Lets the cluster follow its clock, but not for longer than [`SLICE`]. Returns whether it has caught up.
+    /// Lets the cluster follow its clock, for at most [`SLICE`]. Returns true if it has caught up.
     fn follow(&self, cluster: &mut Cluster) -> bool {
         follow(cluster, self.clock.now())
     }
 
-    /// Moves clock and cluster together from one thing that happens to the next, but not for longer than [`SLICE`].
-    /// Returns what remains of `by`.
+    /// Moves clock and cluster together from event to event, for at most [`SLICE`]. Returns the remainder of
+    /// `by`.
     fn skip_some(&self, mut by: Duration) -> Duration {
         let begun = Instant::now();
         let mut cluster = self.lock();
@@ -134,23 +136,25 @@ impl Shared {
         by
     }
 
-    /// Waits until somebody looked at the cluster or moved the clock. Cancel-safe.
+    /// Waits until the cluster is accessed or the clock is moved. Cancel safe.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// Moves the clock, and the cluster with it. Returns when all is done that was due; the lock is free now and then.
+    /// Moves the clock, and the cluster with it. Returns after all due events; the lock is released between
+    /// slices.
     pub(super) fn skip(&self, by: Duration) {
         self.clock.skip(by);
-        // A clock that goes by itself goes on meanwhile: who waited for it could wait for ever.
+        // A running clock moves on meanwhile: waiting for it could take forever.
         let to = self.clock.now();
         while !follow(&mut self.lock(), to) {}
         self.changed.notify_one();
     }
 
-    /// As [`skip`](Self::skip), with turns for everybody else. Returns what was left to do after `patience` of real time.
+    /// Moves the clock like [`skip`](Self::skip), but releases the lock between slices. Returns the time that
+    /// is left after `patience` of real time.
     ///
-    /// When dropped before it is done, the clock stands where it has got to.
+    /// Cancel safe: if it is dropped, the clock keeps the progress so far.
     pub(crate) async fn skip_in_turns(&self, by: Duration, patience: Duration) -> Duration {
         let begun = Instant::now();
         let mut left = whole(by);
@@ -188,8 +192,8 @@ impl Shared {
         self.epoch
     }
 
-    /// A cluster whose last change panicked is still looked at: an emulator that answers strangely is of more use than
-    /// one that does not answer, and the panic has been heard.
+    /// Locks the cluster, even if its last change panicked: an emulator with a damaged state is more useful
+    /// than one that does not respond, and the panic was logged.
     fn lock(&self) -> MutexGuard<'_, Cluster> {
         self.cluster.lock()
     }

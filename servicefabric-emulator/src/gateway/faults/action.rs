@@ -6,18 +6,18 @@ use crate::gateway::wire::{Answer, ApiError};
 
 const HOUR: u64 = 3_600_000;
 
-/// What happens to a call.
+/// The effect of a fault on a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "Kind", rename_all_fields = "PascalCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum FaultAction {
-    /// Refused with a status and a body as the gateway writes it.
+    /// The call is rejected with a status and a body in the form of the gateway's.
     Fail {
         /// The status.
         status: u16,
-        /// The code, `FABRIC_E_…` or whatever else.
+        /// The code, `FABRIC_E_…` or any other text.
         code: String,
-        /// The message; default: that it was asked for.
+        /// The message. Default: a hint at the fault.
         #[serde(default = "asked_for")]
         message: String,
     },
@@ -33,26 +33,26 @@ pub enum FaultAction {
         /// The body.
         text: String,
     },
-    /// Answered as ever, but later, in real time.
+    /// The response is the usual one, but later, in real time.
     Delay {
-        /// By how much.
+        /// The delay in milliseconds.
         milliseconds: u64,
     },
-    /// The call is done, and the connection closed in place of an answer.
+    /// The call is carried out, and the connection closed in place of a response.
     Close,
-    /// The call is done, and the connection closed after half of the body.
+    /// The call is carried out, and the connection closed after half of the body.
     CloseMidAnswer,
-    /// The body ends after so many bytes, as if it were whole.
+    /// The body ends after this number of bytes, as if it were complete.
     Cut {
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
     },
-    /// A page with at most so many items (0 is possible), and a token that goes on.
+    /// The page has at most this number of items (0 is possible), and a token for the next page.
     ShortPage {
-        /// How many.
+        /// The number of items.
         items: usize,
     },
-    /// A page that was asked for with a token names this token as the next, too.
+    /// A page that was requested with a token returns the same token as the next.
     RepeatToken,
 }
 
@@ -61,7 +61,7 @@ fn asked_for() -> String {
 }
 
 impl FaultAction {
-    /// Refuses with this status and code.
+    /// Creates an action that rejects with this status and code.
     pub fn fail(status: u16, code: impl Into<String>) -> Self {
         Self::Fail {
             status,
@@ -70,7 +70,7 @@ impl FaultAction {
         }
     }
 
-    /// Whether this can be done.
+    /// Checks that the fault is possible.
     pub(super) fn check(&self) -> Result<(), FaultError> {
         match *self {
             Self::Fail { status, .. } | Self::Empty { status } | Self::Text { status, .. }
@@ -85,7 +85,7 @@ impl FaultAction {
         }
     }
 
-    /// The answer that takes the place of the call, which then is not done at all.
+    /// Returns the response that replaces the call, which then is not carried out.
     pub(crate) fn instead(&self) -> Option<Answer> {
         let status_of = |status: u16| {
             StatusCode::from_u16(status).expect("a status was checked when it was injected")

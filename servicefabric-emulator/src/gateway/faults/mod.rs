@@ -1,4 +1,4 @@
-//! What goes wrong on purpose.
+//! Injected faults.
 
 mod action;
 mod pattern;
@@ -18,10 +18,10 @@ use super::wire::PageFaults;
 
 pub use self::action::FaultAction;
 
-/// How many faults can be waiting at a time.
+/// The maximum number of pending faults.
 const MAX_FAULTS: usize = 1_000;
 
-/// Something that goes wrong with the next calls that match. Also the JSON of `POST /emulator/faults`.
+/// A fault of the next calls that match. Also the JSON of `POST /emulator/faults`.
 ///
 /// ```
 /// use servicefabric_emulator::gateway::{Fault, FaultAction};
@@ -35,18 +35,18 @@ const MAX_FAULTS: usize = 1_000;
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Fault {
-    /// Only calls with this method; default: all.
+    /// The method of matching calls. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// The raw path of the call without its query; `*` stands for anything. `/emulator/…` is never matched.
     pub path: String,
-    /// How many matching calls pass before the first that is hit; default: 0.
+    /// The number of matching calls that pass before the first fault. Default: 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skip: u32,
-    /// How many calls are hit; default: all, until the faults are cleared.
+    /// The number of calls that fail. Default: all, until the faults are cleared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
-    /// What happens to them.
+    /// The effect on these calls.
     pub action: FaultAction,
 }
 
@@ -59,7 +59,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Fault {
-    /// Every call of this path, until the faults are cleared.
+    /// Creates a fault of every call of this path, until the faults are cleared.
     pub fn new(path: impl Into<String>, action: FaultAction) -> Self {
         Self {
             method: None,
@@ -70,21 +70,21 @@ impl Fault {
         }
     }
 
-    /// Only so many calls.
+    /// Limits the number of calls that fail.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// Only after so many matching calls.
+    /// Lets this number of matching calls pass first.
     #[must_use]
     pub fn after(mut self, calls: u32) -> Self {
         self.skip = calls;
         self
     }
 
-    /// Only calls with this method.
+    /// Restricts the fault to calls with this method.
     #[must_use]
     pub fn method(mut self, method: impl Into<String>) -> Self {
         self.method = Some(method.into());
@@ -92,7 +92,7 @@ impl Fault {
     }
 }
 
-/// The faults of one emulator. Clones are the same.
+/// The faults of an emulator. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     state: Arc<Mutex<State>>,
@@ -105,28 +105,28 @@ struct State {
     hits: u64,
 }
 
-/// Why a fault is not taken.
+/// The reason for rejecting a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultError {
-    /// A status that no answer has.
+    /// The status is not one of a final response.
     #[error("{0} is not a status of a final answer: 200 to 599 are")]
     Status(u16),
-    /// A delay beyond an hour.
+    /// The delay exceeds an hour.
     #[error("a delay of {0} ms is longer than an hour")]
     Delay(u64),
-    /// A path that no call has.
+    /// No call can have such a path.
     #[error("no call ever has the path `{0}`: {1}")]
     Path(String, &'static str),
-    /// Nothing is to be hit.
+    /// The fault would affect no call.
     #[error("a fault that hits no call is none; without Times it hits all, until it is cleared")]
     Times,
-    /// Too many wait already.
+    /// Too many faults are pending.
     #[error("there are {MAX_FAULTS} faults already")]
     TooMany,
 }
 
-/// Whether the path of any call can be like this.
+/// Checks that a call can have a path that matches the pattern.
 fn check_path(path: &str) -> Result<(), FaultError> {
     let hint = if !path.starts_with(['/', '*']) {
         "it begins with / or *"
@@ -141,12 +141,12 @@ fn check_path(path: &str) -> Result<(), FaultError> {
 }
 
 impl Faults {
-    /// From now on.
+    /// Adds a fault of later calls.
     ///
     /// # Errors
     ///
-    /// For a status outside of 200 to 599, a delay of more than an hour, a path that no call has, no calls to hit, and the
-    /// 1,001st fault.
+    /// A status outside 200 to 599, a delay of more than an hour, a path that no call has, no calls to
+    /// affect, and the 1,001st fault.
     pub fn inject(&self, fault: Fault) -> Result<(), FaultError> {
         fault.action.check()?;
         check_path(&fault.path)?;
@@ -161,11 +161,11 @@ impl Faults {
         Ok(())
     }
 
-    /// The next `times` calls of this path (`*` stands for anything) fail with this status and code.
+    /// Lets the next `times` calls of this path (`*` stands for any text) fail with this status and code.
     ///
     /// # Errors
     ///
-    /// As for [`inject`](Self::inject).
+    /// Those of [`inject`](Self::inject).
     pub fn fail_next(
         &self,
         times: u32,
@@ -176,42 +176,42 @@ impl Faults {
         self.inject(Fault::new(path, FaultAction::fail(status, code)).times(times))
     }
 
-    /// The next `times` calls of this path are answered so much later, in real time.
+    /// Delays the responses to the next `times` calls of this path, in real time.
     ///
     /// # Errors
     ///
-    /// As for [`inject`](Self::inject).
+    /// Those of [`inject`](Self::inject).
     pub fn delay_next(&self, times: u32, path: &str, delay: Duration) -> Result<(), FaultError> {
         let milliseconds = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         self.inject(Fault::new(path, FaultAction::Delay { milliseconds }).times(times))
     }
 
-    /// No page of any list is longer than this; nothing for pages as long as callers like.
+    /// Limits the number of items of all pages. `None`: no limit.
     pub fn set_page_size(&self, items: Option<usize>) {
         self.lock().page_size = items;
     }
 
-    /// What [`set_page_size`](Self::set_page_size) said last.
+    /// Returns the value of the last [`set_page_size`](Self::set_page_size).
     pub fn page_size(&self) -> Option<usize> {
         self.lock().page_size
     }
 
-    /// Forgets all faults; the size of pages stays.
+    /// Removes all faults. The page size stays.
     pub fn clear(&self) {
         self.lock().faults.clear();
     }
 
-    /// What still waits, in the order in which it was injected.
+    /// Returns the pending faults, in the order in which they were injected.
     pub fn waiting(&self) -> Vec<Fault> {
         self.lock().faults.clone()
     }
 
-    /// How many calls were hit so far.
+    /// Returns the number of calls that faults have affected.
     pub fn hits(&self) -> u64 {
         self.lock().hits
     }
 
-    /// What is to happen to this call. The first fault that matches counts, and nothing else.
+    /// Takes the fault of this call. Only the first fault that matches applies.
     pub(crate) fn take(&self, method: &str, path: &str) -> Option<FaultAction> {
         let mut state = self.lock();
         let at = state.faults.iter_mut().position(|fault| {
@@ -238,7 +238,7 @@ impl Faults {
         Some(action)
     }
 
-    /// How the pages of a call with this fault are cut.
+    /// Returns the paging of a call with this fault.
     pub(crate) fn pages(&self, action: Option<&FaultAction>) -> PageFaults {
         let forced = self.page_size();
         match action {
@@ -257,7 +257,7 @@ impl Faults {
         }
     }
 
-    /// What was consistent before a panic of another thread is consistent after it: nothing here is half done.
+    /// Locks the state. Every change is atomic, so a panic of another thread leaves it consistent.
     fn lock(&self) -> parking_lot::MutexGuard<'_, State> {
         self.state.lock()
     }

@@ -1,4 +1,4 @@
-/// Whether the text is like the pattern, in which `*` stands for anything, also for nothing.
+/// Returns true if the text matches the pattern, in which `*` stands for any text, including none.
 ///
 /// Takes time in the product of both lengths at worst: on a mismatch only the last star is tried again.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {

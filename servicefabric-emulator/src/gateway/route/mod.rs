@@ -1,4 +1,4 @@
-//! Which call a request is: verb, path and version against the table of templates.
+//! The routing of requests: verb, path and version against a table of templates.
 
 mod path;
 mod template;
@@ -15,26 +15,26 @@ use super::wire::{Answer, ApiError, ApiVersion};
 
 pub(crate) use self::template::Parameters;
 
-/// What answers a call.
+/// The handler of a call.
 pub(crate) type Handler = fn(&mut Call<'_>) -> Result<Answer, ApiError>;
 
-/// One call of the gateway.
+/// A call of the gateway.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Route {
     verb: Verb,
     template: &'static str,
     since: ApiVersion,
-    /// Whether a certificate or token that may only read is enough.
+    /// True if read access suffices.
     pub(crate) reads: bool,
-    /// Whether nobody needs to say who they are.
+    /// True if the call needs no authentication.
     pub(crate) anonymous: bool,
-    /// Whether `api-version` must be there.
+    /// True if `api-version` is required.
     versioned: bool,
-    /// Whether the body is a file of any size.
+    /// True if the body is a file of any size.
     pub(crate) uploads: bool,
-    /// Whether time is moved before it is answered.
+    /// True if the call moves time before its response.
     pub(crate) moves_time: bool,
-    /// What answers it.
+    /// The handler.
     pub(crate) handler: Handler,
 }
 
@@ -61,64 +61,64 @@ impl Route {
         }
     }
 
-    /// A query.
+    /// Creates a query.
     pub(crate) const fn get(template: &'static str, handler: Handler) -> Self {
         Self::new(Verb::Get, template, handler)
     }
 
-    /// A change.
+    /// Creates a change.
     pub(crate) const fn post(template: &'static str, handler: Handler) -> Self {
         Self::new(Verb::Post, template, handler)
     }
 
-    /// A query whose arguments are in the body.
+    /// Creates a query whose arguments are in the body.
     pub(crate) const fn query(template: &'static str, handler: Handler) -> Self {
         let mut route = Self::new(Verb::Post, template, handler);
         route.reads = true;
         route
     }
 
-    /// A change that may be repeated.
+    /// Creates a change that may be repeated.
     pub(crate) const fn put(template: &'static str, handler: Handler) -> Self {
         Self::new(Verb::Put, template, handler)
     }
 
-    /// A removal.
+    /// Creates a deletion.
     pub(crate) const fn delete(template: &'static str, handler: Handler) -> Self {
         Self::new(Verb::Delete, template, handler)
     }
 
-    /// Unknown to older versions than `major.minor`.
+    /// Sets the first version with this call.
     pub(crate) const fn since(mut self, major: u32, minor: u32) -> Self {
         self.since = ApiVersion::new(major, minor);
         self
     }
 
-    /// For everybody.
+    /// Allows the call without authentication.
     pub(crate) const fn anonymous(mut self) -> Self {
         self.anonymous = true;
         self
     }
 
-    /// Without `api-version`: what a cluster has no version of.
+    /// Allows the call without `api-version`, for resources that a cluster does not version.
     pub(crate) const fn unversioned(mut self) -> Self {
         self.versioned = false;
         self
     }
 
-    /// The body is a file, which may be larger than other bodies.
+    /// Allows a file as body, which may be larger than other bodies.
     pub(crate) const fn uploading(mut self) -> Self {
         self.uploads = true;
         self
     }
 
-    /// Time is moved as the body says, before the call is answered.
+    /// Moves time as the body requests, before the call is handled.
     pub(crate) const fn moving_time(mut self) -> Self {
         self.moves_time = true;
         self
     }
 
-    /// Whether a request with this `api-version`, if any, is for this call; and the version it is answered in.
+    /// Checks the `api-version` of a request against the call. Returns the version of the response.
     pub(crate) fn version(&self, asked: Option<&str>) -> Result<ApiVersion, ApiError> {
         if !self.versioned {
             return Ok(ApiVersion::CURRENT);
@@ -138,25 +138,25 @@ impl Route {
     }
 }
 
-/// All calls, ready to be looked up.
+/// The router of all calls.
 #[derive(Debug)]
 pub(crate) struct Router {
     routes: Vec<(Template, &'static Route)>,
 }
 
-/// Why no call was found.
+/// The reason why no route matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoRoute {
-    /// Nothing of the gateway begins like this.
+    /// No route begins with this path.
     Unknown,
-    /// The path begins like one of the gateway's, but no template has this verb and shape.
+    /// The path begins like one of the gateway's, but no template has this verb and form.
     Shape,
     /// The path is not percent-encoded UTF-8.
     Encoding,
 }
 
 impl Router {
-    /// The table of this crate.
+    /// Creates the router with the table of this crate.
     pub(crate) fn new() -> Self {
         let routes = calls::tables()
             .into_iter()
@@ -166,7 +166,7 @@ impl Router {
         Self { routes }
     }
 
-    /// The call for this verb and raw path, and what stands at the places of the template.
+    /// Returns the route for this verb and raw path, and the parameters of its template.
     pub(crate) fn find(
         &self,
         method: &Method,

@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 pub(super) struct Path(Vec<String>);
 
 impl Path {
-    /// Takes a raw path apart. One slash at the end does not count. Nothing when what is encoded is not UTF-8.
+    /// Parses a raw path. One final slash is ignored. `None` if its decoded form is not UTF-8.
     pub(super) fn parse(raw: &str) -> Option<Self> {
         let inner = raw.strip_prefix('/')?;
         let inner = inner.strip_suffix('/').unwrap_or(inner);

@@ -1,12 +1,12 @@
 use super::path::Path;
 
-/// Separates what an operation is about from what it is.
+/// The separator between the subject of an operation and its name.
 const OPERATION: &str = "$";
 
 /// A path with places for values: `/Applications/{application*}/$/GetServices/{service*}`.
 ///
-/// `{name}` stands for one segment; `{name*}` for the segments of a hierarchical name, at least one, up to the next `$` or
-/// the end. Text is compared case by case.
+/// `{name}` stands for one segment; `{name*}` for the segments of a hierarchical name, at least one, up to
+/// the next `$` or the end. Text is compared case by case.
 #[derive(Clone, Debug)]
 pub(super) struct Template(Vec<Segment>);
 
@@ -18,7 +18,7 @@ enum Segment {
 }
 
 impl Template {
-    /// Reads what a table says.
+    /// Parses a template of the table.
     pub(super) fn new(template: &'static str) -> Self {
         let segments = template
             .split('/')
@@ -39,7 +39,7 @@ impl Template {
         Self(segments)
     }
 
-    /// Whether the first segments are the same.
+    /// Returns true if the first segment of the path is that of the template.
     pub(super) fn begins_like(&self, path: &Path) -> bool {
         match (self.0.first(), path.segments().first()) {
             (Some(Segment::Text(text)), Some(segment)) => text == segment,
@@ -48,7 +48,7 @@ impl Template {
         }
     }
 
-    /// What stands at the places, if the path has this shape. An empty segment never does.
+    /// Returns the parameters if the path matches. An empty segment never matches a parameter.
     pub(super) fn matches(&self, path: &Path) -> Option<Parameters> {
         let mut rest = path.segments();
         let mut found = Vec::new();
@@ -82,12 +82,12 @@ impl Template {
     }
 }
 
-/// What stood at the places of a template, decoded.
+/// The decoded parameters of a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parameters(Vec<(&'static str, String)>);
 
 impl Parameters {
-    /// What stood at this place.
+    /// Returns the value of a parameter.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! Who may do what: nobody asked, client certificates, bearer tokens.
+//! Authentication and authorisation: none, client certificates, bearer tokens.
 
 #[cfg(not(feature = "tls"))]
 #[path = "without_tls.rs"]
@@ -20,55 +20,55 @@ pub(crate) use self::tls::Tls;
 #[cfg(feature = "tls")]
 pub use self::tls::{TlsError, TlsOptions};
 
-/// What a client may do.
+/// The access of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Queries, but no reports and no changes.
     Reader,
-    /// Everything.
+    /// All calls.
     Admin,
 }
 
-/// What `GetAadMetadata` tells a client that wants a token, before anybody knows who it is.
+/// The response of `GetAadMetadata` to a client that needs a token. It is sent without authentication.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AadMetadata {
-    /// Who gives tokens, `https://login.example/TENANT`.
+    /// The authority that issues tokens, `https://login.example/TENANT`.
     pub authority: String,
     /// The application id of the client.
     pub client: String,
-    /// The application id of the cluster, for which a token must be.
+    /// The application id of the cluster, which is the audience of tokens.
     pub cluster: String,
     /// The sign-in endpoint.
     pub login: String,
-    /// Where the sign-in page leads back to.
+    /// The redirect URI of the sign-in page.
     pub redirect: String,
     /// The tenant.
     pub tenant: String,
 }
 
-/// How the gateway knows its clients.
+/// The authentication settings of the gateway.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Security {
-    /// Whether a client certificate is wanted.
+    /// True if a client certificate is required.
     pub(crate) certificates: bool,
-    /// The tokens that are good.
+    /// The valid tokens.
     pub(crate) tokens: Vec<(String, Role)>,
-    /// What is told to those who need a token.
+    /// The metadata for clients that need a token.
     pub(crate) metadata: AadMetadata,
 }
 
-/// Why a client is not let in.
+/// The reason for denying access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// 403 with an empty body, as the gateway does; the reason is in the status line.
     Forbidden(&'static str),
-    /// 401, and how to authenticate.
+    /// 401, with the challenge.
     Unauthorized(HeaderValue),
 }
 
 impl Refusal {
-    /// What is sent back, and the reason in its status line if it is not the usual one.
+    /// Returns the response, and the reason phrase of its status line if it is not the standard one.
     pub(crate) fn answer(self) -> (Answer, Option<&'static str>) {
         match self {
             Self::Forbidden(reason) => (Answer::empty(StatusCode::FORBIDDEN), Some(reason)),
@@ -81,7 +81,7 @@ impl Refusal {
 }
 
 impl Security {
-    /// Lets a client in, or says why not.
+    /// Checks the access of a client, or returns the reason for denying it.
     pub(crate) fn admit(
         &self,
         headers: &HeaderMap,
@@ -103,7 +103,8 @@ impl Security {
         }
     }
 
-    /// The word `Bearer` is compared as written: the real gateway does so, although RFC 9110 11.1 says otherwise.
+    /// Returns the role of a bearer token. The word `Bearer` is case-sensitive, as in the real gateway,
+    /// although RFC 9110 11.1 makes it case-insensitive.
     fn token_role(&self, headers: &HeaderMap) -> Option<Role> {
         let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
         let token = value.strip_prefix("Bearer ")?.trim();

@@ -15,7 +15,7 @@ use tokio_rustls::server::TlsStream;
 use super::Role;
 use crate::gateway::server::Peer;
 
-/// The gateway over TLS. All values are PEM text.
+/// The TLS options of the gateway. All values are PEM text.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TlsOptions {
@@ -25,30 +25,30 @@ pub struct TlsOptions {
     readers: Option<String>,
 }
 
-/// Why there can be no TLS.
+/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A text has no PEM of the kind that is wanted, or is not well formed.
+    /// A text has no PEM of the expected kind, or is malformed.
     #[error("the {what} cannot be read")]
     Pem {
-        /// Which text.
+        /// The name of the text.
         what: &'static str,
-        /// What is wrong with it.
+        /// The parse error.
         source: PemError,
     },
-    /// Certificate and key do not belong together, or a certificate cannot be used.
+    /// Certificate and key do not match, or a certificate cannot be used.
     #[error("the {what} cannot be used")]
     Unusable {
-        /// Which text.
+        /// The name of the text.
         what: &'static str,
-        /// What is wrong with it.
+        /// The error of the TLS library.
         source: Error,
     },
 }
 
 impl TlsOptions {
-    /// With this certificate (its chain behind it) and its key.
+    /// Creates options with a certificate, followed by its chain, and its key.
     pub fn new(certificate: impl Into<String>, key: impl Into<String>) -> Self {
         Self {
             certificate: certificate.into(),
@@ -58,21 +58,22 @@ impl TlsOptions {
         }
     }
 
-    /// Asks clients for a certificate. Those of these authorities may do everything; without one the answer is 403.
+    /// Requires client certificates. Those of these authorities have full access. A call without a
+    /// certificate gets 403.
     #[must_use]
     pub fn admins(mut self, authorities: impl Into<String>) -> Self {
         self.admins = Some(authorities.into());
         self
     }
 
-    /// Asks clients for a certificate. Those of these authorities may query and nothing else.
+    /// Requires client certificates. Those of these authorities have read access only.
     #[must_use]
     pub fn readers(mut self, authorities: impl Into<String>) -> Self {
         self.readers = Some(authorities.into());
         self
     }
 
-    /// Makes it ready.
+    /// Builds the TLS settings of a listener.
     pub(crate) fn build(&self) -> Result<Tls, TlsError> {
         let provider = provider();
         let chain = certificates("server certificate", &self.certificate)?;
@@ -106,14 +107,14 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Returns whether clients are asked for a certificate.
+    /// Returns true if client certificates are requested.
     pub(crate) fn asks_for_certificates(&self) -> bool {
         self.trust.is_some()
     }
 
     /// Completes the handshake of a client.
     ///
-    /// Dropped before it is done, it closes the connection.
+    /// If the future is dropped, the connection is closed.
     pub(crate) async fn accept(
         &self,
         stream: TcpStream,
@@ -137,8 +138,8 @@ fn certificates(what: &'static str, text: &str) -> Result<Vec<CertificateDer<'st
     pem::certificates(text.as_bytes()).map_err(|source| TlsError::Pem { what, source })
 }
 
-/// Judges certificates of clients: not in the handshake, where a refusal is only a broken connection, but for each call,
-/// which then is answered 403.
+/// The verifier of client certificates. It decides for each call, which then gets 403, and not in the
+/// handshake, where a rejection would only break the connection.
 #[derive(Debug)]
 struct ClientTrust {
     admins: Option<Arc<dyn ClientCertVerifier>>,
@@ -165,7 +166,7 @@ impl ClientTrust {
         }))
     }
 
-    /// What the holder of this chain may do; nothing when nobody vouches for it.
+    /// Returns the access of the holder of this chain. `None` if no authority vouches for it.
     fn role(&self, chain: &[CertificateDer<'static>]) -> Option<Role> {
         let (leaf, between) = chain.split_first()?;
         let trusted = |verifier: &Option<Arc<dyn ClientCertVerifier>>| {
@@ -203,8 +204,8 @@ impl ClientCertVerifier for ClientTrust {
         false
     }
 
-    /// Anybody may come in: `role` decides later what they may do. That they have the key of the certificate is proven
-    /// by the signatures below.
+    /// Accepts every certificate: `role` decides later on the access. The signatures below prove possession
+    /// of the key.
     fn verify_client_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -12,7 +12,7 @@ use crate::gateway::server::Peer;
 pub(crate) struct Tls(Infallible);
 
 impl Tls {
-    /// Returns whether clients are asked for a certificate.
+    /// Returns true if client certificates are requested.
     pub(crate) fn asks_for_certificates(&self) -> bool {
         match self.0 {}
     }

@@ -15,20 +15,20 @@ use super::places::Places;
 use super::seldom::Seldom;
 use crate::gateway::security::Tls;
 
-/// How many connections are open at a time. The next takes the place of one whose client does nothing, or waits.
+/// The maximum number of open connections. A further one replaces a connection whose client is idle or waits.
 const MAX_CONNECTIONS: usize = 1_024;
-/// How long a client may do nothing while another wants its place.
+/// The time that a client may be idle while another one wants its place.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a client may read nothing of its answer.
+/// The time that a client may stop reading its response.
 const STALL: Duration = Duration::from_secs(60);
 /// The time that a client has for its TLS handshake. Default: 10 s.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long connections get to end by themselves.
+/// The time that connections get to end by themselves.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How long to wait after the system refused to accept, for example because there are no descriptors left.
+/// The pause after a failed accept, for example because no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What clients may take.
+/// The limits of clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) connections: usize,
@@ -46,7 +46,7 @@ impl Default for Limits {
     }
 }
 
-/// A running server. Dropping it ends it at once.
+/// A running server. Dropping it stops it at once.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
@@ -55,11 +55,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Begins to accept.
+    /// Starts to accept connections.
     ///
     /// # Errors
     ///
-    /// That of the socket, when it does not know its address.
+    /// The error of a socket without a local address.
     pub(crate) fn start<A: Answers>(
         listener: TcpListener,
         tls: Option<Tls>,
@@ -68,7 +68,7 @@ impl Server {
         Self::start_with(Limits::default(), listener, tls, answers)
     }
 
-    /// The same with other limits.
+    /// Starts with other limits.
     pub(super) fn start_with<A: Answers>(
         limits: Limits,
         listener: TcpListener,
@@ -85,14 +85,15 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which the server listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Accepts no more, lets calls in flight end (for at most five seconds), and returns when all is closed.
+    /// Stops accepting, lets calls in flight end (for at most five seconds), and returns when all connections
+    /// are closed.
     ///
-    /// When dropped before it is done, the server ends at once.
+    /// If the future is dropped, the server stops at once.
     pub(crate) async fn shutdown(mut self) {
         self.stop.send_replace(true);
         if let Some(task) = &mut self.task
@@ -121,7 +122,7 @@ async fn accept<A: Answers>(
 ) {
     let mut places = Places::new(limits.connections, limits.patience);
     let mut refused = Seldom::default();
-    // One that is accepted and has no place yet. The others wait in the system's queue.
+    // An accepted connection without a place yet. Further ones wait in the system's queue.
     let mut newcomer: Option<TcpStream> = None;
     loop {
         if let Some(stream) = newcomer.take_if(|_| places.has_room()) {
@@ -154,9 +155,9 @@ async fn accept<A: Answers>(
     places.drain(DRAIN).await;
 }
 
-/// Waits until it is true, or nobody is left who could say so. Cancel-safe.
+/// Waits until the value is true, or its sender was dropped. Cancel safe.
 pub(crate) async fn until(stopped: &mut watch::Receiver<bool>) {
-    // What is borrowed from the channel ends here: it could not be kept across an await.
+    // The borrow of the channel's value ends here, since it cannot be held across an await.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
@@ -166,7 +167,7 @@ async fn serve<A: Answers>(
     answers: Arc<A>,
     connection: Connection,
 ) {
-    // Answers are written whole; waiting for more to send would only delay them.
+    // Responses are written whole, so waiting for more bytes would only delay them.
     let _ = stream.set_nodelay(true);
     let Some(tls) = tls else {
         return connection.serve(stream, Peer::default(), answers).await;

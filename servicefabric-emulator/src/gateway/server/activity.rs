@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How a connection is getting on, for the server that may need its place.
+/// The activity of a connection, for the server that may need its place.
 #[derive(Debug)]
 pub(crate) struct Activity {
     begun: Instant,
-    /// When bytes last went in or out, in milliseconds since it began.
+    /// The time of the last read or write, in milliseconds since `begun`.
     progress: AtomicU64,
-    /// Whether we work on an answer, so that the client has to wait and not we.
+    /// True while the server works on a response, so that the client waits and not the server.
     answering: AtomicBool,
 }
 
@@ -27,7 +27,8 @@ impl Activity {
         }
     }
 
-    /// Since when we have waited for the client; nothing while the client waits for us.
+    /// Returns the time since which the server waits for the client. `None` while the client waits for the
+    /// server.
     pub(super) fn waiting_since(&self) -> Option<Instant> {
         let progress = Duration::from_millis(self.progress.load(Ordering::Relaxed));
         let answering = self.answering.load(Ordering::Relaxed);
@@ -44,18 +45,18 @@ impl Activity {
         self.answering.store(answering, Ordering::Relaxed);
     }
 
-    /// From now on the client waits for us, until the guard is dropped.
+    /// Marks the client as waiting for the server, until the guard is dropped.
     pub(super) fn answering(&self) -> Turn<'_> {
         Turn::begin(self, true)
     }
 
-    /// From now on we wait for the rest of the request, until the guard is dropped.
+    /// Marks the server as waiting for the rest of the request, until the guard is dropped.
     pub(super) fn reading(&self) -> Turn<'_> {
         Turn::begin(self, false)
     }
 }
 
-/// While it lasts, one side has to wait; afterwards the other.
+/// A guard: one side waits during its life, and the other afterwards.
 pub(super) struct Turn<'a> {
     activity: &'a Activity,
     ours: bool,
@@ -74,7 +75,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// A stream whose progress is seen, and that fails when the other end reads nothing for too long.
+/// A stream that records its progress, and fails if the other end does not read for too long.
 pub(super) struct Watched<'a, S> {
     stream: S,
     activity: &'a Activity,
@@ -92,7 +93,7 @@ impl<'a, S> Watched<'a, S> {
         }
     }
 
-    /// Passes on how far a write has come, and ends those that come no further.
+    /// Records the progress of a write, and ends stalled connections.
     fn written<T>(
         &mut self,
         result: Poll<io::Result<T>>,
@@ -139,7 +140,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<'_, S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // What is flushed was written before: a stream that has nothing to flush makes no progress.
+        // Flushed bytes were counted when they were written, so a flush is no progress.
         match Pin::new(&mut self.stream).poll_flush(context) {
             Poll::Pending => self.written(Poll::Pending, context),
             flushed @ Poll::Ready(_) => {

@@ -18,11 +18,11 @@ use crate::gateway::wire::ApiError;
 
 /// `HttpGateway/MaxEntityBodySize`.
 const MAX_BODY: usize = 4 * 1024 * 1024;
-/// The longest file that can be uploaded.
+/// The maximum size of an uploaded file.
 const MAX_UPLOAD: u64 = 4 << 30;
-/// How long a client may take for a file.
+/// The time limit for receiving a file.
 const READ_UPLOAD: Duration = Duration::from_secs(600);
-/// How long a client may take for a body.
+/// The time limit for receiving a body.
 const READ: Duration = Duration::from_secs(60);
 
 /// Reads a whole body.
@@ -54,12 +54,12 @@ pub(super) async fn read(head: &Parts, body: Incoming) -> Result<Bytes, ApiError
     }
 }
 
-/// A body that was read.
+/// A body that was read, or its size.
 #[derive(Debug, Default)]
 pub(super) struct Content {
-    /// What it was; nothing if it was longer than is kept.
+    /// The content. Empty if it was longer than the limit.
     pub(super) kept: Bytes,
-    /// How many bytes it had.
+    /// The size in bytes.
     pub(super) size: u64,
 }
 
@@ -70,7 +70,8 @@ impl From<Bytes> for Content {
     }
 }
 
-/// Reads a file of any size. It is kept up to 4 MiB; of a longer one the size is known afterwards.
+/// Reads a file of any size. Its content is kept up to 4 MiB; for a longer one only the size is known
+/// afterwards.
 ///
 /// # Errors
 ///
@@ -117,17 +118,17 @@ fn too_large() -> ApiError {
     )
 }
 
-/// The body of an answer: whole, or broken off on purpose.
+/// The body of a response: whole, or truncated on purpose.
 #[derive(Debug)]
 pub(crate) struct Reply {
     data: Option<Bytes>,
     missing: u64,
-    /// Whether what was there has had a chance to leave before the failure.
+    /// True once the sent part has had a chance to leave before the failure.
     paused: bool,
 }
 
 impl Reply {
-    /// All of it.
+    /// Creates a complete body.
     pub(crate) fn whole(data: Bytes) -> Self {
         Self {
             data: Some(data).filter(|data| !data.is_empty()),
@@ -136,12 +137,12 @@ impl Reply {
         }
     }
 
-    /// Promises all of it, sends half, and fails, which closes the connection.
+    /// Creates a body that announces its full length, sends half, and fails, which closes the connection.
     pub(super) fn half(data: &Bytes) -> Self {
         let half = data.len() / 2;
         Self {
             data: Some(data.slice(..half)).filter(|data| !data.is_empty()),
-            // Even an answer without a body is broken off.
+            // Even a response without a body fails.
             missing: (data.len() - half).max(1) as u64,
             paused: false,
         }
@@ -157,7 +158,7 @@ impl Body for Reply {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClosedByFault>>> {
         if self.data.is_none() && self.missing > 0 && !self.paused {
-            // A server flushes what it has when a body makes it wait, and drops it when a body fails.
+            // A server flushes when a body makes it wait, but discards its buffer when a body fails.
             self.paused = true;
             context.waker().wake_by_ref();
             return Poll::Pending;

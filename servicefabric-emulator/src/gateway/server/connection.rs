@@ -13,33 +13,34 @@ use super::accept::{Limits, until};
 use super::activity::{Activity, Watched};
 use crate::gateway::security::Role;
 
-/// How long a client may take for the head of a request; an idle connection is closed after it, too.
+/// The time limit for the head of a request. Idle connections are closed after it, too.
 const HEAD: Duration = Duration::from_secs(60);
-/// What is read of a head at most. The limit that callers see is smaller and answered with an explanation.
+/// The maximum buffer for a head. The limit that callers see is smaller, and exceeding it gets an
+/// explanation.
 const BUFFER: usize = 64 * 1024;
 
-/// Who is at the other end, as far as the handshake told.
+/// The remote end, as identified by the handshake.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Peer {
-    /// Whether there was a certificate.
+    /// True if the client presented a certificate.
     pub(crate) certificate: bool,
-    /// What that certificate allows; nothing for one that nobody trusts.
+    /// The access that the certificate grants. `None` for one that is not trusted.
     pub(crate) role: Option<Role>,
 }
 
-/// What a connection needs besides its stream.
+/// The context of a connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// How it is getting on.
+    /// The activity.
     pub(super) activity: Arc<Activity>,
-    /// How long its client may read nothing of an answer.
+    /// The time that the client may stop reading a response.
     pub(super) stall: Duration,
-    /// When this is true it ends after the call in flight.
+    /// The stop signal. Once true, the connection ends after the call in flight.
     pub(super) stopped: watch::Receiver<bool>,
 }
 
 impl Connection {
-    /// One with the usual limits, which nobody looks after.
+    /// Creates a connection with the usual limits that counts towards no server.
     pub(crate) fn alone(stopped: watch::Receiver<bool>) -> Self {
         Self {
             activity: Arc::new(Activity::new()),
@@ -48,7 +49,7 @@ impl Connection {
         }
     }
 
-    /// Answers the requests of the connection until either end has enough.
+    /// Serves the requests of the connection until either end closes it.
     pub(crate) async fn serve<S, A>(self, stream: S, peer: Peer, answers: Arc<A>)
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -88,7 +89,7 @@ impl Connection {
     }
 }
 
-/// An error with its causes.
+/// An error with its causes, for display.
 struct Chain<'a>(&'a hyper::Error);
 
 impl std::fmt::Display for Chain<'_> {
@@ -103,7 +104,7 @@ impl std::fmt::Display for Chain<'_> {
     }
 }
 
-/// What a handler fails with to have its connection closed in place of an answer.
+/// The error with which a handler closes its connection in place of a response.
 #[derive(Debug, thiserror::Error)]
 #[error("closed because a fault says so")]
 pub(crate) struct ClosedByFault;

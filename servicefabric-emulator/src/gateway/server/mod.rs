@@ -1,4 +1,4 @@
-//! HTTP/1.1 in front of the calls: connections, limits, and what leaves as bytes.
+//! The HTTP/1.1 server in front of the calls: connections, limits, and bodies.
 
 mod accept;
 mod activity;
@@ -21,9 +21,9 @@ pub(crate) use self::connection::{ClosedByFault, Connection, Peer};
 pub(crate) use self::request::Gateway;
 pub(crate) use self::seldom::Seldom;
 
-/// What answers the requests of a [`Server`].
+/// The handler of a [`Server`]'s requests.
 pub(crate) trait Answers: Send + Sync + 'static {
-    /// Answers one; a failure closes the connection in place of an answer.
+    /// Handles a request. An error closes the connection in place of a response.
     fn serve(
         &self,
         request: Request<Incoming>,

@@ -8,14 +8,14 @@ use tokio::time::{Instant, timeout};
 
 use super::activity::Activity;
 
-/// The connections of a server, of which there are only so many at a time.
+/// The open connections of a server, whose number is limited.
 #[derive(Debug)]
 pub(super) struct Places {
     limit: usize,
-    /// How long a client may keep us waiting while somebody else wants its place.
+    /// The time that a client may be idle while another one wants its place.
     patience: Duration,
     tasks: JoinSet<()>,
-    /// Those that were not told to end.
+    /// The connections that were not aborted.
     open: HashMap<Id, (AbortHandle, Arc<Activity>)>,
 }
 
@@ -29,12 +29,12 @@ impl Places {
         }
     }
 
-    /// Whether one more connection may be open.
+    /// Returns true if another connection may be opened.
     pub(super) fn has_room(&self) -> bool {
         self.tasks.len() < self.limit
     }
 
-    /// Takes a place for a connection.
+    /// Runs a connection, which takes a place.
     pub(super) fn take(
         &mut self,
         activity: Arc<Activity>,
@@ -44,7 +44,7 @@ impl Places {
         self.open.insert(task.id(), (task, activity));
     }
 
-    /// Waits until a place is free again; never, if none is taken. Cancel-safe.
+    /// Waits until a place is free again; forever if none is taken. Cancel safe.
     pub(super) async fn freed(&mut self) {
         let ended = match self.tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => id,
@@ -54,8 +54,8 @@ impl Places {
         self.open.remove(&ended);
     }
 
-    /// Ends the connection whose client has kept us waiting for longest, if that is longer than patience lasts and no other is
-    /// ending already. Returns when to ask again.
+    /// Aborts the connection whose client has been idle longest, if that exceeds the patience and no other
+    /// one is ending already. Returns the time of the next attempt.
     pub(super) fn make_room(&mut self) -> Instant {
         let now = Instant::now();
         if self.open.len() < self.limit {
@@ -77,7 +77,7 @@ impl Places {
         now + self.patience
     }
 
-    /// Waits until all have ended, and cuts them when that takes longer than `limit`.
+    /// Waits until all connections have ended, and aborts them after `limit`.
     pub(super) async fn drain(&mut self, limit: Duration) {
         let ended = timeout(limit, async {
             while self.tasks.join_next().await.is_some() {}

@@ -20,12 +20,12 @@ use crate::gateway::route::{NoRoute, Parameters, Route, Router};
 use crate::gateway::security::Refusal;
 use crate::gateway::wire::{Answer, ApiError, Arguments};
 
-/// The gateway's buffer for the head of a request.
+/// The size of the gateway's buffer for the head of a request.
 const MAX_HEAD: usize = 8 * 1024;
 const CLUSTER_ID: HeaderName = HeaderName::from_static("clusterid");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-servicefabricrequestid");
 
-/// Answers requests.
+/// The handler of requests.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     router: Router,
@@ -33,7 +33,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// In front of this cluster.
+    /// Creates the handler for this cluster.
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
             router: Router::new(),
@@ -121,7 +121,7 @@ impl Gateway {
         })
     }
 
-    /// A client may say which cluster it means.
+    /// Checks the cluster id, if the client has sent one.
     fn check_cluster(&self, headers: &HeaderMap) -> Result<(), Refused> {
         let meant = headers.get(CLUSTER_ID).map(http::HeaderValue::as_bytes);
         match (meant, self.shared.cluster_id()) {
@@ -134,7 +134,7 @@ impl Gateway {
 }
 
 impl Answers for Gateway {
-    /// Fails only when a fault wants the connection closed.
+    /// Handles a request. Fails only if a fault closes the connection.
     async fn serve(
         &self,
         request: Request<Incoming>,
@@ -154,8 +154,8 @@ impl Answers for Gateway {
                 Err(Refused::Access(refusal)) => refusal.answer(),
             },
         };
-        // What was answered unread is read all the same: with a rest of it in the connection that could only be closed, under
-        // a client that may be about to use it again.
+        // The body of an early response is read all the same: with unread bytes the connection could only be
+        // closed, perhaps just as the client reuses it.
         if let Some(unread) = body {
             let _ = body::read(&head, unread).await;
         }
@@ -188,7 +188,7 @@ impl Answers for Gateway {
     }
 }
 
-/// Why a request got no further.
+/// The reason for rejecting a request.
 enum Refused {
     Error(ApiError),
     Access(Refusal),
@@ -200,7 +200,7 @@ impl From<ApiError> for Refused {
     }
 }
 
-/// What clusters have and the emulator has not, by the first segment of its paths.
+/// Features of real clusters that the emulator lacks, by the first segment of their paths.
 const NOT_THERE: [(&str, &str); 6] = [
     ("BackupRestore", "backup and restore"),
     ("ComposeDeployments", "compose deployments"),
@@ -210,7 +210,7 @@ const NOT_THERE: [(&str, &str); 6] = [
     ("Tools", "Chaos"),
 ];
 
-/// Why a path that begins like no call's is not answered.
+/// Returns the error for a path that belongs to no call.
 fn unknown(path: &str) -> ApiError {
     let first = path.split('/').nth(1).unwrap_or_default();
     match NOT_THERE.iter().find(|(segment, _)| *segment == first) {
@@ -225,7 +225,7 @@ fn unknown(path: &str) -> ApiError {
     }
 }
 
-/// The gateway reads no longer head than this; we say so, where the real one is terse.
+/// Checks the length of the head against the limit of the real gateway, which gives no explanation.
 fn check_length(head: &Parts) -> Result<(), ApiError> {
     let line =
         head.method.as_str().len() + head.uri.path_and_query().map_or(1, |p| p.as_str().len());

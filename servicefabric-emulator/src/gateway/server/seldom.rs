@@ -2,17 +2,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long nothing is told again.
+/// The time for which a message is suppressed.
 const REST: Duration = Duration::from_secs(10);
 
-/// Whether it is time to tell the same thing again: what goes wrong a hundred times a second fills logs otherwise.
+/// A rate limit for log messages, so that an error that occurs a hundred times a second does not fill the
+/// log.
 #[derive(Debug, Default)]
 pub(crate) struct Seldom {
     told: Option<Instant>,
 }
 
 impl Seldom {
-    /// True at first, and then once in ten seconds.
+    /// Returns true at first, and then once in ten seconds.
     pub(crate) fn tell(&mut self) -> bool {
         let now = Instant::now();
         let due = self

@@ -1,4 +1,4 @@
-//! Clients that take places and do nothing with them.
+//! Tests of idle clients that take places.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use tokio::sync::Semaphore;
 use super::accept::Limits;
 use super::{Answers, ClosedByFault, Peer, Reply, Server, body};
 
-/// So long that a test would hang.
+/// A time at which a test would hang.
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Reads the body, and answers `/slow` when it is let, `/large` with more than any socket holds.
+/// A handler that reads the body, answers `/slow` on permission, and `/large` with more than any socket
+/// holds.
 struct Site {
     slow: Arc<Semaphore>,
 }
@@ -73,7 +74,7 @@ impl Running {
         self.server.address()
     }
 
-    /// A client that has sent this much.
+    /// Connects a client that has sent this text.
     async fn client(&self, sent: &str) -> RawClient {
         let mut client = RawClient::connect(self.address())
             .await
@@ -82,7 +83,7 @@ impl Running {
         client
     }
 
-    /// Somebody new, who is served and then does nothing.
+    /// Connects a client that is served and then stays idle.
     async fn serves(&self) -> RawClient {
         let mut client = self.client("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
         let answer = guarded("a newcomer is served", client.read_response()).await;
@@ -94,7 +95,7 @@ impl Running {
 #[tokio::test]
 async fn clients_that_do_nothing_give_way() {
     for idle in [
-        // Nothing at all, half a head, half a body, and a whole call with nothing after it.
+        // No bytes, half a head, half a body, and a whole call followed by silence.
         "",
         "GET / HTTP/1.1\r\nHost:",
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nx",
@@ -113,7 +114,7 @@ async fn clients_that_do_nothing_give_way() {
             newcomers.push(running.serves().await);
         }
         guarded("the first is closed", first.assert_closed()).await;
-        // The second waits for us, so it stays, whoever comes.
+        // The second client waits for the server, so it stays, even if others connect.
         running.slow.add_permits(1);
         let mut second = second;
         let answer = guarded("the second is answered", second.read_response()).await;
@@ -138,7 +139,7 @@ async fn nobody_gives_way_before_patience_ends_or_without_need() {
         let answer = guarded("both are answered", client.read_response()).await;
         assert_eq!(answer.expect("there is an answer").text(), "fine");
     }
-    // Now there is a place.
+    // Now a place is free.
     let mut newcomer = newcomer;
     let answer = guarded("so is the newcomer", newcomer.read_response()).await;
     assert_eq!(answer.expect("there is an answer").text(), "fine");

@@ -6,7 +6,7 @@ use crate::cluster::{
 };
 use crate::gateway::wire::{ApiVersion, id_of};
 
-/// A parameter of an application, and whatever else is a pair of key and value.
+/// A parameter of an application, or any other pair of key and value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", expecting = "an object")]
 pub(crate) struct Parameter {
@@ -14,7 +14,7 @@ pub(crate) struct Parameter {
     pub(crate) value: String,
 }
 
-/// Parameters as a list.
+/// Returns parameters as a list.
 pub(crate) fn parameters(parameters: &IndexMap<String, String>) -> Vec<Parameter> {
     parameters
         .iter()
@@ -122,7 +122,7 @@ struct ExtensionInfo<'a> {
 }
 
 impl<'a> ServiceTypeInfo<'a> {
-    /// With `Kind`, which not all gateways write.
+    /// Creates the JSON of a service type. `with_kind` adds `Kind`, which not all gateways write.
     pub(crate) fn new(
         manifest: &'a ServiceManifest,
         service_type: &'a ServiceType,

@@ -21,13 +21,13 @@ pub(crate) struct ClusterHealthChunkInfo {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct List<T> {
-    /// Only at the top.
+    /// The total count. Only at the top level.
     #[serde(skip_serializing_if = "Option::is_none")]
     total_count: Option<usize>,
     items: Vec<T>,
 }
 
-/// One entity with what is below it; what an entity of its kind does not have is left out.
+/// An entity and its children. Members that its kind does not have are omitted.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Entry {
@@ -140,7 +140,7 @@ fn deployed_application(chunk: &DeployedApplicationChunk) -> Entry {
     }
 }
 
-/// `ClusterHealthChunkQueryDescription`. The policies in it are read over.
+/// `ClusterHealthChunkQueryDescription`. Its policies are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default, expecting = "an object")]
 pub(crate) struct ChunkQueryBody {
@@ -148,7 +148,7 @@ pub(crate) struct ChunkQueryBody {
     application_filters: Option<Vec<FilterBody>>,
 }
 
-/// A filter of any kind; members that its kind does not have are not looked at.
+/// A filter of any kind. Members that its kind does not have are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default, expecting = "an object")]
 struct FilterBody {
@@ -168,7 +168,7 @@ struct FilterBody {
     deployed_service_package_filters: Option<Vec<Self>>,
 }
 
-/// Filters of one kind; nothing said is none.
+/// Returns the filters of one kind. Absent means none.
 fn filters<T>(
     bodies: Option<Vec<FilterBody>>,
     read: impl Fn(FilterBody) -> Result<T, ApiError>,
@@ -176,7 +176,7 @@ fn filters<T>(
     bodies.unwrap_or_default().into_iter().map(read).collect()
 }
 
-/// An empty text says nothing.
+/// Returns the text, or `None` if it is empty.
 fn said(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }

@@ -8,7 +8,7 @@ use crate::hosting::{
     DeploymentStatus, EntryPointStatistics, EntryPointStatus, HostType, TypeStatus,
 };
 
-/// Where things lie on a node. There are no such directories.
+/// The root of the directories on a node. They do not exist.
 const ROOT: &str = "/mnt/sfroot";
 
 /// `DeployedApplicationInfo`.
@@ -27,7 +27,7 @@ pub(crate) struct DeployedApplicationInfo {
 }
 
 impl DeployedApplicationInfo {
-    /// With a health state where it was asked for.
+    /// Creates the JSON, with a health state if it was requested.
     pub(crate) fn new(
         application: &DeployedApplication,
         health_state: Option<&'static str>,
@@ -85,7 +85,7 @@ pub(crate) struct DeployedServiceTypeInfo<'a> {
 }
 
 impl<'a> DeployedServiceTypeInfo<'a> {
-    /// Some gateways call `Enabled` by another word.
+    /// Creates the JSON. Some gateways use another word for `Enabled`.
     pub(crate) fn new(service_type: &'a DeployedServiceType, enabled: &'static str) -> Self {
         Self {
             service_type_name: &service_type.service_type,

@@ -20,7 +20,7 @@ struct FileInfo<'a> {
     store_relative_path: &'a str,
 }
 
-/// A file is written once; what is uploaded again is another file.
+/// The version of a file. A file is written once; a second upload creates another file.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct FileVersion {

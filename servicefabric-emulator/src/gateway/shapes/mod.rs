@@ -1,7 +1,7 @@
-//! What entities look like as JSON: the keys of the wire, in their order.
+//! The JSON of entities: the keys of the wire, in their order.
 //!
-//! Numbers with 64 bits are strings. Keys that only some gateways write are written, since clients ignore what they do not
-//! know.
+//! Numbers with 64 bits are strings. Keys that only some gateways write are included, since clients ignore
+//! unknown keys.
 
 mod application;
 mod chunk;

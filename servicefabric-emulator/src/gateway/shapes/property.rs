@@ -6,7 +6,7 @@ use super::Wide;
 use crate::cluster::{BatchOutcome, Property, PropertyOperation, PropertyValue};
 use crate::gateway::wire::{Epoch, text};
 
-/// `PropertyValue`, both ways.
+/// `PropertyValue`, in requests and responses.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "Kind", content = "Data")]
 pub(crate) enum ValueBody {
@@ -160,7 +160,7 @@ impl From<OperationBody> for PropertyOperation {
 #[serde(tag = "Kind", rename_all_fields = "PascalCase")]
 pub(crate) enum BatchInfo<'a> {
     Successful {
-        /// What was read, by the number of the step.
+        /// The properties that were read, by the number of the step.
         properties: BTreeMap<String, PropertyInfo<'a>>,
     },
     Failed {

@@ -97,9 +97,9 @@ enum SchemeInfo<'a> {
     },
 }
 
-/// The bit of `Flags` that says that the delay before an instance is closed is given.
+/// The bit of `Flags` for the delay before an instance is closed.
 const CLOSE_DELAY_FLAG: u32 = 4;
-/// The bit of `Flags` that says that the wait for a replica to come back is given.
+/// The bit of `Flags` for the wait for a replica that is down.
 const RESTART_WAIT_FLAG: u32 = 1;
 
 impl<'a> ServiceDescriptionInfo<'a> {

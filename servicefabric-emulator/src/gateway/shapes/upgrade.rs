@@ -93,12 +93,12 @@ impl<'a> UpgradeProgressInfo<'a> {
                 parameters: parameters(&upgrade.to_parameters),
                 upgrade_kind: "Rolling",
                 rolling_upgrade_mode: upgrade.mode.as_str(),
-                // What asks for it is refused.
+                // Requests for it are rejected.
                 force_restart: false,
             },
             upgrade_duration_in_milliseconds: print_duration(lasted),
             upgrade_domain_duration_in_milliseconds: print_duration(domain_lasted),
-            // Which health reports are to blame, and what each node is doing, is told by the health and replica queries.
+            // The health and replica queries return the unhealthy reports, and the progress of each node.
             unhealthy_evaluations: [],
             current_upgrade_domain_progress: CurrentDomainInfo {
                 domain_name: domain_in(UpgradeDomainState::InProgress),

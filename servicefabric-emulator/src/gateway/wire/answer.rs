@@ -8,7 +8,7 @@ use super::ApiError;
 const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 const CONTENT_TYPE_OPTIONS: HeaderName = HeaderName::from_static("x-content-type-options");
 
-/// What is sent back, before any fault touches it.
+/// A response before any fault is applied.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -17,7 +17,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// 200 with this as JSON.
+    /// Creates a response 200 with this value as JSON.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ impl Answer {
         Ok(Self::raw_json(StatusCode::OK, body))
     }
 
-    /// This text, which is JSON already.
+    /// Creates a response from a text that is already JSON.
     pub(crate) fn raw_json(status: StatusCode, body: impl Into<Bytes>) -> Self {
         let mut answer = Self::empty(status);
         answer.headers.insert(CONTENT_TYPE, JSON);
@@ -35,11 +35,11 @@ impl Answer {
         answer
     }
 
-    /// The entity, or 204 when there is none: how the gateway answers a question about one entity.
+    /// Creates a response with the entity, or 204 without one.
     ///
     /// # Errors
     ///
-    /// As for [`json`](Self::json).
+    /// Those of [`json`](Self::json).
     pub(crate) fn entity(value: Option<impl Serialize>) -> Result<Self, ApiError> {
         match value {
             Some(value) => Self::json(&value),
@@ -47,7 +47,7 @@ impl Answer {
         }
     }
 
-    /// A status and nothing else.
+    /// Creates a response without a body.
     pub(crate) fn empty(status: StatusCode) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -58,12 +58,12 @@ impl Answer {
         }
     }
 
-    /// 200 without a body.
+    /// Creates a response 200 without a body.
     pub(crate) fn done() -> Self {
         Self::empty(StatusCode::OK)
     }
 
-    /// Says how to authenticate.
+    /// Adds the challenge for authentication.
     pub(crate) fn challenge(mut self, challenge: HeaderValue) -> Self {
         self.headers.insert(WWW_AUTHENTICATE, challenge);
         self

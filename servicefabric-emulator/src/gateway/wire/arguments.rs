@@ -5,16 +5,16 @@ use percent_encoding::percent_decode_str;
 
 use super::ApiError;
 
-/// The arguments behind the `?`. Names are compared exactly; the first of several with one name counts.
+/// The arguments of a query. Names are case-sensitive; the first argument of a name counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arguments(Vec<(String, String)>);
 
 impl Arguments {
-    /// Takes a query apart. `+` is a plus sign: the gateway reads URIs, not forms.
+    /// Parses a query. `+` is a plus sign: the gateway reads URIs, not forms.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` when what is percent-encoded is not UTF-8.
+    /// `E_INVALIDARG` if a percent-encoded part is not UTF-8.
     pub(crate) fn parse(query: &str) -> Result<Self, ApiError> {
         let decode = |part: &str| {
             percent_decode_str(part)
@@ -33,7 +33,7 @@ impl Arguments {
             .map(Self)
     }
 
-    /// The argument as written.
+    /// Returns the argument as written.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
@@ -41,12 +41,12 @@ impl Arguments {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The argument as written, unless it is absent or empty.
+    /// Returns the argument as written. `None` if it is absent or empty.
     pub(crate) fn given(&self, name: &str) -> Option<&str> {
         self.get(name).filter(|value| !value.is_empty())
     }
 
-    /// The argument, which must be there and not be empty.
+    /// Returns the argument, which must be present and not empty.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl Arguments {
         self.given(name).ok_or_else(|| ApiError::missing(name))
     }
 
-    /// `true` or `false` in any case; `default` when absent.
+    /// Parses `true` or `false` in any case; `default` if absent.
     ///
     /// # Errors
     ///
@@ -71,11 +71,11 @@ impl Arguments {
         }
     }
 
-    /// A number, or nothing when absent.
+    /// Returns a number. `None` if it is absent.
     ///
     /// # Errors
     ///
-    /// `E_INVALIDARG` for what is no number, or out of its range.
+    /// `E_INVALIDARG` if it is not a number, or out of range.
     pub(crate) fn number<N: FromStr>(&self, name: &str) -> Result<Option<N>, ApiError> {
         self.given(name)
             .map(|value| {
@@ -86,7 +86,7 @@ impl Arguments {
             .transpose()
     }
 
-    /// `MaxResults`: nothing when absent or 0, which means as many as fit.
+    /// Parses `MaxResults`. `None` if it is absent or 0, which means as many as fit.
     ///
     /// # Errors
     ///

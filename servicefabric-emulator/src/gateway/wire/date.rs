@@ -1,25 +1,25 @@
 use crate::cluster::Date;
 use crate::hosting::Moment;
 
-/// How a moment is written that never came.
+/// The text for a moment that has not occurred.
 const NEVER: &str = "0001-01-01T00:00:00.000Z";
 
-/// Which date the moment 0 of a cluster is.
+/// The date of moment 0 of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Epoch(Date);
 
 impl Epoch {
-    /// Begins here.
+    /// Creates an epoch that begins at this date.
     pub(crate) fn at(start: Date) -> Self {
         Self(start)
     }
 
-    /// The moment as ISO 8601 in UTC, with milliseconds.
+    /// Returns the moment as ISO 8601 in UTC, with milliseconds.
     pub(crate) fn date(self, moment: Moment) -> String {
         self.0.plus(moment).to_string()
     }
 
-    /// The same; the first day of the calendar for nothing.
+    /// Returns the moment like [`date`](Self::date). `None` becomes the first day of the calendar.
     pub(crate) fn date_or_never(self, moment: Option<Moment>) -> String {
         moment.map_or_else(|| NEVER.to_owned(), |moment| self.date(moment))
     }

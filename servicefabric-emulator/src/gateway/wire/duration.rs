@@ -1,9 +1,9 @@
 use super::ApiError;
 use crate::hosting::Span;
 
-/// How the gateway writes "for ever": the longest .NET time span.
+/// The text for an infinite duration: the longest .NET time span.
 const INFINITE: &str = "P10675199DT2H48M5.4775807S";
-/// The same in milliseconds; whatever is as long or longer is infinite, too.
+/// The same in milliseconds. Any longer duration is infinite, too.
 const INFINITE_MILLISECONDS: u128 = 922_337_203_685_477;
 
 /// Writes a length of time as ISO 8601, `PT0H1M30S`.
@@ -28,8 +28,8 @@ pub(crate) fn print_duration(duration: Span) -> String {
     format!("P{days}T{hours}H{minutes}M{seconds}{fraction}S")
 }
 
-/// Reads a length of time as the gateway does: ISO 8601 in days and less, and **with** a `T`, so that `PT24H` is good and
-/// `P1D` is not.
+/// Parses a duration like the gateway: ISO 8601 in days and smaller units, and **with** a `T`, so that
+/// `PT24H` is valid and `P1D` is not.
 ///
 /// # Errors
 ///
@@ -72,7 +72,7 @@ fn milliseconds(text: &str) -> Option<u128> {
     (seen && rest.is_empty()).then_some(total)
 }
 
-/// A number of at most eighteen digits: no product above overflows.
+/// Parses a number of at most eighteen digits, so that no product above overflows.
 fn whole(digits: &str) -> Option<u128> {
     let good = (1..=18).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
     good.then(|| digits.parse().ok()).flatten()

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::cluster::{ErrorCode, FabricError};
 
-/// Why a call is refused: the status line and the body `{"Error":{"Code","Message"}}`.
+/// The error response of a call: the status line and the body `{"Error":{"Code","Message"}}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
@@ -14,7 +14,7 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
-    /// An error whose status follows from its code.
+    /// Creates an error whose status follows from its code.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::from_u16(code.http_status())
@@ -24,17 +24,17 @@ impl ApiError {
         }
     }
 
-    /// The caller said something that the gateway does not understand.
+    /// Creates an error about a request that the gateway does not understand.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidArgument, message)
     }
 
-    /// A required query argument is not there.
+    /// Creates the error of a missing query argument.
     pub(crate) fn missing(argument: &str) -> Self {
         Self::invalid(format!("required parameter is missing: {argument}"))
     }
 
-    /// An answer that could not be written as JSON.
+    /// Creates the error of a response that could not be written as JSON.
     pub(crate) fn unwritable(error: &serde_json::Error) -> Self {
         Self {
             code: Cow::Borrowed("SerializationError"),
@@ -42,7 +42,7 @@ impl ApiError {
         }
     }
 
-    /// The body as it goes over the wire.
+    /// Returns the JSON body.
     pub(crate) fn body(&self) -> Vec<u8> {
         #[derive(Serialize)]
         #[serde(rename_all = "PascalCase")]

@@ -1,4 +1,4 @@
-//! How things are written on the wire: errors, answers, versions, ids, arguments, times and pages.
+//! The wire format: errors, responses, versions, ids, arguments, times and pages.
 
 mod answer;
 mod arguments;
@@ -21,7 +21,7 @@ pub(crate) use self::id::{id_of, parse_replica_id};
 pub(crate) use self::page::{PageFaults, Paging};
 pub(crate) use self::version::ApiVersion;
 
-/// A 64-bit number, which the gateway writes as a string: a JavaScript number cannot hold it.
+/// Returns a 64-bit number as a string, as the gateway writes it: a JavaScript number cannot hold it.
 pub(crate) fn text(number: impl std::fmt::Display) -> String {
     number.to_string()
 }

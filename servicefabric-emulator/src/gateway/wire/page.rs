@@ -4,41 +4,41 @@ use serde::Serialize;
 use super::{Answer, ApiError, ApiVersion, Arguments};
 use crate::cluster::{FabricError, Page, PageRequest};
 
-/// How many bytes of items fit into one answer: three quarters of the largest message of 4 MiB.
+/// The maximum size of the items of a response: three quarters of the largest message of 4 MiB.
 const MESSAGE: usize = 3 * 1024 * 1024;
-/// The token of a page of nothing at the beginning of a list: goes on at the beginning.
+/// The token of an empty page at the beginning of a list: the next page starts at the beginning.
 const BEGINNING: &str = "^";
 
-/// How one list is to be cut into pages.
+/// The paging of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct Paging {
     version: ApiVersion,
-    /// What the caller said, if it was anything.
+    /// The continuation token of the caller.
     token: Option<String>,
     limit: Option<usize>,
     repeat_token: bool,
 }
 
-/// What the emulator was told to do to pages, beside what callers ask for.
+/// The injected faults of paging.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageFaults {
-    /// No page is longer.
+    /// The maximum number of items of a page.
     pub(crate) at_most: Option<usize>,
-    /// A page that was asked for with a token names that token again.
+    /// True if a page that was requested with a token returns the same token.
     pub(crate) repeat_token: bool,
 }
 
-/// A page as JSON texts.
+/// A page in JSON.
 #[derive(Debug)]
 pub(crate) struct Rendered {
-    /// The items with commas between them.
+    /// The items, separated by commas.
     items: Vec<u8>,
     /// The token as JSON.
     token: String,
 }
 
 impl Paging {
-    /// As the arguments say: `ContinuationToken`, and `MaxResults` where the call knows it.
+    /// Reads the paging from the arguments: `ContinuationToken`, and `MaxResults` if the call honours it.
     ///
     /// # Errors
     ///
@@ -58,11 +58,11 @@ impl Paging {
         })
     }
 
-    /// The page as `{"ContinuationToken","Items"}`; before version 2.0 a bare array of everything.
+    /// Returns the page as `{"ContinuationToken","Items"}`. Before version 2.0, a plain array of all items.
     ///
     /// # Errors
     ///
-    /// What `fetch` says.
+    /// Those of `fetch`.
     pub(crate) fn answer<T, S: Serialize>(
         &self,
         fetch: impl Fn(&PageRequest) -> Result<Page<T>, FabricError>,
@@ -76,11 +76,11 @@ impl Paging {
         Ok(self.render(fetch, shape)?.wrapped("", "Items"))
     }
 
-    /// The page in pieces, for those whose wrapper is another one.
+    /// Returns the parts of the page, for callers with another wrapper.
     ///
     /// # Errors
     ///
-    /// What `fetch` says.
+    /// Those of `fetch`.
     pub(crate) fn render<T, S: Serialize>(
         &self,
         fetch: impl Fn(&PageRequest) -> Result<Page<T>, FabricError>,
@@ -92,7 +92,7 @@ impl Paging {
             request = request.after(token);
         }
         if self.limit == Some(0) {
-            // Looks whether the list is there, and goes on where it stands.
+            // Checks that the list exists, and continues at the same place.
             fetch(&request)?;
             return Ok(Rendered::new(Vec::new(), token.unwrap_or(BEGINNING)));
         }
@@ -111,7 +111,7 @@ impl Paging {
     }
 }
 
-/// Writes as many items as fit, and tells how many that are; one at least.
+/// Writes as many items as fit, at least one. Returns their number.
 fn write<T, S: Serialize>(
     items: &[T],
     shape: impl Fn(&T) -> S,
@@ -140,7 +140,7 @@ impl Rendered {
         }
     }
 
-    /// The answer, with further members (`"IsConsistent":true,`) in front of the items.
+    /// Returns the response, with further members (`"IsConsistent":true,`) before the items.
     pub(crate) fn wrapped(mut self, members: &str, key: &str) -> Answer {
         let token = &self.token;
         let mut body = format!("{{\"ContinuationToken\":{token},{members}\"{key}\":[").into_bytes();

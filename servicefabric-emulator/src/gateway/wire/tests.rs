@@ -138,7 +138,7 @@ fn replica_ids_are_numbers_with_a_sign() {
     }
 }
 
-/// A list of the numbers below 5, as a cluster gives it.
+/// Returns a page of the numbers below 5, like a cluster's list.
 fn numbers(request: &PageRequest) -> Page<u32> {
     let first = match request.continuation_token.as_deref() {
         None | Some("") => 0,

@@ -1,4 +1,4 @@
-//! Settings in TOML and JSON.
+//! Parsing of settings in TOML and JSON.
 
 use std::fmt;
 
@@ -7,8 +7,9 @@ use serde::{Deserialize, Deserializer};
 
 use super::{HostingConfig, SettingValue};
 
-/// Read as a table of settings by name (`DeactivationScanInterval = 1800`), lengths of time in seconds or as texts. The
-/// rest are the defaults. All problems are in the error. Warnings are lost: [`HostingConfig::from_settings`] gives them.
+/// Deserialises a table of settings by name (`DeactivationScanInterval = 1800`), with lengths of time in
+/// seconds or as texts. The rest are the defaults. The error has all problems. Warnings are lost:
+/// [`HostingConfig::from_settings`] returns them.
 impl<'de> Deserialize<'de> for HostingConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Settings)

@@ -1,4 +1,4 @@
-//! Settings by the names that a cluster manifest gives them.
+//! Settings by their names in a cluster manifest.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use crate::hosting::backoff::BackoffMode;
 use crate::hosting::health::HealthState;
 use crate::hosting::moment::Span;
 
-/// A value as it is written: settings of a cluster are texts, but numbers and truth values read better.
+/// The value of a setting as written. Settings of a cluster are texts, but numbers and booleans read better.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum SettingValue {
@@ -39,11 +39,11 @@ impl From<&str> for SettingValue {
     }
 }
 
-/// What is wrong with a setting.
+/// The error of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingError {
-    /// There is no such setting.
+    /// The setting does not exist.
     #[error("unknown setting `{name}`{}", did_you_mean(suggestion.as_deref()))]
     Unknown {
         /// The name.
@@ -51,14 +51,14 @@ pub enum SettingError {
         /// A setting with a similar name.
         suggestion: Option<String>,
     },
-    /// The value does not fit.
+    /// The value is invalid.
     #[error("setting `{name}` cannot be {value}: {expected}")]
     Value {
         /// The setting.
         name: String,
-        /// What was written.
+        /// The value as written.
         value: String,
-        /// What can be written.
+        /// The accepted values.
         expected: String,
     },
 }
@@ -67,10 +67,11 @@ fn did_you_mean(suggestion: Option<&str>) -> String {
     suggestion.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// What a setting does with its value: the field, or the sentence that says what was expected.
+/// The function that applies a value: it sets the field, or returns a sentence with the accepted values.
 type Setter = fn(&mut HostingConfig, &SettingValue) -> Result<(), String>;
 
-/// A row of the table: the name, and what it sets. Without a setter it is known and has no effect here.
+/// A row of the table: the name of a setting, and its setter. Without a setter it is accepted and has no
+/// effect.
 struct Setting {
     name: &'static str,
     set: Option<Setter>,
@@ -117,8 +118,8 @@ const SETTINGS: &[Setting] = settings! {
     "ReplicaOpenFailureMaxRetryThreshold" => limit replica_open_failure_max_retry_threshold,
 };
 
-/// Settings of the runtime that concern what does not exist here: types that no package declares, a cache of images on
-/// disk, messages that get lost between the node and the failover manager.
+/// Settings of the runtime about features that the emulator lacks: types that no package declares, a cache of
+/// images on disk, messages lost between the node and the failover manager.
 const WITHOUT_EFFECT: &[Setting] = &[
     ignored("DisabledServiceTypeRecoveryInterval"),
     ignored("CacheCleanupScanInterval"),
@@ -133,9 +134,9 @@ const fn ignored(name: &'static str) -> Setting {
 }
 
 impl HostingConfig {
-    /// Sets what the name says, which is that of a cluster manifest (`ActivationRetryBackoffInterval`); a section may
-    /// stand before it (`Hosting/…`). Also `Profile`, which sets nothing else: give it first. Returns a warning when
-    /// the value is ambiguous, or the setting has no effect here.
+    /// Sets a setting by its name in a cluster manifest (`ActivationRetryBackoffInterval`), optionally after
+    /// its section (`Hosting/…`). `Profile` sets nothing else, so set it first. Returns a warning if the
+    /// value is ambiguous, or the setting has no effect.
     ///
     /// ```
     /// use servicefabric_emulator::hosting::{BackoffMode, HostingConfig, Span};
@@ -189,8 +190,8 @@ impl HostingConfig {
         SETTINGS.iter().map(|setting| setting.name)
     }
 
-    /// The defaults of a profile with changed settings, and warnings about them. `Profile` (`documented`, `runtime64`)
-    /// may be among the settings; it counts first, wherever it stands.
+    /// Returns the defaults of a profile with changed settings, and warnings about them. `Profile`
+    /// (`documented`, `runtime64`) may be among the settings and is applied first, whatever its position.
     ///
     /// # Errors
     /// All that is wrong with the settings.

@@ -1,8 +1,8 @@
-//! Which name was probably meant.
+//! Suggestions for misspelt names.
 
-/// The known name that is closest to an unknown one, if any is close: at most a third of it, rounded up, is different.
+/// Returns the known name that is closest to an unknown one, if at most a third of it, rounded up, differs.
 pub(crate) fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // The work grows with the square of the length; nobody means a known name with something that long.
+    // The work grows with the square of the length, and a name this long is no misspelling of a known one.
     if name.len() > 200 {
         return None;
     }
@@ -17,7 +17,8 @@ pub(crate) fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// How many characters must be added, left out or replaced to get from one text to the other.
+/// Returns the edit distance: the number of characters to add, omit or replace to turn one text into the
+/// other.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -87,7 +87,7 @@ fn what_is_ambiguous_or_without_effect_is_warned_about() {
     );
 }
 
-/// A7, and what else a raw base can be.
+/// The row A7, and other raw bases.
 #[test]
 fn raw_bases() {
     let mode = |value: SettingValue| {

@@ -1,4 +1,4 @@
-//! What happens on a node.
+//! The events of a node.
 
 mod text;
 
@@ -10,27 +10,27 @@ use super::health::{HealthEntity, HealthReport};
 use super::key::{PackageKey, ProcessKey, ReplicaKey, TypeKey};
 use super::moment::{Moment, Span};
 
-/// An event and when it happened. Its text is one line: the time, then the event.
+/// An event with its time. Its text is one line: the time, then the event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Logged {
-    /// When.
+    /// The time.
     pub at: Moment,
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// What an operation on a package is doing.
+/// The phase of an operation on a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Bringing the package to the node.
+    /// The package is downloaded to the node.
     Download,
-    /// Setting it up.
+    /// The package is set up.
     Activation,
 }
 
-/// What is deactivated.
+/// The target of a deactivation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeactivationTarget {
@@ -40,7 +40,7 @@ pub enum DeactivationTarget {
     Package(PackageKey),
 }
 
-/// Why a replica could not be opened yet. It is asked for again.
+/// The reason why a replica could not be opened yet. The node retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deferral {
@@ -48,27 +48,28 @@ pub enum Deferral {
     PackageStarting,
     /// The package is active, but no process has registered the type.
     TypeNotRegistered,
-    /// The type is disabled, and the replica exists here: it waits.
+    /// The type is disabled, and the replica's state is on this node: it waits.
     TypeDisabled,
-    /// The package, or its application, is being deactivated; that cannot be cancelled.
+    /// The package, or its application, is being deactivated, which cannot be cancelled.
     Closing,
 }
 
-/// Why a replica will not be opened. The cluster may place it elsewhere.
+/// The reason for rejecting a replica. The cluster may place it elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// The type is disabled, and the replica is new here.
+    /// The type is disabled, and the replica is new on this node.
     TypeDisabled,
-    /// It was asked for as often as `ReplicaOpenFailureMaxRetryThreshold` allows.
+    /// The attempts to open it have reached `ReplicaOpenFailureMaxRetryThreshold`.
     TooManyRetries,
-    /// The guest program that hosts it failed as often as `DeployedServiceFailoverContinuousFailureThreshold` says.
+    /// The guest program that hosts the replica has failed as often as
+    /// `DeployedServiceFailoverContinuousFailureThreshold` allows.
     HostKeepsFailing,
     /// The node stopped, and the replica had no persisted state.
     NodeStopped,
 }
 
-/// Something that happened on a node, in the order in which it happened.
+/// An event on a node. Events are in the order in which they happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(
     tag = "event",
@@ -77,37 +78,37 @@ pub enum Refusal {
 )]
 #[non_exhaustive]
 pub enum Event {
-    /// The node is up, empty but for the persisted replicas, which wait.
+    /// The node is up. It is empty except for persisted replicas, which wait.
     NodeStarted,
-    /// The node went down. All that was on it is gone.
+    /// The node went down, and everything on it is lost.
     NodeStopped,
 
-    /// A replica shall run here.
+    /// A replica is placed on this node.
     ReplicaPlaced {
         /// The replica.
         replica: ReplicaKey,
-        /// The package instance that shall host it.
+        /// The package instance that will host it.
         package: PackageKey,
-        /// Its service type.
+        /// The service type.
         service_type: Arc<str>,
     },
-    /// It cannot be opened yet. Said once per reason, not at each retry.
+    /// The replica cannot be opened yet. Logged once per reason, not at each retry.
     PlacementDeferred {
         /// The replica.
         replica: ReplicaKey,
-        /// Why.
+        /// The reason.
         reason: Deferral,
-        /// When it is asked for again.
+        /// The time of the next attempt.
         retry_at: Option<Moment>,
     },
-    /// It will not be opened: the node has forgotten it.
+    /// The replica is rejected, and the node has forgotten it.
     PlacementRefused {
         /// The replica.
         replica: ReplicaKey,
-        /// Why.
+        /// The reason.
         reason: Refusal,
     },
-    /// It is hosted by a process.
+    /// A process hosts the replica.
     ReplicaOpened {
         /// The replica.
         replica: ReplicaKey,
@@ -116,14 +117,14 @@ pub enum Event {
         /// The id of that process.
         process_id: u64,
     },
-    /// Its process is gone; it waits to be opened again.
+    /// The process of the replica has ended, and the replica waits to be opened again.
     ReplicaDown {
         /// The replica.
         replica: ReplicaKey,
         /// The process that hosted it.
         process: ProcessKey,
     },
-    /// It was closed on request: the node has forgotten it.
+    /// The replica was closed on request, and the node has forgotten it.
     ReplicaClosed {
         /// The replica.
         replica: ReplicaKey,
@@ -140,33 +141,33 @@ pub enum Event {
         package: PackageKey,
         /// The version.
         version: Arc<str>,
-        /// What is attempted.
+        /// The phase.
         phase: Phase,
-        /// 1 for the first of the operation.
+        /// The number of the attempt in the operation, from 1.
         attempt: u32,
     },
-    /// It failed; there will be another.
+    /// An attempt failed, and another will follow.
     AttemptFailed {
         /// The package instance.
         package: PackageKey,
         /// The version.
         version: Arc<str>,
-        /// What was attempted.
+        /// The phase.
         phase: Phase,
-        /// How many failures count so far in this phase of the operation.
+        /// The number of failures that count so far in this phase of the operation.
         failures: u32,
-        /// When the next begins.
+        /// The time of the next attempt.
         retry_at: Option<Moment>,
     },
-    /// It failed, and that was the last one: the operation is given up.
+    /// The last attempt failed, and the operation is abandoned.
     OperationAbandoned {
         /// The package instance.
         package: PackageKey,
         /// The version.
         version: Arc<str>,
-        /// What was attempted.
+        /// The phase.
         phase: Phase,
-        /// How many failures there were.
+        /// The number of failures.
         failures: u32,
     },
     /// The package is on the node, and tracked for deactivation.
@@ -183,20 +184,20 @@ pub enum Event {
         /// The version.
         version: Arc<str>,
     },
-    /// Another version takes the place of a running package.
+    /// Another version begins to replace a running package.
     UpgradeStarted {
         /// The package instance.
         package: PackageKey,
         /// The version that runs.
         from: Arc<str>,
-        /// The version that is wanted.
+        /// The new version.
         to: Arc<str>,
     },
-    /// The new version could not be downloaded; the old one runs on.
+    /// The new version could not be downloaded, and the old one keeps running.
     UpgradeAbandoned {
         /// The package instance.
         package: PackageKey,
-        /// The version that runs on.
+        /// The version that keeps running.
         version: Arc<str>,
     },
 
@@ -205,53 +206,53 @@ pub enum Event {
         /// The code package.
         process: ProcessKey,
     },
-    /// It ended.
+    /// The setup entry point ended.
     SetupFinished {
         /// The code package.
         process: ProcessKey,
-        /// Its exit code.
+        /// The exit code.
         exit_code: i32,
     },
     /// A main entry point runs.
     ProcessStarted {
         /// The code package.
         process: ProcessKey,
-        /// Its process.
+        /// The id of the process.
         process_id: u64,
     },
-    /// It could not be started.
+    /// The process could not be started.
     ProcessStartFailed {
         /// The code package.
         process: ProcessKey,
     },
-    /// It ended by itself, or was killed.
+    /// The process ended by itself, or was killed.
     ProcessExited {
         /// The code package.
         process: ProcessKey,
-        /// Its process.
+        /// The id of the process.
         process_id: u64,
-        /// Its exit code.
+        /// The exit code.
         exit_code: i32,
     },
-    /// It, or its setup entry point, will be started again after a wait.
+    /// The process, or its setup entry point, will be restarted after a wait.
     ProcessBackingOff {
         /// The code package.
         process: ProcessKey,
-        /// Failures since it was last well.
+        /// The number of failures since the process last ran well.
         failures: u32,
-        /// How long it waits.
+        /// The wait.
         wait: Span,
-        /// When it is started; never, if the wait is infinite.
+        /// The time of the restart. `None` if the wait is infinite.
         restart_at: Option<Moment>,
     },
-    /// It was sent Ctrl+C.
+    /// The process was sent Ctrl+C.
     ProcessStopping {
         /// The code package.
         process: ProcessKey,
-        /// Its process.
+        /// The id of the process.
         process_id: u64,
     },
-    /// It has run long enough without failure to be considered well: its failures are forgotten.
+    /// The process has run long enough without failure, and its failures are reset.
     FailuresForgotten {
         /// The code package.
         process: ProcessKey,
@@ -262,78 +263,78 @@ pub enum Event {
         /// The type.
         service_type: TypeKey,
     },
-    /// The process that had registered it is gone.
+    /// The process that had registered the type has ended.
     TypeUnregistered {
         /// The type.
         service_type: TypeKey,
     },
-    /// It has not been registered in time.
+    /// The type has not been registered in time.
     TypeRegistrationTimedOut {
         /// The type.
         service_type: TypeKey,
     },
-    /// It will be disabled unless something succeeds before.
+    /// The type will be disabled unless an operation succeeds before then.
     TypeDisableScheduled {
         /// The type.
         service_type: TypeKey,
-        /// When.
+        /// The time of the disabling.
         disable_at: Moment,
     },
-    /// Something succeeded, or was given up, before.
+    /// The disabling was cancelled by a success, or because the operation was abandoned.
     TypeDisableCancelled {
         /// The type.
         service_type: TypeKey,
     },
-    /// It is blocklisted on the node: the failover manager is told.
+    /// The type is blocklisted on the node, and the failover manager is notified.
     TypeDisabled {
         /// The type.
         service_type: TypeKey,
     },
-    /// It is not blocklisted any more: the failover manager is told.
+    /// The type is no longer blocklisted, and the failover manager is notified.
     TypeEnabled {
         /// The type.
         service_type: TypeKey,
     },
 
-    /// What is not used will be deactivated unless it is used before.
+    /// An unused target will be deactivated unless it is used before then.
     DeactivationScheduled {
-        /// What.
+        /// The target.
         target: DeactivationTarget,
-        /// When.
+        /// The time of the deactivation.
         due: Moment,
     },
-    /// It is used again, or gone another way.
+    /// The deactivation was cancelled: the target is used again, or was removed for another reason.
     DeactivationCancelled {
-        /// What.
+        /// The target.
         target: DeactivationTarget,
     },
-    /// From here on it cannot be cancelled.
+    /// The deactivation begins, and can no longer be cancelled.
     DeactivationStarted {
-        /// What.
+        /// The target.
         target: DeactivationTarget,
     },
-    /// The attempt failed; there will be another.
+    /// The attempt failed, and another will follow.
     DeactivationFailed {
-        /// What.
+        /// The package.
         package: PackageKey,
-        /// How many attempts have failed.
+        /// The number of failed attempts.
         failures: u32,
-        /// When the next begins.
+        /// The time of the next attempt.
         retry_at: Option<Moment>,
     },
-    /// It is gone from the node.
+    /// The target was removed from the node.
     Deactivated {
-        /// What.
+        /// The target.
         target: DeactivationTarget,
     },
 
     /// A report for the health store.
     Health {
-        /// What it is about.
+        /// The entity.
         entity: HealthEntity,
         /// The property.
         property: Arc<str>,
-        /// What is said.
+        /// The report.
         report: HealthReport,
     },
 }

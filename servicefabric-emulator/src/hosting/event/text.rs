@@ -1,4 +1,4 @@
-//! Events as lines that people read.
+//! The text of events, for people.
 
 use std::fmt;
 

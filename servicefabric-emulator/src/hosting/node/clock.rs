@@ -1,28 +1,29 @@
-//! How time passes.
+//! The clock of a node.
 
 use super::Node;
 use super::timers::{Timer, TimerId};
 use crate::hosting::moment::Moment;
 
 impl Node {
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> Moment {
         self.now
     }
 
-    /// When something happens next by itself. `None`: nothing does.
+    /// Returns the time of the next timer. `None` if no timer is set.
     pub fn next_due(&self) -> Option<Moment> {
         self.timers.next_due()
     }
 
-    /// Lets time pass until `to`: all that is due until then, `to` included, happens in its order. For a moment that
-    /// is not later than now, that is what is due now.
+    /// Advances the clock to `to`. All timers that are due until then, `to` included, fire in order. A time
+    /// that is not later than now fires only the timers that are due now.
     pub fn advance(&mut self, to: Moment) {
         while self.step(to) {}
     }
 
-    /// Does the next thing that is due until `to`, and says whether there was one; when there is none, it is `to`. For
-    /// callers who limit the work: [`advance`](Self::advance) to a distant moment can mean any number of events.
+    /// Fires the next timer that is due until `to`, and returns true. Without one, sets the clock to `to` and
+    /// returns false. For callers that limit the work: [`advance`](Self::advance) to a distant time can fire
+    /// any number of timers.
     pub fn step(&mut self, to: Moment) -> bool {
         let to = to.max(self.now);
         let Some((id, timer)) = self.timers.pop(to) else {
@@ -35,7 +36,7 @@ impl Node {
     }
 
     fn fire(&mut self, id: TimerId, timer: Timer) {
-        // Whoever no longer waits for this very timer has moved on: then it means nothing.
+        // An owner that no longer waits for this very timer has moved on, so the timer is ignored.
         if !self.is_awaited(id, &timer) {
             return;
         }
@@ -58,7 +59,7 @@ impl Node {
         }
     }
 
-    /// Whether the owner of a timer waits for it; from now on it does not.
+    /// Returns true if the owner of a timer waits for it, and clears the owner's timer.
     fn is_awaited(&mut self, id: TimerId, timer: &Timer) -> bool {
         let owned = match timer {
             Timer::SetupEnds(process) | Timer::Start(process) => {

@@ -1,4 +1,4 @@
-//! What nobody uses is removed, after a grace.
+//! Deactivation of unused packages and applications, after a grace interval.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::hosting::key::{ActivationMode, PackageKey};
 use crate::hosting::moment::{Moment, Span};
 
 impl Node {
-    /// One more open replica: whatever is scheduled is cancelled.
+    /// Counts one more open replica, and cancels a scheduled deactivation.
     pub(super) fn increment_usage(&mut self, key: &PackageKey) {
         if let Some(package) = self.packages.get_mut(key) {
             package.usage += 1;
@@ -27,7 +27,7 @@ impl Node {
         self.keep_application(&key.application);
     }
 
-    /// Cancels the deactivation of a package, if one is scheduled, and says whether one was.
+    /// Cancels the deactivation of a package. Returns true if one was scheduled.
     fn keep_package(&mut self, key: &PackageKey) -> bool {
         let package = self.packages.get_mut(key);
         let kept = package.is_some_and(|package| self.timers.cancel(&mut package.deactivation));
@@ -51,7 +51,7 @@ impl Node {
         kept
     }
 
-    /// An upgrade begins: a deactivation that is scheduled waits for its end.
+    /// Puts a scheduled deactivation off until the end of an upgrade.
     pub(super) fn put_off_deactivation(&mut self, key: &PackageKey) {
         let package = self.keep_package(key);
         let application = self.keep_application(&key.application);
@@ -62,7 +62,8 @@ impl Node {
         }
     }
 
-    /// What an upgrade has put off is scheduled when it is over, and no replica uses the package or waits for it.
+    /// Schedules a deactivation that an upgrade has put off, once the upgrade is over and no replica uses the
+    /// package or waits for it.
     pub(super) fn catch_up_deactivation(&mut self, key: &PackageKey) {
         let due = self.packages.get(key).is_some_and(|package| {
             package.put_off && package.usage == 0 && !package.is_upgrading()
@@ -72,7 +73,7 @@ impl Node {
         }
     }
 
-    /// One open replica less. With the last one the package's grace begins.
+    /// Counts one open replica less. After the last one the grace interval begins.
     pub(super) fn decrement_usage(&mut self, key: &PackageKey) {
         let now = self.now;
         if let Some(application) = self.applications.get_mut(&key.application) {
@@ -108,7 +109,8 @@ impl Node {
         if package.state == PackageState::Deactivating || package.deactivation.is_some() {
             return;
         }
-        // An upgrade takes the replicas down, and brings them up again: that is no lack of use.
+        // An upgrade takes the replicas down and brings them up again, which does not make the package
+        // unused.
         package.put_off = package.is_upgrading();
         if package.put_off {
             return;
@@ -141,7 +143,7 @@ impl Node {
         }
     }
 
-    /// Looks for what has not been used for a whole scan interval.
+    /// Finds packages and applications that were unused for a whole scan interval.
     pub(super) fn scan(&mut self) {
         let bound = Moment::from_millis(
             self.now
@@ -165,14 +167,14 @@ impl Node {
         self.watch_unused();
     }
 
-    /// Whether a package of an application is being upgraded. Then its replicas may be down for a while, which is no
-    /// lack of use.
+    /// Returns true if a package of an application is being upgraded. Its replicas may then be down for a
+    /// while, which does not make it unused.
     fn has_upgrade(&self, application: &str) -> bool {
         let packages = self.packages_of(application);
         packages.iter().any(|key| self.packages[key].is_upgrading())
     }
 
-    /// Sets the next scan, if there is something for it to find. So a node on which all is used has nothing to do.
+    /// Sets the next scan, if it has something to find. A node on which everything is used is idle.
     pub(super) fn watch_unused(&mut self) {
         if self.scan.is_none() && self.has_unused() {
             self.scan = self.timers.set(self.next_scan(), Timer::Scan);
@@ -196,7 +198,7 @@ impl Node {
         application || package
     }
 
-    /// Scans come at whole intervals after the start of the node.
+    /// Returns the time of the next scan. Scans are at whole intervals after the start of the node.
     fn next_scan(&self) -> Option<Moment> {
         let interval = self.config.deactivation_scan_interval;
         if interval.is_infinite() {
@@ -217,7 +219,7 @@ impl Node {
             .collect()
     }
 
-    /// The grace of an unused application is over: it goes, with all its packages.
+    /// Deactivates an unused application, with all its packages, after its grace interval.
     pub(super) fn deactivate_application(&mut self, name: &Arc<str>) {
         let Some(application) = self.applications.get_mut(name) else {
             return;
@@ -229,11 +231,11 @@ impl Node {
         for key in self.packages_of(name) {
             self.deactivate_package(&key);
         }
-        // The last of its packages to go takes it along. Here there may have been none.
+        // The removal of the last package includes the application. Here there may have been none.
         self.remove_closed_application(name);
     }
 
-    /// The grace of an unused package is over: it goes. A new replica cannot stop that.
+    /// Deactivates an unused package after its grace interval. A new replica cannot stop that.
     pub(super) fn deactivate_package(&mut self, key: &PackageKey) {
         let Some(package) = self.packages.get_mut(key) else {
             return;
@@ -253,13 +255,14 @@ impl Node {
         self.stop_and_wait(key);
     }
 
-    /// How long the processes of a package need to stop. Those that need too long are killed.
+    /// Returns the time that the processes of a package need to stop. Processes that need too long are
+    /// killed.
     pub(super) fn stopping_time(&mut self, key: &PackageKey) -> Span {
         let patience = self.config.activation_timeout;
         self.script_of(key).deactivation.time().min(patience)
     }
 
-    /// An attempt to deactivate begins.
+    /// Begins an attempt to deactivate.
     pub(super) fn stop_and_wait(&mut self, key: &PackageKey) {
         let time = self.stopping_time(key);
         if time == Span::ZERO {
@@ -274,7 +277,7 @@ impl Node {
         }
     }
 
-    /// The processes of a package have stopped: it goes, or another version comes.
+    /// Handles the end of a package's processes: the package is removed, or another version replaces it.
     pub(super) fn processes_stopped(&mut self, key: &PackageKey) {
         match self.packages.get(key).map(|package| package.state) {
             Some(PackageState::Replacing) => self.replaced(key),
@@ -295,7 +298,7 @@ impl Node {
         };
         package.deactivation_failures = package.deactivation_failures.saturating_add(1);
         let failures = package.deactivation_failures;
-        // Without a grace there is nothing to multiply; a second keeps the retries from being a busy loop.
+        // Without a grace interval there is nothing to multiply; a second prevents a busy loop of retries.
         let unit = if grace == Span::ZERO {
             Span::from_secs(1)
         } else {
@@ -337,7 +340,7 @@ impl Node {
         }
     }
 
-    /// Removes a package with all that is remembered and was said about it.
+    /// Removes a package with its state and its health reports.
     pub(super) fn drop_package(&mut self, key: &PackageKey) {
         self.stop_code(key);
         self.keep_package(key);

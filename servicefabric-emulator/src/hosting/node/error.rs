@@ -1,8 +1,8 @@
-//! Why a node cannot do what it is told.
+//! The errors of a node.
 
 use crate::hosting::key::{PackageKey, ProcessKey, ReplicaKey};
 
-/// Why a node cannot do what it is told. Nothing has changed then.
+/// The reason why a node rejects a request. The node is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NodeError {
@@ -12,7 +12,7 @@ pub enum NodeError {
         /// The node.
         node: String,
     },
-    /// No such package was declared.
+    /// The package was not declared.
     #[error("package {package} was not declared")]
     UnknownPackage {
         /// The package.
@@ -26,19 +26,19 @@ pub enum NodeError {
         /// The type.
         service_type: String,
     },
-    /// The replica is already here.
+    /// The replica is already on the node.
     #[error("replica {replica} is already on the node")]
     ReplicaExists {
         /// The replica.
         replica: ReplicaKey,
     },
-    /// There is no such replica here.
+    /// The node has no such replica.
     #[error("replica {replica} is not on the node")]
     UnknownReplica {
         /// The replica.
         replica: ReplicaKey,
     },
-    /// The code package has no process at the moment.
+    /// The code package has no process now.
     #[error("{process} is not running")]
     NotRunning {
         /// The code package.

@@ -1,4 +1,4 @@
-//! What follows from a failure of a process, and from its end.
+//! The consequences of a failure or an exit of a process.
 
 use super::Node;
 use super::state::{Code, CodeState, EntryPoint, FailureSource};
@@ -11,7 +11,7 @@ use crate::hosting::health::HealthState;
 use crate::hosting::key::ProcessKey;
 use crate::hosting::moment::Span;
 
-/// Which of its entry points.
+/// The entry point of a code package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     Setup,
@@ -19,7 +19,7 @@ pub(super) enum Which {
 }
 
 impl Node {
-    /// An entry point failed: it is reported, and tried again after a wait.
+    /// Handles a failure of an entry point: reports it, and restarts the entry point after a wait.
     pub(super) fn failed(&mut self, process: &ProcessKey, which: Which, why: &str) {
         let now = self.now;
         let Some(code) = self.code_mut(process) else {
@@ -35,7 +35,8 @@ impl Node {
         let jitter = script.next_restart_jitter();
         let mut wait = restart_wait(&self.config, failures, jitter);
         if at_once {
-            // What fails at the instant of its start would stop the clock if it were also restarted without a pause.
+            // A process that fails at the instant of its start would stop the clock if it restarted without a
+            // pause.
             wait = wait.max(Span::from_millis(1));
         }
         let restart_at = self.now.after(wait);
@@ -56,7 +57,8 @@ impl Node {
         self.blame(process, failures);
     }
 
-    /// The types of a code package that fails are disabled in the end, and a guest loses its replicas.
+    /// Applies the consequences of failures: the types of the code package are disabled in the end, and a
+    /// guest loses its replicas.
     fn blame(&mut self, process: &ProcessKey, failures: u32) {
         let Some(package) = self.packages.get(&process.package) else {
             return;
@@ -76,7 +78,8 @@ impl Node {
         if failover {
             for name in self.types_of(process) {
                 for replica in self.replicas_of(&process.package, &name, SlotStatus::Waiting) {
-                    // Another node can take its place, but what it stored is only here: that is not thrown away.
+                    // Another node can host a new replica, but the stored state is only here and must not be
+                    // lost.
                     if !self.is_stored(&replica) {
                         self.refuse(&replica, Refusal::HostKeepsFailing);
                     }
@@ -102,7 +105,7 @@ impl Node {
         }
     }
 
-    /// The process has run for so long that its failures do not count any more.
+    /// Resets the failures of a process that has run for long enough.
     pub(super) fn forget_failures(&mut self, process: &ProcessKey) {
         self.emit(Event::FailuresForgotten {
             process: process.clone(),
@@ -132,7 +135,7 @@ impl Node {
     }
 }
 
-/// What is said about an exit.
+/// Returns the text of the health report about an exit.
 pub(super) fn terminated(exit_code: i32) -> String {
     format!("The service host terminated with exit code:{exit_code}")
 }

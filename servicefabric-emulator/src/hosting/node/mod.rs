@@ -1,8 +1,9 @@
-//! The life of one node.
+//! The hosting life cycle of one node.
 //!
-//! One file per concern: [`placement`] asks for replicas, [`operation`] downloads and activates packages,
-//! [`process`] runs their code, [`types`] registers and disables service types, [`deactivation`] removes what nobody
-//! uses, [`upgrade`] replaces versions, [`power`] takes the node down and up. [`timers`] decides what comes first.
+//! One file per concern: [`placement`] opens replicas, [`operation`] downloads and activates packages,
+//! [`process`] runs their code, [`types`] registers and disables service types, [`deactivation`] removes
+//! unused packages, [`upgrade`] replaces versions, [`power`] takes the node down and up. [`timers`] decides
+//! the order of events.
 
 mod clock;
 mod deactivation;
@@ -39,17 +40,18 @@ use super::event::{Event, Logged};
 use super::key::{PackageKey, ReplicaKey};
 use super::moment::Moment;
 
-/// One node: its clock, what is on it, and the log of what happens.
+/// A node: its clock, its packages and replicas, and its log.
 ///
-/// Nothing happens but by a call, and the same calls give the same events. An instruction (such as
-/// [`place`](Self::place)) happens at [`now`](Self::now), after all that [`advance`](Self::advance) had to do until then.
+/// Nothing happens without a call, and the same calls give the same events. An instruction (such as
+/// [`place`](Self::place)) takes effect at [`now`](Self::now), after everything that
+/// [`advance`](Self::advance) had to do until then.
 #[derive(Debug, Clone)]
 pub struct Node {
     name: String,
     config: HostingConfig,
     now: Moment,
     up: bool,
-    /// Since when the node is up: the scans for unused packages count from here.
+    /// The time since which the node is up. The scans for unused packages count from it.
     started_at: Moment,
     descriptions: BTreeMap<(Arc<str>, Arc<str>), Arc<PackageDescription>>,
     scripts: BTreeMap<PackageKey, Script>,
@@ -60,18 +62,18 @@ pub struct Node {
     health: Standing,
     timers: Timers,
     scan: Option<TimerId>,
-    /// Processes started so far: their ids are made of it.
+    /// The number of processes started so far, from which their ids are derived.
     processes: u64,
     log: Log,
 }
 
 impl Node {
-    /// An empty node that starts at [`Moment::ZERO`].
+    /// Creates an empty node that starts at [`Moment::ZERO`].
     pub fn new(name: &str, config: HostingConfig) -> Self {
         Self::starting_at(name, config, Moment::ZERO)
     }
 
-    /// An empty node that starts later, such as one that joins a cluster: its scans count from there.
+    /// Creates an empty node that starts later, such as one that joins a cluster. Its scans count from then.
     pub fn starting_at(name: &str, config: HostingConfig, now: Moment) -> Self {
         Self {
             name: name.to_owned(),
@@ -98,18 +100,18 @@ impl Node {
         &self.name
     }
 
-    /// Its settings.
+    /// Returns the settings.
     pub fn config(&self) -> &HostingConfig {
         &self.config
     }
 
-    /// Whether the node is up.
+    /// Returns true if the node is up.
     pub fn is_up(&self) -> bool {
         self.up
     }
 
-    /// Tells the node about a package: all that a manifest says. Said again, it holds for the next activations, and
-    /// for [`upgrade`](Self::upgrade).
+    /// Declares a package to the node. A second declaration applies to later activations, and to
+    /// [`upgrade`](Self::upgrade).
     pub fn declare(&mut self, package: PackageDescription) {
         let name = (
             Arc::clone(&package.application),
@@ -118,8 +120,8 @@ impl Node {
         self.descriptions.insert(name, Arc::new(package));
     }
 
-    /// Takes back all that was declared about an application, and the scripts of its packages that are not here.
-    /// Its replicas are closed; its packages are deactivated in their time.
+    /// Removes all declarations of an application, and the scripts of its packages that are not on the node.
+    /// Its replicas are closed; its packages are deactivated after their grace interval.
     pub fn forget(&mut self, application: &str) {
         let replicas: Vec<ReplicaKey> = self
             .slots
@@ -137,19 +139,19 @@ impl Node {
             .retain(|key, _| *key.application != *application || packages.contains_key(key));
     }
 
-    /// Sets how the outside behaves towards a package instance, from now on. What an earlier script counted is
-    /// forgotten; a process that runs keeps the end that it was given.
+    /// Sets the scripted behaviour of a package instance from now on. Counts of an earlier script are reset.
+    /// A running process keeps its scripted end.
     pub fn script(&mut self, package: &PackageKey, behaviour: Behaviour) {
         self.scripts.insert(package.clone(), Script::new(behaviour));
     }
 
-    /// Takes what happened since the last call. The log holds a bounded number of events (65,536): whoever wants all
-    /// must come in time; the oldest are thrown away first.
+    /// Takes the events since the last call. The log holds at most 65,536 events, and drops the oldest first.
+    /// Call this often enough to get all.
     pub fn take_events(&mut self) -> Vec<Logged> {
         self.log.take()
     }
 
-    /// How many events were thrown away because nobody took them in time.
+    /// Returns the number of events that were dropped because they were not taken in time.
     pub fn lost_events(&self) -> u64 {
         self.log.lost()
     }
@@ -174,7 +176,7 @@ impl Node {
     }
 
     fn script_of(&mut self, package: &PackageKey) -> &mut Script {
-        // Not `entry` first: the key is cloned only for a package that nobody wrote a script for.
+        // Not `entry` first: the key is cloned only for a package without a script.
         if !self.scripts.contains_key(package) {
             self.scripts.insert(package.clone(), Script::default());
         }

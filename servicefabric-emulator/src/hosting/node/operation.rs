@@ -15,8 +15,8 @@ use crate::hosting::key::PackageKey;
 use crate::hosting::moment::Span;
 
 impl Node {
-    /// Downloads and activates a package instance without a replica for it. Nothing happens if it is there already, on
-    /// its way, or going away.
+    /// Downloads and activates a package instance without a replica for it. Does nothing if it is already
+    /// there, starting, or being removed.
     ///
     /// # Errors
     /// The package is unknown, or the node is down.
@@ -33,7 +33,7 @@ impl Node {
         Ok(())
     }
 
-    /// Begins to download a package that is not here.
+    /// Begins the download of a package that is not on the node.
     pub(super) fn start_operation(&mut self, key: &PackageKey) {
         let Ok(description) = self.description(key) else {
             return;
@@ -66,7 +66,7 @@ impl Node {
         self.watch_unused();
     }
 
-    /// The next attempt begins after a wait; at once when there is none.
+    /// Schedules the next attempt after a wait. Without a wait it begins at once.
     pub(super) fn schedule_attempt(&mut self, key: &PackageKey, wait: Span) {
         let Some(phase) = self.operation(key).map(|operation| operation.phase) else {
             return;
@@ -84,7 +84,8 @@ impl Node {
         if first && wait == Span::ZERO {
             self.attempt(key);
         } else {
-            // A retry goes through the queue even without a wait, so that no number of them stops `step`.
+            // A retry goes through the queue even without a wait, so that any number of them leaves `step`
+            // bounded.
             let due = self.now.after(wait);
             let timer = self.timers.set(due, Timer::AttemptStarts(key.clone()));
             if let Some(operation) = self.operation_mut(key) {
@@ -142,7 +143,7 @@ impl Node {
         }
     }
 
-    /// Whether an internal error does not count; if so, it is one of those now.
+    /// Returns true if an internal error does not count as a failure, and counts it as internal then.
     fn is_left_out(&mut self, key: &PackageKey) -> bool {
         let (retry, limit) = (
             self.config.retry_on_internal_error,
@@ -205,7 +206,7 @@ impl Node {
                 format!("There was an error during {problem}. Version {version} is tried again.");
             self.report_on(key, property, HealthState::Error, text);
         }
-        // While a newer version is on its way, the old one serves: its types are not to blame.
+        // While a newer version is downloaded, the old one serves, and its types are not disabled.
         let blames = !(upgrade && phase == Phase::Download);
         if blames
             && self.config.profile == Profile::Documented
@@ -229,8 +230,8 @@ impl Node {
         }
         self.clear_blocks(key);
         self.drop_package(key);
-        // The application stays tracked, until the next scan finds it unused: a grace from here would end the operation
-        // that a waiting replica begins anew.
+        // The application stays tracked until the next scan finds it unused: a grace time from here would end
+        // the operation that a waiting replica starts again.
         self.watch_unused();
     }
 
@@ -298,7 +299,7 @@ impl Node {
         self.catch_up_deactivation(key);
     }
 
-    /// Interval, cap and limit of a phase.
+    /// Returns the interval, maximum and limit of a phase.
     fn retry_settings(&self, phase: Phase) -> (Span, Span, u32) {
         let config = &self.config;
         match phase {
@@ -315,7 +316,7 @@ impl Node {
         }
     }
 
-    /// Takes back what was said about the failures of an operation that has ended.
+    /// Withdraws the reports about failures of an operation that has ended.
     pub(super) fn retract_operation(&mut self, key: &PackageKey, version: &str) {
         self.retract(key, &format!("Download:{version}"));
         self.retract(key, &format!("Activation:{version}"));

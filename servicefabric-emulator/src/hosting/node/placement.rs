@@ -1,4 +1,4 @@
-//! How replicas come and go: the node is asked for each that waits, again and again.
+//! Opening and closing of replicas. The node polls each waiting replica periodically.
 
 use super::Node;
 use super::error::NodeError;
@@ -11,18 +11,18 @@ use crate::hosting::event::{Deferral, Event, Refusal};
 use crate::hosting::key::{PackageKey, ReplicaKey};
 use crate::hosting::moment::Span;
 
-/// What the node says when it is asked for a replica.
+/// The node's response to a request for a replica.
 enum Answer {
     Open,
     Refuse(Refusal),
     Defer(Deferral),
-    /// Its package is not here: it must be downloaded.
+    /// The package is not on the node and must be downloaded.
     Start,
 }
 
 impl Node {
-    /// Places a replica: the node downloads and activates its package if need be, and opens it as soon as its type is
-    /// registered.
+    /// Places a replica: the node downloads and activates its package if needed, and opens the replica as
+    /// soon as its type is registered.
     ///
     /// # Errors
     /// The package or the type is unknown, the replica is here already, or the node is down.
@@ -63,7 +63,7 @@ impl Node {
         Ok(())
     }
 
-    /// Closes a replica, open or not: the node forgets it, and does not use its package for it any more.
+    /// Closes a replica, open or not. The node forgets it, and no longer uses its package for it.
     ///
     /// # Errors
     /// There is no such replica.
@@ -87,12 +87,12 @@ impl Node {
         if slot.status == SlotStatus::Open {
             self.decrement_usage(&slot.placement.package);
         } else {
-            // Maybe it was all that an upgraded package was still kept for.
+            // It may have been the last reason to keep an upgraded package.
             self.catch_up_deactivation(&slot.placement.package);
         }
     }
 
-    /// Whether replicas of a package instance wait to be opened.
+    /// Returns true if replicas of a package instance wait to be opened.
     pub(super) fn has_waiting(&self, package: &PackageKey) -> bool {
         let mut replicas = self.slots_of.get(package).into_iter().flatten();
         replicas.any(|replica| self.waiting(replica).is_some())
@@ -111,7 +111,7 @@ impl Node {
         Some(slot)
     }
 
-    /// Asks the node for a replica that waits.
+    /// Tries to open a replica that waits.
     pub(super) fn poll(&mut self, replica: &ReplicaKey) {
         let Some(placement) = self.waiting(replica).map(|slot| slot.placement.clone()) else {
             return;
@@ -120,7 +120,7 @@ impl Node {
         if matches!(answer, Answer::Start) {
             self.start_operation(&placement.package);
             if self.waiting(replica).is_none() {
-                // All went so well that it was opened on the way.
+                // The replica was opened on the way, since everything succeeded.
                 return;
             }
             answer = self.answer(&placement);
@@ -129,7 +129,7 @@ impl Node {
             Answer::Open => self.open(replica),
             Answer::Refuse(reason) => self.refuse(replica, reason),
             Answer::Defer(reason) => self.defer(&placement, reason),
-            // It was given up at once.
+            // The operation was abandoned at once.
             Answer::Start => self.defer(&placement, Deferral::PackageStarting),
         }
     }
@@ -140,7 +140,7 @@ impl Node {
             .filter(|slot| slot.status == SlotStatus::Waiting)
     }
 
-    /// Whether a replica has left its state on this node.
+    /// Returns true if a replica has left its state on this node.
     pub(super) fn is_stored(&self, replica: &ReplicaKey) -> bool {
         self.slots.get(replica).is_some_and(|slot| {
             slot.placement.persisted && slot.placement.kind == ReplicaKind::Existing
@@ -187,7 +187,8 @@ impl Node {
         slot.deferral = None;
         self.timers.cancel(&mut slot.poll);
         if slot.placement.persisted {
-            // Its state is here from now on: it waits for this node, whatever happens to its process.
+            // Its state is on this node from now on. The replica waits for this node, whatever happens to its
+            // process.
             slot.placement.kind = ReplicaKind::Existing;
         }
         let placement = slot.placement.clone();
@@ -230,7 +231,7 @@ impl Node {
             return;
         };
         slot.deferrals = slot.deferrals.saturating_add(1);
-        // The first question is no retry: this many deferrals are as many failed retries and one more.
+        // The first poll is no retry: this many deferrals are as many failed retries and one more.
         if placement.kind == ReplicaKind::New && limit.is_some_and(|limit| slot.deferrals > limit) {
             self.refuse(replica, Refusal::TooManyRetries);
             return;
@@ -246,7 +247,7 @@ impl Node {
         }
     }
 
-    /// Never nothing: questions without a pause would stop the clock.
+    /// Returns the poll interval. It is never zero, since polls without a pause would stop the clock.
     fn poll_interval(&self) -> Span {
         self.config
             .rap_message_retry_interval
@@ -254,14 +255,14 @@ impl Node {
             .max(Span::from_millis(1))
     }
 
-    /// Opens all replicas that wait for a type which has just been registered.
+    /// Opens all replicas that wait for a type which was just registered.
     pub(super) fn open_waiting(&mut self, package: &PackageKey, service_type: &str) {
         for replica in self.replicas_of(package, service_type, SlotStatus::Waiting) {
             self.open(&replica);
         }
     }
 
-    /// The process of a type is gone: its replicas wait again.
+    /// Lets the replicas of a type wait again after its process has ended.
     pub(super) fn replicas_down(
         &mut self,
         package: &PackageKey,
@@ -283,7 +284,7 @@ impl Node {
         }
     }
 
-    /// The replicas of a type in a package instance that are so far, in the order of their keys.
+    /// Returns the replicas of a type in a package instance with this status, ordered by key.
     pub(super) fn replicas_of(
         &self,
         package: &PackageKey,

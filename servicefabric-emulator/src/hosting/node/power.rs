@@ -1,4 +1,4 @@
-//! The node goes down and comes up.
+//! Stopping and starting of a node.
 
 use super::Node;
 use crate::hosting::deployed::{SlotStatus, TypeStatus};
@@ -8,8 +8,8 @@ use crate::hosting::health::HealthEntity;
 use crate::hosting::key::{PackageKey, ReplicaKey};
 
 impl Node {
-    /// Takes the node down: all that is on it is gone, but for replicas with persisted state, which come back as
-    /// existing ones at [`start`](Self::start). Nothing happens if it is down.
+    /// Takes the node down. Everything on it is lost, except for replicas with persisted state, which return
+    /// as existing ones at [`start`](Self::start). Does nothing if the node is down.
     pub fn stop(&mut self) {
         if !self.up {
             return;
@@ -22,7 +22,7 @@ impl Node {
         for replica in &replicas {
             self.lose_replica(replica);
         }
-        // The failover manager forgets what was blocked here.
+        // The failover manager forgets the blocked types of this node.
         let keys: Vec<PackageKey> = self.packages.keys().cloned().collect();
         for key in &keys {
             for service_type in &self.packages[key].types.clone() {
@@ -75,8 +75,8 @@ impl Node {
         }
     }
 
-    /// Brings a stopped node up again: replicas with persisted state are asked for at once, scans count from here.
-    /// Nothing happens if it is up.
+    /// Brings a stopped node up again. Replicas with persisted state are opened at once, and scan intervals
+    /// start now. Does nothing if the node is up.
     pub fn start(&mut self) {
         if self.up {
             return;
@@ -90,7 +90,7 @@ impl Node {
         }
     }
 
-    /// [`stop`](Self::stop) and [`start`](Self::start) at the same instant.
+    /// Stops and starts the node at the same instant.
     pub fn restart(&mut self) {
         self.stop();
         self.start();

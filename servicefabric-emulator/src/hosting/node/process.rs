@@ -1,5 +1,5 @@
-//! Code packages: setup, start, crash, back-off. What follows from failures is in `failing.rs`, how
-//! processes are stopped in `stopping.rs`.
+//! Code packages: setup, start, crash, back-off. The consequences of failures are in `failing.rs`, the
+//! stopping of processes in `stopping.rs`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use crate::hosting::key::{PackageKey, ProcessKey};
 use crate::hosting::moment::Span;
 
 impl Node {
-    /// Ends the main process of a code package with an exit code, as if it had crashed, been killed or finished.
+    /// Ends the main process of a code package with an exit code, as if it had crashed, been killed or
+    /// finished.
     ///
     /// # Errors
     /// There is no such process.
@@ -45,8 +46,8 @@ impl Node {
             .collect()
     }
 
-    /// Starts the code of a package that was just activated: first all setup entry points, and the main ones when
-    /// these are done.
+    /// Starts the code of a package that was just activated: first all setup entry points, then the main
+    /// ones.
     pub(super) fn start_code(&mut self, key: &PackageKey) {
         for process in self.process_keys(key) {
             if self.about(&process).is_some_and(|(setup, _)| setup) {
@@ -75,14 +76,14 @@ impl Node {
         }
     }
 
-    /// Whether a code package has a setup entry point, and whether it runs to completion.
+    /// Returns whether a code package has a setup entry point, and whether it runs to completion.
     fn about(&self, process: &ProcessKey) -> Option<(bool, bool)> {
         let package = self.packages.get(&process.package)?;
         let about = package.about(package.code_index(&process.code_package)?);
         Some((about.setup.is_some(), about.run_to_completion))
     }
 
-    /// The wait before another start is over.
+    /// Starts a process again after its wait.
     pub(super) fn start_again(&mut self, process: &ProcessKey) {
         match self.code_mut(process).map(|code| code.state) {
             Some(CodeState::SetupBackingOff) => self.start_setup(process),
@@ -195,7 +196,7 @@ impl Node {
         }
     }
 
-    /// The main process ended, by itself or from outside.
+    /// Handles the end of the main process, by itself or from outside.
     pub(super) fn life_ended(&mut self, process: &ProcessKey, exit_code: i32) {
         let now = self.now;
         let index = self
@@ -261,14 +262,14 @@ impl Node {
         }
     }
 
-    /// An id that no other process of the node had, nor will have.
+    /// Returns an id that no other process of the node has ever had.
     fn next_process_id(&mut self) -> u64 {
         self.processes += 1;
         1000 + self.processes
     }
 }
 
-/// Whether a process ended as it should: by itself, or because hosting asked it to.
+/// Returns true if a process ended as expected: by itself with code 0, or because hosting stopped it.
 pub(super) fn is_success(exit_code: i32) -> bool {
     exit_code == 0 || exit_code == DEACTIVATED_EXIT_CODE
 }

@@ -1,4 +1,4 @@
-//! What is on the node, for those who ask.
+//! Queries of the state of a node.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the node says: its log, and its reports about health.
+//! The log of a node, and its health reports.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::hosting::event::{Event, Logged};
 use crate::hosting::health::{HealthEntity, HealthReport, HealthState, StandingHealth};
 use crate::hosting::key::PackageKey;
 
-/// How many events wait to be taken.
+/// The maximum number of events that wait to be taken.
 const LOG_CAPACITY: usize = 1 << 16;
 
-/// The events that nobody has taken yet.
+/// The events that were not taken yet.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
     events: VecDeque<Logged>,
@@ -36,11 +36,11 @@ impl Log {
     }
 }
 
-/// The reports that stand: what the health store holds from this node.
+/// The current reports of this node in the health store.
 pub(super) type Standing = BTreeMap<(HealthEntity, Arc<str>), (HealthState, String)>;
 
 impl Node {
-    /// The reports that stand, by entity and property.
+    /// Returns the current reports, by entity and property.
     pub fn health(&self) -> Vec<StandingHealth> {
         self.health
             .iter()
@@ -86,7 +86,7 @@ impl Node {
         self.report(entity, property, state, description.into());
     }
 
-    /// Takes back what was said about a property of a package instance, if anything was.
+    /// Withdraws the report about a property of a package instance, if there is one.
     pub(super) fn retract(&mut self, package: &PackageKey, property: &str) {
         let entity = HealthEntity::DeployedServicePackage(package.clone());
         if let Some(((entity, property), _)) = self.health.remove_entry(&(entity, property.into()))
@@ -99,7 +99,7 @@ impl Node {
         }
     }
 
-    /// Takes back all that was said about an entity.
+    /// Withdraws all reports about an entity.
     pub(super) fn retract_all(&mut self, entity: &HealthEntity) {
         let properties: Vec<Arc<str>> = self
             .health

@@ -1,4 +1,4 @@
-//! How far the scripts of the outside have been played.
+//! The progress of the scripted behaviours.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::hosting::behaviour::{
 };
 use crate::hosting::moment::Span;
 
-/// How an attempt turns out.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Success,
@@ -16,7 +16,7 @@ pub(super) enum Outcome {
     InternalError,
 }
 
-/// The script of one package instance, and what of it has been used.
+/// The script of one package instance, and its progress.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Script {
     pub(super) download: Attempted,
@@ -39,13 +39,13 @@ impl Script {
         }
     }
 
-    /// The script of a code package; one that was not written changes nothing.
+    /// Returns the script of a code package. A default one changes nothing.
     pub(super) fn process(&mut self, code_package: &Arc<str>) -> &mut Process {
         self.processes.entry(Arc::clone(code_package)).or_default()
     }
 }
 
-/// Attempts at one thing.
+/// The attempts at one operation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attempted {
     attempts: Attempts,
@@ -112,7 +112,7 @@ impl Process {
         fails(self.behaviour.start_failures, &mut self.start_failures)
     }
 
-    /// How long after a start the types are registered; infinite for never.
+    /// Returns the time from a start to the registration of types. Infinite for never.
     pub(super) fn registration_delay(&self) -> Span {
         match self.behaviour.registration {
             Registration::After(delay) => delay,
@@ -120,13 +120,13 @@ impl Process {
         }
     }
 
-    /// How the life that begins now ends by itself.
+    /// Returns the life of the process that starts now. `None` if it runs until it is stopped.
     pub(super) fn next_life(&mut self) -> Option<Life> {
         if self.behaviour.repeat && self.lives == self.behaviour.lives.len() {
             self.lives = 0;
         }
         let life = next(&self.behaviour.lives, &mut self.lives)?;
-        // A life of no time that is followed by an immediate restart would stop the clock for ever.
+        // A life of no time followed by an immediate restart would stop the clock.
         Some(Life {
             lasts: life.lasts.max(Span::from_millis(1)),
             ..life

@@ -1,4 +1,4 @@
-//! What a node remembers about what is on it.
+//! The state of a node.
 
 use std::sync::Arc;
 
@@ -13,35 +13,36 @@ use crate::hosting::moment::Moment;
 /// An application that is tracked for deactivation.
 #[derive(Debug, Clone)]
 pub(super) struct Application {
-    /// Open replicas of all its packages.
+    /// The number of open replicas of all its packages.
     pub(super) usage: u32,
-    /// Since when there is none.
+    /// The time since which there is none.
     pub(super) unused_since: Option<Moment>,
-    /// It is being deactivated.
+    /// True while the application is being deactivated.
     pub(super) closing: bool,
-    /// When it will be.
+    /// The timer of the scheduled deactivation.
     pub(super) deactivation: Option<TimerId>,
 }
 
-/// A package instance. One that is not here is inactive.
+/// A package instance. An inactive one is absent.
 #[derive(Debug, Clone)]
 pub(super) struct Package {
-    /// The version that runs or is being activated.
+    /// The description of the version that runs or is being activated.
     pub(super) description: Arc<PackageDescription>,
     pub(super) state: PackageState,
     /// The download or activation in progress. On an active package: that of a newer version.
     pub(super) operation: Option<Operation>,
-    /// Open replicas.
+    /// The number of open replicas.
     pub(super) usage: u32,
-    /// Since when there is none; only from the end of the download on, which is when it begins to be tracked.
+    /// The time since which there is none. Tracked only from the end of the download.
     pub(super) unused_since: Option<Moment>,
-    /// When it will be deactivated.
+    /// The timer of the scheduled deactivation.
     pub(super) deactivation: Option<TimerId>,
-    /// An upgrade has put its deactivation off: it is scheduled when that is over, unless it is used then.
+    /// True if an upgrade has put the deactivation off. It is scheduled afterwards, unless the package is
+    /// used then.
     pub(super) put_off: bool,
-    /// How often the deactivation has failed.
+    /// The number of failed deactivations.
     pub(super) deactivation_failures: u32,
-    /// Its processes have been asked to stop and are waited for, or the retry of a failed deactivation is.
+    /// The timer for the end of stopping processes, or for the retry of a failed deactivation.
     pub(super) stopping: Option<TimerId>,
     pub(super) codes: Vec<Code>,
     pub(super) types: Vec<ServiceType>,
@@ -66,7 +67,7 @@ impl Package {
         package
     }
 
-    /// Fresh code packages and service types, as the description has them.
+    /// Resets code packages and service types to those of the description.
     pub(super) fn reset_components(&mut self) {
         let description = &self.description;
         self.codes = description
@@ -102,7 +103,7 @@ impl Package {
         &self.description.code_packages[code]
     }
 
-    /// Whether a new version takes the place of a running one.
+    /// Returns true if a new version is replacing a running one.
     pub(super) fn is_upgrading(&self) -> bool {
         self.operation
             .as_ref()
@@ -110,16 +111,16 @@ impl Package {
     }
 }
 
-/// What a package instance is doing.
+/// The state of a package instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PackageState {
-    /// Its operation downloads and activates it.
+    /// The package is being downloaded and activated.
     Starting,
-    /// Its processes run or are being restarted.
+    /// The processes run or are being restarted.
     Active,
-    /// Its processes are being stopped so that a downloaded newer version can take their place.
+    /// The processes are being stopped so that a downloaded newer version can replace them.
     Replacing,
-    /// It goes away, and cannot come back before it is gone.
+    /// The package is being removed, and cannot return before that is done.
     Deactivating,
 }
 
@@ -129,15 +130,15 @@ pub(super) struct Operation {
     pub(super) target: Arc<PackageDescription>,
     pub(super) upgrade: bool,
     pub(super) phase: Phase,
-    /// Attempts of the phase.
+    /// The number of attempts of the phase.
     pub(super) attempts: u32,
-    /// Those that failed and count.
+    /// The failed attempts that count.
     pub(super) failures: u32,
-    /// Those that failed and do not.
+    /// The failed attempts that do not count: internal errors.
     pub(super) internal_errors: u32,
-    /// The next attempt, or the end of the present one.
+    /// The timer of the next attempt, or of the end of the present one.
     pub(super) timer: Option<TimerId>,
-    /// An attempt is going on, rather than awaited.
+    /// True while an attempt is in progress, false while it is awaited.
     pub(super) attempting: bool,
 }
 
@@ -155,7 +156,7 @@ impl Operation {
         }
     }
 
-    /// The next phase counts from the beginning.
+    /// Enters the next phase, whose counts begin at zero.
     pub(super) fn enter(&mut self, phase: Phase) {
         *self = Self {
             upgrade: self.upgrade,
@@ -171,34 +172,34 @@ pub(super) struct Code {
     pub(super) state: CodeState,
     pub(super) setup: EntryPoint,
     pub(super) main: EntryPoint,
-    /// The next start of the setup or the main entry point, or the end of the setup.
+    /// The timer of the next start of the setup or the main entry point, or of the end of the setup.
     pub(super) timer: Option<TimerId>,
-    /// When its types are registered.
+    /// The timer for the registration of its types.
     pub(super) registration: Option<TimerId>,
-    /// When its failures are forgotten.
+    /// The timer that resets its failures.
     pub(super) reset: Option<TimerId>,
-    /// When its life ends by itself.
+    /// The timer for the scripted end of its life.
     pub(super) life: Option<TimerId>,
 }
 
-/// What the processes of a code package do.
+/// The state of the processes of a code package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum CodeState {
     #[default]
     NotStarted,
     /// The setup entry point runs.
     Setup,
-    /// The setup entry point failed and will be tried again.
+    /// The setup entry point failed and will be retried.
     SetupBackingOff,
     /// The main entry point runs.
     Running,
-    /// The main entry point failed and will be tried again.
+    /// The main entry point failed and will be retried.
     BackingOff,
     /// The main entry point was sent Ctrl+C.
     Stopping,
-    /// It need not run any more.
+    /// The process has completed and need not run again.
     Completed,
-    /// It was told not to run any more.
+    /// The process was stopped for good.
     Stopped,
 }
 
@@ -208,12 +209,12 @@ pub(super) struct EntryPoint {
     pub(super) process_id: Option<u64>,
     pub(super) instance_id: u64,
     pub(super) statistics: EntryPointStatistics,
-    /// What was last reported about it; nothing has been if it never failed.
+    /// The last reported health state. `None` if it never failed.
     pub(super) health: Option<HealthState>,
 }
 
 impl EntryPoint {
-    /// Exits with an error and failed starts in a row.
+    /// Returns the number of consecutive failures: exits with an error and failed starts.
     pub(super) fn failures(&self) -> u32 {
         let statistics = &self.statistics;
         statistics
@@ -266,12 +267,12 @@ impl EntryPoint {
     }
 }
 
-/// What made a service type be disabled, or scheduled for it.
+/// The cause for disabling a service type, or for scheduling that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FailureSource {
     /// The download or the activation of its package.
     Operation,
-    /// Its code package.
+    /// The code package of the service type.
     CodePackage,
 }
 
@@ -282,11 +283,11 @@ pub(super) struct ServiceType {
     /// The index of the code package that hosts it.
     pub(super) code: usize,
     pub(super) status: TypeStatus,
-    /// The failure that is not resolved, while it is disabled or scheduled.
+    /// The unresolved failure, while the type is disabled or scheduled for that.
     pub(super) failure: Option<FailureSource>,
-    /// When it will be disabled.
+    /// The timer of the scheduled disabling.
     pub(super) disable: Option<TimerId>,
-    /// When it will have waited too long for its registration.
+    /// The timer for the registration timeout.
     pub(super) timeout: Option<TimerId>,
 }
 
@@ -303,15 +304,15 @@ impl ServiceType {
     }
 }
 
-/// A replica that shall run here.
+/// A replica that is placed on the node.
 #[derive(Debug, Clone)]
 pub(super) struct Slot {
     pub(super) placement: Placement,
     pub(super) status: SlotStatus,
-    /// When it is asked for again.
+    /// The timer of the next poll.
     pub(super) poll: Option<TimerId>,
-    /// How often it has been put off in a row.
+    /// The number of consecutive deferrals.
     pub(super) deferrals: u32,
-    /// The reason that was given last.
+    /// The last reason for a deferral.
     pub(super) deferral: Option<Deferral>,
 }

@@ -1,17 +1,17 @@
-//! How the processes of a package are stopped.
+//! Stopping of the processes of a package.
 
 use super::Node;
 use super::state::CodeState;
 use crate::hosting::event::Event;
 use crate::hosting::key::PackageKey;
 
-/// What a process exits with that hosting stopped with Ctrl+C.
+/// The exit code of a process that hosting stopped with Ctrl+C.
 pub const DEACTIVATED_EXIT_CODE: i32 = 7147;
-/// What a process exits with that hosting killed because it did not stop in time.
+/// The exit code of a process that hosting killed because it did not stop in time.
 pub const ABORTED_EXIT_CODE: i32 = 7148;
 
 impl Node {
-    /// Sends Ctrl+C to the processes of a package; none is started again.
+    /// Sends Ctrl+C to the processes of a package. None is restarted.
     pub(super) fn stop_code(&mut self, key: &PackageKey) {
         self.stop_awaiting(key);
         let now = self.now;
@@ -45,7 +45,7 @@ impl Node {
         }
     }
 
-    /// The processes that were sent Ctrl+C have ended, or were killed.
+    /// Handles the end of the processes that were sent Ctrl+C or killed.
     pub(super) fn code_stopped(&mut self, key: &PackageKey) {
         let now = self.now;
         let patience = self.config.activation_timeout;

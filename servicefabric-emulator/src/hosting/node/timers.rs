@@ -1,4 +1,4 @@
-//! What is due, in the order in which it happens.
+//! The timers of a node, in the order in which they fire.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,33 +6,33 @@ use std::sync::Arc;
 use crate::hosting::key::{PackageKey, ProcessKey, ReplicaKey, TypeKey};
 use crate::hosting::moment::Moment;
 
-/// Who goes first when several timers are due at the same time.
+/// The precedence of timers that are due at the same time.
 ///
-/// So a restart that comes exactly at the end of the grace interval saves the service type, and a placement exactly at
-/// the instant of the deactivation comes too late.
+/// So a restart that comes exactly at the end of the grace interval saves the service type, and a placement
+/// exactly at the instant of the deactivation comes too late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
     /// Process starts, registrations, deactivations that finish.
     Process,
     /// Attempts to download or activate, and their ends.
     Attempt,
-    /// A waiting replica is asked for again.
+    /// A waiting replica is polled.
     Poll,
     /// A service type is disabled.
     Disable,
     /// A service type was not registered in time.
     RegistrationTimeout,
-    /// The failures of a process are forgotten.
+    /// The failures of a process are reset.
     Reset,
-    /// Something unused is deactivated.
+    /// An unused package or application is deactivated.
     Deactivation,
-    /// Unused packages are looked for.
+    /// The scan for unused packages.
     Scan,
-    /// A process ends by itself. That is an event from outside, which comes after all timers of its instant.
+    /// A process ends by itself: an event from outside, which comes after all timers of its instant.
     Outside,
 }
 
-/// What a timer does.
+/// The event that a timer triggers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Timer {
     SetupEnds(ProcessKey),
@@ -72,8 +72,8 @@ impl Timer {
     }
 }
 
-/// A timer that was set. Its number is given once, so that whoever set it knows whether the one that fires is the one
-/// that it waits for.
+/// A timer that was set. Its number is unique, so that the owner can tell if the firing timer is its current
+/// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TimerId {
     due: Moment,
@@ -87,7 +87,7 @@ impl TimerId {
     }
 }
 
-/// All timers of a node. Cancelled ones leave at once: the queue holds nothing that will not happen.
+/// The timers of a node. Cancelled ones are removed at once.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Timers {
     queue: BTreeMap<TimerId, Timer>,
@@ -95,7 +95,7 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer; at no moment, none.
+    /// Sets a timer. Without a time, sets none.
     pub(super) fn set(&mut self, due: Option<Moment>, timer: Timer) -> Option<TimerId> {
         let id = TimerId {
             due: due?,
@@ -107,14 +107,14 @@ impl Timers {
         Some(id)
     }
 
-    /// Takes the timer out of its owner's hands and out of the queue. Says whether it had been set.
+    /// Cancels a timer and clears the owner's reference. Returns true if it was set.
     pub(super) fn cancel(&mut self, owned: &mut Option<TimerId>) -> bool {
         owned
             .take()
             .is_some_and(|id| self.queue.remove(&id).is_some())
     }
 
-    /// The next timer that is due until `to`.
+    /// Takes the next timer that is due until `to`.
     pub(super) fn pop(&mut self, to: Moment) -> Option<(TimerId, Timer)> {
         let first = self.queue.first_entry()?;
         (first.key().due <= to).then(|| first.remove_entry())
@@ -129,7 +129,7 @@ impl Timers {
         self.queue.keys().copied()
     }
 
-    /// Forgets all. Numbers go on.
+    /// Removes all timers. The numbering continues.
     pub(super) fn clear(&mut self) {
         self.queue.clear();
     }

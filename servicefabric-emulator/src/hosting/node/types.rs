@@ -21,7 +21,7 @@ impl Node {
             .find(|known| known.name == key.service_type)
     }
 
-    /// From now on the types of a package that was just activated are awaited.
+    /// Starts the registration timeout for the types of a package that was just activated.
     pub(super) fn await_registrations(&mut self, key: &PackageKey) {
         for name in self.type_names(key, None) {
             self.await_registration(&key.service_type(&name));
@@ -48,7 +48,7 @@ impl Node {
         self.emit(Event::TypeRegistrationTimedOut {
             service_type: key.clone(),
         });
-        // That a type is disabled is the graver news about the same property: it stands.
+        // The report that a type is disabled is more severe, and stays.
         if !disabled {
             let severity = self.config.registration_timeout_severity;
             let text = "The ServiceType was not registered within the configured timeout.";
@@ -56,7 +56,7 @@ impl Node {
         }
     }
 
-    /// A process registers its types.
+    /// Registers the types of a process.
     pub(super) fn register(&mut self, process: &ProcessKey) {
         let Some(code) = self
             .packages
@@ -89,7 +89,7 @@ impl Node {
         self.report_on(&key.package, property(key), HealthState::Ok, text);
     }
 
-    /// The process of a code package is gone: its types are not registered any more.
+    /// Unregisters the types of a code package whose process has ended.
     pub(super) fn unregister(&mut self, package: &PackageKey, code: usize) {
         for name in self.type_names(package, Some(code)) {
             let key = package.service_type(&name);
@@ -131,7 +131,7 @@ impl Node {
         let enabled = self
             .type_mut(key)
             .is_some_and(|known| known.status == TypeStatus::Enabled);
-        // With an infinite grace it never comes to that.
+        // With an infinite grace interval that never happens.
         let Some(disable_at) = self
             .now
             .after(self.config.service_type_disable_grace_interval)
@@ -155,7 +155,8 @@ impl Node {
         });
     }
 
-    /// What the runtime does when it is asked for a replica: only now it counts the failures.
+    /// Counts the failures when a replica is requested, as the runtime does, and schedules the disabling of
+    /// the type if there are too many.
     pub(super) fn block_when_asked(&mut self, key: &TypeKey) {
         let Some(package) = self.packages.get(&key.package) else {
             return;
@@ -167,7 +168,7 @@ impl Node {
             Some(operation) if package.state == PackageState::Starting => {
                 (operation.failures, FailureSource::Operation)
             }
-            // What goes away is not to blame any more.
+            // A package that is being removed no longer counts as failing.
             _ if package.state != PackageState::Active => return,
             _ => {
                 let code = &package.codes[service_type.code];
@@ -182,7 +183,7 @@ impl Node {
         }
     }
 
-    /// The grace is over.
+    /// Disables a type after its grace interval.
     pub(super) fn disable(&mut self, key: &TypeKey) {
         let Some(service_type) = self.type_mut(key) else {
             return;
@@ -194,7 +195,8 @@ impl Node {
         self.report_on(&key.package, property(key), HealthState::Error, DISABLED);
     }
 
-    /// What failed has succeeded, was given up, or is gone: no type of the package is blocked any more.
+    /// Lifts all blocks of a package's types, because the failing operation has succeeded, was abandoned, or
+    /// was removed.
     pub(super) fn clear_blocks(&mut self, package: &PackageKey) {
         for name in self.type_names(package, None) {
             let key = package.service_type(&name);
@@ -204,7 +206,7 @@ impl Node {
         }
     }
 
-    /// Enables a type that is disabled or scheduled for it, and says which it was.
+    /// Enables a type that is disabled or scheduled for that. Returns its former status.
     fn clear_block(&mut self, key: &TypeKey) -> Option<TypeStatus> {
         let service_type = self.type_mut(key)?;
         let was = service_type.status;
@@ -225,7 +227,7 @@ impl Node {
         Some(was)
     }
 
-    /// No registration is awaited any more.
+    /// Cancels the registration timeouts.
     pub(super) fn stop_awaiting(&mut self, package: &PackageKey) {
         let Some(package) = self.packages.get_mut(package) else {
             return;

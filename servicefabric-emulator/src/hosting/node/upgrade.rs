@@ -1,4 +1,4 @@
-//! How another version takes the place of a running package.
+//! Replacement of a running package by another version.
 
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use crate::hosting::key::PackageKey;
 use crate::hosting::moment::Span;
 
 impl Node {
-    /// Brings a package instance to the version that was declared last.
+    /// Upgrades a package instance to the version that was declared last.
     ///
-    /// The new version is downloaded while the old one runs. Then the processes are stopped (replicas go down and wait),
-    /// and the new version is activated and started. A download that is given up leaves the old version running; an
-    /// activation that is given up leaves nothing, and the replicas that wait start it anew. Without the instance, or
-    /// with that version running, nothing happens; an instance that is on its way starts over with the new version.
+    /// The new version is downloaded while the old one runs. Then the processes are stopped (replicas go down
+    /// and wait), and the new version is activated and started. An abandoned download leaves the old version
+    /// running. An abandoned activation leaves nothing, and waiting replicas start it again. Without the
+    /// instance, or if that version already runs, nothing happens. An instance that is starting begins again
+    /// with the new version.
     ///
     /// # Errors
     /// The package is unknown, or the node is down.
@@ -50,7 +51,7 @@ impl Node {
             ..Operation::new(Arc::clone(&target))
         });
         match package.state {
-            // The old version is gone already, or its processes are going: the download waits for them.
+            // The old version is already gone or stopping. The download waits for that.
             PackageState::Replacing => return Ok(()),
             PackageState::Starting => {
                 package.description = target;
@@ -65,7 +66,7 @@ impl Node {
         Ok(())
     }
 
-    /// Whether the operation of a package downloads a newer version beside the running one.
+    /// Returns true if the operation of a package downloads a newer version beside the running one.
     pub(super) fn upgrade_download(&self, key: &PackageKey) -> bool {
         self.packages.get(key).is_some_and(|package| {
             package.state == PackageState::Active
@@ -90,7 +91,7 @@ impl Node {
         self.watch_unused();
     }
 
-    /// The new version is here: the old one makes room.
+    /// Stops the old version after the download of the new one.
     pub(super) fn replace(&mut self, key: &PackageKey) {
         let Some(package) = self.packages.get_mut(key) else {
             return;
@@ -114,7 +115,7 @@ impl Node {
         }
     }
 
-    /// The processes of the old version are gone.
+    /// Handles the end of the old version's processes.
     pub(super) fn replaced(&mut self, key: &PackageKey) {
         self.code_stopped(key);
         self.retract_all(&HealthEntity::DeployedServicePackage(key.clone()));
@@ -129,7 +130,7 @@ impl Node {
         self.schedule_attempt(key, Span::ZERO);
     }
 
-    /// Ends the operation of a package, as if it had never been.
+    /// Ends the operation of a package, without a trace.
     pub(super) fn end_operation(&mut self, key: &PackageKey) {
         let Some(package) = self.packages.get_mut(key) else {
             return;

@@ -1,20 +1,20 @@
-//! The tables of `docs/conformance.md`, which are kept true.
+//! The tables of `docs/conformance.md`, checked and renewed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use parking_lot::Mutex;
 
-/// Taken while the document is written: tests run beside each other.
+/// The lock for writing the document, since tests run concurrently.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// Writes the tables anew.
+/// The command that rewrites the tables.
 const REFRESH: &str =
     "UPDATE_CONFORMANCE=1 cargo test -p servicefabric-emulator --test it clients::table";
 
-/// Compares what a client was made to call with what its part of the document lists.
+/// Compares the calls of a client with those in its part of the document.
 ///
-/// A part is between two comments, one row for each first word: `| application | create, delete, … |`.
+/// A part lies between two comments, with one row for each first word: `| application | create, delete, … |`.
 pub(super) fn compare(client: &str, called: &BTreeSet<String>) {
     if std::env::var_os("ONLY").is_some_and(|only| !only.is_empty()) {
         return;

@@ -1,7 +1,8 @@
-//! The emulator, asked by clients that nobody here wrote: the vendor's command line `sfctl` and the Python library
-//! `azure-servicefabric`. What they are asked to do is in `python/`; what of it they have is in `docs/conformance.md`.
+//! The emulator under foreign clients: the vendor's command line `sfctl` and the Python library
+//! `azure-servicefabric`. The scripts are in `python/`; their coverage is in `docs/conformance.md`.
 //!
-//! Both come with `cargo xtask peers sfctl`. `ONLY=words` in the environment keeps the checks whose name has these words.
+//! Both come with `cargo xtask peers sfctl`. `ONLY=words` in the environment keeps the checks whose name has
+//! these words.
 #![cfg(feature = "gateway")]
 
 mod documented;
@@ -16,15 +17,15 @@ use testkit::certs::{CertificateAuthority, Identity};
 
 use self::script::Clients;
 
-/// How long a cluster is given to place and open everything in it, in its own time.
+/// The virtual time that a cluster gets to place and open everything.
 const SETTLED: Duration = Duration::from_secs(10 * 60);
 
-/// A cluster with everything that the clients look at.
+/// Returns a cluster with everything that the clients query.
 fn shop() -> Topology {
     Topology::from_toml(include_str!("shop.toml")).expect("the file describes a cluster")
 }
 
-/// Starts a cluster in which time passes only when a script says so, and lets it become quiet.
+/// Starts a cluster in which only scripts move time, and lets it settle.
 async fn start(builder: Builder) -> Emulator {
     let started = builder.listen("127.0.0.1:0").manual_time().start().await;
     let emulator = started.expect("nothing is in the way");
@@ -121,7 +122,7 @@ async fn both_clients_show_their_certificates() {
     let place = tempfile::tempdir().unwrap();
     let authority = place.path().join("authority.pem");
     std::fs::write(&authority, servers.certificate_pem()).unwrap();
-    // The program is told by this variable whom to believe: in this version, its own options for it are not looked at.
+    // This variable names the trusted authorities: this version ignores its own options for that.
     let mut variables = vec![
         ("AUTHORITY", authority.clone()),
         ("REQUESTS_CA_BUNDLE", authority),
@@ -163,7 +164,7 @@ async fn the_library_shows_its_token() {
         .await;
 }
 
-/// The topologies that come with the crate, by name.
+/// Returns the topologies of the crate, by name.
 fn examples() -> Vec<std::path::PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("topologies");
     let mut found: Vec<_> = std::fs::read_dir(&directory)
@@ -179,7 +180,7 @@ fn examples() -> Vec<std::path::PathBuf> {
     found
 }
 
-/// The files of a client, apart and together.
+/// Writes the files of a client, separate and combined.
 fn write_client(directory: &Path, client: &Identity) {
     std::fs::create_dir(directory).expect("the name is free");
     let (certificate, key) = (client.certificate_pem(), client.key_pem());

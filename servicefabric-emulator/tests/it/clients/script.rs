@@ -1,4 +1,4 @@
-//! Runs the scripts of `python/`.
+//! The runner of the scripts in `python/`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use testkit::peers::{self, Peer};
 
-/// How long a script may take. The longest makes some 250 commands, one after the other.
+/// The time limit of a script. The longest one runs some 250 commands in sequence.
 const LIMIT: Duration = Duration::from_secs(400);
 
 /// The vendor's clients.
@@ -16,7 +16,7 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// Both, or nothing.
+    /// Returns both clients. `None` if one is missing.
     pub(super) fn find() -> Option<Self> {
         Some(Self {
             sfctl: peers::find("sfctl")?,
@@ -24,7 +24,7 @@ impl Clients {
         })
     }
 
-    /// Runs a script about the cluster at `endpoint` to its good end, and returns what it has called.
+    /// Runs a script against the cluster at `endpoint`, and returns its calls. Fails if the script fails.
     pub(super) async fn run(
         &self,
         script: &str,
@@ -36,7 +36,8 @@ impl Clients {
         let mut command = self.python.command();
         command
             .arg(scripts.join(script))
-            // Nothing of the environment decides what the clients do: no proxy, no certificates, no settings of a user.
+            // The environment does not influence the clients: no proxy, no certificates, no settings of a
+            // user.
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("ONLY", std::env::var_os("ONLY").unwrap_or_default())

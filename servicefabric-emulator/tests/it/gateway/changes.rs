@@ -465,7 +465,7 @@ async fn what_an_upgrade_is_told_is_done_or_refused() {
         .expect_empty(200);
     let progress = gateway.get(path).await.json;
     assert_eq!(progress["FailureReason"], "Interrupted");
-    // The one domain that has begun is taken back, and waited for as long again.
+    // The one domain that has begun is rolled back, with the same wait.
     gateway.emulator.advance(Duration::from_secs(2 * 3600));
     let progress = gateway.get(path).await.json;
     assert_eq!(progress["UpgradeState"], "RollingBackCompleted");

@@ -1,4 +1,4 @@
-//! What goes wrong on purpose.
+//! Injected faults, seen by a client.
 
 use std::time::Duration;
 

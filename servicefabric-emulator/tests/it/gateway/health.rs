@@ -1,4 +1,4 @@
-//! Questions about health.
+//! Health queries.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn length(value: &Value) -> usize {
         .len()
 }
 
-/// A gateway whose service `Shop~Web` has a warning and an Ok.
+/// Starts a gateway whose service `Shop~Web` has a warning and an Ok.
 async fn with_warning() -> Gateway {
     let gateway = Gateway::start().await;
     for (property, state) in [("Speed", "Warning"), ("Size", "Ok")] {

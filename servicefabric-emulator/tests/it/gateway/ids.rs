@@ -1,4 +1,4 @@
-//! Names as ids: encoded or not, with tildes or slashes, with a slash behind.
+//! Names as ids: encoded or not, with tildes or slashes, with a trailing slash.
 
 use super::{Gateway, text};
 

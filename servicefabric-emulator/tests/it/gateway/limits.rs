@@ -1,4 +1,4 @@
-//! Requests that are too long, too slow or no requests.
+//! Requests that are too long, too slow or invalid.
 
 use servicefabric_emulator::gateway::Emulator;
 use testkit::raw::RawClient;
@@ -182,7 +182,7 @@ async fn bodies_that_are_no_objects_are_told_so() {
         "/emulator/page-size",
         "/emulator/services/Shop~Web/$/scale",
     ] {
-        // The members of a list are not taken for those of an object, whose order nobody knows.
+        // The items of a list are not taken for the members of an object in an unknown order.
         for body in [
             "7",
             "\"text\"",
@@ -207,7 +207,7 @@ async fn what_is_answered_unread_leaves_a_connection_that_can_be_used() {
     for _ in 0..3 {
         let head = "POST /Nowhere HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\n";
         client.write_all(head).await.unwrap();
-        // There is something to answer already, and time to do so: nothing depends on how much it is.
+        // A response is ready already; the amount does not matter.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         client.write_all("{}  ").await.unwrap();
         let response = client.read_response().await.unwrap();

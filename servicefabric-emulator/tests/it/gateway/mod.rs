@@ -1,4 +1,4 @@
-//! The gateway, asked over real sockets: statuses, bodies and headers as clients see them.
+//! Tests of the gateway over real sockets: statuses, bodies and headers as clients see them.
 #![cfg(feature = "gateway")]
 
 mod changes;
@@ -28,18 +28,18 @@ use servicefabric_emulator::topology::Topology;
 use testkit::body;
 use testkit::client::{Answer, Connection};
 
-/// Long enough for everything to be placed and opened, in the time of the cluster.
+/// The virtual time in which everything is placed and opened.
 const SETTLED: Duration = Duration::from_secs(600);
 
-/// The version that requests have unless they say another one.
+/// The default version of requests.
 const VERSION: &str = "9.1";
 
-/// An emulator, and how tests speak with it.
+/// An emulator with helpers for requests.
 struct Gateway {
     emulator: Emulator,
 }
 
-/// An answer, with its body as JSON; null when it is empty.
+/// A response, with its body as JSON; null if it is empty.
 #[derive(Debug)]
 struct Reply {
     status: u16,
@@ -58,7 +58,7 @@ fn builder() -> Builder {
 }
 
 impl Gateway {
-    /// The shop, quiet.
+    /// Starts a settled shop.
     async fn start() -> Self {
         Self::of(builder()).await
     }
@@ -75,7 +75,7 @@ impl Gateway {
             .expect("it listens")
     }
 
-    /// Sends a request; `api-version` is added where it is missing.
+    /// Sends a request, with `api-version` added if it is missing.
     async fn send(&self, method: &str, path: &str, text: &str) -> Reply {
         let separator = if path.contains('?') { '&' } else { '?' };
         let path = if path.contains("api-version") {
@@ -105,7 +105,7 @@ impl Gateway {
         self.send("POST", path, &text.to_string()).await
     }
 
-    /// The items of a list, which must be there.
+    /// Returns the items of a list, which must exist.
     async fn items(&self, path: &str) -> Vec<Value> {
         let reply = self.get(path).await;
         assert_eq!(reply.status, 200, "{path}: {}", reply.json);
@@ -147,7 +147,7 @@ impl From<Answer> for Reply {
 }
 
 impl Reply {
-    /// The code of an error; empty without a body.
+    /// Returns the code of an error. Empty without a body.
     fn code(&self) -> &str {
         self.json["Error"]["Code"].as_str().unwrap_or_default()
     }
@@ -177,7 +177,7 @@ fn text(value: &Value) -> String {
         .to_owned()
 }
 
-/// The keys of an object, in the order in which they are written.
+/// Returns the keys of an object, in the written order.
 fn keys(value: &Value) -> Vec<&str> {
     let object = value.as_object();
     let mut keys: Vec<&str> = object
@@ -188,7 +188,7 @@ fn keys(value: &Value) -> Vec<&str> {
     keys
 }
 
-/// Whether a text is a number with a sign, as 64-bit numbers are written.
+/// Checks that a text is a signed number, as 64-bit numbers are written.
 #[track_caller]
 fn expect_wide(value: &Value) {
     let text = text(value);

@@ -1,4 +1,4 @@
-//! The emulator's own calls.
+//! The emulator's own API.
 
 use serde_json::json;
 use testkit::raw::RawClient;

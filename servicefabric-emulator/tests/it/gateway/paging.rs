@@ -2,12 +2,12 @@
 
 use super::{Gateway, builder, text};
 
-/// Walks a list as clients do, and returns the names of its items and how many pages it had.
+/// Reads a list like a client. Returns the names of its items, and the number of pages.
 async fn walk(gateway: &Gateway, path: &str) -> (Vec<String>, usize) {
     let (mut names, mut pages, mut token) = (Vec::new(), 0, String::new());
     let separator = if path.contains('?') { '&' } else { '?' };
     loop {
-        // As the SDK sends tokens: `:` and `/` as they are, spaces escaped.
+        // The SDK sends tokens with `:` and `/` unescaped, and spaces escaped.
         let sent = token.replace(' ', "%20").replace('+', "%2B");
         let page = gateway
             .get(&format!("{path}{separator}ContinuationToken={sent}"))
@@ -70,7 +70,7 @@ async fn callers_say_how_long_pages_are() {
         ("/Nodes?MaxResults=3", 1),
         ("/Nodes?MaxResults=0", 1),
         ("/Applications/Shop/$/GetServices?MaxResults=3", 2),
-        // These know no such argument.
+        // These calls ignore the argument.
         ("/Services/Shop~Cart/$/GetPartitions?MaxResults=1", 1),
     ] {
         let (_, found) = walk(&gateway, path).await;
@@ -81,7 +81,7 @@ async fn callers_say_how_long_pages_are() {
 #[tokio::test]
 async fn tokens_are_lower_bounds() {
     let gateway = Gateway::start().await;
-    // What the token names need not be there any more.
+    // The entity that the token names need not exist any more.
     let nodes = gateway.items("/Nodes?ContinuationToken=_Node_0x").await;
     assert_eq!(nodes.len(), 2);
     let services = gateway

@@ -1,4 +1,4 @@
-//! 204 for one entity that is not there, 404 for lists below a parent that is not there, and paths that are none.
+//! 204 for one missing entity, 404 for lists below a missing parent, and invalid paths.
 
 use super::{Gateway, text};
 
@@ -12,7 +12,7 @@ async fn one_entity_that_is_not_there_is_204() {
         "/Nodes/_Node_9".to_owned(),
         "/Applications/Nothing".to_owned(),
         "/Applications/Shop/$/GetServices/Shop~Nothing".to_owned(),
-        // There is such a service, but elsewhere.
+        // The service exists, but elsewhere.
         "/Applications/Shop/$/GetServices/Meters~North~Reader".to_owned(),
         format!("/Partitions/{NOBODY}"),
         format!("/Partitions/{web}/$/GetReplicas/1"),
@@ -134,7 +134,7 @@ async fn what_is_no_call_is_no_call() {
     }
 }
 
-/// Clients of the vendor end with a trace when an error comes without its body.
+/// The vendor's clients fail with a trace if an error has no body.
 #[tokio::test]
 async fn parts_of_a_cluster_that_are_not_there_are_named() {
     let gateway = Gateway::start().await;

@@ -1,4 +1,4 @@
-//! Health reports: what is refused, what is queued, and what becomes of it.
+//! Health reports: rejected, queued and stored.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn report() -> Value {
     json!({"SourceId": "Watchdog", "Property": "Speed", "HealthState": "Warning"})
 }
 
-/// A report with some members in another way.
+/// Returns a report with some changed members.
 fn with(members: Value) -> Value {
     let mut report = report();
     let (Value::Object(report_members), Value::Object(members)) = (&mut report, members) else {
@@ -23,7 +23,7 @@ fn with(members: Value) -> Value {
 }
 
 impl Gateway {
-    /// The event that the watchdog reported about a service, if it is there.
+    /// Returns the event that the watchdog reported about a service, if it exists.
     async fn event(&self) -> Option<Value> {
         let health = self.get(&format!("{WEB}/$/GetHealth")).await;
         let events = health.json["HealthEvents"].as_array().cloned();
@@ -213,7 +213,7 @@ async fn replicas_want_the_kind_of_their_service() {
         text(&missing.json["Error"]["Message"])
             .contains("required parameter is missing: ServiceKind")
     );
-    // It is no replica, so the report is about nobody.
+    // The id is not that of a replica, so the report has no entity.
     let wrong = gateway
         .post(
             &format!("{path}/$/ReportHealth?ServiceKind=Stateful&Immediate=true"),

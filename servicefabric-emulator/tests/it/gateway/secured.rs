@@ -1,4 +1,4 @@
-//! Who may do what, over TLS and with tokens.
+//! Access over TLS and with tokens.
 
 use serde_json::json;
 use servicefabric_emulator::gateway::{AadMetadata, Role, TlsOptions};
@@ -66,7 +66,7 @@ async fn tls_alone_lets_everybody_in() {
         .await
         .unwrap();
     assert_eq!(answer.status, 200);
-    // Plain HTTP on a TLS port is no answer, as on a real cluster.
+    // Plain HTTP on a TLS port gets no response, as on a real cluster.
     assert!(gateway.connect().await.get(NODES).await.is_err());
 }
 

@@ -1,4 +1,4 @@
-//! The keys of the wire, one by one: services, and what is below them.
+//! The JSON keys of services and the entities below them, one by one.
 
 use serde_json::{Value, json};
 

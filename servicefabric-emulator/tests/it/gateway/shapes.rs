@@ -1,4 +1,4 @@
-//! The keys of the wire, one by one: cluster, nodes, types and applications.
+//! The JSON keys of the cluster, nodes, types and applications, one by one.
 
 use serde_json::json;
 

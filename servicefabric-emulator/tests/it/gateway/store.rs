@@ -34,7 +34,7 @@ impl Gateway {
 #[tokio::test]
 async fn a_package_is_uploaded_provisioned_and_runs() {
     let gateway = Gateway::start().await;
-    // Larger than any other body may be.
+    // Larger than the limit of any other body.
     let program = "x".repeat(5 << 20);
     gateway
         .upload("Packed/ApplicationManifest.xml", APPLICATION)
@@ -148,7 +148,7 @@ async fn a_package_is_deployed_from_the_beginning() {
     assert!(error.contains("`PackedType` 3.0"), "{error}");
 }
 
-/// The ids of all instances of a cluster that runs by the clock of the wall.
+/// Returns the ids of all instances of a cluster on the real clock.
 async fn ids() -> Vec<String> {
     let emulator = Emulator::builder(Topology::default())
         .package(packed())
@@ -165,7 +165,8 @@ async fn ids() -> Vec<String> {
         .collect()
 }
 
-/// Who compares ids to see whether something has changed would otherwise take new instances for old ones.
+/// The ids of instances change with a restart. Clients that compare ids would otherwise take new instances
+/// for old ones.
 #[tokio::test]
 async fn instances_of_a_cluster_that_is_started_again_have_other_ids() {
     let (first, second) = (ids().await, ids().await);

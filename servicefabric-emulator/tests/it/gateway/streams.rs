@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{builder, topology};
 
-/// What comes back over a pipe, up to its end.
+/// Returns the response to a request over a pipe, up to the end of the stream.
 async fn over_a_pipe(emulator: &Emulator, request: &str) -> String {
     let (mut client, server) = tokio::io::duplex(64 * 1024);
     let talk = async move {

@@ -1,4 +1,4 @@
-//! Time that goes by itself.
+//! Virtual time that follows the real clock.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn what_is_due_happens_without_anybody_asking() {
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    // Looking brings the cluster to the present, so it is looked at only once, and the end is all that counts.
+    // An access brings the cluster to the present, so there is only one, and only the end counts.
     let ready = emulator.with_cluster(|cluster| {
         let page = PageRequest::default();
         let applications = cluster.applications(None, &page).items;

@@ -1,4 +1,4 @@
-//! `api-version`, and what depends on it.
+//! `api-version`, and its effects.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Real programs inside of replicas.
+//! Real programs in replicas.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use super::{Gateway, builder, text};
 
 impl Gateway {
-    /// The instances of `Shop~Web` that are ready.
+    /// Returns the ready instances of `Shop~Web`.
     async fn ready(&self) -> Vec<Value> {
         let partition = self.partition("Shop~Web").await;
         let path = format!("/Partitions/{partition}/$/GetReplicas");
@@ -25,7 +25,7 @@ impl Gateway {
         replicas
     }
 
-    /// Waits until so many instances are ready, letting the time of the cluster go on.
+    /// Waits until `count` instances are ready, while the cluster's time moves on.
     async fn until_ready(&self, count: usize) -> Vec<Value> {
         eventually(format!("{count} instances are ready"), async || {
             self.emulator.advance(Duration::from_secs(5));
@@ -144,7 +144,7 @@ async fn what_is_scaled_in_is_closed() {
     }
 }
 
-/// A workload that tells what is asked of it, and opens only what it is allowed to.
+/// A workload that logs its calls, and opens only permitted replicas.
 #[derive(Default)]
 struct Scripted {
     log: Mutex<Vec<String>>,
@@ -252,14 +252,14 @@ async fn what_opens_when_it_is_told_to_close_is_closed() {
         scripted.count("open fabric:/Shop/Web") == 2
     })
     .await;
-    // Nothing is ever allowed: every opening is cut, and closed after that.
+    // Nothing is ever permitted: every opening is cancelled, and then closed.
     let asked = scripted.count("open ");
     gateway.emulator.shutdown().await;
     assert_eq!(scripted.count("opened "), 0);
     assert_eq!(scripted.count("close "), asked);
 }
 
-/// Panics once, then opens.
+/// A workload that panics once, then opens.
 struct Panics(Mutex<bool>);
 
 impl Workload for Panics {
@@ -288,7 +288,7 @@ async fn a_workload_that_panics_has_failed_and_nothing_else_has() {
     gateway.emulator.shutdown().await;
 }
 
-/// Opens at once, and never closes.
+/// A workload that opens at once, and never closes.
 struct Stuck(Arc<Semaphore>);
 
 impl Workload for Stuck {

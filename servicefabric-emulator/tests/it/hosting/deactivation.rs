@@ -1,4 +1,4 @@
-//! How what nobody uses goes away: the rows `B…` of the specification.
+//! Deactivation of unused packages: the rows `B…` of the specification.
 
 use servicefabric_emulator::hosting::{DeploymentStatus, SlotStatus};
 

@@ -1,10 +1,10 @@
-//! How waits grow: the rows `A…` of the specification.
+//! The growth of waits: the rows `A…` of the specification.
 
 use servicefabric_emulator::hosting::{BackoffMode, Event, Logged, Span};
 
 use crate::hosting::scenario::{Row, check, play, seconds};
 
-/// The waits after crashes 1, 2, …, as the machine computes them: a process that lives for a second, again and again.
+/// Returns the waits after crashes 1, 2, …, for a process that repeatedly lives for a second.
 fn waits(settings: &str, count: usize) -> Vec<String> {
     let script = format!(
         "{settings}; lives 1 each; set DeactivationGraceInterval infinite; 0 place r existing; until 100000"

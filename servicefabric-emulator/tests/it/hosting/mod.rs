@@ -1,4 +1,4 @@
-//! The hosting life cycle, as its users see it: rows of a table, each a short script and what it leads to.
+//! The hosting life cycle from outside: rows of a table, each a short script and its outcome.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

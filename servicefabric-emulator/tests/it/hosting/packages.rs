@@ -132,7 +132,8 @@ fn exclusive_instances_live_for_themselves() {
         .map(|package| package.usage)
         .collect();
     assert_eq!(usage, [0, 1]);
-    // One second without a replica is enough for an exclusive package: the back-off of 15 s does not come to its end.
+    // One second without a replica is enough for an exclusive package: the back-off of 15 s does not come to
+    // its end.
     node.advance(Moment::from_secs(1));
     assert_eq!(node.packages(APP).len(), 1);
     assert_eq!(node.applications()[0].usage, 1);
@@ -165,7 +166,7 @@ fn an_application_stays_while_one_of_its_packages_is_used() {
     node.activate(&other).unwrap();
     node.take_events();
     node.advance(Moment::from_secs(2000));
-    // The unused package of the used application goes by itself, the unused application as a whole.
+    // The unused package of the used application is deactivated alone, the unused application as a whole.
     let gone: Vec<String> = node
         .take_events()
         .iter()

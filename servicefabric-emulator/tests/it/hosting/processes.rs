@@ -1,4 +1,4 @@
-//! Code packages: setup entry points, ends that are no crashes, guests.
+//! Code packages: setup entry points, regular exits, guests.
 
 use servicefabric_emulator::hosting::{
     ABORTED_EXIT_CODE, Attempts, Behaviour, CodePackageDescription, DEACTIVATED_EXIT_CODE,
@@ -66,7 +66,8 @@ fn setup_runs_to_its_end_before_the_main_entry_point_starts() {
     assert_eq!(setup.statistics.last_exit_code, 5);
     assert_eq!(setup.statistics.continuous_exit_failure_count, 1);
     node.advance(Moment::from_secs(100));
-    // It runs from 22 to 29, waits 22.5 s, and runs from 51.5 to 58.5. The new replica does not live to see that.
+    // It runs from 22 to 29, waits 22.5 s, and runs from 51.5 to 58.5. The new replica does not live to see
+    // that.
     let words = [
         "start",
         "scheduled",
@@ -145,7 +146,7 @@ fn what_runs_to_completion_is_not_started_again() {
     let mut node = node(job, Behaviour::default().with_process("Job", process));
     node.activate(&package()).unwrap();
     node.advance(Moment::from_secs(100));
-    // A crash is no completion: it is started again, and completes then.
+    // A crash is no completion: the process restarts, and then completes.
     assert_eq!(
         happened(&node.take_events(), &["start", "exit"]),
         ["0 start", "5 exit", "20 start", "25 exit"]

@@ -1,4 +1,4 @@
-//! Where the published source of the runtime differs from its documentation.
+//! Differences between the published source of the runtime and its documentation.
 
 use servicefabric_emulator::timeline::Script;
 

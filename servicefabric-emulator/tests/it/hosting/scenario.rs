@@ -1,7 +1,7 @@
 //! A small language for scripts and their outcomes, so that a row of a test table reads like a sentence.
 //!
-//! A script is a list of clauses, separated by `;`. First the circumstances, for the one package `P` of application
-//! `fabric:/App`, whose code package `Code` hosts the type `T`:
+//! A script is a list of clauses, separated by `;`. First the circumstances, for the one package `P` of
+//! application `fabric:/App`, whose code package `Code` hosts the type `T`:
 //!
 //! * `set NAME VALUE`: a setting; `exclusive`: the package has an activation id
 //! * `download|activation|deactivation takes SECONDS`, `… fails N`, `… fails always`
@@ -23,23 +23,23 @@ use servicefabric_emulator::hosting::{
 
 /// A row of a table.
 pub(crate) struct Row {
-    /// What the row is called in the specification.
+    /// The name of the row in the specification.
     pub(crate) id: &'static str,
     /// The script.
     pub(crate) given: &'static str,
-    /// The words that count.
+    /// The words to compare.
     pub(crate) watch: &'static str,
-    /// What happens.
+    /// The expected events.
     pub(crate) expect: &'static str,
 }
 
-/// A script that has been played.
+/// A played script.
 pub(crate) struct Played {
     pub(crate) node: Node,
     pub(crate) events: Vec<Logged>,
 }
 
-/// Plays all rows, and says which lead to something else.
+/// Plays all rows, and reports those with another outcome.
 #[track_caller]
 pub(crate) fn check(rows: &[Row]) {
     let mut ids = BTreeSet::new();
@@ -158,7 +158,7 @@ fn attempts(attempts: &mut Attempts, words: &[&str]) {
     }
 }
 
-/// What happened, in single words.
+/// Returns the events as single words.
 pub(crate) fn outcome(events: &[Logged]) -> Vec<(Moment, String)> {
     events
         .iter()
@@ -251,7 +251,7 @@ pub(crate) fn moment(secs: &str) -> Moment {
     Moment::from_millis(span(secs).as_millis())
 }
 
-/// A time without its unit, which is always seconds here.
+/// Returns a time without its unit, which is always seconds here.
 pub(crate) fn seconds(at: Moment) -> String {
     at.to_string().trim_end_matches('s').to_owned()
 }

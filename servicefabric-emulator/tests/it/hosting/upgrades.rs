@@ -1,4 +1,4 @@
-//! Another version of a package takes the place of the running one.
+//! Replacement of a running package by another version.
 
 use servicefabric_emulator::hosting::{
     Attempts, Behaviour, DeploymentStatus, HostingConfig, Moment, Node, PackageDescription,
@@ -30,7 +30,8 @@ fn package() -> PackageKey {
     PackageKey::shared(APP, "P")
 }
 
-/// A node on which version 1 runs since 0 with an open replica, at 100 s, when version 2 has been declared.
+/// Returns a node at 100 s on which version 1 runs since 0 with an open replica, and version 2 has been
+/// declared.
 fn running(behaviour: Behaviour) -> Node {
     let mut node = Node::new("N1", HostingConfig::default());
     node.declare(PackageDescription::new(APP, "P", "1.0", &["T"]));
@@ -188,7 +189,7 @@ fn a_newer_version_overtakes_one_that_is_on_its_way() {
     node.advance(Moment::from_secs(110));
     node.declare(PackageDescription::new(APP, "P", "3.0", &["T"]));
     node.upgrade(&package()).unwrap();
-    // Version 3 is here at 140, and the processes of version 1 are being stopped.
+    // Version 3 is on the node at 140, and the processes of version 1 are being stopped.
     node.advance(Moment::from_secs(150));
     node.declare(PackageDescription::new(APP, "P", "4.0", &["T"]));
     node.upgrade(&package()).unwrap();
@@ -221,7 +222,7 @@ fn a_service_type_that_the_new_version_does_not_have_waits() {
     assert_eq!(replicas[0].next_poll, Some(moment("130")));
 }
 
-/// An application is not deactivated while the new version fails, and the upgrade comes to its own end.
+/// An application is not deactivated while the new version fails, and the upgrade reaches its own end.
 #[test]
 fn the_scan_does_not_end_an_upgrade() {
     let mut node = Node::new("N1", HostingConfig::default());
@@ -253,7 +254,7 @@ fn the_scan_does_not_end_an_upgrade() {
     );
 }
 
-/// What an upgrade puts off is caught up when it is over.
+/// A deactivation that an upgrade puts off happens when the upgrade is over.
 #[test]
 fn a_package_that_is_unused_after_its_upgrade_goes() {
     let words = |node: &mut Node| -> Vec<String> {
@@ -265,7 +266,7 @@ fn a_package_that_is_unused_after_its_upgrade_goes() {
             .collect()
     };
 
-    // It was scheduled before.
+    // The deactivation was scheduled before.
     let mut node =
         running(Behaviour::default().with_download(Attempts::taking(Span::from_secs(5))));
     node.close(&replica("r")).unwrap();
@@ -284,14 +285,14 @@ fn a_package_that_is_unused_after_its_upgrade_goes() {
     ];
     assert_eq!(words(&mut node), expected);
 
-    // The same, and the download is given up.
+    // The same, but the download is abandoned.
     let mut node = running(Behaviour::default().with_download(Attempts::always_failing()));
     node.close(&replica("r")).unwrap();
     node.upgrade(&package()).unwrap();
     node.advance(Moment::from_secs(5000));
     assert_eq!(words(&mut node)[2], "2000 package-scheduled");
 
-    // Its replica, which the upgrade took down, is closed on the way.
+    // Its replica, which the upgrade took down, is closed meanwhile.
     let mut node =
         running(Behaviour::default().with_activation(Attempts::taking(Span::from_secs(20))));
     node.upgrade(&package()).unwrap();
@@ -309,7 +310,7 @@ fn a_package_that_is_unused_after_its_upgrade_goes() {
     );
 }
 
-/// An application that a scan has scheduled is kept until the upgrade of its package is over, too.
+/// A scheduled deactivation of an application waits for the upgrade of its package, too.
 #[test]
 fn an_upgrade_puts_off_the_end_of_its_application() {
     let mut node = Node::new("N1", HostingConfig::default());

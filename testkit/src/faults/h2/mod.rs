@@ -1,4 +1,4 @@
-//! Origins that misbehave over HTTP/2 (prior knowledge), frame by frame.
+//! Faulty HTTP/2 origins (prior knowledge), frame by frame.
 
 #[cfg(test)]
 mod tests;
@@ -9,13 +9,13 @@ use super::PARTIAL;
 use crate::raw::frame::{self, Frame};
 use crate::raw::{RawConnection, RawOrigin};
 
-/// Resets every stream with this code instead of an answer.
+/// Resets every stream with this code instead of a response.
 #[track_caller]
 pub fn resets_streams(code: u32) -> RawOrigin {
     answers(move |stream| vec![Frame::reset(stream, code)])
 }
 
-/// Answers 200, sends [`PARTIAL`] of the body, and resets the stream with this code.
+/// Sends 200 with [`PARTIAL`] of the body, and resets the stream with this code.
 #[track_caller]
 pub fn resets_mid_body(code: u32) -> RawOrigin {
     answers(move |stream| {
@@ -27,8 +27,8 @@ pub fn resets_mid_body(code: u32) -> RawOrigin {
     })
 }
 
-/// Answers 200 with [`PARTIAL`] and resets with `NO_ERROR`: the answer is complete, and the rest of the request is not wanted
-/// (RFC 9113 8.1).
+/// Sends 200 with [`PARTIAL`] and resets with `NO_ERROR`: the response is complete, and the rest of
+/// the request is not needed (RFC 9113 8.1).
 #[track_caller]
 pub fn answers_and_stops_upload() -> RawOrigin {
     answers(|stream| {
@@ -40,7 +40,7 @@ pub fn answers_and_stops_upload() -> RawOrigin {
     })
 }
 
-/// Answers every request with these frames, for their stream.
+/// Responds to every request with these frames, for their stream.
 #[track_caller]
 pub fn answers<A>(answer: A) -> RawOrigin
 where
@@ -58,8 +58,8 @@ where
     })
 }
 
-/// Sends GOAWAY instead of the first answer of each connection, telling that not even that stream was processed, and closes:
-/// such a request may be sent again on another connection (RFC 9113 6.8).
+/// Sends GOAWAY instead of the first response of each connection, reports that not even that stream
+/// was processed, and closes: such a request may be retried on another connection (RFC 9113 6.8).
 #[track_caller]
 pub fn goes_away() -> RawOrigin {
     RawOrigin::script(|connection| async move {
@@ -71,7 +71,7 @@ pub fn goes_away() -> RawOrigin {
     })
 }
 
-/// Closes each connection instead of an answer to its first request, without a word.
+/// Closes each connection instead of a response to its first request, without GOAWAY.
 #[track_caller]
 pub fn closes_before_answer() -> RawOrigin {
     RawOrigin::script(|connection| async move {
@@ -80,7 +80,8 @@ pub fn closes_before_answer() -> RawOrigin {
     })
 }
 
-/// Answers 200 to the first request of each connection, and allows no further stream on it (RFC 9113 6.5.2).
+/// Responds 200 to the first request of each connection, and allows no further stream on it (RFC
+/// 9113 6.5.2).
 #[track_caller]
 pub fn allows_one_request() -> RawOrigin {
     answers(|stream| {
@@ -91,7 +92,7 @@ pub fn allows_one_request() -> RawOrigin {
     })
 }
 
-/// Allows no stream with its first settings, and answers none.
+/// Allows no stream with its first settings, and responds to none.
 #[track_caller]
 pub fn allows_nothing() -> RawOrigin {
     RawOrigin::script(|connection| async move {
@@ -103,7 +104,7 @@ pub fn allows_nothing() -> RawOrigin {
     })
 }
 
-/// Speaks the protocol, acknowledges what has to be, and answers no request.
+/// Follows the protocol, but responds to no request.
 #[track_caller]
 pub fn never_answers() -> RawOrigin {
     answers(|_| Vec::new())
@@ -145,14 +146,14 @@ impl Session {
         })
     }
 
-    /// Reads up to the end of the next header block that opens a stream, acknowledging on the way what has to be, and
-    /// counts it as a request.
+    /// Reads to the end of the next header block that opens a stream, acknowledges other frames as
+    /// required, and counts a request.
     async fn next_request(&mut self) -> io::Result<u32> {
         loop {
             let frame = self.connection.read_frame().await?;
             match frame.kind {
                 frame::SETTINGS | frame::PING if !frame.has(frame::ACK) => {
-                    // A PING is sent back as it came, SETTINGS are acknowledged without content.
+                    // A PING is echoed, SETTINGS are acknowledged without content.
                     let content = if frame.kind == frame::PING {
                         frame.payload
                     } else {
@@ -161,7 +162,7 @@ impl Session {
                     let ack = Frame::new(frame.kind, frame::ACK, 0, content);
                     self.connection.write_all(ack.encode()).await?;
                 }
-                // What has a known stream are the trailers of an earlier request.
+                // Header blocks of a known stream are trailers of an earlier request.
                 frame::HEADERS | frame::CONTINUATION
                     if frame.has(frame::END_HEADERS) && frame.stream > self.newest =>
                 {

@@ -15,7 +15,7 @@ use super::Incoming;
 use crate::body::{self, Body};
 use crate::tasks::Spawner;
 
-/// The `Sec-WebSocket-Accept` that proves that a server has understood this `Sec-WebSocket-Key` (RFC 6455 section 4.2.2).
+/// The `Sec-WebSocket-Accept` for a `Sec-WebSocket-Key` (RFC 6455 section 4.2.2).
 pub fn websocket_accept(key: &str) -> String {
     derive_accept_key(key.as_bytes())
 }
@@ -30,7 +30,7 @@ pub(super) fn answer(mut request: Request<Incoming>, spawner: &Spawner) -> Respo
     let websocket = protocol.eq_ignore_ascii_case("websocket");
     let key = request.headers().get(SEC_WEBSOCKET_KEY).cloned();
     if websocket && extended.is_none() && key.is_none() {
-        // RFC 6455 4.2.1: over HTTP/1.1 the key is not optional.
+        // Over HTTP/1.1 the key is required (RFC 6455 4.2.1).
         return status(StatusCode::BAD_REQUEST);
     }
     let upgrade = hyper::upgrade::on(&mut request);
@@ -44,7 +44,7 @@ pub(super) fn answer(mut request: Request<Incoming>, spawner: &Spawner) -> Respo
         }
     });
     if extended.is_some() {
-        // RFC 8441 5: a 2xx opens the tunnel; neither Upgrade nor the accept key exists over HTTP/2.
+        // A 2xx opens the tunnel; HTTP/2 has neither Upgrade nor the accept key (RFC 8441 5).
         return status(StatusCode::OK);
     }
     let mut answer = status(StatusCode::SWITCHING_PROTOCOLS);
@@ -67,7 +67,7 @@ fn status(status: StatusCode) -> Response<Body> {
     answer
 }
 
-/// Until the other side closes; a close frame is answered by the protocol itself.
+/// Echoes until the other side closes; the protocol acknowledges close frames.
 async fn echo_messages(upgraded: Upgraded) {
     let io = TokioIo::new(upgraded);
     let mut socket = WebSocketStream::from_raw_socket(io, Role::Server, None).await;
@@ -78,7 +78,7 @@ async fn echo_messages(upgraded: Upgraded) {
     }
 }
 
-/// Until the other side sends no more; then this side ends too.
+/// Echoes until the other side ends its direction; then this side ends too.
 async fn echo_bytes(upgraded: Upgraded) {
     use tokio::io::AsyncWriteExt;
 

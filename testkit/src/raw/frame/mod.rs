@@ -1,7 +1,8 @@
 //! HTTP/2 frames, byte by byte (RFC 9113 4.1).
 //!
-//! For what no well-behaved HTTP/2 stack would send. Header blocks are written as literals without indexing and without
-//! Huffman coding (RFC 7541 6.2.2), which every peer has to understand; none are decoded.
+//! For frames that no correct HTTP/2 implementation sends. Header blocks are written as literals
+//! without indexing and without Huffman coding (RFC 7541 6.2.2), which every peer must support;
+//! none are decoded.
 //!
 //! ```
 //! use testkit::raw::{RawClient, frame};
@@ -33,7 +34,7 @@ use std::io;
 
 use crate::raw::RawStream;
 
-/// What a client sends first (RFC 9113 3.4).
+/// The client preface (RFC 9113 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Type of a DATA frame.
@@ -64,22 +65,22 @@ pub const END_STREAM: u8 = 1;
 /// Flag of HEADERS, PUSH_PROMISE and CONTINUATION.
 pub const END_HEADERS: u8 = 4;
 
-/// Setting: how many streams may be open at a time.
+/// Setting: maximum number of concurrent streams.
 pub const MAX_CONCURRENT_STREAMS: u16 = 3;
 
 /// Error code: no error.
 pub const NO_ERROR: u32 = 0;
-/// Error code: the other side broke the protocol.
+/// Error code: the peer violated the protocol.
 pub const PROTOCOL_ERROR: u32 = 1;
-/// Error code: this side failed.
+/// Error code: an internal error.
 pub const INTERNAL_ERROR: u32 = 2;
-/// Error code: the stream was not processed, and may be tried again.
+/// Error code: the stream was not processed, and may be retried.
 pub const REFUSED_STREAM: u32 = 7;
 /// Error code: the stream is no longer needed.
 pub const CANCEL: u32 = 8;
-/// Error code: the other side asks for too much.
+/// Error code: the peer causes excessive load.
 pub const ENHANCE_YOUR_CALM: u32 = 11;
-/// Error code: the other side should use HTTP/1.1.
+/// Error code: the peer should use HTTP/1.1.
 pub const HTTP_1_1_REQUIRED: u32 = 13;
 
 /// A frame, valid or not.
@@ -141,7 +142,7 @@ impl Frame {
         Self::new(GOAWAY, 0, 0, payload)
     }
 
-    /// Whether this flag is set.
+    /// Returns true if this flag is set.
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
@@ -158,7 +159,7 @@ impl Frame {
         ))
     }
 
-    /// The bytes of the frame. Nothing is checked; only lengths that do not fit 24 bits are cut.
+    /// The bytes of the frame, without validation; only lengths beyond 24 bits are truncated.
     pub fn encode(&self) -> Vec<u8> {
         let length = u32::try_from(self.payload.len())
             .unwrap_or(u32::MAX)
@@ -202,13 +203,14 @@ fn string(block: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 impl RawStream {
-    /// Reads an HTTP/2 frame, whatever it says.
+    /// Reads an HTTP/2 frame without validation.
     ///
     /// # Errors
     ///
     /// `UnexpectedEof` when the connection ends before the frame does.
     pub async fn read_frame(&mut self) -> io::Result<Frame> {
-        // The head stays in the buffer until the payload is there, so that a dropped read loses nothing.
+        // The header stays in the buffer until the payload is there, so that a dropped read loses
+        // nothing.
         self.wait_for_buffered(9).await?;
         let head = &self.buffered()[..9];
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;

@@ -8,7 +8,7 @@ use crate::raw::{RawClient, RawOrigin, frame};
 async fn a_real_server_understands_crafted_frames() {
     let origin = Origin::echo();
     let mut client = RawClient::connect(origin.addr()).await.unwrap();
-    // Lengths on both sides of what one and two bytes of a prefixed integer can say.
+    // Lengths on both sides of the limits of one and two bytes of a prefixed integer.
     let values = [0, 126, 127, 128, 254, 255, 15_000].map(|length| "v".repeat(length));
     let mut fields = vec![
         (":method", "POST"),

@@ -208,7 +208,7 @@ fn outlier_detection(outliers: &OutlierDetection, findings: &mut Findings) {
     }
 }
 
-/// Whether all connections to it are TLS.
+/// Returns true if all connections to it use TLS.
 fn is_tls(cluster: &Cluster) -> bool {
     let matched = cluster.transport_socket_matches.iter();
     let mut sockets = matched

@@ -71,7 +71,7 @@ fn network_filter(field: &str, filter: &Filter, findings: &mut Findings) {
     refuse_unknown(field, config, findings);
 }
 
-/// What is not known cannot be vouched for.
+/// Rejects a configuration of unknown type, which cannot be checked.
 fn refuse_unknown(field: &str, config: &Any, findings: &mut Findings) {
     let message = format!(
         "is of the type {}, which is not known here",

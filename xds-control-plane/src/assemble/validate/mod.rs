@@ -1,8 +1,9 @@
-//! What Envoy would refuse.
+//! The validation of resources by Envoy's rules.
 //!
-//! Envoy refuses a whole response for one bad resource in it, and a whole route configuration for one bad virtual host, so
-//! nothing bad may get out. The rules are those of the `validate` annotations of Envoy's API and of what Envoy 1.40 was seen
-//! to refuse; where the two engines of regular expressions differ it is rather refused here than there.
+//! Envoy rejects a whole response for one bad resource in it, and a whole route configuration for one bad
+//! virtual host, so no bad resource may be sent. The rules are those of the `validate` annotations of
+//! Envoy's API and those observed in Envoy 1.40. Where the two engines of regular expressions differ, an
+//! expression is rather rejected here than there.
 
 mod assignment;
 mod cluster;
@@ -24,7 +25,7 @@ use super::services::ServiceResources;
 /// The most priorities that Envoy has: 0 to 128.
 const MAX_PRIORITY: u32 = 128;
 
-/// Everything that is wrong with a service.
+/// Returns all problems of a service.
 pub(super) fn validate(resources: &ServiceResources) -> Vec<Reason> {
     let mut findings = Findings::default();
     let mut names = BTreeSet::new();
@@ -58,7 +59,7 @@ pub(super) fn validate(resources: &ServiceResources) -> Vec<Reason> {
     findings.reasons
 }
 
-/// What is wrong with endpoints that are replaced alone.
+/// Returns the problems of endpoints that are replaced alone.
 pub(super) fn validate_assignment(
     assignment: &xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment,
 ) -> Vec<Reason> {
@@ -72,7 +73,7 @@ fn shown(name: &str) -> String {
     discovery_core::text::shortened(name, 200)
 }
 
-/// What was found, and of which resource.
+/// The problems found, and the current resource.
 #[derive(Debug, Default)]
 struct Findings {
     resource: String,
@@ -123,7 +124,7 @@ impl Findings {
     }
 }
 
-/// A time; `None`: it is negative or none at all.
+/// Returns a duration, or `None` if it is negative or invalid.
 fn time_of(time: &ProtoDuration) -> Option<Duration> {
     let seconds = u64::try_from(time.seconds).ok()?;
     let nanos = u32::try_from(time.nanos).ok()?;

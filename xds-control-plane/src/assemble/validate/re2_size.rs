@@ -1,18 +1,19 @@
-//! How large RE2's program for an expression becomes. Envoys refuse what has more than 100 instructions, unless the runtime
-//! key `re2.max_program_size.error_level` says otherwise, and with it the whole route configuration.
+//! The size of RE2's program for an expression. Envoys reject expressions with more than 100 instructions,
+//! unless the runtime key `re2.max_program_size.error_level` is set, and with them the whole route
+//! configuration.
 
 use regex_syntax::ast::parse::Parser;
 use regex_syntax::ast::{
     Ast, ClassAsciiKind, ClassSet, ClassSetItem, GroupKind, RepetitionKind, RepetitionRange,
 };
 
-/// What Envoys take.
+/// Maximum number of instructions that Envoys accept.
 pub(crate) const MOST: usize = 100;
 
 /// Instructions of every program.
 const FRAME: usize = 4;
 
-/// Whether Envoys take an expression.
+/// Returns true if Envoys accept an expression.
 pub(crate) fn fits(regex: &str) -> bool {
     Parser::new()
         .parse(regex)
@@ -27,7 +28,7 @@ pub(super) fn fits_parsed(regex: &str, ast: &Ast) -> bool {
     FRAME.saturating_add(measure.size(ast)) <= MOST
 }
 
-/// Whether case is ignored anywhere. Where it is not, it is counted too high.
+/// Returns true if case is ignored anywhere. The parts that do not ignore it are then counted too high.
 fn folds_case(regex: &str) -> bool {
     let flags = |after: &str| {
         let mut flags = after.chars().take_while(|c| "imsU-".contains(*c));
@@ -47,7 +48,8 @@ struct Measure {
 }
 
 impl Measure {
-    /// As many instructions as RE2 makes, or a few more. Envoys read expressions byte by byte.
+    /// Returns the number of instructions that RE2 makes, or a few more. Envoys read expressions byte by
+    /// byte.
     fn size(&self, ast: &Ast) -> usize {
         match ast {
             Ast::Flags(_) => 0,
@@ -143,7 +145,8 @@ impl ByteClass {
         }
     }
 
-    /// A range of characters is one from the last byte of the first to the first byte of the last, with the others beside it.
+    /// A range of characters is one from the last byte of the first to the first byte of the last, with the
+    /// others beside it.
     fn add_range(&mut self, first: char, last: char) {
         let (mut one, mut other) = ([0; 4], [0; 4]);
         let first = first.encode_utf8(&mut one).as_bytes();
@@ -156,7 +159,7 @@ impl ByteClass {
         self.add_where(|byte| beside(byte) || (*from..=*to).contains(&byte));
     }
 
-    /// Of how many ranges of bytes it consists.
+    /// Returns the number of byte ranges that it consists of.
     fn pieces(mut self, folds_case: bool, is_negated: bool) -> usize {
         if folds_case {
             let before = self.has;
@@ -203,7 +206,7 @@ fn is_of(kind: &ClassAsciiKind, byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// Beside 120 letters, which is how Envoy 1.40 can be made to say it.
+    /// Combined with 120 letters, which makes Envoy 1.40 report the size.
     #[test]
     fn sizes_are_at_least_those_that_envoy_says() {
         for (regex, said) in [

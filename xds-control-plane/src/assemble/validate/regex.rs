@@ -1,7 +1,8 @@
-//! Whether a regular expression is one for Envoy's engine, RE2, too.
+//! The check that a regular expression is valid in Envoy's engine, RE2, too.
 //!
-//! It has to compile here, and to use nothing that RE2 lacks or reads otherwise (<https://github.com/google/re2/wiki/Syntax>).
-//! What only RE2 knows, such as `\C` or `\Q…\E`, is refused: whoever means it can say it otherwise.
+//! It has to compile here, without syntax that RE2 lacks or interprets differently
+//! (<https://github.com/google/re2/wiki/Syntax>). Syntax that only RE2 has, such as `\C` or `\Q…\E`, is
+//! rejected: it can be written in another way.
 
 use regex_syntax::ast::parse::Parser;
 use regex_syntax::ast::{
@@ -17,10 +18,11 @@ const MOST_REPETITIONS: u32 = 1000;
 /// The characters that an expression is read as: bytes.
 const LAST_CHARACTER: u32 = 0xff;
 
-/// How large a program may become, in bytes. RE2's own default is 8 MiB, and half of it is kept for its other tables.
+/// Maximum size of a program, in bytes. RE2's own default is 8 MiB, and half of it is kept for its other
+/// tables.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Why Envoy would refuse it; `Ok`: it would not.
+/// Returns an error if Envoy would reject the expression.
 pub(super) fn check(pattern: &str) -> Result<(), String> {
     let ast = Parser::new()
         .parse(pattern)
@@ -42,7 +44,7 @@ pub(super) fn check(pattern: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses what RE2 does not know.
+/// Rejects syntax that RE2 does not support.
 struct Portable;
 
 impl ast::Visitor for Portable {

@@ -373,7 +373,7 @@ fn headers_to_add(field: &str, headers: &[HeaderValueOption], findings: &mut Fin
     }
 }
 
-/// Whether each `%` is doubled or begins a command, `%NAME%` or `%NAME(…)…%`.
+/// Returns true if each `%` is doubled or begins a command, `%NAME%` or `%NAME(…)…%`.
 fn is_format(value: &str) -> bool {
     let mut rest = value;
     while let Some(at) = rest.find('%') {

@@ -1,4 +1,4 @@
-//! The table of what Envoy 1.40 was seen to refuse and to accept.
+//! The table of changes that Envoy 1.40 rejects and accepts.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ fn endpoint(
 
 type Change = fn(&mut ServiceResources);
 
-/// What Envoy 1.40 was seen to refuse, and what is found wrong with it here.
+/// Changes that Envoy 1.40 rejects, and the problem reported here.
 const REFUSED: &[(Change, &str)] = &[
     (
         |s| s.virtual_hosts[0].domains.push("A.EXAMPLE".to_owned()),
@@ -80,7 +80,7 @@ const REFUSED: &[(Change, &str)] = &[
         |s| set_regex(s, "a{1001}"),
         "virtual host a routes[0].match.headers[0].safe_regex_match",
     ),
-    // One such expression, and Envoy refuses the whole route configuration.
+    // For one such expression, Envoy rejects the whole route configuration.
     (
         |s| set_regex(s, &format!("(?i){}", "b".repeat(97))),
         "virtual host a routes[0].match.headers[0].safe_regex_match",
@@ -175,7 +175,7 @@ const REFUSED: &[(Change, &str)] = &[
     (|s| s.listeners[0].address = None, "listener in address"),
 ];
 
-/// What Envoy takes otherwise than it is meant, or cannot be asked about in a bootstrap.
+/// Changes that Envoy interprets in an unintended way, or that cannot be tested in a bootstrap.
 const REFUSED_HERE: &[(Change, &str)] = &[
     (
         |s| s.virtual_hosts[0].domains[0].clear(),
@@ -201,7 +201,7 @@ const REFUSED_HERE: &[(Change, &str)] = &[
     ),
 ];
 
-/// What Envoy 1.40 was seen to accept.
+/// Changes that Envoy 1.40 accepts.
 const ACCEPTED: &[Change] = &[
     |_| {},
     |s| {
@@ -244,7 +244,7 @@ fn found(change: Change) -> Vec<String> {
         .collect()
 }
 
-/// The protocol is asked for by ALPN, and the connection has none.
+/// Requests the protocol by ALPN, on a connection without it.
 fn set_alpn(service: &mut ServiceResources) {
     let options = HttpProtocolOptions {
         upstream_protocol_options: Some(UpstreamProtocolOptions::AutoConfig(
@@ -277,7 +277,8 @@ fn what_envoy_accepts_is_accepted() {
     }
 }
 
-/// The rows are asked of a real Envoy: it refuses what is refused here because of it, and accepts what is published.
+/// Checks the rows with a real Envoy: it rejects what is rejected here because of it, and accepts what is
+/// published.
 #[tokio::test]
 async fn a_real_envoy_says_the_same() {
     let Some(envoy) = testkit::peers::find("envoy") else {

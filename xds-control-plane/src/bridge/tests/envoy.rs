@@ -1,4 +1,4 @@
-//! What Envoy does with routes, as its documentation has it, for comparing with the model.
+//! A model of Envoy's routing by its documentation, for comparison with this project's model.
 
 use proxy_model::RequestHead;
 use regex::Regex;
@@ -153,7 +153,7 @@ fn header_agrees(wanted: &HeaderMatcher, request: &Request) -> bool {
     agrees != wanted.invert_match
 }
 
-/// Whether RE2 matches all of `text`.
+/// Returns true if RE2 matches all of `text`.
 pub(super) fn whole(regex: &str, text: &str) -> bool {
     Regex::new(&format!("^(?:{regex})$"))
         .unwrap()

@@ -7,7 +7,7 @@ use super::super::DIFFERS;
 use super::envoy::{Request, find, rewritten};
 use super::{bridged, hosts};
 
-/// Templates that Envoy can say, each with others that would take what it does not.
+/// Templates with an equivalent in Envoy, each with paths that it must not match.
 const TEMPLATES: [&str; 17] = [
     "/",
     "/api",

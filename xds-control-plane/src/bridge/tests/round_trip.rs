@@ -40,7 +40,7 @@ fn back(bridged: &Bridged) -> Composed {
     compose([&routes], &clusters, &endpoints)
 }
 
-/// Something of everything that has a form in Envoy, and of what has not.
+/// A configuration with examples of all that has a form in Envoy, and of what has none.
 const EVERYTHING: &str = r#"{"Routes":{
     "b":{"ClusterId":"c","Match":{"Path":"/x/{**rest}","Hosts":["b.test"]}},
     "a":{"ClusterId":"C","Match":{"Path":"/x/{**more}"},"Order":3,"Timeout":"00:00:05","MaxRequestBodySize":7,
@@ -166,7 +166,7 @@ fn route() -> impl Strategy<Value = String> {
     ]);
     (path, host, methods, headers, any::<bool>()).prop_map(|(path, host, methods, headers, own)| {
         let cluster = if own { r#""ClusterId":"c","# } else { "" };
-        // What Envoy's own headers say cannot be said without them.
+        // The content of Envoy's own headers cannot be written without them.
         format!(
             r#"{{{cluster}"Match":{{{host}{methods}{headers}"Path":"{path}"}},
             "Transforms":[{{"X-Forwarded":"Off"}},{{"RequestHeaderOriginalHost":"true"}}]}}"#
@@ -175,7 +175,7 @@ fn route() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Without the model's form, from Envoy's fields alone.
+    /// Routes are read from Envoy's fields alone, without the model's own form.
     #[test]
     fn what_both_can_say_means_the_same_again(
         routes in prop::collection::vec(route(), 1..6),
@@ -213,7 +213,7 @@ proptest! {
                 }
                 _ => None,
             };
-            // Where nothing takes a request the one says 404 and the other 503.
+            // For an unmatched request, one answers 404 and the other 503.
             prop_assert_eq!(target(&again).flatten(), target(&snapshot).flatten(), "{:?}", request);
         }
     }

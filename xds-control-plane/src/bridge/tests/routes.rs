@@ -1,4 +1,4 @@
-//! Which route takes a request: the same one for the model and for Envoy.
+//! Tests that the model and Envoy choose the same route for a request.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use xds_types::pb::envoy::config::route::v3::VirtualHost;
 use super::envoy::{Request, find};
 use super::{bridged, hosts};
 
-/// One of the routes' features each, for all pairs of which precedence says something.
+/// Routes with one feature each, for all pairs that precedence distinguishes.
 const ROUTES: &str = r#"
     "any": {"Match":{"Path":"/{**rest}"}},
     "first": {"Order":-1,"Match":{"Path":"/first/{**rest}"}},
@@ -47,7 +47,7 @@ fn compare(requests: impl IntoIterator<Item = Request>) {
     for request in requests {
         let model = match snapshot.find(&request) {
             Lookup::Matched(index) => Some(snapshot.route_at(index).id().as_str().to_owned()),
-            // Where the proxy says which methods there are, Envoy finds nothing.
+            // Where the proxy lists the allowed methods, Envoy finds nothing.
             Lookup::MethodNotAllowed(_) | Lookup::NotFound => None,
         };
         let envoy = find(hosts, &request).map(|route| route.name.clone());

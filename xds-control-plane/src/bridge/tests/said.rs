@@ -1,11 +1,11 @@
-//! What Envoy cannot do is said.
+//! Tests that unsupported settings are reported.
 
 use xds_types::pb::envoy::config::route::v3::route::Action;
 
 use super::super::{DIFFERS, LEFT_OUT};
 use super::{bridged, hosts};
 
-/// What is said of a route that has `more` besides what it matches.
+/// Returns the problems of a route that has `more` in addition to its criteria.
 fn said(path: &str, more: &str) -> (Vec<(String, String)>, Option<u32>) {
     let json = format!(
         r#"{{"Routes":{{"a/b":{{"Match":{{"Path":"{path}"}},{more}}}}},

@@ -1,4 +1,4 @@
-//! A real Envoy judges what is written.
+//! Tests that a real Envoy accepts the resources.
 
 use std::io::Write as _;
 
@@ -27,7 +27,7 @@ struct Bootstrap {
     static_resources: Option<StaticResources>,
 }
 
-/// Listeners and clusters that Envoy does not ask for.
+/// Listeners and clusters in Envoy's static configuration.
 #[derive(Clone, PartialEq, Message)]
 struct StaticResources {
     #[prost(message, repeated, tag = "1")]
@@ -36,7 +36,7 @@ struct StaticResources {
     clusters: Vec<Cluster>,
 }
 
-/// Everything that has a form in Envoy.
+/// A configuration with everything that has an equivalent in Envoy.
 const EVERYTHING: &str = r#"{"Routes":{
     "any":{"ClusterId":"plain","Match":{"Path":"/{**rest}"}},
     "hosts":{"ClusterId":"plain","Match":{"Hosts":["a.test","*.a.test:81","[::1]","*:82","*","münchen.test"]}},
@@ -89,7 +89,7 @@ async fn a_real_envoy_accepts_what_is_written() {
     for service in &bridged.services {
         for cluster in &service.clusters {
             let mut cluster = cluster.clone();
-            // There is nobody to ask for endpoints.
+            // There is no server for endpoints.
             if let Some(assignment) = service.assignments.first() {
                 cluster.eds_cluster_config = None;
                 cluster.cluster_discovery_type =

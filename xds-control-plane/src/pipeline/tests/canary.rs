@@ -31,8 +31,9 @@ fn share(snapshots: &Snapshots) -> u32 {
     canary.map_or(0, |canary| canary.weight.unwrap().value)
 }
 
-/// Its share goes first and its endpoints after that, or some of the requests would fail that its service could answer. Clients
-/// take routes and endpoints one after the other, so both may not go in one snapshot either.
+/// The canary's share is removed first, and its endpoints later. Otherwise requests would fail that its
+/// service could handle. Clients apply routes and endpoints one after the other, so both must not be in one
+/// snapshot.
 #[tokio::test(start_paused = true)]
 async fn a_canary_that_loses_its_last_instance_loses_its_share_first() {
     let consul = FakeConsul::new("sas");
@@ -79,7 +80,7 @@ async fn a_canary_that_loses_its_last_instance_loses_its_share_first() {
     assert_eq!(ports_of(&snapshots, "shop-new-http"), [81]);
 }
 
-/// A service that loses its last instance has nobody to send its share to.
+/// A service that loses its last instance has no one to take over its share.
 #[tokio::test(start_paused = true)]
 async fn a_service_that_loses_its_last_instance_loses_it_at_once() {
     let consul = FakeConsul::new("sas");
@@ -96,7 +97,7 @@ async fn a_service_that_loses_its_last_instance_loses_it_at_once() {
     assert!(gone_at.elapsed() < Duration::from_secs(1));
 }
 
-/// The second one has its time, too: clients do not know yet that its share is gone.
+/// The second one lingers too: clients do not know yet that its share is removed.
 #[tokio::test(start_paused = true)]
 async fn a_canary_that_loses_its_last_instance_while_another_one_lingers_keeps_it_as_long() {
     let consul = FakeConsul::new("sas");

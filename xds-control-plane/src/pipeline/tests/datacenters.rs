@@ -28,7 +28,7 @@ fn endpoints(snapshots: &Snapshots, cluster: &str) -> Option<Vec<u32>> {
     is_there.then(|| ports_of(snapshots, cluster))
 }
 
-/// What is not known is not gone: what was served before the restart stays, and what is known is up to date.
+/// Unknown does not mean removed: resources served before the restart stay, and known ones are up to date.
 #[tokio::test(start_paused = true)]
 async fn what_a_datacenter_had_stays_until_it_was_read() {
     type Break = fn(&FakeConsul);
@@ -82,7 +82,7 @@ async fn what_a_datacenter_had_stays_until_it_was_read() {
     }
 }
 
-/// With nothing from before there is nothing to lose, and for how long others keep it from being served can be said.
+/// A first start has no earlier snapshot to lose. The delay that other datacenters cause has a limit.
 #[tokio::test(start_paused = true)]
 async fn a_first_start_waits_for_other_datacenters_and_not_for_ever() {
     let consul = consul();

@@ -1,4 +1,4 @@
-//! Lanes and readiness in virtual time, with a registry and a Consul that are told what to say.
+//! Tests of lanes and readiness in virtual time, with a scripted registry and Consul.
 
 mod canary;
 mod datacenters;
@@ -103,7 +103,7 @@ async fn configuration_waits_for_quiet_but_not_for_ever() {
     );
 }
 
-/// Case K01 and the fast lane: an instance that turns critical is gone at once, and nothing else is touched.
+/// Case K01 and the fast lane: an instance that turns critical is removed at once, without other changes.
 #[tokio::test(start_paused = true)]
 async fn endpoints_overtake_configuration() {
     let consul = FakeConsul::new("sas");
@@ -172,7 +172,8 @@ async fn a_tag_makes_a_host() {
     until(&mut snapshots, |snapshots| hosts(snapshots).is_empty()).await;
 }
 
-/// Only a successful answer that nobody is there moves requests to other datacenters; an outage of the own one moves nobody.
+/// Requests move to other datacenters only after a successful empty result; an outage of the own datacenter
+/// moves none.
 #[tokio::test(start_paused = true)]
 async fn an_outage_of_the_own_datacenter_moves_nobody() {
     let consul = FakeConsul::new("sas");
@@ -217,7 +218,7 @@ async fn an_outage_of_the_own_datacenter_moves_nobody() {
         .unwrap();
 }
 
-/// Case K15: an instance that flaps costs no more than the lane allows, and the last state is the right one.
+/// Case K15: a flapping instance costs no more updates than the lane allows, and the last state is correct.
 #[tokio::test(start_paused = true)]
 async fn an_instance_that_flaps_does_not_flood() {
     let consul = FakeConsul::new("sas");
@@ -264,7 +265,8 @@ async fn an_instance_that_flaps_does_not_flood() {
     }
 }
 
-/// Whatever a gateway could serve: here a configuration that somebody wrote, in place of a Service Fabric or Serf cluster.
+/// Serves the configuration of any provider of a gateway: here a written one, in place of a Service Fabric
+/// or Serf cluster.
 #[tokio::test]
 async fn configuration_of_the_family_is_served_too() {
     use discovery_core::StaticProvider;

@@ -1,4 +1,4 @@
-//! What is known of a control plane that begins again while its sources do not say everything.
+//! Tests of a restart while the sources are incomplete.
 
 use super::*;
 
@@ -44,7 +44,7 @@ async fn what_was_served_last_is_served_after_a_restart_until_the_sources_are_th
     .unwrap();
 }
 
-/// What was kept may be old: who can be read is waited for, and nobody is told to rely on it before.
+/// The kept snapshot may be old: readable sources are waited for, and readiness is not reported before.
 #[tokio::test(start_paused = true)]
 async fn what_was_served_last_is_not_served_while_sources_are_being_read() {
     let kept = Kept::new();
@@ -109,7 +109,7 @@ fn has_endpoints(snapshots: &Snapshots, cluster: &str) -> bool {
         .any(|name| name == cluster)
 }
 
-/// That a service has no instance here is concluded from no read that has failed.
+/// A failed read is no proof that a service has no instance here.
 #[tokio::test(start_paused = true)]
 async fn a_service_that_cannot_be_read_at_first_is_waited_for() {
     let consul = consul();
@@ -127,7 +127,7 @@ async fn a_service_that_cannot_be_read_at_first_is_waited_for() {
     assert_eq!(ports_of(&snapshots, "b-http"), [81, 82]);
 }
 
-/// One that cannot be read for long keeps nobody else from being served, and is not said to be without endpoints.
+/// A service that stays unreadable does not delay the others, and is not sent with empty endpoints.
 #[tokio::test(start_paused = true)]
 async fn a_service_that_cannot_be_read_for_long_keeps_the_endpoints_that_it_had() {
     let kept = Kept::new();
@@ -160,7 +160,7 @@ async fn a_service_that_cannot_be_read_for_long_keeps_the_endpoints_that_it_had(
         );
         assert_eq!(has_endpoints(&snapshots, "b-http"), is_kept);
         if is_kept {
-            // That the far one does not live any more is known.
+            // The distant one is known to be dead.
             assert_eq!(ports_of(&snapshots, "b-http"), [81]);
             assert_eq!(ports_of(&snapshots, "j"), [83]);
             assert!(hosts(&snapshots).contains(&"j".to_owned()));

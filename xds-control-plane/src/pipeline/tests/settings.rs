@@ -45,7 +45,8 @@ async fn new_settings_are_rolled_out_in_batches() {
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
-/// Case K17: a key that is gone for a moment changes nothing, and one that is gone for good means the built-in settings.
+/// Case K17: a key that is missing for a moment changes nothing, and one that stays missing means the
+/// built-in settings.
 #[tokio::test(start_paused = true)]
 async fn that_the_settings_are_gone_is_believed_after_a_second_look() {
     let consul = FakeConsul::new("sas");
@@ -106,7 +107,8 @@ async fn settings_that_cannot_be_used_leave_those_that_were_good() {
     assert_eq!(*snapshots.borrow(), first);
 }
 
-/// Case K07: what a token may not read any more stays as it was, and what it never could is built in.
+/// Case K07: settings that a token may no longer read stay unchanged, and those that it never could read
+/// are the built-in ones.
 #[tokio::test(start_paused = true)]
 async fn settings_that_may_not_be_read_are_those_that_were_good_or_the_built_in_ones() {
     let denied = || Fault::Status(403, "Permission denied");

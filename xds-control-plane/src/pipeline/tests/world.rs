@@ -1,4 +1,4 @@
-//! Sources that are told what to say, and what a pipeline makes of them.
+//! Scripted sources, and a pipeline's results.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::sources::{
     ConsulSourceOptions, ParsedRegistry, Registry, RegistryError, Sources, parse_registry,
 };
 
-/// A registry that says what it is told to.
+/// A scripted registry.
 pub(super) struct Told(mpsc::UnboundedReceiver<String>, String);
 
 impl Told {
@@ -115,7 +115,7 @@ pub(super) fn instance(service: &str, port: u16) -> ServiceDefinition {
         )
 }
 
-/// A registry that says this, and a Consul whose datacenters are all asked.
+/// Returns a registry with this content, and a Consul whose datacenters are all watched.
 pub(super) fn consul_says(consul: &FakeConsul, registered: &str) -> Sources {
     let (say, told) = registry();
     say.send(registered.to_owned()).unwrap();

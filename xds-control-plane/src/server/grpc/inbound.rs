@@ -14,10 +14,10 @@ pub(super) trait Inbound: Message + Default + Send + 'static {
 
     fn node(&self) -> Option<&Node>;
     fn type_url(&self) -> &str;
-    /// All that is wanted, if the protocol has every request say so.
+    /// Returns all subscribed names, if every request of the protocol contains them.
     fn all_names(&self) -> Option<&[String]>;
-    /// What the state machines take, with names by way of `intern`. If all names are those of the request before, they are
-    /// left out.
+    /// Converts the message to a request, with names passed through `intern`. If all names are those of the
+    /// previous request, they are left out.
     fn into_request(self, is_unchanged: bool, intern: impl Fn(&str) -> Arc<str>) -> Request;
 }
 
@@ -56,7 +56,8 @@ impl Inbound for DiscoveryRequest {
 
 impl Inbound for DeltaDiscoveryRequest {
     const PROTOCOL: Protocol = Protocol::Delta;
-    /// `resource_names_subscribe`, `resource_names_unsubscribe`, `initial_resource_versions` and the two lists of locators.
+    /// `resource_names_subscribe`, `resource_names_unsubscribe`, `initial_resource_versions` and the two
+    /// lists of locators.
     const NAMES: &'static [u64] = &[3, 4, 5, 8, 9];
 
     fn node(&self) -> Option<&Node> {

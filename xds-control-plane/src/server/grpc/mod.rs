@@ -147,7 +147,7 @@ fn converse<R: Inbound>(
     Ok(Conversation::new(context, record, only, requests).into_stream())
 }
 
-/// Answers a method that is asked once.
+/// Handles a unary method.
 async fn answer(
     context: &Context,
     resource_type: ResourceType,

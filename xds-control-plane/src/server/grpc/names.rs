@@ -7,8 +7,8 @@ const FIXED64: u64 = 1;
 const LENGTH: u64 = 2;
 const FIXED32: u64 = 5;
 
-/// How often that one of `fields` is there which is there most often. What cannot be read ends the count, and the decoder says
-/// what is wrong with it.
+/// Returns the count of the most frequent of `fields`. An unreadable message ends the count, and the
+/// decoder reports the error.
 pub(super) fn most_of_a_kind(mut message: &[u8], fields: &[u64]) -> usize {
     let mut counts = [0_usize; 8];
     while let Some(field) = next(&mut message) {

@@ -1,4 +1,4 @@
-//! What a client says: the messages of a request's body.
+//! The messages of a client: the body of a request.
 
 use std::marker::PhantomData;
 
@@ -12,18 +12,19 @@ use tonic::{Code, Status};
 use super::inbound::Inbound;
 use super::names;
 
-/// How long a request may be.
+/// The limits of a request's size.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestLimits {
     pub(super) bytes: usize,
-    /// Of each kind.
+    /// Maximum number of names of each kind.
     pub(super) names: usize,
 }
 
-/// Requests of a client, one after the other.
+/// The requests of a client, one after the other.
 ///
-/// They come as "Length-Prefixed-Message" of <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>. Of what has
-/// been read nothing is kept, neither bytes nor room for them: a client names thousands of resources once and then says little.
+/// They come as "Length-Prefixed-Message" of
+/// <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>. Neither the bytes that were read nor
+/// their buffer are kept: a client names thousands of resources once and then sends little.
 #[derive(Debug)]
 pub(super) struct Requests<R> {
     body: Body,
@@ -83,7 +84,7 @@ impl<R: Inbound> Requests<R> {
                 Some(Err(error)) => {
                     let status = Status::from_error(error.into());
                     return match status.code() {
-                        // The client has no more to say, nor to hear.
+                        // The client sends and receives nothing more.
                         Code::Cancelled => Ok(None),
                         _ => Err(status),
                     };
@@ -239,7 +240,7 @@ mod tests {
             (&whole[..3], Code::Internal),
             (&whole[..whole.len() - 1], Code::Internal),
             (&compressed, Code::Internal),
-            // Nobody waits for what is too long to be taken.
+            // A message that is too long is rejected without waiting for its rest.
             (&[0, 0, 0, 3, 233], Code::OutOfRange),
             (&[0, 255, 255, 255, 255], Code::OutOfRange),
             (&[0, 0, 0, 0, 1, 255], Code::InvalidArgument),

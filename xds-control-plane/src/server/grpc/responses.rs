@@ -1,4 +1,4 @@
-//! What a client is told: a response's body, which shares its bytes with other streams.
+//! The messages to a client: the body of a response, which shares its bytes with other streams.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use crate::server::wire::Framed;
 
 type Messages = Pin<Box<dyn Stream<Item = Result<Framed, Status>> + Send>>;
 
-/// The answer to a call: messages as they come, or why there are none.
+/// Returns the response to a call: a stream of messages, or an error status.
 pub(super) fn respond<M>(answer: Result<M, Status>) -> Response<Body>
 where
     M: Stream<Item = Result<Framed, Status>> + Send + 'static,
@@ -31,12 +31,12 @@ where
     }
 }
 
-/// Messages one after the other, and then trailers that say how the call ended.
+/// Messages one after the other, followed by trailers with the status of the call.
 ///
-/// The next message is made when HTTP/2 has taken the one before. It holds what it sends by reference, so a client that reads
-/// slowly holds no bytes of its own, but for those of a response that nobody else is sent.
+/// The next message is made when HTTP/2 has taken the one before. It refers to shared bytes, so a slow
+/// client holds no bytes of its own, except those of a response that no other client gets.
 struct Responses {
-    /// Gone, with all that is behind them, once the trailers have been given out.
+    /// The messages. Dropped, with everything behind them, once the trailers have been returned.
     messages: Option<Messages>,
     pieces: std::vec::IntoIter<Bytes>,
 }
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// So that a stream that has ended keeps neither its subscription nor its place.
+    /// A stream that has ended releases its subscription and its place.
     #[tokio::test]
     async fn what_is_behind_a_body_is_gone_with_the_trailers() {
         let state = Arc::new(());

@@ -22,8 +22,8 @@ use xds_types::ACCEPTS_IN_PART;
 
 /// One stream of a client.
 ///
-/// It is driven by who writes the responses, so a client that does not read them holds back nothing but itself: what it is
-/// told next is taken from the newest view at that time.
+/// The writer of responses drives it, so a client that does not read delays only itself: its next response
+/// is made from the newest view at that time.
 pub(super) struct Conversation<R> {
     context: Arc<Context>,
     record: Record,
@@ -35,16 +35,16 @@ pub(super) struct Conversation<R> {
     views: watch::Receiver<Option<Arc<View>>>,
     stopping: watch::Receiver<bool>,
     unsent: VecDeque<Reply>,
-    /// An unknown type was asked for, and the log says so.
+    /// True if an unknown type was requested, which is logged once.
     has_warned: bool,
-    /// The client lacks clusters that it refused, and the metrics say so.
+    /// True if the client lacks clusters that it rejected, which is counted in the metrics.
     withholds: bool,
     key: RandomState,
-    /// What the last requests named that were taken in, by type, to know it again.
+    /// Fingerprints of the names in the last accepted requests, by type.
     named: [Option<u64>; ResourceType::MAKE_BEFORE_BREAK.len()],
 }
 
-/// What happens next on a stream.
+/// The next event of a stream.
 enum Event<R> {
     Request(R),
     End,
@@ -203,14 +203,14 @@ impl<R: Inbound> Conversation<R> {
         Ok(())
     }
 
-    /// What tells the names of one request from those of another, where each has all of them. Two lists have the same once in
-    /// 2^64 times, and nobody can find out which, since the key is random.
+    /// Returns a fingerprint of the names of a request, if it contains all names. Two lists collide once in
+    /// 2^64 times, and clients cannot search for collisions, since the key is random.
     fn fingerprint(&self, resource_type: ResourceType, request: &R) -> Option<u64> {
         let names = request.all_names()?;
         (!resource_type.has_wildcard()).then(|| self.key.hash_one(names))
     }
 
-    /// Of what type a request is; of none if it is one that is not served here.
+    /// Returns the type of a request. `None` if it is not served here.
     fn type_of(&mut self, type_url: &str) -> Result<Option<ResourceType>, Status> {
         let known = ResourceType::from_type_url(type_url);
         match self.only {
@@ -223,7 +223,8 @@ impl<R: Inbound> Conversation<R> {
                 "type_url is missing: a request of an aggregated stream has to say which type it is about",
             )),
             None => {
-                // A client may have secrets or the like from us in its configuration. It has the rest all the same.
+                // A client may have other types, such as secrets, from us in its configuration. It gets the
+                // rest nevertheless.
                 if known.is_none() && !std::mem::replace(&mut self.has_warned, true) {
                     let type_url = crate::server::nodes::clean(type_url, 256);
                     tracing::info!(

@@ -1,4 +1,4 @@
-//! Who is connected, what they have, and what they think of it.
+//! The connected nodes, their resources, and their acknowledgements.
 
 mod polls;
 mod record;
@@ -20,7 +20,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 /// The streams that are open. Cheap to clone.
 ///
-/// There is no lock that streams share while they answer: each writes to a record of its own.
+/// Streams share no lock while they respond: each writes to its own record.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Nodes {
     shared: Arc<Shared>,
@@ -39,7 +39,7 @@ struct Open {
     peers: HashMap<IpAddr, Peer>,
 }
 
-/// What the streams of one address come to.
+/// The totals of one address's streams.
 #[derive(Debug, Default)]
 struct Peer {
     streams: usize,
@@ -113,12 +113,12 @@ impl Nodes {
         }
     }
 
-    /// How many streams are open.
+    /// Number of open streams.
     pub(crate) fn streams(&self) -> usize {
         self.shared.lock().streams.len()
     }
 
-    /// Notes that a node has asked without a stream; see [`Polls::polled`].
+    /// Records that a node has polled without a stream; see [`Polls::polled`].
     pub(crate) fn polled(
         &self,
         node: NodeIdentity,
@@ -131,7 +131,7 @@ impl Nodes {
         polls.polled(node, resource_type, subscription, had, answered);
     }
 
-    /// All that are connected or have asked of late, by id.
+    /// Returns all nodes that are connected or have polled recently, by id.
     pub(crate) fn list(&self) -> Vec<NodeStatus> {
         let streams: Vec<_> = self.shared.lock().streams.values().cloned().collect();
         let mut nodes: BTreeMap<NodeIdentity, NodeStatus> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Who asks without a stream, and so is known by its last questions only.
+//! The nodes that poll without a stream, which are known only by their last polls.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
@@ -8,12 +8,12 @@ use parking_lot::{Mutex, MutexGuard};
 use super::{NodeIdentity, PollStatus};
 use crate::snapshot::{ResourceType, Subscription, Version};
 
-/// How long a node is remembered that asks no more. Envoys poll about once a second.
+/// The time for which a node is remembered after its last poll. Envoys poll about once a second.
 const MEMORY: Duration = Duration::from_secs(300);
-/// How many nodes are remembered. Of more, those that were there first.
+/// Maximum number of nodes that are remembered. Further ones are ignored.
 const NODES: usize = 10_000;
 
-/// How often those are looked for that ask no more.
+/// The interval at which silent nodes are removed.
 const SWEEP: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -34,7 +34,8 @@ struct Polled {
 }
 
 impl Polls {
-    /// A node has asked for a type. `had` is the version that it said it has, and `answered` the one it has been told.
+    /// Records that a node has polled a type. `had` is the version that it reported, and `answered` the
+    /// version of the response.
     pub(super) fn polled(
         &self,
         node: NodeIdentity,
@@ -80,7 +81,7 @@ impl Polls {
             .sort_by_key(|of| (of.resource_type, of.subscription));
     }
 
-    /// Who has asked of late, and for what.
+    /// Returns the nodes that polled recently, and the types they polled.
     pub(super) fn list(&self) -> Vec<(NodeIdentity, Vec<PollStatus>)> {
         let now = Instant::now();
         let known = self.lock();

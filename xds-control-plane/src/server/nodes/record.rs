@@ -1,4 +1,4 @@
-//! What one stream writes down about itself.
+//! The record that one stream keeps about itself.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -38,7 +38,8 @@ impl Record {
         }
     }
 
-    /// The stream is subscribed to so many names now, of all types. Of all streams of the address there may be `limit`.
+    /// Records the number of subscribed names of the stream, over all types. All streams of the address
+    /// together may have `limit`.
     pub(crate) fn count_names(&mut self, names: usize, limit: usize) -> Result<(), TooManyNames> {
         let before = std::mem::replace(&mut self.names, names);
         match before == names {
@@ -47,12 +48,12 @@ impl Record {
         }
     }
 
-    /// The client says who it is. Only the first time counts.
+    /// Records the identity of the client. Only the first call has an effect.
     pub(crate) fn identify(&self, node: impl FnOnce() -> NodeIdentity) {
         read(&self.status).node.get_or_insert_with(node);
     }
 
-    /// Who the client is, for a line of the log.
+    /// The client's node id, for log lines.
     pub(crate) fn node_id(&self) -> String {
         let status = read(&self.status);
         let node = status.node.as_ref();

@@ -15,40 +15,40 @@ pub(super) const LISTED_NAMES: usize = 32;
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct NodeStatus {
-    /// Who it says it is.
+    /// The node's own identity.
     #[serde(flatten)]
     pub node: NodeIdentity,
-    /// Its streams, the oldest first: one if it is aggregated, else one for each subscription.
+    /// The client's streams, the oldest first: one if it is aggregated, else one for each subscription.
     pub streams: Vec<StreamStatus>,
-    /// What it has asked for without a stream in the last five minutes.
+    /// The polls without a stream in the last five minutes.
     pub polls: Vec<PollStatus>,
 }
 
-/// What a node has asked for without a stream.
+/// The polls of a node without a stream.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct PollStatus {
-    /// Of which type.
+    /// The resource type.
     #[serde(rename = "type", serialize_with = "shown")]
     pub resource_type: ResourceType,
     /// By a unary call, or over HTTP with JSON.
     #[serde(serialize_with = "subscription")]
     pub subscription: Subscription,
-    /// How often.
+    /// Number of polls.
     pub polls: u64,
-    /// The version that it said it has.
+    /// The version that it reported.
     #[serde(serialize_with = "shown_if_any")]
     pub had: Option<Version>,
-    /// The version of the answer. With several subscriptions of one type, as an Envoy has one for each cluster, it is that of
-    /// the last.
+    /// The version of the response. With several subscriptions of one type, as an Envoy has one for each
+    /// cluster, it is that of the last.
     #[serde(serialize_with = "shown")]
     pub answered: Version,
-    /// When it asked last.
+    /// The time of the last poll.
     #[serde(serialize_with = "seconds")]
     pub at: SystemTime,
 }
 
-/// Who a node says it is. Nobody has proved it.
+/// The identity of a node, as reported by itself. It is not verified.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub struct NodeIdentity {
@@ -85,7 +85,7 @@ impl NodeIdentity {
     }
 }
 
-/// Which of the four kinds of streams it is.
+/// The kind of a stream, of which there are four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
 pub struct StreamKind {
@@ -100,18 +100,18 @@ pub struct StreamKind {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct StreamStatus {
-    /// Who has it open, once they have said so.
+    /// The node that has it open, once it has identified itself.
     #[serde(skip)]
     pub node: Option<NodeIdentity>,
     /// The address at the other end, if it is known.
     pub peer: Option<SocketAddr>,
-    /// Which kind it is.
+    /// The kind.
     #[serde(flatten)]
     pub kind: StreamKind,
-    /// When it was opened.
+    /// The time at which it was opened.
     #[serde(serialize_with = "seconds")]
     pub since: SystemTime,
-    /// What was asked for, by type.
+    /// The subscriptions, by type.
     pub types: Vec<TypeStatus>,
 }
 
@@ -127,20 +127,20 @@ impl StreamStatus {
     }
 }
 
-/// What a stream has of one type.
+/// The state of one type on a stream.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct TypeStatus {
-    /// Of which type.
+    /// The resource type.
     #[serde(rename = "type", serialize_with = "shown")]
     pub resource_type: ResourceType,
-    /// Whether all resources are subscribed to.
+    /// True if all resources are subscribed to.
     pub wildcard: bool,
-    /// How many names are subscribed to.
+    /// Number of names that are subscribed to.
     pub name_count: usize,
     /// The first of them.
     pub names: Vec<String>,
-    /// How many responses were sent.
+    /// Number of responses.
     pub responses: u64,
     /// The version that was sent last.
     #[serde(serialize_with = "shown_if_any")]
@@ -148,10 +148,10 @@ pub struct TypeStatus {
     /// The version that the client has acknowledged last.
     #[serde(serialize_with = "shown_if_any")]
     pub acknowledged: Option<Version>,
-    /// When it did so.
+    /// The time of that acknowledgement.
     #[serde(serialize_with = "seconds_if_any")]
     pub acknowledged_at: Option<SystemTime>,
-    /// What the client has refused last. It stays when the client has acknowledged something else since.
+    /// The last rejection by the client. It stays when the client has acknowledged something else since.
     pub refused: Option<Refusal>,
 }
 
@@ -178,9 +178,9 @@ pub struct Refusal {
     /// The version of the response.
     #[serde(serialize_with = "shown")]
     pub version: Version,
-    /// Why, in the client's words.
+    /// The client's error message.
     pub message: String,
-    /// When.
+    /// The time.
     #[serde(serialize_with = "seconds")]
     pub at: SystemTime,
 }
@@ -207,7 +207,7 @@ fn shown_if_any<S: Serializer>(
     }
 }
 
-/// Seconds since 1970, as other times of the family's APIs are.
+/// Serializes a time as seconds since 1970, like other times of this project's APIs.
 fn seconds<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_u64(since_epoch(*time))
 }

@@ -1,15 +1,16 @@
-//! What Envoy says of clusters that it refuses.
+//! Envoy's message about clusters that it rejects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// How it begins to say which clusters of a response it has not taken, each followed by a colon and the reason. It has taken
-/// the others (`CdsApiHelper::onConfigUpdate`).
+/// The beginning of Envoy's list of rejected clusters, each followed by a colon and the reason. The other
+/// clusters are accepted (`CdsApiHelper::onConfigUpdate`).
 const ALL_BUT: &str = "Error adding/updating cluster(s) ";
-/// How a long message ends (`Config::Utility::truncateGrpcStatusMessage`).
+/// The end of a truncated message (`Config::Utility::truncateGrpcStatusMessage`).
 const CUT: &str = "...(truncated)";
 
-/// Of the names in a response those that its refusal blames. `None`: nothing of the response can be taken for accepted.
+/// Returns the names of a response that a NACK blames. `None` if the whole response must be treated as
+/// rejected.
 pub(super) fn blamed<'n>(
     message: &str,
     names: impl IntoIterator<Item = &'n Arc<str>>,

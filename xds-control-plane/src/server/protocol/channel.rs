@@ -19,7 +19,7 @@ pub(super) struct Channel {
     machine: Machine,
     began: bool,
     last: Option<Sent>,
-    /// The version of all there was when nothing was left to tell.
+    /// The version of all resources when nothing was left to send.
     complete: Option<Version>,
 }
 
@@ -62,14 +62,14 @@ impl Channel {
         }
     }
 
-    /// Takes in a request. `limit` is how many names may be subscribed to.
+    /// Handles a request. `limit` is the maximum number of subscribed names.
     pub(super) fn request(&mut self, request: Request, limit: usize) -> Result<Heard, Violation> {
         let first = !std::mem::replace(&mut self.began, true);
         let heard = self.hear(&request, first);
         let count = match &request.wants {
             Wants::Sotw { names, .. } => names.len(),
             Wants::Unchanged => 0,
-            // What a client has and what it wants are mostly the same names.
+            // A client's resources and its subscription have mostly the same names.
             Wants::Delta {
                 subscribe, initial, ..
             } => initial.len().max(self.names_with(subscribe)),
@@ -108,7 +108,8 @@ impl Channel {
         Ok(heard)
     }
 
-    /// What the request says about a response. With a first request it can only be one of an earlier stream.
+    /// Interprets the part of a request that answers a response. In a first request it can only refer to an
+    /// earlier stream.
     fn hear(&mut self, request: &Request, first: bool) -> Heard {
         if first || request.nonce.is_empty() {
             return Heard::Asked;
@@ -127,7 +128,7 @@ impl Channel {
         let version = match &mut self.last {
             // Nothing has been sent that could have been overtaken.
             None => return Heard::Asked,
-            // Said before, and now it is only about the subscription.
+            // Answered before, so it is only about the subscription.
             Some(last) if Some(last.nonce) == nonce && last.fate != Fate::Open => {
                 return Heard::Asked;
             }
@@ -154,8 +155,8 @@ impl Channel {
         }
     }
 
-    /// What is due, as the response of that nonce, and the names of what is new or different in it. `keep` is what stays
-    /// although it is removed.
+    /// Returns the due response with that nonce, and the names of its new or changed resources. `keep`
+    /// contains removed resources that stay.
     pub(super) fn reply(
         &mut self,
         served: &Served,
@@ -196,7 +197,7 @@ impl Channel {
         Some((reply, changed))
     }
 
-    /// The client has to be told these again, as far as it asked for them.
+    /// Marks these resources as to be sent again, as far as the client subscribes to them.
     pub(super) fn forget(&mut self, names: &[Arc<str>]) {
         match &mut self.machine {
             Machine::Full(_) => {}
@@ -205,14 +206,15 @@ impl Channel {
         }
     }
 
-    /// Until when changes wait for the client to say what it thinks of the last response, if they do.
+    /// Returns the time until which changes wait for the client to acknowledge or reject the last response,
+    /// if they wait.
     pub(super) fn waits_until(&self, patience: Duration, now: Instant) -> Option<Instant> {
         let last = self.last.as_ref()?;
         let until = last.at + patience;
         (last.fate == Fate::Open && now < until).then_some(until)
     }
 
-    /// What is served to the client, and it has refused and so does not have.
+    /// Returns the served resources that the client has rejected and therefore lacks.
     pub(super) fn lacking(&self, served: &Served) -> BTreeSet<Arc<str>> {
         match &self.machine {
             Machine::Full(full) => full.lacking(served),
@@ -221,7 +223,7 @@ impl Channel {
         }
     }
 
-    /// Whether the client uses all that is served, as far as it wants it.
+    /// Returns true if the client uses all served resources that it wants.
     pub(super) fn is_settled(&self, served: &Served) -> bool {
         self.complete == Some(served.version())
             && self
@@ -238,7 +240,7 @@ impl Channel {
         }
     }
 
-    /// The names that are subscribed to, but for the wildcard.
+    /// The subscribed names, except for the wildcard.
     pub(super) fn names(&self) -> Box<dyn Iterator<Item = &Arc<str>> + '_> {
         match &self.machine {
             Machine::Full(full) => Box::new(full.names().iter()),
@@ -247,7 +249,7 @@ impl Channel {
         }
     }
 
-    /// How many names there are to keep account of.
+    /// Number of names with state.
     pub(super) fn name_count(&self) -> usize {
         match &self.machine {
             Machine::Full(full) => full.names().len(),
@@ -256,7 +258,7 @@ impl Channel {
         }
     }
 
-    /// How many names there are to keep account of with these.
+    /// Number of names with state if these are added.
     fn names_with(&self, more: &[Arc<str>]) -> usize {
         match &self.machine {
             Machine::Delta(delta) => delta.ledger().len_with(more),

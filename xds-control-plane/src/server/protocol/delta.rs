@@ -9,11 +9,11 @@ use crate::snapshot::Version;
 
 #[derive(Debug)]
 pub(super) struct Delta {
-    /// Whether the type has a wildcard at all.
+    /// True if the type has a wildcard.
     has_wildcard: bool,
     began: bool,
     ledger: Ledger,
-    /// The client waits to hear that there is nothing, if there is nothing.
+    /// True if the client waits for a response even if there are no resources.
     greet: bool,
 }
 
@@ -35,7 +35,7 @@ impl Delta {
         &mut self.ledger
     }
 
-    /// Changes the subscription, whatever nonce the request has.
+    /// Changes the subscription, with any nonce in the request.
     pub(super) fn want(
         &mut self,
         subscribe: Vec<Arc<str>>,
@@ -49,7 +49,7 @@ impl Delta {
                 self.ledger.seed(&name, version);
             }
         }
-        // A first request without names is the older way to ask for all.
+        // A first request without names is the older form of the wildcard.
         let all = first && subscribe.is_empty() && self.has_wildcard;
         if all || subscribe.iter().any(|name| self.is_wildcard(name)) {
             self.ledger.subscribe_wildcard();

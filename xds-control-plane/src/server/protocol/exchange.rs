@@ -1,4 +1,4 @@
-//! One stream: all its types, and in which order they are told of changes.
+//! One stream: all its types, and the order of their changes.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,27 +12,31 @@ use super::{Heard, Protocol, Reply, Request, Scope, Violation};
 use crate::server::view::{Served, View, names_any};
 use crate::snapshot::{ResourceType, Subscription};
 
-/// What a stream may do, and how long it may take.
+/// The limits of a stream, and its time limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExchangeOptions {
-    /// How long changes wait for the client to say what it thinks of the last response.
+    /// The time for which changes wait for the client to acknowledge or reject the last response.
     pub(crate) patience: Duration,
-    /// How many names may be subscribed to, for each type.
+    /// Maximum number of names of a subscription, for each type.
     pub(crate) names: usize,
 }
 
 /// The state of one stream.
 ///
-/// Answers to what the client asks go out at once. Changes are pushed one response at a time for each type, so that a client
-/// that is slow is told the newest state and none of those before. On an aggregated stream, changes are made before what
-/// they replace is broken:
+/// Responses to requests are sent at once. Changes are pushed one response at a time for each type, so that
+/// a slow client gets the newest state and none of those before. On an aggregated stream, changes are made
+/// before the parts that they replace are removed (make before break):
 ///
-/// - Clusters come first, then endpoints, among which are those of clusters that changed: Envoy warms these again and waits.
-/// - Listeners and routes wait until the clusters have been acknowledged. Envoy acknowledges when all are warm.
-/// - While a client has refused a cluster that it does not have, it gets routes without what leads there, which would be
-///   answered with 503: a branch or a canary falls back to the rest of its virtual host. Listeners wait if one of them names
-///   such a cluster. A client of this family answers for what it refuses by itself, and gets everything.
-/// - A cluster that is gone stays until the client has acknowledged routes and listeners without it, or its time is over.
+/// - Clusters come first, then endpoints, including those of changed clusters: Envoy warms these again and
+///   waits.
+/// - Listeners and routes wait until the clusters have been acknowledged. Envoy acknowledges when all are
+///   warm.
+/// - A client that has rejected a cluster, and lacks it, gets routes without those to it, which would be
+///   answered with 503: a branch or a canary falls back to the rest of its virtual host. Listeners wait if
+///   one of them names such a cluster. A client of this project handles rejected clusters itself, and gets
+///   everything.
+/// - A removed cluster stays until the client has acknowledged routes and listeners without it, or its time
+///   is over.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     protocol: Protocol,
@@ -61,7 +65,7 @@ impl Exchange {
         }
     }
 
-    /// The client takes of a response what it can, though it refuses the rest.
+    /// Notes that the client accepts the good resources of a response that it rejects in part.
     pub(crate) fn accept_in_part(&mut self) {
         self.accepts_in_part = true;
     }
@@ -70,12 +74,12 @@ impl Exchange {
         self.protocol
     }
 
-    /// What is answered from.
+    /// The current view.
     pub(crate) fn view(&self) -> Option<&Arc<View>> {
         self.view.as_ref()
     }
 
-    /// Takes in what a client says about a type.
+    /// Handles a client's request for a type.
     pub(crate) fn request(
         &mut self,
         resource_type: ResourceType,
@@ -86,12 +90,12 @@ impl Exchange {
             .request(request, self.options.names)
     }
 
-    /// Answers from `view` from now on.
+    /// Responds from `view` from now on.
     pub(crate) fn publish(&mut self, view: Arc<View>) {
         self.view = Some(view);
     }
 
-    /// What has to go out now, in this order.
+    /// Returns the responses to send now, in this order.
     pub(crate) fn replies(&mut self, now: Instant) -> Vec<Reply> {
         let Some(view) = self.view.clone() else {
             return Vec::new();
@@ -101,14 +105,14 @@ impl Exchange {
         for resource_type in ResourceType::MAKE_BEFORE_BREAK {
             self.reply(&view, resource_type, now, &mut replies);
         }
-        // Routes of which nothing had to be told have been looked at only now.
+        // Routes without changes to send have been checked only now.
         if !settled && self.has_left_clusters(&view) {
             self.reply(&view, ResourceType::Cluster, now, &mut replies);
         }
         replies
     }
 
-    /// When to ask for replies even if nothing happens.
+    /// Returns the time at which to call [`replies`](Self::replies) even without an event.
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
         self.channels
             .iter()
@@ -117,7 +121,7 @@ impl Exchange {
             .min()
     }
 
-    /// Whether all of a type is subscribed to, and the names that are.
+    /// Returns true if all resources of a type are subscribed to, with the subscribed names.
     pub(crate) fn subscribed(
         &self,
         resource_type: ResourceType,
@@ -126,7 +130,7 @@ impl Exchange {
         Some((channel.is_wildcard(), channel.names()))
     }
 
-    /// How many names are kept account of, of all types.
+    /// Number of names with state, over all types.
     pub(crate) fn name_count(&self) -> usize {
         self.channels
             .iter()
@@ -186,7 +190,7 @@ impl Exchange {
         }
     }
 
-    /// What is served to this client, which may be less than to others.
+    /// Returns the resources for this client, which may be fewer than for others.
     fn served<'v>(&self, view: &'v View, resource_type: ResourceType) -> Cow<'v, Served> {
         let served = view.served(resource_type, self.subscription);
         let lacking = match resource_type {
@@ -202,7 +206,7 @@ impl Exchange {
         }
     }
 
-    /// Whether the client has refused clusters that it does not have.
+    /// Returns true if the client has rejected clusters and lacks them.
     pub(crate) fn lacks_clusters(&self) -> bool {
         (self.view.as_ref()).is_some_and(|view| !self.lacking_clusters(view).is_empty())
     }
@@ -222,7 +226,8 @@ impl Exchange {
             && (listeners.set().iter()).any(|listener| names_any(listener, clusters))
     }
 
-    /// Whether the client is known to refer to clusters of this view only. A stream of one type cannot know.
+    /// Returns true if the client is known to refer only to clusters of this view. A stream of one type
+    /// cannot know.
     fn has_left_clusters(&self, view: &View) -> bool {
         let settled = |resource_type: ResourceType| {
             self.channels[resource_type as usize]

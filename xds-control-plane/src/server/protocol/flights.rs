@@ -1,4 +1,4 @@
-//! Responses that the client has said nothing of yet.
+//! In-flight responses, which the client has not acknowledged or rejected yet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Content;
 use crate::snapshot::Version;
 
-/// Of more open responses than this, the oldest are taken for one.
+/// Maximum number of in-flight responses. Beyond it, the oldest are combined.
 const FLIGHTS: usize = 8;
 
 #[derive(Debug, Default)]
@@ -14,22 +14,22 @@ pub(super) struct Flights {
     open: VecDeque<Flight>,
 }
 
-/// A response, or several in a row.
+/// An in-flight response, or several combined ones.
 #[derive(Debug)]
 pub(super) struct Flight {
     first: u64,
     last: u64,
     pub(super) version: Version,
-    /// What it told of, in order.
+    /// The names in it, sorted.
     pub(super) names: Vec<Arc<str>>,
-    /// Of these, in order, what the client did not have before.
+    /// The names in it that the client did not have before, sorted.
     pub(super) new: Vec<Arc<str>>,
-    /// Something in it was refused before and is different now.
+    /// True if it contains a changed resource that was rejected before.
     pub(super) mends: bool,
 }
 
 impl Flights {
-    /// A response goes out.
+    /// Adds a response.
     pub(super) fn depart(
         &mut self,
         nonce: u64,
@@ -61,13 +61,14 @@ impl Flights {
         });
     }
 
-    /// The client has accepted the response of that nonce. One that was taken together with later ones stays open.
+    /// Removes the response of that nonce as accepted. A combined one stays until the last of its responses
+    /// is accepted.
     pub(super) fn accepted(&mut self, nonce: u64) -> Option<Flight> {
         let place = self.open.iter().position(|flight| flight.last == nonce)?;
         self.open.remove(place)
     }
 
-    /// The client has refused the response of that nonce, and all that it is taken together with.
+    /// Removes the response of that nonce as rejected, with all that it is combined with.
     pub(super) fn refused(&mut self, nonce: u64) -> Option<Flight> {
         let place = self
             .open
@@ -76,13 +77,14 @@ impl Flights {
         self.open.remove(place)
     }
 
-    /// What open responses tell of.
+    /// Returns the names in all in-flight responses.
     pub(super) fn names(&self) -> Vec<Arc<str>> {
         let names = self.open.iter().flat_map(|flight| &flight.names);
         names.cloned().collect()
     }
 
-    /// Whether a name of a response that was refused has been sent again since. What has it then mends.
+    /// Returns true if a name of a rejected response has been sent again since. The later response then
+    /// counts as correcting it.
     pub(super) fn is_sent_after(&mut self, nonce: u64, name: &Arc<str>) -> bool {
         let mut is_sent = false;
         let later = self.open.iter_mut().filter(|flight| flight.first > nonce);

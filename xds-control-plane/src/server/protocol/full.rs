@@ -1,5 +1,5 @@
-//! State of the world for clusters and listeners: a response holds all that the client wants, and what it does not hold is
-//! removed.
+//! State of the world (SotW) for clusters and listeners: a response contains all resources that the client
+//! wants, and missing ones are removed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use crate::snapshot::{Resource, ResourceSet, Version};
 pub(super) struct Full {
     wildcard: bool,
     explicit: BTreeSet<Arc<str>>,
-    /// Once the client has named anything, no names mean nothing.
+    /// True if the client has named anything, after which no names mean no resources.
     has_named: bool,
-    /// The client waits for an answer.
+    /// True if the client waits for a response.
     asked: bool,
-    /// The client has refused what it was told last.
+    /// True if the client has rejected the last response.
     is_refused: bool,
-    /// What it has accepted last.
+    /// The last accepted resources.
     accepted: Option<Told>,
-    /// What a client that reconnects says it has.
+    /// The version that a reconnecting client reports.
     claim: Option<Version>,
-    /// It has said that it has something else than what is served, of which nothing more is known.
+    /// True if the client reported resources that differ from the served ones in an unknown way.
     has_unknown: bool,
     told: Option<Told>,
 }
 
-/// What the client has been told.
+/// The resources that were sent to the client.
 #[derive(Debug, Clone)]
 struct Told {
     version: Version,
     set: Arc<ResourceSet>,
-    /// Removed since, and told as if they were not.
+    /// Removed resources that are sent as if they were not removed.
     kept: Resources,
 }
 
-/// What is to be told, and the names of what is new or different in it.
+/// The resources to send, and the names of the new or changed ones.
 #[derive(Debug)]
 pub(super) struct FullContent {
     pub(super) content: Content,
@@ -59,7 +59,7 @@ impl Full {
         &self.explicit
     }
 
-    /// Wants exactly these from now on; `claim` is what the client says it has, when it begins.
+    /// Subscribes to exactly these names. `claim` is the version that the client reports at the start.
     pub(super) fn want(&mut self, names: Vec<Arc<str>>, claim: Option<Version>) {
         let wildcard_before = self.wildcard;
         self.wildcard =
@@ -77,7 +77,7 @@ impl Full {
             self.asked = false;
             self.told = None;
         } else if let Some(told) = &mut self.told {
-            // A client lets go by itself of what it no longer wants.
+            // A client drops unsubscribed resources by itself.
             let (wildcard, explicit) = (self.wildcard, &self.explicit);
             told.kept
                 .retain(|name, _| wildcard || explicit.contains(name));
@@ -87,7 +87,7 @@ impl Full {
         }
     }
 
-    /// The client has accepted the last response, which had that version.
+    /// Records that the client has accepted the last response, which had that version.
     pub(super) fn acknowledged(&mut self, version: Version) {
         self.is_refused = false;
         let accepted = self.told.as_ref().filter(|told| told.version == version);
@@ -96,8 +96,9 @@ impl Full {
         }
     }
 
-    /// The client has refused the last response, which had that version, and says why. If it has let go of something since, or something
-    /// was kept in it that it may not have, the rest is another response, and may be accepted.
+    /// Records that the client has rejected the last response, which had that version, with its message. If
+    /// the client has unsubscribed from a part of it since, or the response kept resources that the client
+    /// may not have, the rest is another response, and may be accepted.
     pub(super) fn refused(&mut self, version: Version, message: &str) {
         self.is_refused = true;
         let told = self.told.as_ref().filter(|told| told.version == version);
@@ -117,8 +118,8 @@ impl Full {
         }
     }
 
-    /// What has to be told: everything, if anything is different or the client waits. What is in `retained` stays although
-    /// it is removed, if the client may have it and `keep` says so.
+    /// Returns the resources to send: all, if anything has changed or the client waits. Removed resources
+    /// in `retained` stay, if the client may have them.
     pub(super) fn due(
         &mut self,
         served: &Served,
@@ -138,7 +139,7 @@ impl Full {
         self.asked = false;
         self.has_unknown |= claim.is_some() && !same;
         if same {
-            // Who has the set without what is retained has been told already that it is gone.
+            // A client with the set without the retained resources knows already that they are removed.
             let holds_kept = self.told.is_some() || claim == Some(version);
             let kept = if holds_kept { kept } else { Resources::new() };
             self.tell(served.set(), kept);
@@ -177,7 +178,7 @@ impl Full {
         })
     }
 
-    /// What is served to the client, and it has refused and so does not have.
+    /// Returns the served resources that the client has rejected and therefore lacks.
     pub(super) fn lacking(&self, served: &Served) -> BTreeSet<Arc<str>> {
         if !self.is_refused || (self.has_unknown && self.accepted.is_none()) {
             return BTreeSet::new();
@@ -193,7 +194,8 @@ impl Full {
             .collect()
     }
 
-    /// Of the last response the client has taken all but what it blames, of which it has what it had before.
+    /// Returns the client's resources after it accepted all of the last response except the blamed ones,
+    /// which it keeps in their earlier form.
     fn accepted_but(&self, blamed: &BTreeSet<Arc<str>>) -> Option<Told> {
         let told = self.told.as_ref()?;
         let before = |name: &Arc<str>| self.accepted.as_ref()?.get(name).cloned();
@@ -224,7 +226,8 @@ impl Full {
         });
     }
 
-    /// Of what is retained that which the client may have: all of it, if what it has is not known.
+    /// Returns the retained resources that the client may have: all of them, if the client's resources are
+    /// unknown.
     fn kept(&self, set: &ResourceSet, retained: Option<&Resources>) -> Resources {
         let retained = retained.into_iter().flatten();
         retained
@@ -232,7 +235,7 @@ impl Full {
             .filter_map(|(name, resource)| {
                 let held = match (&self.told, &self.accepted) {
                     (None, _) => Some(resource),
-                    // It does not have what it refused, of which this may have been the cause.
+                    // It lacks the rejected resources, of which this may have been the cause.
                     (Some(told), accepted) if self.is_refused => {
                         told.get(name).and(accepted.as_ref()?.get(name))
                     }
@@ -253,7 +256,7 @@ impl Full {
     }
 }
 
-/// The version of what a client has that wants this.
+/// Returns the version of the resources that a client with this subscription has.
 fn selection(
     wildcard: bool,
     explicit: &BTreeSet<Arc<str>>,

@@ -1,9 +1,9 @@
-//! What a stream is told, and when: state machines without I/O, clock or encoding.
+//! The decisions about responses and their time: state machines without I/O, clock or encoding.
 //!
-//! An [`Exchange`] is one stream. It has a channel for each type that the client asked about, and decides in which order
-//! changes go out. What a channel does is protocol: [`Full`](full::Full) and [`Partial`](partial::Partial) are the two
-//! halves of state of the world, [`Delta`](delta::Delta) is the incremental one. The latter two keep account of what the
-//! client holds in a [`Ledger`](ledger::Ledger).
+//! An [`Exchange`] is one stream. It has a channel for each type that the client has requested, and decides
+//! on the order of changes. A channel implements the protocol: [`Full`](full::Full) and
+//! [`Partial`](partial::Partial) are the two halves of state of the world (SotW), [`Delta`](delta::Delta)
+//! is the incremental protocol. The latter two keep the client's state in a [`Ledger`](ledger::Ledger).
 //!
 //! Facts are from <https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol>.
 
@@ -24,24 +24,24 @@ use std::sync::Arc;
 pub(crate) use self::exchange::{Exchange, ExchangeOptions};
 use crate::snapshot::{Resource, ResourceType, Version};
 
-/// The name that stands for all resources of a type.
+/// The name for all resources of a type.
 pub(crate) const WILDCARD: &str = "*";
 
-/// Which of the two protocols a stream speaks.
+/// The variant of the protocol on a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Protocol {
-    /// State of the world: the client says each time all that it wants.
+    /// State of the world (SotW): the client repeats its whole subscription each time.
     Sotw,
-    /// Incremental: the client says what it wants more and less.
+    /// Delta (incremental): the client sends the changes of its subscription.
     Delta,
 }
 
-/// What a client says about one type.
+/// The request of a client for one type.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Request {
-    /// The nonce of the response that this is about, empty if it is about none.
+    /// The nonce of the response that this answers, or empty.
     pub(crate) nonce: String,
-    /// Why that response is refused.
+    /// The client's error message, if it rejects that response.
     pub(crate) refusal: Option<String>,
     pub(crate) wants: Wants,
 }
@@ -49,20 +49,21 @@ pub(crate) struct Request {
 /// The part of a request that the protocols have differently.
 #[derive(Debug, Clone)]
 pub(crate) enum Wants {
-    /// All that the client wants from now on.
+    /// The whole subscription from now on.
     Sotw {
         names: Vec<Arc<str>>,
-        /// What it has, if this server said so.
+        /// The client's version, if it comes from this server.
         version: Option<Version>,
     },
-    /// The same as with the request before, of a type without a wildcard. An acknowledgement with state of the world names
-    /// everything once more, and in a large fleet nearly all of the work would be to find that out name by name.
+    /// The same as with the request before, of a type without a wildcard. An acknowledgement with state of
+    /// the world names everything once more, and in a large fleet nearly all of the work would be to find
+    /// that out name by name.
     Unchanged,
-    /// What it wants from now on beside the rest, and what no longer.
+    /// The changes of the subscription.
     Delta {
         subscribe: Vec<Arc<str>>,
         unsubscribe: Vec<Arc<str>>,
-        /// What it has from an earlier stream; of another server's versions only that it has something.
+        /// Resources from an earlier stream. Of another server's versions only their presence is known.
         initial: Vec<(Arc<str>, Option<Version>)>,
     },
 }
@@ -76,39 +77,40 @@ impl Default for Wants {
     }
 }
 
-/// What a request was, beside what it asked for.
+/// The meaning of a request, apart from its subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// Nothing about a response.
+    /// No answer to a response.
     Asked,
-    /// The response with that version has been accepted.
+    /// Acceptance of the response with that version.
     Acknowledged(Version),
-    /// The response with that version has been refused, and why.
+    /// Rejection of the response with that version, with the client's message.
     Refused(Version, String),
-    /// Something about a response that is not the last one.
+    /// An answer to a response that is not the last one.
     Stale,
 }
 
-/// Why a stream has to end.
+/// The reason why a stream has to end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
     #[error("more than {limit} names are subscribed to on this stream")]
     TooManyNames { limit: usize },
 }
 
-/// What goes out.
+/// A response to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) resource_type: ResourceType,
-    /// Of all that the client then holds of the type; with the incremental protocol for people only.
+    /// The version of all resources of the type that the client then has. In the delta protocol it is only
+    /// informational.
     pub(crate) version: Version,
     pub(crate) nonce: u64,
     pub(crate) resources: Vec<Arc<Resource>>,
-    /// Names of what is no more or never was. Empty with state of the world.
+    /// Names of resources that are removed or never existed. Empty with state of the world.
     pub(crate) removed: Vec<Arc<str>>,
 }
 
-/// What a reply says, before it is one.
+/// The content of a response.
 #[derive(Debug, Default)]
 struct Content {
     version: Version,
@@ -116,11 +118,11 @@ struct Content {
     removed: Vec<Arc<str>>,
 }
 
-/// How much of what is due goes out.
+/// The part of the due resources to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// Answers only: what the client asked for and was not told yet.
+    /// Only requested resources that were not sent yet.
     Asked,
-    /// Changes as well.
+    /// Requested resources and changes.
     All,
 }

@@ -10,7 +10,8 @@ use crate::server::view::Served;
 #[derive(Debug, Default)]
 pub(super) struct Partial {
     ledger: Ledger,
-    /// Subscribed to, and left out of a request that came too late to count. The client may have let go of these meanwhile.
+    /// Subscribed to, and left out of a request that came too late to count. The client may have let go of
+    /// these meanwhile.
     doubted: BTreeSet<Arc<str>>,
 }
 
@@ -23,7 +24,8 @@ impl Partial {
         &mut self.ledger
     }
 
-    /// Wants exactly these from now on. No names are no wildcard here.
+    /// Subscribes to exactly these names. Without names there is no subscription: there is no wildcard
+    /// here.
     pub(super) fn want(&mut self, names: Vec<Arc<str>>) {
         let wanted: BTreeSet<_> = names.into_iter().collect();
         let unwanted: Vec<_> = self
@@ -43,15 +45,15 @@ impl Partial {
         }
     }
 
-    /// Wanted exactly these at a time when it had not read the newest response. The request that counts is on its way; what is
-    /// wanted again by then has to be told again.
+    /// Handles a subscription from before the client had read the newest response. The current request is
+    /// on its way; names that are in it again have to be sent again.
     pub(super) fn wanted_before(&mut self, names: &[Arc<str>]) {
         let wanted: BTreeSet<_> = names.iter().collect();
         let left_out = self.ledger.names().filter(|name| !wanted.contains(name));
         self.doubted.extend(left_out.cloned());
     }
 
-    /// What has to be told. Of what is missing nothing can be said in this protocol.
+    /// Returns the resources to send. This protocol cannot report missing ones.
     pub(super) fn due(&mut self, served: &Served, scope: Scope) -> Option<Content> {
         let mut content = self.ledger.due(served, None, scope);
         if self.ledger.goes_unsaid(&content) {

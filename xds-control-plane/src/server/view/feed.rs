@@ -64,13 +64,13 @@ impl Feed {
             .map(|snapshot| self.view(snapshot))
     }
 
-    /// When to call [`Feed::expire`].
+    /// Returns the time at which to call [`Feed::expire`].
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let retained = self.retained.values().map(|retained| retained.until);
         retained.chain(self.late.deadline()).min()
     }
 
-    /// Whether there are clusters that nobody has yet.
+    /// Returns true if there are clusters that no client has yet.
     fn adds_clusters(&self, last: &View, snapshot: &Snapshot) -> bool {
         let before = last.snapshot.resources(ResourceType::Cluster);
         let mut clusters = snapshot.resources(ResourceType::Cluster).iter();
@@ -278,7 +278,7 @@ mod tests {
         let state = |cluster: &[&str], route: &str| {
             snapshot(&[clusters(cluster), routes(&[&format!("r={route}")])])
         };
-        // At first nobody has anything.
+        // At first no client has anything.
         let view = feed.publish(state(&["a=1"], "a"), start);
         assert_eq!(late(&view), "a");
         let view = feed.publish(state(&["a=1", "b=1"], "a+b"), start);

@@ -9,9 +9,9 @@ use crate::snapshot::{ResourceSet, ResourceType, Snapshot};
 /// States that are waited for at a time. Of more, the newest takes the place of the one before.
 const STATES: usize = 16;
 
-/// Listeners and routes for clients that do not say when their clusters are warm: with streams of one type no order is kept
-/// between types, and a route to a cluster that is not there yet is answered with 503. So what refers to a new cluster
-/// follows it at a distance.
+/// Listeners and routes for clients that do not report when their clusters are warm. Streams of one type
+/// have no order between types, and a route to a missing cluster is answered with 503. Resources that refer
+/// to a new cluster therefore follow it after a delay.
 #[derive(Debug)]
 pub(super) struct Late {
     lead: Duration,
@@ -19,7 +19,7 @@ pub(super) struct Late {
     coming: VecDeque<(Instant, Referring)>,
 }
 
-/// What refers to clusters.
+/// The resources that refer to clusters.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Referring {
     pub(super) listeners: Arc<ResourceSet>,
@@ -36,7 +36,7 @@ impl Late {
         }
     }
 
-    /// Takes in a new state, in which there are clusters that were not there before if `adds`.
+    /// Applies a new state, which contains new clusters if `adds` is set.
     pub(super) fn publish(&mut self, snapshot: &Snapshot, adds: bool, now: Instant) {
         let referring = Referring {
             listeners: Arc::clone(snapshot.resources(ResourceType::Listener)),
@@ -53,13 +53,13 @@ impl Late {
         }
         self.coming.push_back((due, referring));
         if self.shown.is_none() {
-            // Nobody has routes that could be ahead.
+            // No client has routes that could be ahead.
             self.shown = self.coming.pop_back().map(|(_, referring)| referring);
         }
         self.expire(now);
     }
 
-    /// Shows what has waited long enough; says whether there was such.
+    /// Shows the states that have waited long enough. Returns true if there were any.
     pub(super) fn expire(&mut self, now: Instant) -> bool {
         let mut is_new = false;
         while self.coming.front().is_some_and(|(due, _)| *due <= now) {
@@ -69,12 +69,12 @@ impl Late {
         is_new
     }
 
-    /// When to call [`Late::expire`].
+    /// Returns the time at which to call [`Late::expire`].
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.coming.front().map(|(due, _)| *due)
     }
 
-    /// What is shown; nothing before the first state.
+    /// The current resources. `None` before the first state.
     pub(super) fn shown(&self) -> Option<&Referring> {
         self.shown.as_ref()
     }

@@ -1,4 +1,5 @@
-//! A snapshot as it is served: with what has to be held for a while, and with what changed since the one before.
+//! A snapshot in its served form: with resources that are retained for a while, and with the changes since
+//! the previous one.
 
 mod feed;
 mod late;
@@ -16,7 +17,7 @@ use crate::snapshot::{Resource, ResourceSet, ResourceType, Snapshot, Subscriptio
 /// Resources by name.
 pub(crate) type Resources = BTreeMap<Arc<str>, Arc<Resource>>;
 
-/// What all streams and calls are answered from, until the next one.
+/// The resources that all streams and calls respond with, until the next view.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     snapshot: Arc<Snapshot>,
@@ -24,21 +25,21 @@ pub(crate) struct View {
     endpoints: Served,
     listeners: Served,
     routes: Served,
-    /// What comes later to who does not say when its clusters are warm.
+    /// Listeners, delayed for clients that do not report when their clusters are warm.
     late_listeners: Served,
     late_routes: Served,
     retained: Arc<Resources>,
 }
 
 impl View {
-    /// What was published.
+    /// The published snapshot.
     pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
         &self.snapshot
     }
 
-    /// What is served of a type. Load assignments are more than the snapshot has: those of retained clusters, and an empty
-    /// one for each cluster without, so that the cluster need not wait for what will not come. Listeners and routes come
-    /// later to who has no aggregated stream.
+    /// Returns the served resources of a type. There are more load assignments than in the snapshot: those
+    /// of retained clusters, and an empty one for each cluster without, so that the cluster does not wait
+    /// for it. Listeners and routes are delayed for clients without an aggregated stream.
     pub(crate) fn served(
         &self,
         resource_type: ResourceType,
@@ -71,7 +72,7 @@ impl View {
         served.or_else(|| self.retained(resource_type)?.get(name))
     }
 
-    /// All resources of a type, but for assignments that nobody published.
+    /// Returns all resources of a type, except for assignments that were not published.
     pub(crate) fn all(
         &self,
         resource_type: ResourceType,
@@ -99,9 +100,9 @@ impl View {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Served {
     set: Arc<ResourceSet>,
-    /// Computed once, since it is what nearly all streams ask for.
+    /// The last step, computed once, since nearly all streams need it.
     step: Option<Step>,
-    /// Of route configurations: what they are to clients that lack clusters.
+    /// Route configurations reduced to the clusters that a client has.
     narrowed: Arc<Narrowed>,
 }
 
@@ -128,7 +129,7 @@ impl Served {
         }
     }
 
-    /// These route configurations without what leads to any of these clusters.
+    /// Returns the route configurations without the routes to these clusters.
     pub(crate) fn without_routes_to(&self, clusters: &BTreeSet<Arc<str>>) -> Self {
         Self {
             set: self.narrowed.of(&self.set, clusters),

@@ -1,4 +1,4 @@
-//! What leads nowhere but to what a client has.
+//! Route configurations reduced to the clusters that a client has.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use xds_types::pb::envoy::config::route::v3::{RouteConfiguration, VirtualHost};
 use crate::assemble::{encode, targets, without};
 use crate::snapshot::{Bodies, Resource, ResourceSet, Subscription};
 
-/// Clients of one kind refuse the same, so there are few different answers at a time.
+/// Maximum number of cached results. Clients of one kind reject the same clusters, so there are few
+/// different results at a time.
 const ANSWERS: usize = 8;
 
 /// Route configurations without the routes to some clusters, made once for all clients that lack the same.
@@ -43,10 +44,10 @@ impl Narrowed {
     }
 }
 
-/// Of more names than this it is not worth the time to find out.
+/// Maximum number of names for which the exact check is worth its time.
 const NAMES: usize = 64;
 
-/// Whether an encoded message may name any of these: a string in it that is one of them.
+/// Returns true if an encoded message may contain one of these names as a string.
 pub(crate) fn names_any(resource: &Resource, names: &BTreeSet<Arc<str>>) -> bool {
     let body = resource.body(Subscription::Aggregated);
     let is_named = |name: &Arc<str>| {
@@ -59,7 +60,7 @@ pub(crate) fn names_any(resource: &Resource, names: &BTreeSet<Arc<str>>) -> bool
 }
 
 fn narrow(resource: &Arc<Resource>, clusters: &BTreeSet<Arc<str>>) -> Arc<Resource> {
-    // Only aggregated streams know what their client lacks. What cannot be read here the client will judge.
+    // Only aggregated streams know what their client lacks. Undecodable resources are left to the client.
     let body = resource.body(Subscription::Aggregated);
     let Ok(mut routes) = RouteConfiguration::decode(body.clone()) else {
         return Arc::clone(resource);

@@ -20,7 +20,7 @@ pub(super) struct Selection<'r> {
     pub(super) resources: &'r [Arc<Resource>],
 }
 
-/// What decides on the bytes of a resource.
+/// The facts that determine the bytes of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) resource_type: ResourceType,
@@ -29,7 +29,8 @@ pub(super) struct Kind {
 }
 
 impl Selection<'_> {
-    /// Whether its messages, without what is around them, have at least so many bytes. Looks at no more of them than it has to.
+    /// Returns true if its messages, without their framing, have at least `bytes` bytes. Reads only as many
+    /// of them as necessary.
     pub(super) fn has(&self, bytes: usize) -> bool {
         let subscription = self.kind.subscription;
         let mut lengths = self.resources.iter().scan(0, |sum, resource| {
@@ -86,13 +87,14 @@ impl Selection<'_> {
     }
 }
 
-/// Blocks of resources that were written of late, so that each is made once for all streams that are told the same.
+/// A cache of recently encoded blocks of resources, so that each is encoded once for all streams that get
+/// the same.
 ///
-/// What is in here is known by identity: the same resources in the same order. So nothing has to be thrown away when there is
-/// a new snapshot, and two streams that are told of different ones do not disturb each other. A block that is forgotten is
-/// freed as soon as the last stream has sent it.
+/// Blocks are found by identity: the same resources in the same order. So a new snapshot invalidates
+/// nothing, and two streams with different resources do not disturb each other. An evicted block is freed
+/// as soon as the last stream has sent it.
 pub(crate) struct Blocks {
-    /// The one that was asked for last is at the end.
+    /// The blocks, the last used one at the end.
     recent: Mutex<Vec<Block>>,
     most_bytes: usize,
 }
@@ -103,8 +105,9 @@ struct Block {
     bytes: Arc<OnceLock<Bytes>>,
 }
 
-/// How many blocks are kept, and how many bytes of them; the one that was asked for last is, however long. There is one for each
-/// type and way to ask, and while clients are told of a change there are those of before.
+/// Maximum number of cached blocks, and of their bytes. The last requested block is always kept,
+/// independent of its length. There is one for each type and subscription, and while a change is sent also
+/// those from before.
 const MOST_BLOCKS: usize = 32;
 const MOST_BYTES: usize = 64 << 20;
 
@@ -135,7 +138,7 @@ impl Blocks {
         }
     }
 
-    /// The bytes of a selection. Who asks while they are being made waits for them.
+    /// Returns the bytes of a selection. Concurrent callers wait for the one that encodes them.
     pub(super) fn of(&self, selection: &Selection<'_>) -> Bytes {
         let place = self.place_of(selection);
         let mut is_new = false;
@@ -252,7 +255,7 @@ mod tests {
             .collect();
         let all: Vec<_> = (resources.chunks(1))
             .map(|one| {
-                // The first is asked for again and again.
+                // The first is requested repeatedly.
                 of(&blocks, &resources[..1]);
                 of(&blocks, one)
             })

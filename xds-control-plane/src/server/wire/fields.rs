@@ -1,6 +1,6 @@
 //! Fields of messages (<https://protobuf.dev/programming-guides/encoding/>).
 
-/// Where a message is written to, or counted.
+/// The target of a message: a buffer or a counter.
 pub(super) trait Sink {
     fn put(&mut self, bytes: &[u8]);
 }
@@ -11,7 +11,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// How many bytes there are.
+/// Number of bytes.
 #[derive(Debug, Default)]
 pub(super) struct Count(pub(super) usize);
 

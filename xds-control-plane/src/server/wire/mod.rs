@@ -24,7 +24,7 @@ pub(crate) struct Response {
     pub(crate) reply: Reply,
     pub(crate) protocol: Protocol,
     pub(crate) subscription: Subscription,
-    /// What the server calls itself; not written if empty.
+    /// The server's name; not written if empty.
     pub(crate) identifier: Arc<str>,
 }
 
@@ -40,8 +40,8 @@ pub(crate) struct Framed {
 #[error("the response has {0} bytes, and no message of gRPC has more than 4 GiB")]
 pub(crate) struct TooLong(usize);
 
-/// From what length on resources are shared: less is a frame of HTTP/2 at most (RFC 9113, section 6.5.2), and cheaper to copy
-/// than to keep account of.
+/// From what length on resources are shared: less is a frame of HTTP/2 at most (RFC 9113, section 6.5.2),
+/// and cheaper to copy than to keep account of.
 const SHARED_FROM: usize = 16 * 1024;
 
 /// "Compressed-Flag" and "Message-Length" of
@@ -57,12 +57,12 @@ fn prefix(length: usize) -> Result<[u8; PREFIX], TooLong> {
 }
 
 impl Framed {
-    /// How many bytes the message has, without its prefix.
+    /// Number of bytes of the message, without its prefix.
     pub(crate) fn message_len(&self) -> usize {
         self.message_len
     }
 
-    /// The pieces in order, none of which is empty.
+    /// Returns the pieces in order. None of them is empty.
     pub(crate) fn into_pieces(self) -> std::vec::IntoIter<Bytes> {
         self.pieces.into_iter()
     }

@@ -51,7 +51,7 @@ fn nonce(response: &Response) -> String {
     }
 }
 
-/// What the typed message would be.
+/// Returns the typed message.
 fn full(response: &Response) -> FullResponse {
     let resources = response.reply.resources.iter();
     FullResponse {
@@ -64,7 +64,7 @@ fn full(response: &Response) -> FullResponse {
     }
 }
 
-/// What the typed message would be.
+/// Returns the typed message.
 fn delta(response: &Response) -> DeltaDiscoveryResponse {
     let resources = response.reply.resources.iter();
     DeltaDiscoveryResponse {
@@ -87,7 +87,7 @@ fn delta(response: &Response) -> DeltaDiscoveryResponse {
     }
 }
 
-/// The message of a frame, which has to be of the length that it says.
+/// Returns the message of a frame, after checking its stated length.
 fn unframed(framed: Framed) -> Bytes {
     let message_len = framed.message_len();
     let mut all = BytesMut::new();
@@ -101,7 +101,7 @@ fn unframed(framed: Framed) -> Bytes {
     message.freeze()
 }
 
-/// What is sent is, byte for byte, what another encoder makes of the typed message, and is read as it.
+/// Checks that the response equals the typed message of another encoder byte by byte, and decodes to it.
 fn check(response: &Response, blocks: &Blocks) {
     let bytes = unframed(response.framed(blocks).unwrap());
     assert!(bytes == response.encode_to_vec());

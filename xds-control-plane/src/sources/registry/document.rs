@@ -13,11 +13,12 @@ use crate::translate::{Branch, Protocol, Provides, RegistryService};
 /// The services of a registry, and what is wrong with others.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ParsedRegistry {
-    /// Those that can be used, by name.
+    /// The usable services, by name.
     pub services: Vec<RegistryService>,
-    /// Those that cannot be, by name, or by their place where they have none. One that was good before stays as it was.
+    /// The unusable services, by name, or by position if they have no name. A service that was good before
+    /// keeps its earlier form.
     pub bad: BTreeMap<Arc<str>, String>,
-    /// What is wrong, each with where it is.
+    /// The problems, each with its place.
     pub problems: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Drives a registry: what it says becomes what is known.
+//! The driver of a registry, which publishes its results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,15 +12,16 @@ use super::{ParsedRegistry, Registry, RegistryError, Services};
 use crate::sources::reading::{LeftOut, Reading};
 use crate::translate::RegistryService;
 
-/// How long after news that are hard to believe it is asked again.
+/// The time after which a doubtful change is read again.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// How long the second answer may take.
+/// The time limit of the second read.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
 
-/// Follows a registry for as long as it is polled. `served` are the services that are served already, from the last time.
+/// Follows a registry while it is polled. `served` are the services that are already served, from an
+/// earlier run.
 pub(in crate::sources) async fn follow(
     mut registry: Box<dyn Registry>,
     served: BTreeSet<Arc<str>>,
@@ -54,11 +55,11 @@ pub(in crate::sources) async fn follow(
     }
 }
 
-/// Waits until an answer can be believed: that most services are gone, or that there are none at first, has to be said by every
-/// answer for a while, and by two at least. The rest of them may change meanwhile.
+/// Waits until a result can be trusted. If most services disappear, or there are none at first, every
+/// result for a while has to confirm it, and at least two. The rest of the results may change meanwhile.
 ///
-/// Silence confirms nothing: a registry that has just started says that it has nothing, and then it has not been asked again.
-/// Neither does a registry that cannot be asked again, which is tried until it can.
+/// Silence confirms nothing: a registry that has just started reports that it has nothing, and must be read
+/// again. If that fails, it is retried until it succeeds.
 async fn believed(
     registry: &mut dyn Registry,
     mut parsed: ParsedRegistry,
@@ -104,18 +105,18 @@ async fn believed(
     parsed
 }
 
-/// What is hard to believe of an answer.
+/// The reason to doubt a result.
 struct Doubt {
     why: &'static str,
     gone: BTreeSet<Arc<str>>,
     is_empty: bool,
-    /// How many services there were before.
+    /// Number of services before.
     before: usize,
 }
 
 impl Doubt {
-    /// Whether an answer says the same as an earlier one: nothing has come back, and what else is gone would be believed by
-    /// itself.
+    /// Returns true if a result confirms an earlier one: no service has come back, and the further losses
+    /// alone would be accepted.
     fn repeats(&self, earlier: &Self) -> bool {
         let more = self.gone.difference(&earlier.gone).count();
         earlier.gone.is_subset(&self.gone)
@@ -203,7 +204,7 @@ mod tests {
 
     type Said = Result<ParsedRegistry, RegistryError>;
 
-    /// One that says what it is told to, and says the last again.
+    /// A scripted registry, which repeats its last result.
     struct Scripted {
         script: mpsc::UnboundedReceiver<Said>,
         last: Said,
@@ -378,7 +379,7 @@ mod tests {
         saying.abort();
     }
 
-    /// One that only says what is new would never be heard of again.
+    /// A registry that returns only changes would never return again.
     #[tokio::test(start_paused = true)]
     async fn one_that_could_not_be_asked_again_is_asked_once_more() {
         struct Silent(VecDeque<Said>, usize);

@@ -19,8 +19,9 @@ use crate::translate::RegistryService;
 
 /// A registry of services.
 ///
-/// Implement it for your own. Who drives it keeps what was last good, backs off after errors, and believes that most
-/// services are gone, or that at first there are none, only when it says so again a few seconds later.
+/// Implement it for your own registry. Its driver keeps the last known good result and backs off after
+/// errors. It accepts that most services disappear, or that there are none at first, only after a second
+/// result a few seconds later.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -51,29 +52,30 @@ use crate::translate::RegistryService;
 /// ```
 #[async_trait]
 pub trait Registry: Send {
-    /// Waits until there is something else than the last time, and returns all services. The first time that is at once.
+    /// Waits until the services differ from the last result, and returns all of them. The first result
+    /// comes at once.
     ///
-    /// Has to be cancel-safe: when it is dropped and called again, no news is lost.
+    /// Must be cancel-safe: when the future is dropped and the method is called again, no change is lost.
     async fn next(&mut self) -> Result<ParsedRegistry, RegistryError>;
 
-    /// Asks now, and returns all services, whether that is something else than the last time or not: a second opinion on news
-    /// that are hard to believe. What was remembered of the last answer must not be an answer.
+    /// Reads all services now, whether or not they differ from the last result, to confirm a doubtful
+    /// change. A cached response must not be used.
     ///
-    /// Has to be cancel-safe, too.
+    /// Must be cancel-safe too.
     async fn again(&mut self) -> Result<ParsedRegistry, RegistryError>;
 }
 
-/// Why a registry cannot be read.
+/// The reason why a registry cannot be read.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct RegistryError(Arc<str>);
 
 impl RegistryError {
-    /// An error that says what is wrong, and how it can be mended.
+    /// Creates an error with a description of the problem and its correction.
     pub fn new(message: impl Into<Arc<str>>) -> Self {
         Self(message.into())
     }
 }
 
-/// All services of a registry. Those that have not changed are the same `Arc` as before.
+/// All services of a registry. Unchanged ones keep the same `Arc` as before.
 pub(crate) type Services = Vec<Arc<RegistryService>>;

@@ -11,7 +11,7 @@ use super::world::{Translated, World};
 use crate::proto::unpacked;
 use crate::translate::{Defaults, HealthCheckKind};
 
-/// What the key held when the requirements were written.
+/// The value of the key when the requirements were written.
 const SETTINGS: &str = r#"{
     "cds": {
         "connect_timeout": "0.4s", "refresh_delay": "1s", "lb_policy": "LEAST_REQUEST",

@@ -1,8 +1,8 @@
-//! Domains that not everybody can serve.
+//! Tests of domains that not every service may use.
 
 use super::world::World;
 
-/// Our own gateways would answer 503 for these, which nobody should have to find out there.
+/// Domains for which this project's gateways would answer 503 are reported.
 #[test]
 fn domains_that_gateways_cannot_take_are_reported() {
     for domain in [

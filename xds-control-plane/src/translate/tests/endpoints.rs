@@ -93,7 +93,7 @@ fn priorities_are_those_of_who_is_asked() {
 }
 
 proptest! {
-    /// Case E17: the same instances are the same bytes, in whatever order they come.
+    /// Case E17: the same instances have the same bytes, in any order.
     #[test]
     fn the_order_of_instances_does_not_matter(
         instances in prop::collection::vec((0_usize..3, 0_u8..20, 1_u16..4), 0..12),

@@ -2,7 +2,7 @@ use super::world::World;
 use crate::assemble::{Owner, ServiceResources, oracle};
 use crate::translate::HealthCheckKind;
 
-/// Everything at once, and with names that are not nice.
+/// A combination of all features, with difficult names.
 fn world() -> World {
     let registry = "[
         {name: a, provides: [{name: http}, {name: rpc, proto: grpc}, {name: raw, proto: tcp}],
@@ -45,7 +45,7 @@ fn all(world: &World) -> ServiceResources {
     all
 }
 
-/// A real Envoy takes whatever is published.
+/// A real Envoy accepts everything that is published.
 #[tokio::test]
 async fn a_real_envoy_takes_it_all() {
     let Some(envoy) = testkit::peers::find("envoy") else {

@@ -161,7 +161,7 @@ fn legacy_pattern(route: &Route) -> String {
     }
 }
 
-/// The name of one branch costs no other service anything, however long it is.
+/// The name of one branch costs no other service anything, even if it is long.
 #[test]
 fn a_long_branch_name_is_routed_to_and_where_it_cannot_be_costs_that_route_only() {
     let long = "b".repeat(120);
@@ -182,8 +182,8 @@ fn a_long_branch_name_is_routed_to_and_where_it_cannot_be_costs_that_route_only(
     assert!(served.cluster_names().contains(&&*format!("a-{long}-http")));
 }
 
-/// Two branches of different services may have one joined name, and so may two of one service: the first has it, and the other
-/// loses that branch and nothing else.
+/// Two branches of different services may have one joined name, and so may two of one service: the first
+/// has it, and the other loses that branch and nothing else.
 #[test]
 fn branches_with_one_joined_name_cost_the_second_its_branch_only() {
     let both = "[{name: shop, provides: [{name: http}], branches: [{name: a-b}]},
@@ -370,7 +370,7 @@ fn services_that_the_registry_does_not_know_ask_by_tags() {
     }
 }
 
-/// A tag is set by whoever may register an instance, and is no way to what others are asked for.
+/// Any registered instance can set a tag, which must not take over the requests of other services.
 #[test]
 fn a_tag_takes_no_names_of_the_registry() {
     let name = format!("domain-soon-http.{SUFFIX}");
@@ -502,7 +502,7 @@ services:
     assert_eq!(listeners, ["inside", "mysql"]);
 }
 
-/// What is not touched is the same to the pointer, and what is made anew of the same, too.
+/// Unchanged services keep the same pointer, even if they were translated again with the same result.
 #[test]
 fn only_what_changed_is_translated_anew() {
     let world = World::new()

@@ -1,4 +1,4 @@
-//! What the sources know, said briefly, and what became of it, read briefly.
+//! A short form for the sources' data, and for the translated resources.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::translate::{
 
 pub(super) const SUFFIX: &str = "vrts-slb.test.vertis.yandex.net";
 
-/// What the sources know.
+/// The sources' data.
 pub(super) struct World {
     pub(super) known: Known,
     pub(super) options: TranslateOptions,
@@ -45,7 +45,7 @@ impl World {
         Self { known, options }
     }
 
-    /// With a registry: a list of services.
+    /// Adds a registry: a list of services.
     pub(super) fn registry(mut self, services: &str) -> Self {
         let parsed = parse_registry(&format!("services: {services}")).unwrap();
         assert_eq!((&parsed.problems[..], parsed.bad.len()), (&[][..], 0));
@@ -63,7 +63,7 @@ impl World {
         self
     }
 
-    /// With a live instance: `a-http@sas=10.0.0.1:80`, its id if that is not the address, and tags.
+    /// Adds a live instance: `a-http@sas=10.0.0.1:80`, its id if that is not the address, and tags.
     pub(super) fn live(self, instance: &str, tags: &[&str]) -> Self {
         self.instance(instance, tags, true)
     }
@@ -102,7 +102,7 @@ impl World {
     }
 }
 
-/// What became of it.
+/// The translated resources.
 pub(super) struct Translated {
     pub(super) translation: Translation,
     hosts: BTreeMap<String, VirtualHost>,
@@ -113,7 +113,7 @@ pub(super) struct Translated {
 impl Translated {
     fn new(translation: Translation) -> Self {
         let options = AssembleOptions::default().with_precedence(["registry", "consul", "static"]);
-        // Whatever is made of anything is something that Envoy takes.
+        // Every result must be acceptable to Envoy.
         let assembled = assemble(&translation.services, options);
         assert_eq!(assembled.quarantined, []);
         let services = || translation.services.iter();
@@ -155,7 +155,7 @@ impl Translated {
         self.hosts[name].routes.iter().map(shown).collect()
     }
 
-    /// Where everybody goes: clusters and weights.
+    /// Returns the target of all requests: clusters and weights.
     pub(super) fn weights(&self, name: &str) -> Vec<(String, u32)> {
         let last = self.hosts[name].routes.last().unwrap();
         let Some(Action::Route(action)) = &last.action else {

@@ -1,4 +1,4 @@
-//! What the tests run: two datacenters, services in them, a control plane, an Envoy.
+//! The fleet of the tests: two datacenters, services in them, a control plane, an Envoy.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use xds_control_plane::sources::{ConsulSourceOptions, FileRegistry, Sources};
 
 pub(crate) const SUFFIX: &str = "vrts-slb.test.vertis.yandex.net";
 
-/// Two datacenters that know each other; `None`: there is no Consul here.
+/// Two datacenters that know each other.
 pub(crate) struct Datacenters2 {
     pub(crate) sas: ConsulAgent,
     pub(crate) vla: ConsulAgent,
@@ -48,7 +48,7 @@ pub(crate) struct Instance {
     pub(crate) id: String,
 }
 
-/// Starts an instance that answers with its name, and registers it at an agent.
+/// Starts an instance that responds with its name, and registers it at an agent.
 pub(crate) async fn instance(
     agent: &ConsulAgent,
     service: &str,
@@ -62,7 +62,7 @@ pub(crate) async fn instance(
     instance
 }
 
-/// Registers an instance, or registers it anew.
+/// Registers an instance, or replaces its registration.
 pub(crate) async fn register(
     agent: &ConsulAgent,
     service: &str,
@@ -134,7 +134,7 @@ impl ControlPlane {
         }
     }
 
-    /// Writes the registry anew.
+    /// Rewrites the registry.
     pub(crate) fn registry(&self, text: &str) {
         std::fs::write(&self.registry, text).unwrap();
     }
@@ -150,7 +150,7 @@ impl Drop for ControlPlane {
     }
 }
 
-/// An Envoy that is told everything by a control plane but its listener.
+/// An Envoy that gets its whole configuration except the listener from a control plane.
 pub(crate) struct Envoy {
     pub(crate) address: SocketAddr,
     admin: SocketAddr,
@@ -191,7 +191,7 @@ impl Envoy {
         envoy
     }
 
-    /// What the admin interface answers.
+    /// Returns the response of the admin interface.
     pub(crate) async fn admin(&self, path: &str) -> Option<String> {
         let mut connection = Connection::http1(self.admin).await.ok()?;
         let answer = connection.get(path).await.ok()?;
@@ -211,7 +211,7 @@ impl Envoy {
             .unwrap_or_default()
     }
 
-    /// A request for a domain: the status, and what the service says, which is its name.
+    /// Makes a request for a domain: returns the status, and the service's response, which is its name.
     pub(crate) async fn get(&self, domain: &str, header: Option<(&str, &str)>) -> (u16, String) {
         let mut connection = Connection::http1(self.address)
             .await
@@ -225,7 +225,7 @@ impl Envoy {
         (answer.status.as_u16(), answer.text())
     }
 
-    /// Waits until a request for a domain is answered so.
+    /// Waits until a request for a domain has this result.
     pub(crate) async fn until(&self, domain: &str, expected: (u16, &str)) {
         let what = format!(
             "{domain} answers {expected:?}; Envoy says: {}",
@@ -284,7 +284,7 @@ fn bootstrap(
     })
 }
 
-/// How long it took until something was so, asked again and again.
+/// Returns the time until a condition holds, checked repeatedly.
 pub(crate) async fn measured<F, R>(what: &str, since: Instant, is_so: F) -> Duration
 where
     F: Fn() -> R,

@@ -70,7 +70,7 @@ async fn requests_go_where_the_registry_says() {
     assert_eq!(envoy.stat("http.front.rds.main.update_rejected").await, 0);
 }
 
-/// Cases E04, K01, K04 and K16: measured from the cause to the answer of Envoy.
+/// Cases E04, K01, K04 and K16: measured from the cause to the response of Envoy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_happens_in_consul_happens_to_requests() {
     let Some(envoy) = Envoy::find() else { return };
@@ -92,7 +92,7 @@ async fn what_happens_in_consul_happens_to_requests() {
         move || async move { envoy.get(domain, None).await == (200, expected.to_owned()) }
     };
 
-    // The own datacenter has nobody any more: the others are asked.
+    // The own datacenter has no instance left: the others get the requests.
     let since = Instant::now();
     check(&consul.sas, &near, "fail").await;
     let domain: &'static str = shop.clone().leak();
@@ -139,7 +139,7 @@ async fn what_happens_in_consul_happens_to_requests() {
     drop((only_far, late));
 }
 
-/// Case C15: a service that is removed is answered by 404 and never by 503, and one that is added by 200 or 404.
+/// Case C15: a removed service is answered by 404 and never by 503, and an added one by 200 or 404.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn services_come_and_go_without_a_503() {
     let Some(envoy) = Envoy::find() else { return };
@@ -174,7 +174,7 @@ async fn services_come_and_go_without_a_503() {
     assert!(plane.snapshots().borrow().is_some());
 }
 
-/// A canary loses its share before its last endpoint: nobody is sent to where nobody is.
+/// A canary loses its share before its last endpoint, so that no request goes to a missing endpoint.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_canary_goes_without_a_503() {
     let Some(envoy) = Envoy::find() else { return };
@@ -195,7 +195,7 @@ async fn a_canary_goes_without_a_503() {
     check(&consul.sas, &canary, "fail").await;
     let begun = Instant::now();
     let mut requests = 0;
-    // Whoever asks for the canary itself learns that it has no instance.
+    // Requests for the canary itself fail, since it has no instance.
     while envoy.get(&branch, None).await.0 != 503 {
         for _ in 0..5 {
             let (status, text) = envoy.get(&shop, None).await;

@@ -80,7 +80,7 @@ async fn readiness_is_that_there_is_something_to_serve() {
     .await;
 }
 
-/// What was kept from the last time is served, and nobody is sent here for it.
+/// A kept snapshot is served, but readiness is not reported for it.
 #[tokio::test]
 async fn what_is_only_kept_is_served_and_not_ready() {
     use tonic_health::pb::HealthCheckRequest;

@@ -1,4 +1,4 @@
-//! Being asked once: unary calls, and polls with JSON.
+//! Tests of single requests: unary calls, and polls with JSON.
 
 use http::StatusCode;
 use prost::Message;
@@ -26,7 +26,7 @@ fn asks_for(names: &[&str]) -> DiscoveryRequest {
     }
 }
 
-/// Clients of gRPC hear it in its own words, all others as HTTP has it.
+/// gRPC clients get a gRPC status, all others an HTTP status.
 #[tokio::test]
 async fn unknown_paths_are_not_found() {
     let server = Running::start(plan().snapshot()).await;

@@ -21,7 +21,7 @@ async fn connect_from(own: &str, server: SocketAddr) -> TcpStream {
     socket.connect(server).await.unwrap()
 }
 
-/// The first bytes of the answer to a poll; none if the connection is closed.
+/// Returns the first bytes of the response to a poll, or none if the connection is closed.
 async fn poll(connection: &mut TcpStream) -> String {
     let _ = connection.write_all(POLL.as_bytes()).await;
     let mut begin = [0; 12];

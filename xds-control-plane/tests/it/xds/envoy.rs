@@ -1,6 +1,6 @@
-//! Real Envoys obey.
+//! Tests with real Envoys.
 //!
-//! Without the program `envoy` each of these says that it was left out.
+//! Without the program `envoy` each test reports that it was left out.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::xds::support::Running;
 use crate::xds::support::envoy::{Envoy, Place, Way};
 use crate::xds::support::resources::Plan;
 
-/// Who answers a request for the service of that name; nothing if nobody does.
+/// Returns the response for the service of that name, if there is one.
 async fn who_answers(envoy: SocketAddr, service: &str) -> Option<(StatusCode, String)> {
     let mut connection = Connection::http1(envoy).await.ok()?;
     let host = format!("{service}.example");
@@ -110,7 +110,8 @@ async fn what_comes_with_a_refused_cluster_is_served() {
         let refusal = clusters_of(&server).and_then(|of| of.refused).unwrap();
         let said = refusal.message;
         assert!(said.contains("unusable: "), "{way:?}: {said}");
-        // Nobody else gets its requests, and Envoy was told so: to a route without its cluster it would say 503, too.
+        // No other service gets its requests, and Envoy has its cluster: a route without its cluster would
+        // also return 503.
         let answer = who_answers(listen, "unusable").await.unwrap();
         assert_eq!(answer.0, StatusCode::SERVICE_UNAVAILABLE, "{way:?}");
         for wrong in ["no_cluster", "rds.main.update_rejected"] {
@@ -186,7 +187,7 @@ async fn what_envoy_refuses_is_seen_and_not_sent_again() {
             "{way:?}"
         );
 
-        // And takes what is mended, with what came meanwhile.
+        // Envoy then takes the fixed resources, with those that came meanwhile.
         let mended = good.service("more", &[origin.addr()]);
         server.publish(mended.snapshot());
         wait_for_answer(&envoy, listen, "more", &origin).await;

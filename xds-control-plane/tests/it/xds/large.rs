@@ -23,7 +23,7 @@ use crate::xds::support::Running;
 
 const RESOURCES: usize = 5_000;
 
-/// Thousands of resources of each type, which nobody looks into.
+/// Returns thousands of resources of each type with arbitrary content.
 fn snapshot() -> Snapshot {
     (ResourceType::MAKE_BEFORE_BREAK.into_iter()).fold(Snapshot::default(), |snapshot, of| {
         let resources = (0..RESOURCES).map(|n| {
@@ -121,7 +121,8 @@ async fn all_types_come_whole_over_every_way() {
     assert!(fetched.resources == full(ResourceType::Endpoint, set));
 }
 
-/// All streams of a connection share a window, and each has its own: bytes that are shared are cut where each of them may go on.
+/// All streams of a connection share a flow control window, and each has its own: shared bytes are split at
+/// the limit of each.
 #[tokio::test]
 async fn clients_that_take_little_at_a_time_get_everything() {
     let published = snapshot();
@@ -145,11 +146,12 @@ async fn clients_that_take_little_at_a_time_get_everything() {
     }
 }
 
-/// What is gone is said by name, of thousands as well, and with state of the world by leaving it out.
+/// Removed resources are reported by name, even thousands of them, and with state of the world by leaving
+/// them out.
 #[tokio::test]
 async fn thousands_that_are_removed_are_told() {
     let published = snapshot();
-    // Nobody acknowledges here.
+    // No client acknowledges here.
     let options = ServerOptions::default().with_patience(Duration::ZERO);
     let server = Running::with(published.clone(), options).await;
     let channel = server.channel().await;

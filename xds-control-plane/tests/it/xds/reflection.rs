@@ -1,4 +1,4 @@
-//! Who has no `.proto` files can ask all the same.
+//! Tests that clients without `.proto` files can make calls.
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
@@ -41,7 +41,7 @@ fn the_descriptors_know_what_xds_types_writes() {
     assert!(seen > 50, "only {seen} messages");
 }
 
-/// How many messages there are, all of whose fields are known.
+/// Returns the number of messages, after checking that all their fields are known.
 fn assert_known(pool: &DescriptorPool, message: &DynamicMessage) -> usize {
     use prost_reflect::Value as Field;
 

@@ -1,4 +1,4 @@
-//! What this family's own control plane makes of a registry, obeyed by a proxy.
+//! Tests of a proxy that follows this project's control plane with a registry.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ use xds_control_plane::sources::{
     ConsulSourceOptions, ParsedRegistry, Registry, RegistryError, Sources, parse_registry,
 };
 
-/// How long a state is waited for.
+/// The time limit for a state.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The first state that is as it should be.
@@ -45,7 +45,7 @@ async fn state(
 
 const SUFFIX: &str = "vrts-slb.test.vertis.yandex.net";
 
-/// A registry that says one thing.
+/// A registry with fixed content.
 struct Fixed {
     text: &'static str,
     is_told: bool,
@@ -156,7 +156,7 @@ fn compiled(state: &ProviderState) -> Snapshot {
         .0
 }
 
-/// Where a request goes: clusters with their weights, `503` or `404`.
+/// Returns the target of a request: clusters with their weights, `503` or `404`.
 fn leads(snapshot: &Snapshot, host: &str, header: (&str, &str)) -> String {
     let Lookup::Matched(index) = snapshot.find(&Asked { host, header }) else {
         return "404".to_owned();
@@ -300,7 +300,7 @@ async fn weights_names_and_tags_are_those_of_the_registry() {
     }
 }
 
-/// Of clusters that are alike what is done differently is said once.
+/// The same difference in several clusters is reported once.
 #[tokio::test]
 async fn what_is_so_everywhere_is_said_once() {
     let consul = FakeConsul::new("sas");

@@ -295,7 +295,7 @@ async fn a_server_stops_although_a_client_holds_on() {
     let options = ServerOptions::default().with_drain(Duration::from_millis(100));
     let server = Running::with(plan(&["a"]).snapshot(), options).await;
     let mut health = HealthClient::new(server.channel().await);
-    // Nobody ends such a stream but the client.
+    // Only the client ends such a stream.
     let watching = health.watch(HealthCheckRequest::default()).await.unwrap();
     let mut watching = watching.into_inner();
     let mut said = Vec::new();
@@ -309,7 +309,7 @@ async fn a_server_stops_although_a_client_holds_on() {
     stopping.await.unwrap();
 }
 
-/// A client that does not read holds back nothing but itself, and is told the newest state when it does.
+/// A client that does not read delays only itself, and gets the newest state when it does.
 #[tokio::test]
 async fn a_slow_client_is_told_the_newest_state() {
     let server = Running::start(plan(&["a"]).snapshot()).await;
@@ -340,7 +340,7 @@ async fn a_slow_client_is_told_the_newest_state() {
     assert_eq!(newest.resources.len(), 51);
 }
 
-/// With state of the world each request names all that is wanted, whether that is news or not.
+/// Each request names the whole subscription in state of the world, changed or not.
 #[tokio::test]
 async fn names_that_were_said_before_ask_for_nothing_and_others_do() {
     let services = |a: u16, b: u16| {

@@ -100,7 +100,7 @@ async fn who_shows_no_certificate_of_the_fleet_is_not_served() {
     assert!(server.handle.nodes().is_empty());
 }
 
-/// A slow handshake holds up nobody else.
+/// A slow handshake does not delay others.
 #[tokio::test]
 async fn handshakes_do_not_wait_for_each_other() {
     let fleet = Fleet::new();

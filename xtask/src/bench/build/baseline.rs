@@ -1,4 +1,5 @@
-//! The checked-in cost of the build. Machines differ in speed: crates of the registry, which do not change here, tell by how much.
+//! The checked-in cost of the build. Machines differ in speed: crates of the registry, which do not
+//! change here, show by how much.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,7 +30,7 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    /// The costs of a measured build, given the names of the workspace's members.
+    /// The costs of a measured build, with the names of the workspace's members.
     pub(super) fn of(seconds: &Seconds, members: &[&str]) -> Self {
         let (ours, others) = seconds
             .by_cost()
@@ -40,9 +41,11 @@ impl Baseline {
         Self { ours, others }
     }
 
-    /// Compares a measured build with this one: a note, or the reason why it costs too much.
+    /// Compares a measured build with this one. Returns a note, or the reason why it costs too
+    /// much.
     ///
-    /// Packages of the registry are growth when they are new; of the others, earlier steps may have compiled a part.
+    /// New packages of the registry count as growth; earlier steps may have compiled a part of the
+    /// others.
     pub(super) fn judge(&self, measured: &Self) -> Result<String, String> {
         let speed = self
             .speed(measured)
@@ -72,8 +75,8 @@ impl Baseline {
         Err(why)
     }
 
-    /// The time that the measured build took for what the baseline took a second for: the median of the packages of the
-    /// registry, since some of them may be compiled in part.
+    /// The time that the measured build took per second of the baseline: the median over packages
+    /// of the registry, some of which may be compiled in part.
     fn speed(&self, measured: &Self) -> Option<f64> {
         let both = |(name, after): (&String, &f64)| Some(after / self.others.get(name)?);
         let mut ratios: Vec<f64> = measured.others.iter().filter_map(both).collect();

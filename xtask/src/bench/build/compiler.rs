@@ -1,7 +1,7 @@
-//! The processor time of each run of the compiler, as a wrapper around it that cargo starts.
+//! The processor time of each compiler run, measured by a wrapper that cargo starts.
 //!
-//! Wall time says little where two compilers share two processors. Linux knows how long the children of a process ran; a
-//! wrapper has one child.
+//! Wall time is unreliable when two compilers share two processors. Linux reports the processor
+//! time of a process' children; a wrapper has one child.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,13 +12,14 @@ use std::process::{Command, ExitCode};
 
 use crate::process::Invocation;
 
-/// The variable with the path of the log. A process that has it was started by cargo in place of the compiler.
+/// The variable with the path of the log. Cargo started a process that has it in place of the
+/// compiler.
 const LOG: &str = "XTASK_COMPILER_LOG";
 
 /// Ticks of `/proc/self/stat` in a second: the same on all architectures of Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Runs the compiler and logs what it took, if cargo started this process for that.
+/// Runs the compiler and logs its time, if cargo started this process for that.
 pub(crate) fn stand_in() -> Option<ExitCode> {
     let log = std::env::var_os(LOG)?;
     let mut arguments = std::env::args_os().skip(1);
@@ -35,16 +36,17 @@ pub(crate) fn stand_in() -> Option<ExitCode> {
         && let Some(package) = std::env::var_os("CARGO_PKG_NAME")
         && is_counted(&arguments)
     {
-        // A row that is missing makes the comparison fail later, where somebody sees it.
+        // A missing row makes the comparison fail later, with a message.
         let _ = append(Path::new(&log), &package);
     }
-    // A compiler that was killed has no code.
+    // A compiler that was killed has no exit code.
     Some(status.code().map_or(ExitCode::FAILURE, |code| {
         ExitCode::from(u8::try_from(code).unwrap_or(1))
     }))
 }
 
-/// Whether the compiler makes code of a library, a program, a macro or a build script. Tests grow with each change.
+/// Returns true if the compiler builds a library, a program, a macro or a build script. Tests grow
+/// with each change.
 fn is_counted(arguments: &[OsString]) -> bool {
     let makes_code = |argument: &OsString| {
         let argument = argument.to_string_lossy();
@@ -53,7 +55,7 @@ fn is_counted(arguments: &[OsString]) -> bool {
     arguments.iter().any(makes_code) && !arguments.iter().any(|argument| argument == "--test")
 }
 
-/// Adds a row. Short rows of several processes do not mix.
+/// Appends a row. Short rows of several processes do not mix.
 fn append(log: &Path, package: &OsStr) -> std::io::Result<()> {
     let seconds = children_seconds(&fs::read_to_string("/proc/self/stat")?)
         .ok_or(std::io::ErrorKind::InvalidData)?;
@@ -61,7 +63,7 @@ fn append(log: &Path, package: &OsStr) -> std::io::Result<()> {
     log.write_all(format!("{}\t{seconds}\n", package.display()).as_bytes())
 }
 
-/// The processor time of the children that have ended: the 14th and 15th field behind the name, which is in parentheses.
+/// The processor time of ended children: the 14th and 15th field after the name in parentheses.
 fn children_seconds(stat: &str) -> Option<f64> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut times = fields.split(' ').skip(13).take(2).map(str::parse::<u32>);
@@ -74,7 +76,8 @@ fn children_seconds(stat: &str) -> Option<f64> {
 pub(crate) struct Log(PathBuf);
 
 impl Log {
-    /// An empty log in a directory, beside a copy of this program: the build may replace the program itself.
+    /// Creates an empty log in a directory, beside a copy of this program: the build may replace
+    /// the program itself.
     pub(crate) fn begin(directory: &Path) -> crate::Result<Self> {
         let directory = directory.join("compiler-log");
         fs::create_dir_all(&directory)?;
@@ -84,14 +87,14 @@ impl Log {
         Ok(Self(directory))
     }
 
-    /// Has a command of cargo start the compiler through this program.
+    /// Makes a cargo command start the compiler through this program.
     pub(crate) fn watch(&self, command: Invocation) -> Invocation {
         command
             .env("RUSTC_WRAPPER", self.0.join("xtask"))
             .env(LOG, self.0.join("seconds.tsv"))
     }
 
-    /// What each package took. Removes the log.
+    /// Returns the time of each package. Removes the log.
     pub(crate) fn end(self) -> crate::Result<Seconds> {
         let text = fs::read_to_string(self.0.join("seconds.tsv"))?;
         fs::remove_dir_all(&self.0)?;
@@ -99,7 +102,7 @@ impl Log {
     }
 }
 
-/// Processor seconds by package; library, build script and programs of a package are added up.
+/// Processor seconds by package, summed over its library, build script and programs.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Seconds(BTreeMap<String, f64>);
 
@@ -126,7 +129,7 @@ impl Seconds {
         self.0.len()
     }
 
-    /// Whether a package was compiled.
+    /// Returns true if a package was compiled.
     pub(crate) fn has(&self, package: &str) -> bool {
         self.0.contains_key(package)
     }

@@ -1,4 +1,5 @@
-//! `cargo xtask bench build`: the processor time that a cold build takes, package by package, compared with a checked-in baseline.
+//! `cargo xtask bench build`: the processor time of a cold build by package, compared with a
+//! checked-in baseline.
 
 mod baseline;
 mod compiler;
@@ -26,8 +27,8 @@ const BASELINE: &str = "benches/build.toml";
 /// The page with the table of costs, relative to the root of the workspace.
 const PAGE: &str = "CONTRIBUTING.md";
 
-/// The settings of the builds that are compared, which are those of `.ci/run`: symbols for debuggers are made for our crates
-/// alone, and would make these seem dearer.
+/// The settings of compared builds, the same as in `.ci/run`: debug symbols are generated for our
+/// crates only, and would make these seem more expensive.
 const SETTINGS: [(&str, &str); 3] = [
     ("CARGO_INCREMENTAL", "0"),
     ("CARGO_PROFILE_DEV_DEBUG", "0"),
@@ -44,7 +45,7 @@ pub(crate) struct Options {
 pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     let workspace = Workspace::load()?;
     std::env::set_current_dir(workspace.root())?;
-    // A directory of its own: packages that are already built cost nothing and would hide the rest.
+    // A separate directory: packages that are already built cost nothing and would hide the rest.
     let target = workspace.target_directory().join("build-cost");
     if target.exists() {
         fs::remove_dir_all(&target)?;
@@ -81,7 +82,8 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     })
 }
 
-/// Compiles all tests and programs, as a step of `cargo xtask ci`, and measures it where that can be compared.
+/// Compiles all tests and programs, as a step of `cargo xtask ci`, and measures the time if it is
+/// comparable.
 pub(crate) fn build(workspace: &Workspace) -> crate::Result<(Outcome, Option<Seconds>)> {
     let is_set = |(name, value)| std::env::var(name).is_ok_and(|set| set == value);
     if !SETTINGS.into_iter().all(is_set) {
@@ -90,7 +92,7 @@ pub(crate) fn build(workspace: &Workspace) -> crate::Result<(Outcome, Option<Sec
     watch(test::build_command(), workspace.target_directory())
 }
 
-/// Judges what the step `build` has measured.
+/// Checks the measurement of the step `build`.
 pub(crate) fn step(workspace: &Workspace, seconds: Option<&Seconds>) -> crate::Result<Outcome> {
     let skipped = |why: &str| Outcome::Skipped {
         why: why.to_owned(),
@@ -119,7 +121,7 @@ pub(crate) fn step(workspace: &Workspace, seconds: Option<&Seconds>) -> crate::R
     })
 }
 
-/// Runs a build that logs its compilers in `directory`. Only Linux says what they took.
+/// Runs a build that logs its compilers in `directory`. Only Linux reports their time.
 fn watch(command: Invocation, directory: &Path) -> crate::Result<(Outcome, Option<Seconds>)> {
     if !cfg!(target_os = "linux") {
         return Ok((show(&[command])?, None));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::compiler::Seconds;
 use crate::page::Marks;
 
-/// Where the page has the table.
+/// The marks of the table in the page.
 const MARKS: Marks = Marks {
     begin: "<!-- build costs: written by `cargo xtask bench build --renew` -->",
     end: "<!-- end of build costs -->",
@@ -14,7 +14,7 @@ const MARKS: Marks = Marks {
 /// Crates that cost less than this many seconds share one row.
 const LEAST_SECONDS: f64 = 3.0;
 
-/// Rows of the table: each expensive crate, and the sum of the others.
+/// The rows of the table: each expensive crate, and the sum of the others.
 fn rows(seconds: &Seconds) -> Vec<(String, f64)> {
     let (dear, cheap): (Vec<_>, Vec<_>) = seconds
         .by_cost()
@@ -42,11 +42,11 @@ pub(super) fn text(seconds: &Seconds) -> String {
     text
 }
 
-/// The page with another table.
+/// Returns the page with a new table.
 ///
 /// # Errors
 ///
-/// The page lacks a mark.
+/// Fails if the page lacks a mark.
 pub(super) fn renew(page: &str, seconds: &Seconds) -> Result<String, String> {
     let mut table = String::from("| crate | seconds |\n|---|--:|\n");
     for (name, seconds) in rows(seconds) {

@@ -1,20 +1,20 @@
-//! Which member of the family may depend on which.
+//! The allowed dependencies between members of the workspace.
 
 use crate::dependency_direction::graph::{Dependency, Graph, Package};
 
-/// What a member may know of the family.
+/// The members that a member may depend on.
 enum Knows {
-    /// These, in its library and in its tests.
+    /// The listed members, in its library and in its tests.
     Only(&'static [Edge]),
-    /// Everything: the programs and packages that nobody depends on.
+    /// All: for programs and packages that no other member depends on.
     All,
 }
 
-/// A dependency that is allowed.
+/// An allowed dependency.
 enum Edge {
-    /// Always there.
+    /// Required.
     On(&'static str),
-    /// Behind a feature, so that who does not ask for it is spared it.
+    /// Behind a feature, so that it is optional for users.
     Optional(&'static str),
     /// In tests and examples only.
     Development(&'static str),
@@ -22,7 +22,7 @@ enum Edge {
 
 use Edge::{Development, On, Optional};
 
-/// Packages that only tests, benchmarks and people at a terminal use. No published package may need them.
+/// Packages only for tests, benchmarks and developers. No published package may need them.
 const UNPUBLISHED: [&str; 10] = [
     "tours",
     "demo",
@@ -93,7 +93,7 @@ fn knows(package: &str) -> Option<Knows> {
     })
 }
 
-/// What is wrong with a graph.
+/// Returns the violations in a graph.
 pub(crate) fn complaints(graph: &Graph) -> Vec<String> {
     graph
         .packages
@@ -131,7 +131,7 @@ fn of_package(graph: &Graph, package: &Package) -> Vec<String> {
 
 fn allowed(knows: &Knows, dependency: &Dependency) -> bool {
     let on = dependency.on.as_str();
-    // Tests of any member may use what the tests share.
+    // Tests of any member may use the shared test kit.
     if on == "testkit" && dependency.development_only {
         return true;
     }
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// A family in order.
+    /// A valid workspace.
     fn family() -> Graph {
         let packages = vec![
             package("proxy-model", &[]),

@@ -1,4 +1,4 @@
-//! The members of the workspace and what they depend on.
+//! The members of the workspace with their dependencies.
 
 use std::path::{Path, PathBuf};
 
@@ -25,14 +25,14 @@ pub(crate) struct Dependency {
     pub(crate) optional: bool,
 }
 
-/// All members. Dependencies on packages from elsewhere are not in it.
+/// All members, without dependencies on other packages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) packages: Vec<Package>,
 }
 
 impl Graph {
-    /// Asks cargo, without the network.
+    /// Reads the graph from cargo, without the network.
     pub(crate) fn of_workspace(root: &Path) -> Self {
         let metadata = MetadataCommand::new()
             .manifest_path(root.join("Cargo.toml"))
@@ -72,7 +72,7 @@ fn describe(package: &Described, is_member: &dyn Fn(&str) -> bool) -> Package {
     }
 }
 
-/// What a package fails to say of itself. A README is asked of those that are published.
+/// Returns the missing parts of a package's description. Published packages need a README.
 pub(crate) fn self_description(package: &Package) -> Vec<String> {
     let mut missing = Vec::new();
     let mut ask = |there: bool, what: &str| {

@@ -1,14 +1,14 @@
-//! What only the text of a manifest shows: where versions and lints are declared.
+//! Rules for the text of a manifest: the declaration of versions and lints.
 
 use toml::{Table, Value};
 
-/// The tables of a manifest that name dependencies.
+/// The dependency tables of a manifest.
 const DEPENDENCIES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
-/// Packages generated from the work of others, which have its licence.
+/// Packages generated from the work of others, with their licence.
 const GENERATED: [&str; 1] = ["xds-types"];
 
-/// What is wrong with the manifest of a member.
+/// Returns the violations in the manifest of a member.
 pub(crate) fn complaints(package: &str, manifest: &str) -> Vec<String> {
     let manifest: Table = match manifest.parse() {
         Ok(manifest) => manifest,
@@ -33,7 +33,7 @@ pub(crate) fn complaints(package: &str, manifest: &str) -> Vec<String> {
     wrong
 }
 
-/// Dependencies that do not take their version from `[workspace.dependencies]`.
+/// Dependencies without the version of `[workspace.dependencies]`.
 fn own_versions(package: &str, holder: &Table) -> Vec<String> {
     let mut wrong = Vec::new();
     for kind in DEPENDENCIES {

@@ -1,7 +1,7 @@
-//! Who may know whom, and what each package must say of itself.
+//! Allowed dependencies, and the required description of each package.
 //!
-//! The rules are functions over a made-up or a real graph. Each is shown to fail on a graph that breaks it, and then
-//! held against what `cargo metadata` and the manifests say.
+//! The rules are functions over a generated or a real graph. Tests show that each fails on a graph
+//! that violates it; then they check the output of `cargo metadata` and the manifests.
 
 mod direction;
 mod graph;

@@ -1,10 +1,10 @@
-//! That DESIGN.md keeps its promise to say why each dependency is there.
+//! The rule that DESIGN.md gives a reason for each dependency.
 
 use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
-/// The dependencies from elsewhere that the workspace declares.
+/// The external dependencies of the workspace.
 pub(crate) fn declared(manifest: &str) -> BTreeSet<String> {
     let manifest: Table = manifest.parse().expect("cargo reads it as well");
     let workspace = manifest.get("workspace").and_then(Value::as_table);
@@ -19,7 +19,7 @@ pub(crate) fn declared(manifest: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The names in the first column of the table under the heading "Dependencies".
+/// The names in the first column of the table below the heading "Dependencies".
 pub(crate) fn explained(design: &str) -> BTreeSet<String> {
     let heading = "\n## Dependencies\n";
     let section = design
@@ -29,13 +29,13 @@ pub(crate) fn explained(design: &str) -> BTreeSet<String> {
     section
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.split(" |").next())
-        // Every second piece is between backquotes.
+        // Every second piece is between backticks.
         .flat_map(|names| names.split('`').skip(1).step_by(2))
         .map(str::to_owned)
         .collect()
 }
 
-/// What is declared without a reason, or explained and not there.
+/// Returns dependencies without a reason, and reasons without a dependency.
 pub(crate) fn complaints(manifest: &str, design: &str) -> Vec<String> {
     let declared = declared(manifest);
     let explained = explained(design);

@@ -1,4 +1,5 @@
-//! DESIGN.md says why each dependency is there. What may come in at all is in `deny.toml`, which cargo-deny holds.
+//! DESIGN.md has a reason for each dependency. `deny.toml` lists what is allowed, and cargo-deny
+//! checks that.
 
 mod explained;
 mod packages;
@@ -21,7 +22,7 @@ fn the_design_says_why_each_dependency_is_there() {
 
 #[test]
 fn small_examples_and_the_demo_are_few_packages_and_no_gateway_has_an_emulator() {
-    // Who tries an example waits for all of them.
+    // A user who tries an example waits for all of them.
     assert!(packages::compiled_for("examples", &[]).len() <= 120);
     assert!(packages::compiled_for("demo", &[]).len() <= 140);
     let gateway = packages::compiled_for("proxy-gateway", &[]);

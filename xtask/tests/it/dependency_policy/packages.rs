@@ -1,10 +1,11 @@
-//! The packages that a build takes, as cargo lists them.
+//! The packages of a build, as listed by cargo.
 
 use std::process::Command;
 
 use super::root;
 
-/// The packages that `cargo run --package PACKAGE` compiles on this machine with the features of `arguments`, without its tests.
+/// The packages that `cargo run --package PACKAGE` compiles on this machine with the features of
+/// `arguments`, without tests.
 pub(super) fn compiled_for(package: &str, arguments: &[&str]) -> Vec<String> {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--edges", "normal,build"])

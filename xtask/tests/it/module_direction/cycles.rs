@@ -1,4 +1,4 @@
-//! Files and folders that need one another.
+//! Cycles of files and folders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use petgraph::graphmap::DiGraphMap;
 
 use crate::module_direction::tree::{Use, folder};
 
-/// The groups of names that reach one another, each with more than one name.
+/// The groups of more than one name that reach each other.
 fn knots<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<BTreeSet<&'a str>> {
     let graph: DiGraphMap<&str, ()> = pairs.collect();
     let groups = tarjan_scc(&graph).into_iter();
@@ -15,7 +15,7 @@ fn knots<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<BTreeSet<&'
     groups.map(|group| group.into_iter().collect()).collect()
 }
 
-/// Top-level modules that need one another.
+/// Top-level modules that depend on each other.
 pub(crate) fn across_folders(uses: &BTreeSet<Use>) -> Vec<String> {
     let ends = |one: &Use| (folder(&one.from).to_owned(), folder(&one.to).to_owned());
     let pairs: Vec<_> = uses
@@ -40,7 +40,7 @@ pub(crate) fn across_folders(uses: &BTreeSet<Use>) -> Vec<String> {
     knots.iter().map(describe).collect()
 }
 
-/// Files that need one another, in groups of more than `limit`.
+/// Files that depend on each other, in groups of more than `limit`.
 pub(crate) fn among_files(uses: &BTreeSet<Use>, limit: usize) -> Vec<String> {
     let knots = knots(uses.iter().map(|one| (one.from.as_str(), one.to.as_str())));
     let large = knots.iter().filter(|knot| knot.len() > limit);
@@ -57,7 +57,7 @@ pub(crate) fn among_files(uses: &BTreeSet<Use>, limit: usize) -> Vec<String> {
         .collect()
 }
 
-/// The edges, grouped by the pair of folders with the fewest first: there a cut is cheapest.
+/// The edges, grouped by pair of folders, the fewest first: cutting there is cheapest.
 fn edges<'a>(uses: impl Iterator<Item = &'a Use>) -> String {
     let mut by_pair: BTreeMap<_, Vec<&Use>> = BTreeMap::new();
     for one in uses {

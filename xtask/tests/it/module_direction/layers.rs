@@ -30,7 +30,7 @@ impl Layers {
             let Ok(number) = number.parse() else {
                 continue;
             };
-            // Names stand before the colon; every second piece is between backquotes.
+            // Names precede the colon; every second piece is between backticks.
             let names = rest.split(':').next().unwrap_or(rest);
             for name in names.split('`').skip(1).step_by(2) {
                 if layers.of.insert(name.to_owned(), number).is_some() {
@@ -55,7 +55,7 @@ fn documentation(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// What is wrong with the list, and each use that goes up or sideways.
+/// Returns the errors of the list, and each use that goes up or sideways.
 pub(crate) fn complaints(
     layers: &Layers,
     modules: &BTreeSet<String>,

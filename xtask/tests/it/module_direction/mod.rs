@@ -1,7 +1,8 @@
 //! The direction of the modules inside `proxy-runtime`: each names only modules of lower layers.
 //!
-//! The order is the list under "Layers" in the documentation of the crate. The rules are functions over a tree of files,
-//! made up or real. Each is shown to fail on a tree that breaks it, and then held against the crate.
+//! The order is the list under "Layers" in the documentation of the crate. The rules are functions
+//! over a generated or real tree of files. Tests show that each fails on a tree that violates it;
+//! then they check the crate.
 
 mod cycles;
 mod layers;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use crate::module_direction::source::Files;
 use crate::module_direction::tree::Tree;
 
-/// The largest number of files that may need one another in a circle.
+/// Maximum number of files in a cycle.
 const LARGEST_CYCLE: usize = 10;
 
 fn sources() -> PathBuf {
@@ -23,7 +24,7 @@ fn sources() -> PathBuf {
     root.join("proxy-runtime/src")
 }
 
-/// What is wrong with the order of a crate's modules.
+/// Returns the violations in a crate's module order.
 fn complaints(files: &Files) -> Vec<String> {
     let tree = Tree::of(files);
     let uses = tree.uses();
@@ -39,7 +40,7 @@ fn modules_of_the_runtime_keep_their_direction() {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
 
-/// A crate of the given files, whose `lib.rs` says that `low` lies below `high`.
+/// Checks a crate of the given files, whose `lib.rs` puts `low` below `high`.
 fn made_up(files: &[(&str, &str)]) -> Vec<String> {
     let mut all = vec![(
         "lib.rs",

@@ -11,17 +11,17 @@ pub(crate) type Segments = Vec<String>;
 /// A name that a `use` brings into a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Import {
-    /// The name in the module; none for `*`.
+    /// The name in the module; `None` for `*`.
     pub(crate) name: Option<String>,
     pub(crate) path: Segments,
-    /// Passed on to other modules (`pub use`).
+    /// True if other modules can use it (`pub use`).
     pub(crate) shared: bool,
 }
 
 /// A module inside a module.
 pub(crate) struct Child {
     pub(crate) name: String,
-    /// The items of `mod name { … }`; none for `mod name;`.
+    /// The items of `mod name { … }`; `None` for `mod name;`.
     pub(crate) inline: Option<Names>,
 }
 
@@ -84,7 +84,7 @@ impl Names {
         }
     }
 
-    /// Paths in the tokens of a macro, which nobody can parse without its definition.
+    /// Paths in the tokens of a macro, which cannot be parsed without its definition.
     fn tokens(&mut self, tokens: proc_macro2::TokenStream) {
         use proc_macro2::TokenTree;
         let mut path: Segments = Vec::new();
@@ -173,12 +173,12 @@ impl<'ast> Visit<'ast> for Names {
         self.tokens(call.tokens.clone());
     }
 
-    // Documentation and visibility name modules without needing them.
+    // Documentation and visibility name modules without depending on them.
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 }
 
-/// Returns `true` if something is compiled for unit tests and for nothing else.
+/// Returns true if an item is compiled for unit tests only.
 fn is_test_only(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let Meta::List(list) = &attribute.meta else {

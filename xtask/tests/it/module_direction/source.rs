@@ -33,7 +33,7 @@ impl Files {
         }
     }
 
-    /// A crate that exists in a test only.
+    /// A generated crate for a test.
     pub(crate) fn made_up(files: &[(&str, &str)]) -> Self {
         let texts = files
             .iter()

@@ -1,4 +1,4 @@
-//! The modules of a crate, and which file names something of which other file.
+//! The modules of a crate, and the dependencies between its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,15 +6,15 @@ use crate::module_direction::layers::Layers;
 use crate::module_direction::names::{Import, Names, Segments};
 use crate::module_direction::source::Files;
 
-/// How far re-exports of re-exports are followed.
+/// Maximum depth of re-exports that are followed.
 const DEPTH: usize = 20;
 
-/// A file that names something of another file.
+/// A file that names an item of another file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Use {
     pub(crate) from: String,
     pub(crate) to: String,
-    /// As the first file writes it.
+    /// The path as written in the first file.
     pub(crate) path: String,
 }
 
@@ -77,12 +77,13 @@ impl Tree {
         paths.filter_map(|path| path.first().cloned()).collect()
     }
 
-    /// Every use of one file by another. A name that a module passes on counts as a name of the file that defines it.
+    /// Every use of one file by another. A re-exported name counts as a name of the file that
+    /// defines it.
     pub(crate) fn uses(&self) -> BTreeSet<Use> {
         let mut uses = BTreeMap::new();
         for module in self.modules.values() {
             let imported = module.names.imports.iter();
-            // What is passed on is needed by those who name it there.
+            // A re-export is needed by the modules that name it there.
             let imported = imported
                 .filter(|import| !import.shared && import.name.is_some())
                 .map(|import| &import.path);
@@ -111,7 +112,8 @@ impl Tree {
         self.module(&path)
     }
 
-    /// The module that defines what a path of a module names; none for modules themselves and for names from elsewhere.
+    /// The module that defines a path of a module; `None` for modules themselves and for external
+    /// names.
     fn definition(&self, at: &Module, path: &[String], depth: usize) -> Option<&Module> {
         let (first, rest) = path.split_first()?;
         match first.as_str() {
@@ -126,7 +128,7 @@ impl Tree {
         }
     }
 
-    /// The same, of a path that begins inside the module.
+    /// Like [`definition`](Self::definition), for a path that begins inside the module.
     fn below<'a>(
         &'a self,
         module: &'a Module,
@@ -160,7 +162,7 @@ impl Tree {
                 }
                 .as_slice(),
             );
-            // A crate is never imported from a module that has its name.
+            // A crate is never imported from a module with the same name.
             (import.path.first() != Some(first) || import.path.len() > 1)
                 .then(|| self.definition(module, &path, depth + 1))
                 .flatten()

@@ -1,11 +1,12 @@
-//! Links of a README that is read outside of the repository: in the registry, and as the front page of a crate's documentation.
+//! Links of a README that is read outside of the repository: in the registry, and as the front page
+//! of a crate's documentation.
 
 use std::path::Path;
 
-/// Where the files of the repository are, behind its URL.
+/// The path of files in the repository's URL.
 const FILES: &str = "/blob/main/";
 
-/// What a link may lead to.
+/// The allowed targets of links.
 pub(crate) struct Places<'a> {
     /// The URL of the repository.
     pub(crate) repository: &'a str,
@@ -16,7 +17,7 @@ pub(crate) struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// The links of a page that lead nowhere for a reader outside of the repository, each with the reason.
+    /// The links of a page that are broken outside of the repository, each with the reason.
     pub(crate) fn complaints(&self, text: &str) -> Vec<String> {
         let wrong = targets(text).into_iter().filter_map(|target| {
             let reason = self.complaint(target)?;
@@ -31,7 +32,7 @@ impl Places<'_> {
             let is_there = self.root.join(path).exists();
             return (!is_there).then_some("which the repository does not have");
         }
-        // Other sites, headings of the page itself, and items, which rustdoc looks after.
+        // Other sites, headings of the page itself, and items, which rustdoc checks.
         if target.contains("://") || target.starts_with('#') || target.contains("::") {
             return None;
         }

@@ -1,4 +1,5 @@
-//! What a registry and its readers need of each crate that is published: metadata, licence texts, and links that work there.
+//! Requirements of registries and readers for published crates: metadata, licence texts, and links
+//! that work there.
 
 mod links;
 
@@ -13,16 +14,16 @@ use self::links::Places;
 /// The licence of a package, and the files with its text.
 fn licence(package: &Package) -> (&'static str, &'static [&'static str]) {
     match package.name.as_str() {
-        // It is made of Envoy's API, and has its licence.
+        // Generated from Envoy's API, with its licence.
         "xds-types" => ("Apache-2.0", &["LICENSE-APACHE"]),
         _ => ("MIT OR Apache-2.0", &["LICENSE-MIT", "LICENSE-APACHE"]),
     }
 }
 
-/// What the registry accepts at most, of keywords and of categories.
+/// Maximum number of keywords and of categories in the registry.
 const MOST_WORDS: usize = 5;
 
-/// Bytes of a keyword that the registry accepts at most.
+/// Maximum length of a keyword in the registry, in bytes.
 const LONGEST_KEYWORD: usize = 20;
 
 /// The root of the workspace.
@@ -121,7 +122,7 @@ fn licences(package: &Package, files: &[String]) -> Vec<String> {
     let mut wrong = Vec::new();
     for name in licence(package).1 {
         let is_packaged = files.iter().any(|file| file == *name);
-        // A link that was checked out as a text file holds its target.
+        // A link that was checked out as a text file contains its target.
         let text = |place: &Path| fs::read_to_string(place.join(name)).ok();
         if !is_packaged || text(directory) != text(&root()) {
             wrong.push(format!(
@@ -152,7 +153,8 @@ fn readme(package: &Package, files: &[String]) -> Vec<String> {
     }
 }
 
-/// A dependency by path alone is stripped from a published crate if only its tests have it, and an error otherwise.
+/// A dependency by path alone is stripped from a published crate if only its tests need it, and an
+/// error otherwise.
 fn dependencies(package: &Package) -> Vec<String> {
     let unpublished = package.dependencies.iter().filter(|dependency| {
         dependency.kind != DependencyKind::Development

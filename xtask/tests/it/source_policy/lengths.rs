@@ -1,15 +1,15 @@
-//! How long a source file may be.
+//! The length of source files.
 
-/// Lines of any source file. Around 400 is where to begin to look for a second idea in it.
+/// Maximum lines of any source file. Around 400, look for a second idea in it.
 const FILE: usize = 600;
 
-/// Lines of a `lib.rs`: documentation, modules and re-exports.
+/// Maximum lines of a `lib.rs`: documentation, modules and re-exports.
 const LIB: usize = 150;
 
 /// The first words of a generated file.
 const GENERATED: &str = "// This file is @generated";
 
-/// What is wrong with the length of a file.
+/// Returns the complaint about the length of a file.
 pub(crate) fn complaint(path: &str, text: &str) -> Option<String> {
     if !path.ends_with(".rs") {
         return None;
@@ -19,7 +19,7 @@ pub(crate) fn complaint(path: &str, text: &str) -> Option<String> {
     } else {
         FILE
     };
-    // A generator splits by protobuf package, and nobody reads its files from top to bottom.
+    // A generator splits by protobuf package, and its files are not read from top to bottom.
     if text.starts_with(GENERATED) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Links within the project lead somewhere: to a file that is there, and to a heading that it has.
+//! The links within the project: their file and heading must exist.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -10,7 +10,7 @@ struct Link<'a> {
     target: &'a str,
 }
 
-/// What is wrong with the links of the page at `path`.
+/// Returns the broken links of the page at `path`.
 pub(crate) fn complaints(root: &Path, path: &str, text: &str) -> Vec<String> {
     if !path.ends_with(".md") {
         return Vec::new();
@@ -26,7 +26,7 @@ pub(crate) fn complaints(root: &Path, path: &str, text: &str) -> Vec<String> {
 }
 
 fn complaint(root: &Path, path: &str, text: &str, target: &str) -> Option<&'static str> {
-    // Other places, and items of the documentation, which rustdoc looks after.
+    // Other places, and items of the documentation, which rustdoc checks.
     if target.contains("://") || target.starts_with("mailto:") || target.contains("::") {
         return None;
     }
@@ -76,7 +76,7 @@ fn normal(path: &Path) -> Option<PathBuf> {
     Some(normal)
 }
 
-/// The lines of a page that are text, with their numbers.
+/// The lines of a page outside of code, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut inside = false;
     (1..).zip(text.lines()).filter(move |(_, line)| {
@@ -86,7 +86,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Links and images, and what references stand for.
+/// Links, images, and targets of references.
 fn links(text: &str) -> Vec<Link<'_>> {
     let mut links = Vec::new();
     for (number, line) in prose(text) {
@@ -100,7 +100,7 @@ fn links(text: &str) -> Vec<Link<'_>> {
             });
             continue;
         }
-        // What stands between backticks is code.
+        // Text between backticks is code.
         let mut rest = line;
         while let Some(at) = rest.find(['`', ']']) {
             let (found, after) = rest[at..].split_at(1);
@@ -122,7 +122,7 @@ fn links(text: &str) -> Vec<Link<'_>> {
     links
 }
 
-/// The anchors that a forge makes of the headings of a page.
+/// The anchors that forges generate for the headings of a page.
 fn anchors(text: &str) -> Vec<String> {
     let mut anchors: Vec<String> = Vec::new();
     for (_, line) in prose(text) {

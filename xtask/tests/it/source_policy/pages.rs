@@ -1,12 +1,15 @@
-//! Style of the pages: a purpose at the top, lines of a readable width, and words that every reader knows.
+//! Style of pages: a purpose at the top, lines of a readable width, and plain words.
 
-/// Most columns of a line of text. Tables, code and headings are not counted.
+use super::words;
+
+/// Maximum columns of a line of text. Tables, code and headings are not counted.
 const WIDTH: usize = 130;
 
-/// Pages that have lines beyond [`WIDTH`], each with the most that it may have. The numbers may only fall.
+/// Pages with lines beyond [`WIDTH`], each with its maximum. The numbers may only fall.
 const LONG_LINES: [(&str, usize); 0] = [];
 
-/// Archaisms, and words that hide who acts, each with the most that all pages together may have. The numbers may only fall.
+/// Archaisms, and words that hide who acts, each with the maximum over all pages together. The
+/// numbers may only fall.
 const WORDS: [(&str, usize); 22] = [
     ("albeit", 0),
     ("anew", 1),
@@ -32,7 +35,7 @@ const WORDS: [(&str, usize); 22] = [
     ("whoever", 10),
 ];
 
-/// Tasks of operators, each with the page or section that is for it.
+/// Tasks of operators, each with its page or section.
 const TASKS: [(&str, &str); 10] = [
     ("Kubernetes", "deploy.md#kubernetes"),
     ("Docker Compose", "deploy.md#docker-compose"),
@@ -49,20 +52,22 @@ const TASKS: [(&str, &str); 10] = [
     ),
 ];
 
-/// The tasks that the index of the documentation does not lead to. The README links to the index, so each is two clicks away.
+/// The tasks without a link in the index of the documentation. The README links to the index, so
+/// each is two clicks away.
 pub(crate) fn tasks_without_a_link(index: &str) -> Vec<&'static str> {
     let is_missing = |target: &str| !index.contains(&format!("]({target})"));
     let missing = TASKS.iter().filter(|(_, target)| is_missing(target));
     missing.map(|(task, _)| *task).collect()
 }
 
-/// Whether the rules are for the file at `path`: the documentation, and the front page of each folder.
+/// Returns true if the rules apply to the file at `path`: the documentation, and the front page of
+/// each folder.
 pub(crate) fn is_page(path: &str) -> bool {
     let is_documentation = path.starts_with("docs/") && path.ends_with(".md");
     is_documentation || path == "README.md" || path.ends_with("/README.md")
 }
 
-/// What is wrong with the opening of a page under `docs`, and with its width.
+/// Returns the complaints about the opening and the width of a page under `docs`.
 pub(crate) fn complaints(path: &str, text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if path.starts_with("docs/")
@@ -84,7 +89,7 @@ pub(crate) fn complaints(path: &str, text: &str) -> Vec<String> {
     wrong
 }
 
-/// The reason why the opening of a page is not its purpose.
+/// The reason why the opening of a page does not state its purpose.
 fn opening(text: &str) -> Option<&'static str> {
     let below = text.lines().skip_while(|line| !line.starts_with("# "));
     let opening = below.skip(1).skip_while(|line| line.is_empty());
@@ -126,7 +131,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Where the words of the list stand in the pages.
+/// The places in the pages where the listed words occur.
 pub(crate) struct Words {
     found: Vec<(&'static str, usize, Vec<String>)>,
 }
@@ -141,20 +146,9 @@ impl Words {
 
     /// Adds what the page at `path` has of them. A phrase counts also where a line ends inside it.
     pub(crate) fn add(&mut self, path: &str, text: &str) {
-        let mut page = String::from(" ");
-        for (_, line) in prose(text) {
-            let is_letter = |c: char| c.is_alphanumeric() || "'’-".contains(c);
-            for word in line.split(|c| !is_letter(c)) {
-                let word = word.replace('’', "'").to_lowercase();
-                let word = word.trim_matches(['\'', '-']);
-                if !word.is_empty() {
-                    page.push_str(word);
-                    page.push(' ');
-                }
-            }
-        }
+        let page = words::plain(prose(text).map(|(_, line)| line));
         for (word, _, places) in &mut self.found {
-            let count = page.matches(&format!(" {word} ")).count();
+            let count = words::count(&page, word);
             places.extend(std::iter::repeat_n(path.to_owned(), count));
         }
     }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// Hosts of package registries. Clients know where theirs is; a text that names it is wrong behind a mirror.
+/// Hosts of package registries. Clients know their registry; a text that names one is wrong behind
+/// a mirror.
 ///
 /// In two parts, so that this file does not name them.
 const REGISTRIES: [(&str, &str); 7] = [
@@ -15,7 +16,7 @@ const REGISTRIES: [(&str, &str); 7] = [
     ("security.debian", ".org"),
 ];
 
-/// Written by package clients, which put their registry into it.
+/// Lock files of package clients, which contain the registry.
 const LOCK_FILES: [&str; 4] = [
     "Cargo.lock",
     "fuzz/Cargo.lock",
@@ -27,7 +28,7 @@ const LOCK_FILES: [&str; 4] = [
 pub(crate) struct Places(Vec<String>);
 
 impl Places {
-    /// The checkout and the home directory of whoever runs the test.
+    /// The checkout and the home directory of the current user.
     pub(crate) fn of_this_machine(root: &Path) -> Self {
         let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
         let home = home.map(|home| home.to_string_lossy().into_owned());
@@ -48,7 +49,7 @@ impl Places {
     }
 }
 
-/// What is wrong with a text.
+/// Returns the violations in a text.
 pub(crate) fn complaints(path: &str, text: &str, places: &Places) -> Vec<String> {
     if LOCK_FILES.contains(&path) {
         return Vec::new();
@@ -68,7 +69,7 @@ pub(crate) fn complaints(path: &str, text: &str, places: &Places) -> Vec<String>
     wrong
 }
 
-/// Whether a host stands in a line, itself or with a subdomain, and not as the beginning of a longer word.
+/// Returns true if a line names a host, alone or with a subdomain, but not as a part of a longer word.
 fn names_host(line: &str, host: &str) -> bool {
     line.match_indices(host).any(|(start, _)| {
         let before = line[..start].chars().next_back();

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-/// Directories, by their path in the project, that hold what is built, fetched or generated, as `.gitignore` says.
+/// Directories, by their path in the project, with build output, downloads or generated files, as
+/// in `.gitignore`.
 const LEFT_OUT: [&str; 5] = [
     ".git",
     "target",
@@ -12,7 +13,7 @@ const LEFT_OUT: [&str; 5] = [
     "fuzz/artifacts",
 ];
 
-/// Calls `each` with the path (relative to `root`, with `/`) and the text of each file that is text.
+/// Calls `each` with the path (relative to `root`, with `/`) and the text of each text file.
 pub(crate) fn each_text(root: &Path, each: &mut dyn FnMut(&str, &str)) {
     walk(root, "", each);
 }
@@ -25,7 +26,8 @@ fn walk(directory: &Path, inside: &str, each: &mut dyn FnMut(&str, &str)) {
     entries.sort_unstable_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = format!("{inside}{}", entry.file_name().to_string_lossy());
-        // A file may vanish between the listing and the look: an editor's, say.
+        // A file may vanish between the listing and the check, such as a temporary file of an
+        // editor.
         let Ok(kind) = entry.file_type() else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! The frontends of a load balancer: where their addresses come from.
+//! The frontends of a load balancer, and their addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::emulator::path::Kind;
 use crate::emulator::refusal::Refusal;
 use crate::emulator::store::{State, Store};
 
-/// How many frontends a load balancer can have, of the limits of subscriptions:
+/// Returns the maximum number of frontends of a load balancer, from the limits of subscriptions:
 /// <https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer>.
 fn maximum(body: &Value) -> usize {
     match body["sku"]["name"].as_str() {
@@ -22,7 +22,7 @@ fn maximum(body: &Value) -> usize {
     }
 }
 
-/// Checks that each frontend has one source of its address, that it is there, and that nobody else has it.
+/// Checks that each frontend has one source of its address, that it exists, and that it is not in use.
 pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
     let (count, maximum) = (children(body, FRONTENDS).len(), maximum(body));
     if count > maximum {
@@ -60,7 +60,7 @@ pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
                     return Err(Refusal::dangling(subnet, &context.id()));
                 }
             }
-            // A prefix is somebody else's frontend, which stays as it is.
+            // A prefix is another owner's frontend, which stays as it is.
             (None, None) if id_of(&properties["publicIPPrefix"]).is_some() => {
                 public = Some(name(frontend));
             }
@@ -121,7 +121,7 @@ fn check_public(
     }
     let own = key(&format!("{}/{FRONTENDS}/{}", context.id(), name(frontend)));
     let is_other = |id: &&String| {
-        // Another frontend of this load balancer may have had it until now.
+        // Another frontend of this load balancer may have had the address until now.
         let user = key(id);
         user != own && !user.starts_with(&(context.place.key() + "/"))
     };
@@ -136,12 +136,12 @@ fn in_use(address: &str, by: &str) -> Refusal {
     Refusal::bad("PublicIPAddressInUse", message)
 }
 
-/// Gives frontends in subnets their addresses.
+/// Assigns addresses to frontends in subnets.
 pub(super) fn allocate(context: &Context<'_>, properties: &mut Object) -> Result<(), Refusal> {
     let frontends = properties.get_mut(FRONTENDS).and_then(Value::as_array_mut);
     let mut taken: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
     let mut frontends: Vec<&mut Value> = frontends.into_iter().flatten().collect();
-    // Addresses that are asked for are given before those that are free to choose.
+    // Requested addresses are assigned before arbitrary ones.
     frontends.sort_by_key(|frontend| {
         let wants = previous_address(context, frontend).is_some();
         (
@@ -186,7 +186,7 @@ pub(super) fn allocate(context: &Context<'_>, properties: &mut Object) -> Result
     Ok(())
 }
 
-/// The address that a frontend of this name had in the same subnet.
+/// Returns the address that a frontend of this name had in the same subnet.
 fn previous_address<'a>(context: &Context<'a>, frontend: &Value) -> Option<&'a str> {
     let before = context
         .previous

@@ -1,4 +1,4 @@
-//! What refers to what inside one load balancer.
+//! The references inside one load balancer.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{FRONTENDS, POOLS, PROBES, RULES, pools, ports, resolve};
 use crate::emulator::json::{Object, children, id_of, key, name, number_in, one_of};
 use crate::emulator::refusal::Refusal;
 
-/// What Azure fills in where a client says nothing.
+/// Fills in Azure's defaults of absent properties.
 pub(super) fn fill_defaults(properties: &mut Object) {
     let mut fill = |collection: &str, defaults: &[(&str, Value)]| {
         let items = properties.get_mut(collection).and_then(Value::as_array_mut);
@@ -103,7 +103,7 @@ fn check_rule(
         &["Default", "SourceIP", "SourceIPProtocol"],
         &label,
     )?;
-    // Port 0 stands for all of them, together with protocol All.
+    // Port 0 stands for all ports, together with protocol All.
     let lowest = u64::from(
         !properties["protocol"]
             .as_str()
@@ -140,7 +140,7 @@ fn check_rule(
     Ok(())
 }
 
-/// What is not there needs not be resolved.
+/// Checks that a reference can be resolved. An absent one is valid.
 fn check_reference(
     context: &Context<'_>,
     body: &Value,
@@ -194,7 +194,7 @@ fn check_probe(probe: &Value, is_basic: bool) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// By the key of a part: the fields with which others are listed there, and their ids.
+/// Returns, by the key of a part, the fields that list its users, and their ids.
 pub(super) fn uses(body: &Value) -> BTreeMap<String, BTreeMap<&'static str, Vec<String>>> {
     let mut uses: BTreeMap<String, BTreeMap<&'static str, Vec<String>>> = BTreeMap::new();
     let mut add = |reference: &Value, by: &'static str, user: &Value| {

@@ -18,7 +18,7 @@ const POOLS: &str = "backendAddressPools";
 const RULES: &str = "loadBalancingRules";
 const PROBES: &str = "probes";
 
-/// All lists of children, and what of each the server sets.
+/// The lists of children, each with the fields that the server sets.
 const CHILDREN: [(&str, &[&str]); 7] = [
     (
         FRONTENDS,
@@ -62,7 +62,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
     frontends::allocate(context, properties)
 }
 
-/// Without frontends there can be nothing else.
+/// Checks that a load balancer without frontends has no other parts.
 fn check_not_empty(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
     if !children(body, FRONTENDS).is_empty() {
         return Ok(());
@@ -77,7 +77,7 @@ fn check_not_empty(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
     ))
 }
 
-/// A pool that a network interface or a scale set is in cannot be left out.
+/// Checks that no pool with network interfaces or scale sets is removed.
 fn check_pools_left(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
     let before = context
         .previous
@@ -99,7 +99,7 @@ fn check_pools_left(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Why a load balancer cannot be deleted.
+/// Checks that a load balancer can be deleted.
 pub(in crate::emulator) fn check_delete(
     references: &References,
     resource: &Resource,
@@ -151,7 +151,7 @@ pub(super) fn render(references: &References, resource: &Resource, body: &mut Va
     body["properties"]["resourceGuid"] = json!(resource_guid(resource));
 }
 
-/// A guid that stays the same as long as the name does.
+/// Returns a GUID that depends on the name only.
 fn resource_guid(resource: &Resource) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in resource.place.key().bytes() {
@@ -164,7 +164,7 @@ fn resource_guid(resource: &Resource) -> String {
     )
 }
 
-/// The child of this load balancer that a reference of one of its parts names.
+/// Returns the child of this load balancer that a reference names.
 fn resolve<'a>(
     context: &Context<'_>,
     body: &'a Value,

@@ -10,18 +10,19 @@ use super::POOLS;
 use crate::emulator::json::{Object, id_of, key, name};
 use crate::emulator::refusal::Refusal;
 
-/// The code of the refusal is made up; that there is one is not.
+/// The code of the rejection. Azure rejects this as well, but the code is invented.
 pub(in crate::emulator) const MIXED: &str = "BackendAddressPoolMixesAddressesAndInterfaces";
 
 const ADDRESSES: &str = "loadBalancerBackendAddresses";
 
-/// Who is in a pool with a network interface.
+/// Returns the members of a pool that are network interfaces.
 fn interfaces<'c>(context: &'c Context<'_>, pool: &Value) -> &'c [String] {
     let id = format!("{}/{POOLS}/{}", context.id(), name(pool));
     context.references.to(&key(&id))
 }
 
-/// Leaves out the members that are only shown: those of a pool of network interfaces, which have a name and no address.
+/// Removes the members that are only rendered: those of a pool of network interfaces, which have a name and
+/// no address.
 pub(super) fn drop_shown_members(context: &Context<'_>, properties: &mut Object) {
     let pools = properties.get_mut(POOLS).and_then(Value::as_array_mut);
     for pool in pools.into_iter().flatten() {
@@ -34,7 +35,7 @@ pub(super) fn drop_shown_members(context: &Context<'_>, properties: &mut Object)
     }
 }
 
-/// Shows the members of a pool of network interfaces as Azure does: each with a name and without an address.
+/// Renders the members of a pool of network interfaces like Azure: each with a name and without an address.
 pub(super) fn show_members(pool: &mut Value, users: &[String]) {
     let members = users.iter().map(|user| {
         let mut segments = user.rsplit('/');
@@ -45,14 +46,14 @@ pub(super) fn show_members(pool: &mut Value, users: &[String]) {
     pool["properties"][ADDRESSES] = members.collect();
 }
 
-/// Whether a pool has addresses as members.
+/// Returns true if the members of a pool are addresses.
 pub(in crate::emulator) fn has_addresses(pool: &Value) -> bool {
     pool["properties"][ADDRESSES]
         .as_array()
         .is_some_and(|members| !members.is_empty())
 }
 
-/// Checks the addresses of a pool that is made of addresses.
+/// Checks the addresses of a pool of addresses.
 pub(super) fn check(context: &Context<'_>, pool: &Value) -> Result<(), Refusal> {
     let properties = &pool["properties"];
     let addresses = properties["loadBalancerBackendAddresses"].as_array();

@@ -1,4 +1,5 @@
-//! Which rule has which ports of a frontend and, without a floating address, of a pool: no two may have the same.
+//! The uniqueness of ports: no two rules may have the same ports of a frontend or, without a floating
+//! address, of a pool.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -38,7 +39,7 @@ pub(super) fn check(body: &Value) -> Result<(), Refusal> {
     check_backends(body)
 }
 
-/// Without a floating address members see which rule a packet came by from nothing but its port.
+/// Checks backend ports: without a floating address, members distinguish rules only by the port.
 fn check_backends(body: &Value) -> Result<(), Refusal> {
     let mut taken: BTreeMap<(String, String, u64), &str> = BTreeMap::new();
     for rule in children(body, RULES) {
@@ -72,7 +73,8 @@ fn check_backends(body: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A NAT rule has a port or a range; a rule for all protocols has port 0, which is all ports.
+/// Returns the ports of a rule: a NAT rule has a port or a range; a rule for all protocols has port 0, which
+/// means all ports.
 fn claim(rule: &Value) -> Option<(String, Claim<'_>)> {
     let properties = &rule["properties"];
     let frontend = key(id_of(&properties["frontendIPConfiguration"])?);

@@ -28,7 +28,7 @@ fn target(origin: &Origin) -> Target {
     }
 }
 
-/// The tally, and which edges were told.
+/// Runs the plan. Returns the tally and the reported edges.
 fn run(plan: &Plan, target: &Target) -> (Tally, Vec<Edge>) {
     let mut edges = Vec::new();
     let tally = run_http1(plan, target, &mut |edge| edges.push(edge)).unwrap();
@@ -95,7 +95,8 @@ fn an_open_loop_sends_what_is_due() {
         "{:?}",
         tally.first_error
     );
-    // However late the machine lets us be, no more is sent than was due until the end, and late answers are counted too.
+    // However late the machine schedules us: at most the due requests are sent, late answers count
+    // too.
     let due = (tally.elapsed + Duration::from_millis(5)).as_secs_f64() * 500.0 + 2.0;
     assert!(
         tally.requests > 0 && (tally.requests as f64) < due + 50.0,
@@ -106,7 +107,8 @@ fn an_open_loop_sends_what_is_due() {
 
 #[test]
 fn a_server_that_stalls_is_seen_in_the_latencies_of_all_that_were_due_meanwhile() {
-    // One connection, and an answer that takes 100 ms: with a request due each millisecond, the others wait.
+    // One connection whose answers take 100 ms, with a request due each millisecond: the others
+    // wait.
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let served = AtomicU64::new(0);
@@ -136,7 +138,8 @@ fn a_server_that_stalls_is_seen_in_the_latencies_of_all_that_were_due_meanwhile(
         };
         let (tally, _) = run(&stalled, &Target { address, tls: None });
         assert_eq!(tally.errors, 0, "{:?}", tally.first_error);
-        // A closed loop would have one latency of 100 ms; here a hundred requests waited, half of them 50 ms or more.
+        // A closed loop would have one latency of 100 ms; here 100 requests wait, half of them 50
+        // ms or more.
         let slow = tally.latency.quantile(0.85).unwrap();
         assert!(
             slow >= Duration::from_millis(40),

@@ -19,7 +19,7 @@ use crate::tls;
 
 const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// Answers every request on a connection, until it is to be closed.
+/// Answers every request on a connection until the connection is to be closed.
 fn answer_all(config: Arc<ServerConfig>, socket: TcpStream) {
     let Ok(connection) = ServerConnection::new(config) else {
         return;
@@ -96,12 +96,13 @@ fn requests_over_tls_are_counted_on_kept_and_on_new_connections() {
     });
 }
 
-/// Serves HTTP/2 on a thread of its own: 128 bytes to whoever asks for them, 404 to others. Returns its address.
+/// Starts an HTTP/2 server on its own thread. It answers the known path with 128 bytes and others
+/// with 404. Returns its address.
 fn http2_server() -> std::net::SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = listener.local_addr().unwrap();
     listener.set_nonblocking(true).unwrap();
-    // It ends with the test's process: nobody waits for it.
+    // The thread ends with the test process: no test joins it.
     thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -1,4 +1,4 @@
-//! One question, asked again and again by blocking queries.
+//! A query that is repeated as blocking queries.
 
 use std::fmt;
 use std::future::Future;
@@ -13,25 +13,28 @@ use super::index::{BlockingIndex, Moved};
 use super::pace::Pace;
 use crate::client::{Answer, ConsulError, ConsulErrorKind, Meta, Query, Retry};
 
-/// How a [`Follower`] asks.
+/// The options of a [`Follower`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// How long one query waits for news. 30 s. After its servers were replaced a datacenter may be silent for so long.
-    /// The servers add up to a sixteenth.
+    /// The time for which one query waits for a change, to which the servers add up to a sixteenth. After
+    /// its servers were replaced, a datacenter may be silent for this time. Default: 30 s.
     pub wait: Duration,
-    /// The least time between two queries in the long run; two may follow each other at once. 250 ms.
+    /// The least time between two queries on average; two may follow each other at once. Default: 250 ms.
     pub min_gap: Duration,
-    /// The same for queries that come back early without any news, which is what a broken server does. 15 s.
+    /// The same for queries that return early without a change, as a faulty server makes them. Default: 15
+    /// s.
     pub idle_gap: Duration,
-    /// How often what cannot be waited on is asked. 45 s.
+    /// The poll interval of queries that cannot block. Default: 45 s.
     pub poll: Duration,
-    /// The longest wait after a first error; it doubles with each further one, and varies by half. 500 ms.
+    /// The longest wait after a first error. It doubles with each further one, and varies by half. Default:
+    /// 500 ms.
     pub backoff: Duration,
-    /// The longest wait after an error that may end by itself: an agent that is away, a datacenter without a leader. 1.5 s.
+    /// The longest wait after an error that may pass: an unavailable agent, a datacenter without a leader.
+    /// Default: 1.5 s.
     pub backoff_max: Duration,
-    /// The wait after a refusal, which stays until somebody changes something, and the longest one while a datacenter cannot
-    /// be reached from the agent's. 30 s.
+    /// The wait after a rejection, which lasts until an operator changes something, and the longest wait
+    /// while a datacenter cannot be reached from the agent's. Default: 30 s.
     pub refused: Duration,
 }
 
@@ -99,8 +102,8 @@ impl FollowOptions {
         self
     }
 
-    /// How long to wait after the `failures`th error in a row: full jitter above a half, so that those who failed together
-    /// do not ask together.
+    /// Returns the wait after the `failures`th consecutive error: full jitter above a half, so that clients
+    /// that failed together do not retry together.
     pub(crate) fn wait_after(&self, error: &ConsulError, failures: u32) -> Duration {
         let (longest, failures) = match (error.retry(), error.kind()) {
             (Retry::Slowly, _) => (self.refused, u32::MAX),
@@ -112,28 +115,28 @@ impl FollowOptions {
     }
 }
 
-/// What came of one query of a [`Follower`].
+/// The result of one query of a [`Follower`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Followed<T> {
-    /// The answer is another one than before, or the first.
+    /// A result that differs from the previous one, or the first.
     Changed {
-        /// The answer.
+        /// The response.
         answer: Answer<Arc<T>>,
-        /// Whether the servers may have another history: it is the first answer, or the first after a failure, or the index has
-        /// gone back with it or with the one before it.
+        /// True if the servers may have another history: the result is the first one, or the first after a
+        /// failure, or its index or the one before it went back.
         is_anew: bool,
     },
-    /// The same answer as before, though its index has moved: something near it has changed.
+    /// The same result as before, although its index has moved: something related has changed.
     Woken {
-        /// What came with the answer.
+        /// The headers of the response.
         meta: Meta,
-        /// As of [`Changed`](Self::Changed).
+        /// True if the servers may have another history, as in [`Changed`](Self::Changed).
         is_anew: bool,
     },
-    /// The wait is over without news.
+    /// The end of the wait without a change.
     Quiet,
-    /// There was no answer. What was known stays true as far as anybody knows.
+    /// A failed query. The last result is still the best known.
     Failed(ConsulError),
 }
 
@@ -141,7 +144,8 @@ type Wake = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 type Asked<T> = Pin<Box<dyn Future<Output = Result<Answer<T>, ConsulError>> + Send>>;
 
-/// One question, asked again and again: follows the [index](BlockingIndex), compares answers, paces itself and backs off.
+/// A query that is repeated as blocking queries. Follows the [index](BlockingIndex), compares results,
+/// limits its own rate and backs off.
 ///
 /// ```no_run
 /// use discovery_consul::client::{ConsulClient, Followed, Follower, FollowOptions, Query};
@@ -168,19 +172,19 @@ pub struct Follower<T> {
     last: Option<Arc<T>>,
     pace: Pace,
     idle: Pace,
-    /// How long to wait before the next query.
+    /// The wait before the next query.
     pause: Duration,
-    /// Makes what ends the pause after a refusal.
+    /// Creates the future that ends the pause after a rejection.
     woken: Option<Box<dyn Fn() -> Wake + Send + Sync>>,
-    /// Ends the present pause, which is one after a refusal.
+    /// The future that ends the current pause after a rejection.
     wake: Option<Wake>,
     failures: u32,
-    /// Whether the next answer is the first after the beginning, a failure, or a step back.
+    /// True if the next result is the first after the start, a failure, or a step back.
     is_anew: bool,
 }
 
 impl<T: PartialEq + Send + Sync> Follower<T> {
-    /// Asks `ask`, which makes the call that it is given the query for.
+    /// Creates a follower that calls `ask` with the query to make.
     pub fn new<F, A>(options: FollowOptions, query: Query, ask: F) -> Self
     where
         F: Fn(Query) -> A + Send + Sync + 'static,
@@ -203,11 +207,11 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
         }
     }
 
-    /// Makes one query when it is time to, and says what came of it.
+    /// Makes one query when it is due, and returns its result.
     ///
     /// # Cancel safety
     ///
-    /// When it is dropped the query is given up; the next call makes it again, and no news is lost.
+    /// Dropping it cancels the query; the next call repeats it, and no change is missed.
     pub async fn next(&mut self) -> Followed<T> {
         let woken = async {
             match &mut self.wake {
@@ -245,7 +249,7 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
         }
     }
 
-    /// Ends the pause after a refusal when the future returns that `wake` makes before each question:
+    /// Ends the pause after a rejection when the future returns that `wake` creates before each query:
     /// [`ConsulClient::token_changed`](crate::client::ConsulClient::token_changed).
     #[must_use]
     pub fn woken_by<W, F>(mut self, wake: W) -> Self
@@ -257,7 +261,7 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
         self
     }
 
-    /// The last good answer.
+    /// The last good result.
     pub fn last(&self) -> Option<Arc<T>> {
         self.last.clone()
     }
@@ -273,7 +277,8 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
                 let due = self.idle.take();
                 self.pause = due.saturating_duration_since(Instant::now());
             }
-            // Once or twice, servers were replaced. An index that goes back and forth says nothing, and never ends.
+            // Once or twice, servers were replaced. An index that goes back and forth has no meaning, and
+            // never ends.
             Moved::Backward if is_same => {
                 let due = self.idle.take();
                 self.pause = due.saturating_duration_since(Instant::now());

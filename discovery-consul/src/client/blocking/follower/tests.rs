@@ -140,7 +140,7 @@ async fn an_agent_that_hangs_is_given_up_and_asked_anew() {
         panic!("it hangs");
     };
     assert_eq!(error.kind(), ConsulErrorKind::TimedOut);
-    // The wait, a sixteenth, and the time for an answer.
+    // The wait, a sixteenth, and the time for a response.
     let limit = WAIT + WAIT / 16 + Duration::from_secs(10);
     assert_eq!(started.elapsed(), limit);
     consul.heal();
@@ -199,7 +199,7 @@ async fn a_key_that_is_not_there_is_waited_for() {
     assert_eq!(value(key.next().await), Some(Vec::new()));
 }
 
-/// A refusal is not asked about again for long, unless what it depends on changes.
+/// A rejected query is not retried for long, unless its cause changes.
 #[tokio::test(start_paused = true)]
 async fn a_pause_after_a_refusal_ends_when_the_cause_goes_away() {
     let consul = FakeConsul::new("sas");
@@ -225,7 +225,7 @@ async fn a_pause_after_a_refusal_ends_when_the_cause_goes_away() {
         started.elapsed()
     );
 
-    // An outage ends by itself, and is asked about each two seconds at least.
+    // An outage may pass, and is retried at least every two seconds.
     consul.fail("", Fault::Reset);
     for _ in 0..20 {
         let started = Instant::now();
@@ -234,7 +234,7 @@ async fn a_pause_after_a_refusal_ends_when_the_cause_goes_away() {
     }
 }
 
-/// Something between the agent and us, or a broken server: it would be asked four times a second.
+/// A proxy before the agent, or a faulty server, which would otherwise be queried four times a second.
 #[tokio::test(start_paused = true)]
 async fn an_index_that_goes_back_and_forth_is_asked_rarely() {
     let consul = FakeConsul::new("sas");

@@ -1,4 +1,4 @@
-//! Whom the client trusts, and what it shows, against real servers.
+//! Tests of trust and client certificates, against real servers.
 
 mod identity;
 mod names;

@@ -71,7 +71,7 @@ async fn names_with_pinned_issuers_need_no_authority() {
     };
     call(with(&ours), trust()).await.unwrap();
     refused(call(with(&other), trust()).await, "UnknownIssuer");
-    // Not sent along, so that nobody knows who it is; unless it was said beforehand, in either order.
+    // The issuer is not sent along, so it is unknown, unless it was configured before, in either order.
     refused(
         call(good.server_config(Alpn::Both), trust()).await,
         "UnknownIssuer",
@@ -89,7 +89,7 @@ async fn names_with_pinned_issuers_need_no_authority() {
     )
     .await
     .unwrap();
-    // Shown by somebody whom it has not signed.
+    // Sent by a server whose certificate it has not signed.
     let forged = other.issue(&["b.example"]);
     let chain = vec![forged.certificate(), ours.certificate()];
     assert!(call(showing(chain, &forged.key()), trust()).await.is_err());

@@ -1,4 +1,4 @@
-//! What templates accept, match and make.
+//! Tests of the paths that templates accept, match and make.
 
 mod formatting;
 mod matching;

@@ -177,7 +177,7 @@ fn errors_suggest_what_to_write() {
 #[test]
 fn more_than_28_segments_are_refused() {
     assert!(parse(&"/a".repeat(MAX_SEGMENTS)).matches(&"/a".repeat(MAX_SEGMENTS)));
-    // What follows is not looked at.
+    // The rest is not checked.
     let error = error(&("/a".repeat(MAX_SEGMENTS + 1) + "//{"));
     assert_eq!(*error.kind(), Kind::TooManySegments);
     assert_eq!(error.offset(), 2 * MAX_SEGMENTS + 1);

@@ -1,14 +1,15 @@
-//! Field lines, read with care for speed and read the plain way.
+//! The optimised parser of field lines against a simple one.
 
 use proptest::prelude::*;
 
 use super::super::{Section, read_fields};
 use super::*;
 
-/// Name and value of each field, and where the section ends, if it does and is as RFC 9112 section 5 has it.
+/// Name and value of each field, and the end of the section, if it is complete and valid by RFC
+/// 9112 section 5.
 type Read = Option<(Vec<(Vec<u8>, Vec<u8>)>, usize)>;
 
-/// Byte after byte, without a thought of speed.
+/// The simple parser, byte by byte.
 fn read_plainly(bytes: &[u8]) -> Read {
     let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     let is_text = |byte: &u8| *byte == b'\t' || (*byte >= 0x20 && *byte != 0x7f);
@@ -46,7 +47,7 @@ fn read(bytes: &[u8]) -> Read {
     Some((table.fields().iter().map(field).collect(), end))
 }
 
-/// Lines that are nearly right.
+/// Almost valid lines.
 fn section() -> impl Strategy<Value = Vec<u8>> {
     let letter = prop::sample::select(b"aZ-".to_vec());
     let token = prop::sample::select(b"aQ-9_.~".to_vec());

@@ -8,7 +8,7 @@ mod view;
 use super::*;
 use crate::http1::{Framing, HeadLimits, Refusal};
 
-/// A head, and the table with its fields.
+/// Parses a head. Returns it with the table of its fields.
 fn request(bytes: &[u8]) -> Result<(RawRequest, HeadTable), Refusal> {
     request_within(bytes, &HeadLimits::default())
 }
@@ -36,7 +36,7 @@ fn response(bytes: &[u8]) -> Result<(RawResponse, HeadTable), Refusal> {
     response_to(Asked::default(), bytes)
 }
 
-/// A request line and `Host`, and then `rest`.
+/// A request line and `Host`, followed by `rest`.
 fn get(rest: impl AsRef<[u8]>) -> Vec<u8> {
     [b"GET /p HTTP/1.1\r\nHost: t.example\r\n", rest.as_ref()].concat()
 }
@@ -45,12 +45,12 @@ fn post(rest: impl AsRef<[u8]>) -> Vec<u8> {
     [b"POST /p HTTP/1.1\r\nHost: t.example\r\n", rest.as_ref()].concat()
 }
 
-/// A whole head with this request line.
+/// A complete head with this request line.
 fn line(line: impl AsRef<[u8]>) -> Vec<u8> {
     [line.as_ref(), b"\r\nHost: t.example\r\n\r\n"].concat()
 }
 
-/// A whole head with this line in the place of `Host`.
+/// A complete head with this line in place of `Host`.
 fn host(field: &str) -> Vec<u8> {
     format!("GET /p HTTP/1.1\r\n{field}\r\n\r\n").into_bytes()
 }

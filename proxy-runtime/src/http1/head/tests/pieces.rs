@@ -1,10 +1,10 @@
-//! Heads that come in pieces, and heads that nobody wrote.
+//! Heads that arrive in pieces, and generated heads.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What can be compared of a head.
+/// A comparable form of a head.
 fn shape(bytes: &[u8], head: &RawRequest, table: &HeadTable) -> String {
     let fields: Vec<_> = table.fields().to_vec();
     format!(
@@ -99,7 +99,7 @@ fn a_slow_head_is_refused_at_its_limits() {
     }
 }
 
-/// Pieces that mean something to a parser.
+/// Pieces with a meaning for a parser.
 fn words() -> impl Strategy<Value = Vec<u8>> {
     let word = prop::sample::select(vec![
         &b"GET "[..],
@@ -144,14 +144,14 @@ proptest! {
         let limits = HeadLimits::default();
         let mut whole = HeadTable::new();
         let expected = parse_request(&bytes, &limits, &mut whole);
-        // What was refused or complete early stays so with more.
+        // An early error or result stays the same with more bytes.
         let mut table = HeadTable::new();
         let first = parse_request(&bytes[..cut.min(bytes.len())], &limits, &mut table);
         match first {
             Err(refusal) => prop_assert_eq!(expected.err(), Some(refusal)),
             Ok(Status::Partial) => {
                 let again = parse_request(&bytes, &limits, &mut table);
-                // A line that has not ended is not read again, so what is wrong with it shows later.
+                // An incomplete line is not parsed again, so its errors show later.
                 if again.is_ok() && expected.is_err() {
                     prop_assert!(matches!(again, Ok(Status::Partial)));
                     let bytes = [&bytes[..], b"\n"].concat();

@@ -1,4 +1,4 @@
-//! RFC 9112 sections 3.2, 6 and 9; RFC 9110 sections 7 and 10.
+//! Tests of RFC 9112 sections 3.2, 6 and 9; RFC 9110 sections 7 and 10.
 
 use super::*;
 use crate::http1::FieldClass;

@@ -1,4 +1,4 @@
-//! RFC 9112 sections 4, 6.3 and 9, as a client.
+//! Tests of RFC 9112 sections 4, 6.3 and 9 for clients.
 
 use super::*;
 

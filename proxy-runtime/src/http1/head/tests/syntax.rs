@@ -1,4 +1,4 @@
-//! RFC 9112 sections 2, 3, 4 and 5.
+//! Tests of RFC 9112 sections 2, 3, 4 and 5.
 
 use super::*;
 
@@ -189,7 +189,7 @@ fn limits_are_told_apart() {
         .with_request_line(100)
         .with_fields(5);
     let refusal = |bytes: Vec<u8>| request_within(&bytes, &limits).unwrap_err();
-    // GET, a slash, and 96 more letters.
+    // GET, a slash, and 96 letters.
     let fits = line(format!("GET /{} HTTP/1.1", "a".repeat(96)));
     assert!(request_within(&fits, &limits).is_ok());
     let long = line(format!("GET /{} HTTP/1.1", "a".repeat(97)));

@@ -39,7 +39,7 @@ fn targets_in_other_forms_are_refused() {
         ("path-dot-param", "GET", "/pub/..;/adm", 400),
         ("path-pct-nul", "GET", "/a%00", 400),
         ("path-pct-bad", "GET", "/a%zz", 400),
-        // What HTTP/1.1 refuses in a request line, since that is where it goes.
+        // Rejected in a request line of HTTP/1.1 too, which the path may become.
         ("u-backslash", "GET", "/pub/..\\adm", 400),
         ("u-brace", "GET", "/a{b}", 400),
         ("u-quote", "GET", "/a\"b", 400),
@@ -173,7 +173,7 @@ fn who_is_not_believed_does_not_tell_where_it_came_from() {
             .collect();
         match trusts_senders {
             true => assert_eq!(left.len(), fields.len()),
-            // The map moves others when one is removed.
+            // The map reorders entries when one is removed.
             false => assert_eq!(left, ["t", "7", "5"]),
         }
     }

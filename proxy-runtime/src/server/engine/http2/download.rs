@@ -8,26 +8,42 @@ use h2::{Reason, SendStream};
 use http::HeaderMap;
 use tokio::time::Instant;
 
-use crate::head::headers::strip_trailers;
-use crate::server::connection::ConnectionState;
+use crate::http1::{HeadTable, LentTable, RawResponse};
+use crate::response::TrailerRules;
+use crate::server::connection::{ConnectionState, Held};
+use crate::server::engine::downstream;
 use crate::server::http2::{Room, poll_room};
 use crate::upstream::{Http1Body, Http1Connection};
 
+/// A response on its way to a stream.
+#[derive(Default)]
+pub(in crate::server::engine) struct StreamDownload {
+    /// The fields of its head.
+    pub(super) table: LentTable,
+    /// The response, once its head was sent.
+    pub(super) begun: Option<Begun>,
+    pub(super) held: Held,
+}
+
 /// A response whose head was sent.
-pub(super) struct StreamDownload {
+pub(super) struct Begun {
     /// Its body, as it comes.
-    pub(super) body: Http1Body,
+    body: Http1Body,
+    /// Whether the destination keeps its connection behind it.
+    is_persistent: bool,
     stream: Option<SendStream<Bytes>>,
     /// What has come of it and was not sent.
     data: Bytes,
     trailers: Option<Box<HeaderMap>>,
+    /// What the route does to trailers that have not come.
+    rules: TrailerRules,
     room: Room,
     /// gRPC and the like: a slow reader is no attacker.
     is_exempt: bool,
     /// All of it was handed to the connection.
-    pub(super) is_sent: bool,
+    is_sent: bool,
     /// Bytes of content that came.
-    pub(super) received: u64,
+    received: u64,
     /// How many of them were counted for the destination.
     counted: u64,
     /// Bytes of content that were handed to the connection.
@@ -37,21 +53,71 @@ pub(super) struct StreamDownload {
 /// The client wants no more.
 pub(super) struct Gone;
 
-impl StreamDownload {
+impl downstream::Download for StreamDownload {
+    fn restart(&mut self) {
+        self.table.give_back();
+        self.begun = None;
+    }
+
+    fn rest(&mut self) {
+        *self = Self::default();
+    }
+
+    fn table(&mut self) -> &mut HeadTable {
+        &mut self.table
+    }
+
+    fn is_unanswered(&self) -> bool {
+        self.begun.is_none()
+    }
+
+    fn has_all(&self) -> bool {
+        self.begun.as_ref().is_some_and(Begun::has_all)
+    }
+
+    fn is_done(&self) -> bool {
+        self.begun.as_ref().is_some_and(|begun| begun.is_sent)
+    }
+
+    fn is_persistent(&self) -> bool {
+        let begun = self.begun.as_ref();
+        begun.is_some_and(|begun| begun.is_persistent && begun.body.has_ended())
+    }
+
+    fn take_uncounted(&mut self) -> u64 {
+        self.begun.as_mut().map_or(0, Begun::take_uncounted)
+    }
+
+    fn sent(&self) -> u64 {
+        self.begun.as_ref().map_or(0, |begun| begun.sent)
+    }
+}
+
+impl Begun {
     /// Of which `data` has come. `is_exempt`: the client may be as slow as it likes.
-    pub(super) fn of(body: Http1Body, data: Bytes, is_exempt: bool) -> Self {
-        Self {
+    pub(super) fn of(
+        response: &RawResponse,
+        body: Http1Body,
+        data: Bytes,
+        is_exempt: bool,
+        rules: TrailerRules,
+    ) -> Self {
+        let mut begun = Self {
+            is_persistent: response.is_persistent(),
             body,
             stream: None,
             received: data.len() as u64,
             counted: 0,
             data,
             trailers: None,
+            rules,
             room: Room::default(),
             is_exempt,
             is_sent: false,
             sent: 0,
-        }
+        };
+        begun.add_trailers();
+        begun
     }
 
     /// The head was sent, and with it all if `is_end`.
@@ -61,9 +127,14 @@ impl StreamDownload {
     }
 
     /// Bytes of content that came since this was last asked.
-    pub(super) fn take_uncounted(&mut self) -> u64 {
+    fn take_uncounted(&mut self) -> u64 {
         let before = std::mem::replace(&mut self.counted, self.received);
         self.received - before
+    }
+
+    /// Whether all of it was handed to the connection.
+    pub(super) fn is_sent(&self) -> bool {
+        self.is_sent
     }
 
     /// Whether something has come that the client has no room for yet.
@@ -120,7 +191,7 @@ impl StreamDownload {
                 }
                 Err(frame) => {
                     let mut trailers = frame.into_trailers().unwrap_or_default();
-                    strip_trailers(&mut trailers);
+                    std::mem::take(&mut self.rules).apply(&mut trailers);
                     self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
                 }
             },
@@ -130,7 +201,17 @@ impl StreamDownload {
             }
             None => {}
         }
+        self.add_trailers();
         Poll::Ready(Ok(()))
+    }
+
+    /// Adds the trailers of the route to a body that has ended without any.
+    fn add_trailers(&mut self) {
+        if self.rules.may_add() && self.body.has_ended() {
+            let mut trailers = HeaderMap::new();
+            std::mem::take(&mut self.rules).apply(&mut trailers);
+            self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
+        }
     }
 
     /// Sends what has come to the client; ready when more of it can be taken.

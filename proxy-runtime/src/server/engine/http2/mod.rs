@@ -1,25 +1,520 @@
-//! The raw lane of HTTP/2: streams, forwarded to destinations of HTTP/1.1. What leaves it is in [`engine`](super).
+//! Clients of HTTP/2: streams, whose heads are maps of `h2` and whose bodies change their framing.
 //!
 //! ```text
-//! head, as `h2` read it ─▶ route ─▶ cluster ─▶ pick ─▶ connection ─▶ head, written in HTTP/1.1
-//!                                                                    │ with what came of the body, one write
+//! head, as `h2` read it ─▶ head, written in HTTP/1.1 out of the map, with what came of the body ─▶ destination
 //! client ◀─ HEADERS ◀─ one map of fields ◀─ head, parsed in place ◀─ destination
 //! client ◀─ DATA, a frame for what came together ◀─ content, without its framing ◀─ destination
 //! ```
 //!
-//! Routes, pools, limits, deadlines and counters are those of [`engine`](super), as is what a route does to heads. `h2` gives
-//! the request's fields as a map and takes those of the response as one; nothing else is made of them. A small response that
-//! came whole is one block of memory ([`small`]).
+//! A small response that came whole is one block of memory ([`small`]).
 
-mod answer;
-mod connect;
+mod client_head;
 mod download;
-mod relay;
-mod request;
-mod run;
 mod small;
 #[cfg(test)]
 mod tests;
 mod upload;
 
-pub(crate) use self::run::forward;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, ready};
+use std::thread::LocalKey;
+
+use bytes::Bytes;
+use h2::Reason;
+use http::header::CONTENT_LENGTH;
+use http::request;
+use http::response::Parts;
+use http::{Method as HttpMethod, Response, StatusCode, Version};
+use tokio::time::Instant;
+
+use self::client_head::{final_head, interim_head, is_grpc_response};
+use self::download::{Begun, Gone, StreamDownload};
+use self::small::take_whole;
+use self::upload::{Allowed, StreamUpload};
+use super::client_head::show;
+use super::downstream::{Downstream, FinalHead, Flows, Headed, Said, Untaken};
+use super::failure::{Broken, Cut};
+use super::filtering::Filtering;
+use super::outbound::Outbound;
+use super::resolved_route::ResolvedRoute;
+use super::{Engine, Forwarded, exchange};
+use crate::cluster::Picked;
+use crate::exchange::Count;
+use crate::exchange::grpc::{self, OwnResponse};
+use crate::filter::RequestEdit;
+use crate::forward::body_kind_of;
+use crate::forward::typed::{self, TypedRequest};
+use crate::head::{HeadEdits, HttpHead};
+use crate::http1::{ClassSet, FieldClass, Framing, Method, RawResponse};
+use crate::progress::End;
+use crate::response::TrailerRules;
+use crate::server::connection::{ConnectionState, Held, RequestRecord, Uptake, is_grpc_call};
+use crate::server::http2::Untaken as NotTaken;
+use crate::server::http2::{Client, Room, Waiting, settle};
+use crate::server::metrics::WorkerMetrics;
+use crate::spare::Spare;
+use crate::stream::{ByteStream, ReadBuffer, spare as buffers};
+use crate::transform::{HeadPlan, Invalid};
+use crate::upstream::{Http1Body, Http1Connection};
+
+/// A request that was admitted, and so has a target of HTTP/1.1, and its stream.
+pub(crate) struct Http2Downstream<'c> {
+    client: &'c mut Client,
+    head: HttpHead<'c>,
+    method: Method,
+    /// How a destination gets the body.
+    framing: Framing,
+}
+
+impl<'c> Http2Downstream<'c> {
+    /// A request whose fields are of these classes. `None` if it is one for the typed lane, whatever its route is.
+    pub(crate) fn new(
+        parts: &'c request::Parts,
+        classes: ClassSet,
+        client: &'c mut Client,
+    ) -> Option<Self> {
+        if parts.method == HttpMethod::CONNECT || classes.contains(FieldClass::Expect) {
+            return None;
+        }
+        let head = HttpHead::with_classes(parts, client.record.connection.info, classes);
+        let body = body_kind_of(&head, client.body.is_none()).ok()?;
+        Some(Self {
+            client,
+            method: Method::of(head.method_value()),
+            framing: typed::framing(&head, body),
+            head,
+        })
+    }
+
+    /// Forwards the request.
+    ///
+    /// Cancel-safe: dropped, the request is cancelled at the destination.
+    pub(crate) fn forward(self, engine: &Engine) -> impl Future<Output = Forwarded> {
+        exchange::forward(self, engine)
+    }
+
+    fn is_call(&self) -> bool {
+        is_grpc_call(self.head.method_value(), self.head.headers())
+    }
+}
+
+impl Headed for HttpHead<'_> {
+    type Head<'h>
+        = Self
+    where
+        Self: 'h;
+
+    fn head(&self) -> Self {
+        *self
+    }
+}
+
+impl<'c> Headed for Http2Downstream<'c> {
+    type Head<'h>
+        = HttpHead<'c>
+    where
+        Self: 'h;
+
+    #[inline]
+    fn head(&self) -> HttpHead<'c> {
+        self.head
+    }
+}
+
+impl<'c> Downstream for Http2Downstream<'c> {
+    type SentHead<'h> = HttpHead<'c>;
+    type Upload = StreamUpload;
+    type Download = StreamDownload;
+
+    #[inline]
+    fn method(&self) -> Method {
+        self.method
+    }
+
+    #[inline]
+    fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    #[inline]
+    fn classes(&self) -> ClassSet {
+        self.head.classes()
+    }
+
+    fn has_authority(&self) -> bool {
+        !self.head.authority_str().is_empty()
+    }
+
+    fn sent_head(&self, _: &[u8]) -> Option<HttpHead<'c>> {
+        Some(self.head)
+    }
+
+    #[inline]
+    fn count(&self, started: Instant) -> Count {
+        Count::new(self.head.method_value(), Version::HTTP_2, started)
+    }
+
+    fn show_request<R>(
+        &self,
+        edits: &mut HeadEdits,
+        show: impl FnOnce(&mut RequestEdit<'_>) -> R,
+    ) -> R {
+        show(&mut RequestEdit::of_http(self.head, edits))
+    }
+
+    #[inline]
+    fn write_head(
+        &self,
+        head: &HttpHead<'c>,
+        route: &ResolvedRoute<'_>,
+        edits: Option<&HeadEdits>,
+        picked: &Picked,
+    ) -> Result<Vec<u8>, Invalid> {
+        let mut out = buffers::take(buffers::HEAD);
+        let edited;
+        let request = TypedRequest {
+            head: match edits {
+                None => head,
+                Some(edits) => {
+                    edited = head.with_edits(edits);
+                    &edited
+                }
+            },
+            route: route.route,
+            plan: route.plan,
+            framing: self.framing,
+            remote: self.client.record.connection.remote_value(),
+        };
+        let destination = &route.cluster.destinations()[picked.index.0 as usize];
+        request.write(destination, &mut out)?;
+        Ok(out)
+    }
+
+    fn skip_request(&mut self) -> bool {
+        // It has a stream of its own.
+        false
+    }
+
+    #[inline]
+    fn state(&self) -> &Arc<ConnectionState> {
+        &self.client.record.connection
+    }
+
+    #[inline]
+    fn record(&mut self) -> Option<&mut RequestRecord> {
+        Some(&mut self.client.record)
+    }
+
+    async fn unless_gone<F: Future>(&mut self, _: bool, work: F) -> Option<F::Output> {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                return Poll::Ready(Some(done));
+            }
+            self.client.respond.poll_reset(cx).map(|_| None)
+        })
+        .await
+    }
+
+    #[inline]
+    fn poll_due(&mut self, _: &mut Context<'_>, due: Instant) -> Poll<()> {
+        self.client.deadline.poll_due(due)
+    }
+
+    #[inline]
+    fn poll_gone(
+        &mut self,
+        cx: &mut Context<'_>,
+        download: &mut StreamDownload,
+        _: bool,
+    ) -> Poll<()> {
+        match &mut download.begun {
+            None => self.client.respond.poll_reset(cx).map(drop),
+            Some(begun) => begun.poll_reset(cx),
+        }
+    }
+
+    fn poll_reset(&mut self, cx: &mut Context<'_>, download: &mut StreamDownload) -> Poll<()> {
+        self.poll_gone(cx, download, false)
+    }
+
+    fn gone(&mut self) {
+        self.client.has_reset = true;
+    }
+
+    #[inline]
+    fn hold(&mut self, _: &mut Context<'_>, download: &mut StreamDownload, _: &ReadBuffer) -> bool {
+        let untaken = download.begun.as_ref().map_or(0, Begun::waiting);
+        let body = self.client.body.as_mut();
+        let unsent = body.map_or(0, |body| body.flow_control().used_capacity());
+        let bytes = (untaken + unsent) as u64;
+        download.held.set(bytes, &self.client.record.connection);
+        // Who has the connection ends it.
+        false
+    }
+
+    #[inline]
+    fn begin_upload(
+        &mut self,
+        route: &ResolvedRoute<'_>,
+        upload: &mut StreamUpload,
+        _: &mut Outbound,
+    ) -> Result<(), Broken> {
+        let limits = &self.client.record.connection.worker.limits;
+        let allowed = Allowed {
+            content: route.allowed(limits.body_bytes),
+            trailers: limits.header_fields,
+        };
+        *upload = StreamUpload::new(self.framing, self.client.body.is_some(), allowed);
+        Ok(())
+    }
+
+    fn may_upload_slowly(&self) -> bool {
+        self.is_call()
+    }
+
+    #[inline]
+    fn poll_upload<U: ByteStream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        upload: &mut StreamUpload,
+        outbound: &mut Outbound,
+        destination: &mut U,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), Broken>> {
+        upload.poll(cx, &mut self.client.body, outbound, destination, has_news)
+    }
+
+    fn stop_upload(&mut self, upload: &mut StreamUpload) {
+        if self.client.body.is_some() {
+            self.client.record.connection.unread.store(true, Relaxed);
+        }
+        upload.stop(&mut self.client.body);
+    }
+
+    fn pass_interim(
+        &mut self,
+        response: &RawResponse,
+        download: &mut StreamDownload,
+        input: &mut ReadBuffer,
+        plan: &HeadPlan,
+    ) -> Result<(), Cut> {
+        let head = input.take(response.head_length());
+        let interim = interim_head(response, &head, &download.table, plan).ok_or(UNSAYABLE)?;
+        let sent = self.client.respond.send_informational(interim);
+        sent.map_err(|_| Cut::Client)
+    }
+
+    #[inline]
+    fn poll_interim(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut StreamDownload,
+    ) -> Poll<Result<(), Cut>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn begin_response(
+        &mut self,
+        cx: &mut Context<'_>,
+        begun: FinalHead<'_>,
+        download: &mut StreamDownload,
+        connection: &mut Http1Connection,
+        filtering: &mut Filtering,
+    ) -> Result<(), Cut> {
+        let FinalHead {
+            response,
+            status,
+            route,
+            ..
+        } = begun;
+        let table = std::mem::take(&mut download.table);
+        let input = &mut connection.input;
+        let edits = match filtering.shown(route, &self.client.record.connection.info) {
+            None => None,
+            Some(shown) => Some(show(shown, status, (input.filled(), response, &table))?),
+        };
+        let (text, content) = match take_whole(response, input) {
+            Some(whole) => {
+                let content = whole.slice(response.head_length()..);
+                (whole, Some(content))
+            }
+            None => (input.take(response.head_length()), None),
+        };
+        let head = final_head(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
+        let is_kept = edits.is_none() && route.plan.keeps_responses();
+        let is_exempt = is_grpc_response(&head, &text, &table, is_kept);
+        let rules = match &route.plan.trailers {
+            Some(plan) if self.method != Method::Head && !is_bodiless(status) => {
+                TrailerRules::new(Some(plan), status)
+            }
+            _ => TrailerRules::default(),
+        };
+        let mut begun = match content {
+            Some(content) => {
+                let body = Http1Body::read(response);
+                Begun::of(response, body, content, is_exempt, rules)
+            }
+            None => {
+                let body = Http1Body::received(response, table);
+                let mut begun = Begun::of(response, body, Bytes::new(), is_exempt, rules);
+                // The client can still be told of a body that is broken from the start.
+                if let Poll::Ready(Err(_)) = begun.poll_read(connection, cx) {
+                    return Err(Cut::Broken(status));
+                }
+                begun
+            }
+        };
+        let is_end = begun.has_all();
+        let stream = self.client.respond.send_response(head, is_end);
+        begun.begin(stream.map_err(|_| Cut::Client)?, is_end);
+        download.begun = Some(begun);
+        Ok(())
+    }
+
+    #[inline]
+    fn poll_response(
+        &mut self,
+        cx: &mut Context<'_>,
+        download: &mut StreamDownload,
+        connection: &mut Http1Connection,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), Cut>> {
+        let Some(begun) = &mut download.begun else {
+            return Poll::Ready(Ok(()));
+        };
+        loop {
+            let client = &self.client.record.connection;
+            let before = begun.sent;
+            let sent = begun.poll_send(client, cx);
+            *has_news |= begun.sent != before;
+            match sent {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(Gone)) => return Poll::Ready(Err(Cut::Client)),
+                Poll::Pending => {
+                    begun.waits_for(client);
+                    return Poll::Pending;
+                }
+            }
+            if begun.is_sent() {
+                return Poll::Ready(Ok(()));
+            }
+            if ready!(begun.poll_read(connection, cx)).is_err() {
+                return Poll::Ready(Err(Cut::Destination("its body broke off")));
+            }
+            *has_news = true;
+        }
+    }
+
+    #[inline]
+    fn untaken(&self, download: &mut StreamDownload) -> Untaken {
+        let begun = download.begun.as_mut().filter(|begun| begun.has_data());
+        match begun.map(Begun::room_due) {
+            None => Untaken::Nothing,
+            Some(None) => Untaken::Idle,
+            Some(Some(due)) => Untaken::Rate(due),
+        }
+    }
+
+    #[cold]
+    fn is_given_up(&mut self, download: &mut StreamDownload, untaken: Untaken) -> bool {
+        let Some(begun) = &mut download.begun else {
+            return true;
+        };
+        if matches!(untaken, Untaken::Rate(_)) {
+            if !begun.is_too_slow() {
+                return false;
+            }
+            WorkerMetrics::add(&self.client.record.connection.metrics().slow_clients);
+        }
+        begun.cut(Reason::CANCEL);
+        true
+    }
+
+    fn cut(&mut self, download: &mut StreamDownload) {
+        if let Some(begun) = &mut download.begun {
+            begun.cut(Reason::INTERNAL_ERROR);
+        }
+    }
+
+    #[inline]
+    fn served(&mut self, _: bool, _: Instant) -> bool {
+        true
+    }
+
+    #[cold]
+    async fn say(
+        &mut self,
+        mut head: Parts,
+        text: Bytes,
+        _: bool,
+        uptake: Option<Uptake>,
+    ) -> Option<Said> {
+        let is_for_call = self.is_call() && head.extensions.get::<OwnResponse>().is_some();
+        if is_for_call {
+            head.status = grpc::for_call(head.status, &mut head.headers);
+        }
+        settle(&mut head.headers);
+        let has_none = is_for_call
+            || self.method == Method::Head
+            || matches!(
+                head.status,
+                StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+            );
+        let length = text.len() as u64;
+        let is_end = has_none || length == 0;
+        if !is_for_call && length > 0 && !head.headers.contains_key(CONTENT_LENGTH) {
+            head.headers.insert(CONTENT_LENGTH, length.into());
+        }
+        let response = Response::from_parts(head, ());
+        let Ok(mut stream) = self.client.respond.send_response(response, is_end) else {
+            self.gone();
+            return None;
+        };
+        if is_end {
+            return Some(Said {
+                sent: 0,
+                keep: true,
+            });
+        }
+        let mut waiting = Waiting {
+            connection: &self.client.record.connection,
+            deadline: &self.client.deadline,
+            room: Room::default(),
+            held: Held::default(),
+            behind: 0,
+            is_exempt: false,
+            uptake,
+        };
+        match waiting.send(&mut stream, text, true, |_| {}).await {
+            Ok(()) => Some(Said {
+                sent: length,
+                keep: true,
+            }),
+            Err(NotTaken::Gone) => {
+                self.gone();
+                None
+            }
+            Err(NotTaken::TooSlow) => None,
+        }
+    }
+
+    #[inline]
+    fn flows() -> &'static LocalKey<Flows<Self>> {
+        thread_local! {
+            static FLOWS: Flows<Http2Downstream<'static>> = const { Spare::new() };
+        }
+        &FLOWS
+    }
+}
+
+/// Returns whether responses of this status have no body, so that nothing comes behind one.
+fn is_bodiless(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+}
+
+/// A head that cannot be said in HTTP/2.
+const UNSAYABLE: Cut = Cut::Unanswered(End::Unsayable, "its head cannot be said in HTTP/2");

@@ -13,12 +13,15 @@ use tokio::time::sleep;
 
 use super::upload::{Allowed, StreamUpload};
 use crate::http1::Framing;
-use crate::server::engine::upload::Broken;
+use crate::server::engine::failure::Broken;
+use crate::server::engine::outbound::Outbound;
 
 const ALLOWED: Allowed = Allowed {
     content: u64::MAX,
     trailers: 100,
 };
+
+const HEAD: &str = "head\r\n\r\n";
 
 /// What is sent to destinations stays with its thread.
 async fn local<F: Future>(test: F) -> F::Output {
@@ -42,24 +45,26 @@ async fn stream() -> (SendStream<Bytes>, RecvStream) {
     (up, request.into_body())
 }
 
-/// Sends a body to what is returned.
+/// Sends a body behind a head to what is returned.
 fn upload(
+    head: &str,
     mut upload: StreamUpload,
     body: RecvStream,
     room: usize,
 ) -> (DuplexStream, JoinHandle<Result<u64, Broken>>) {
     let (mut near, far) = duplex(room);
     let mut body = Some(body);
+    let mut outbound = Outbound::new(head.as_bytes().to_vec());
     let task = spawn_local(async move {
         let mut has_news = false;
-        poll_fn(|cx| upload.poll(cx, &mut body, &mut near, &mut has_news)).await?;
-        Ok(upload.outbound.sent)
+        poll_fn(|cx| upload.poll(cx, &mut body, &mut outbound, &mut near, &mut has_news)).await?;
+        Ok(outbound.sent)
     });
     (far, task)
 }
 
 fn chunked() -> StreamUpload {
-    StreamUpload::new(b"head\r\n\r\n".to_vec(), Framing::Chunked, true, ALLOWED)
+    StreamUpload::new(Framing::Chunked, true, ALLOWED)
 }
 
 async fn received(mut far: DuplexStream) -> String {
@@ -74,8 +79,8 @@ async fn the_window_opens_by_what_the_destination_has_taken() {
         const WINDOW: usize = 65_535;
         const ROOM: usize = 1000;
         let (mut up, body) = stream().await;
-        let plain = StreamUpload::new(Vec::new(), Framing::Length(u64::MAX), true, ALLOWED);
-        let (mut far, _task) = upload(plain, body, ROOM);
+        let plain = StreamUpload::new(Framing::Length(u64::MAX), true, ALLOWED);
+        let (mut far, _task) = upload("", plain, body, ROOM);
         let sent = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&sent);
         tokio::spawn(async move {
@@ -110,7 +115,7 @@ async fn frames_that_came_together_are_one_chunk() {
             up.send_data(part.into(), false).unwrap();
         }
         sleep(Duration::from_secs(1)).await;
-        let (far, task) = upload(chunked(), body, 1 << 16);
+        let (far, task) = upload(HEAD, chunked(), body, 1 << 16);
         sleep(Duration::from_secs(1)).await;
         up.send_data("f".into(), true).unwrap();
         assert_eq!(task.await.unwrap().unwrap(), 6);
@@ -130,14 +135,14 @@ async fn a_whole_body_leaves_with_the_head_and_trailers_behind_it() {
         trailers.insert("content-length", "9".parse().unwrap());
         up.send_trailers(trailers).unwrap();
         sleep(Duration::from_secs(1)).await;
-        let (far, task) = upload(chunked(), body, 1 << 16);
+        let (far, task) = upload(HEAD, chunked(), body, 1 << 16);
         assert_eq!(task.await.unwrap().unwrap(), 3);
         let expected = "head\r\n\r\n3\r\nabc\r\n0\r\nx-sum: 1\r\n\r\n";
         assert_eq!(received(far).await, expected);
 
         let (mut up, body) = stream().await;
         up.send_data(Bytes::new(), true).unwrap();
-        let (far, task) = upload(chunked(), body, 1 << 16);
+        let (far, task) = upload(HEAD, chunked(), body, 1 << 16);
         assert_eq!(task.await.unwrap().unwrap(), 0);
         assert_eq!(received(far).await, "head\r\n\r\n0\r\n\r\n");
     })
@@ -153,8 +158,8 @@ async fn what_is_too_large_or_reset_is_the_clients_fault() {
             content: 3,
             ..ALLOWED
         };
-        let limited = StreamUpload::new(Vec::new(), Framing::Chunked, true, allowed);
-        let (far, task) = upload(limited, body, 1 << 16);
+        let limited = StreamUpload::new(Framing::Chunked, true, allowed);
+        let (far, task) = upload("", limited, body, 1 << 16);
         let status = match task.await.unwrap().unwrap_err() {
             Broken::Client { status, .. } => status,
             Broken::Destination { .. } => panic!("not the destination's"),
@@ -163,7 +168,7 @@ async fn what_is_too_large_or_reset_is_the_clients_fault() {
         assert_eq!(received(far).await, "");
 
         let (mut up, body) = stream().await;
-        let (far, task) = upload(chunked(), body, 1 << 16);
+        let (far, task) = upload(HEAD, chunked(), body, 1 << 16);
         sleep(Duration::from_secs(1)).await;
         up.send_reset(h2::Reason::CANCEL);
         assert!(matches!(task.await.unwrap(), Err(Broken::Client { .. })));
@@ -177,7 +182,7 @@ async fn a_destination_that_is_closed_has_got_nothing() {
     local(async {
         let (mut up, body) = stream().await;
         up.send_data("abc".into(), true).unwrap();
-        let (far, task) = upload(chunked(), body, 1 << 16);
+        let (far, task) = upload(HEAD, chunked(), body, 1 << 16);
         drop(far);
         let broken = task.await.unwrap().unwrap_err();
         assert!(matches!(broken, Broken::Destination { is_unsent: true }));
@@ -212,11 +217,18 @@ async fn an_upload_that_is_stopped_gives_the_window_back() {
         assert_eq!(other.capacity(), 0, "the connection's window is used up");
 
         let mut upload = chunked();
+        let mut outbound = Outbound::new(HEAD.as_bytes().to_vec());
         // The destination takes nothing of what was read.
         let (mut destination, _far) = duplex(1);
         let mut has_news = false;
         let is_done = poll_fn(|cx| {
-            let polled = upload.poll(cx, &mut body, &mut destination, &mut has_news);
+            let polled = upload.poll(
+                cx,
+                &mut body,
+                &mut outbound,
+                &mut destination,
+                &mut has_news,
+            );
             Poll::Ready(polled.is_ready())
         });
         assert!(!is_done.await);

@@ -1,4 +1,4 @@
-//! A request on its way from a stream to a destination of HTTP/1.1.
+//! The body of a request on its way from a stream to a destination of HTTP/1.1.
 
 use std::num::NonZeroU64;
 use std::task::{Context, Poll, ready};
@@ -9,8 +9,9 @@ use http::{HeaderMap, HeaderName, StatusCode};
 
 use crate::head::headers::strip_trailers;
 use crate::http1::{CHUNK_END, ChunkHead, Framing, LAST_CHUNK};
+use crate::server::engine::downstream;
+use crate::server::engine::failure::Broken;
 use crate::server::engine::outbound::Outbound;
-use crate::server::engine::upload::Broken;
 use crate::stream::ByteStream;
 
 /// Frames that came together and leave with one write.
@@ -20,7 +21,7 @@ const FRAMES: usize = 8;
 const CHUNK_AND_BODY_END: &[u8] = b"\r\n0\r\n\r\n";
 
 /// What a request may have beside its head.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Allowed {
     /// Bytes of content.
     pub(super) content: u64,
@@ -28,13 +29,12 @@ pub(super) struct Allowed {
     pub(super) trailers: usize,
 }
 
-/// A request on its way to a destination.
+/// The body of a request on its way to a destination. What stands in front of it, the head and later the framing, is
+/// [`Outbound`].
 ///
 /// The client's window opens by what the destination has taken.
-#[derive(Debug)]
-pub(super) struct StreamUpload {
-    /// The head, and later the framing.
-    pub(super) outbound: Outbound,
+#[derive(Debug, Default)]
+pub(in crate::server::engine) struct StreamUpload {
     /// What of the body follows that: up to [`FRAMES`], for which there is no room before the first of them comes.
     frames: Vec<Bytes>,
     /// The framing behind that.
@@ -48,15 +48,24 @@ pub(super) struct StreamUpload {
     limits: Allowed,
 }
 
+impl downstream::Upload for StreamUpload {
+    fn is_empty(&self) -> bool {
+        self.has_all && self.frames.is_empty()
+    }
+
+    fn needs_more(&self) -> bool {
+        !self.has_all
+    }
+}
+
 impl StreamUpload {
-    /// Of a request that begins with `head`, and has a body unless `has_body` says otherwise.
-    pub(super) fn new(head: Vec<u8>, framing: Framing, has_body: bool, limits: Allowed) -> Self {
+    /// The body of a request, unless `has_body` says that there is none.
+    pub(super) fn new(framing: Framing, has_body: bool, limits: Allowed) -> Self {
         let left = match framing {
             Framing::Length(length) => Some(length),
             _ => None,
         };
         Self {
-            outbound: Outbound::new(head),
             frames: Vec::new(),
             end: b"",
             is_chunked: framing == Framing::Chunked,
@@ -66,19 +75,11 @@ impl StreamUpload {
         }
     }
 
-    /// Keeps the request, which may be sent a second time, if it has no body.
-    pub(super) fn keep(&mut self) {
-        if self.has_all && self.frames.is_empty() {
-            self.outbound.keep();
-        }
-    }
-
     /// Sends no more, though there may be more, for which the client has the connection's window back.
     pub(super) fn stop(&mut self, body: &mut Option<RecvStream>) {
         self.release(body);
         *body = None;
         self.frames = Vec::new();
-        self.outbound.end();
     }
 
     /// Lets go of what was read; returns how much that is.
@@ -99,27 +100,28 @@ impl StreamUpload {
         &mut self,
         cx: &mut Context<'_>,
         body: &mut Option<RecvStream>,
+        outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
     ) -> Poll<Result<(), Broken>> {
-        if !self.outbound.has_begun() && self.frames.is_empty() && !self.has_all {
+        if !outbound.has_begun() && self.frames.is_empty() && !self.has_all {
             // What has come of the body leaves with the head.
-            if let Poll::Ready(read) = self.poll_read(cx, body) {
+            if let Poll::Ready(read) = self.poll_read(cx, body, outbound) {
                 read?;
             }
         }
         loop {
-            if self.outbound.front.len() + self.frames.len() + self.end.len() > 0 {
-                ready!(self.poll_write(cx, body, destination, has_news))?;
+            if outbound.front.len() + self.frames.len() + self.end.len() > 0 {
+                ready!(self.poll_write(cx, body, outbound, destination, has_news))?;
             }
             if self.has_all {
                 self.frames = Vec::new();
-                self.outbound.end();
+                outbound.end();
                 *body = None;
                 return Poll::Ready(Ok(()));
             }
-            self.outbound.wait_for_client();
-            ready!(self.poll_read(cx, body))?;
+            outbound.wait_for_client();
+            ready!(self.poll_read(cx, body, outbound))?;
             *has_news = true;
         }
     }
@@ -128,10 +130,10 @@ impl StreamUpload {
         &mut self,
         cx: &mut Context<'_>,
         body: &mut Option<RecvStream>,
+        outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
     ) -> Poll<Result<(), Broken>> {
-        let outbound = &mut self.outbound;
         let polled = match self.frames.len() {
             0 => outbound.poll_write(cx, [&[], self.end], destination, has_news),
             _ => {
@@ -145,7 +147,7 @@ impl StreamUpload {
         };
         ready!(polled)?;
         self.end = b"";
-        self.outbound.sent += self.release(body) as u64;
+        outbound.sent += self.release(body) as u64;
         Poll::Ready(Ok(()))
     }
 
@@ -154,6 +156,7 @@ impl StreamUpload {
         &mut self,
         cx: &mut Context<'_>,
         body: &mut Option<RecvStream>,
+        outbound: &mut Outbound,
     ) -> Poll<Result<(), Broken>> {
         let Some(body) = body else {
             self.has_all = true;
@@ -182,9 +185,9 @@ impl StreamUpload {
                 Poll::Pending => break,
             }
         }
-        self.outbound.received += content;
+        outbound.received += content;
         let Some(rest) = self.limits.content.checked_sub(content) else {
-            return Poll::Ready(Err(refused(StatusCode::PAYLOAD_TOO_LARGE)));
+            return Poll::Ready(Err(Broken::client(StatusCode::PAYLOAD_TOO_LARGE)));
         };
         self.limits.content = rest;
         if let Some(left) = &mut self.left {
@@ -192,29 +195,29 @@ impl StreamUpload {
             // What the destination waits for is complete. The end of the stream may take its time.
             self.has_all |= *left == 0;
         }
-        self.outbound.arrived(content);
+        outbound.arrived(content);
         if let Some(size) = NonZeroU64::new(content) {
-            self.frame(size);
+            self.frame(size, outbound);
         } else if has_ended {
             let trailers = ready!(body.poll_trailers(cx)).map_err(|_| broken())?;
             let count = trailers.as_ref().map_or(0, HeaderMap::len);
             if count > self.limits.trailers {
                 let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                return Poll::Ready(Err(refused(status)));
+                return Poll::Ready(Err(Broken::client(status)));
             }
             self.has_all = true;
-            self.end_body(trailers);
+            self.end_body(trailers, outbound);
         } else if self.has_all {
-            self.end_body(None);
+            self.end_body(None, outbound);
         }
         Poll::Ready(Ok(()))
     }
 
     /// Frames so much content, which is one chunk however many frames it came in.
-    fn frame(&mut self, size: NonZeroU64) {
+    fn frame(&mut self, size: NonZeroU64, outbound: &mut Outbound) {
         if self.is_chunked {
             let head = ChunkHead::new(size);
-            self.outbound.front.extend_from_slice(head.as_bytes());
+            outbound.front.extend_from_slice(head.as_bytes());
             self.end = match self.has_all {
                 true => CHUNK_AND_BODY_END,
                 false => CHUNK_END,
@@ -223,7 +226,7 @@ impl StreamUpload {
     }
 
     /// A body whose length was told has no trailers (RFC 9110 section 6.5).
-    fn end_body(&mut self, trailers: Option<HeaderMap>) {
+    fn end_body(&mut self, trailers: Option<HeaderMap>, outbound: &mut Outbound) {
         if !self.is_chunked {
             return;
         }
@@ -232,9 +235,9 @@ impl StreamUpload {
             return;
         };
         strip_trailers(&mut trailers);
-        self.outbound.front.extend_from_slice(b"0\r\n");
+        outbound.front.extend_from_slice(b"0\r\n");
         for (name, value) in &trailers {
-            write_field(name, value.as_bytes(), &mut self.outbound.front);
+            write_field(name, value.as_bytes(), &mut outbound.front);
         }
         self.end = CHUNK_END;
     }
@@ -248,13 +251,6 @@ fn write_field(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The client has reset the stream, or gone.
-fn broken() -> Broken {
-    refused(StatusCode::BAD_REQUEST)
-}
-
-fn refused(status: StatusCode) -> Broken {
-    Broken::Client {
-        status,
-        is_malformed: false,
-    }
+const fn broken() -> Broken {
+    Broken::client(StatusCode::BAD_REQUEST)
 }

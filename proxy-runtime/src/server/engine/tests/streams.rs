@@ -8,7 +8,8 @@ use testkit::raw::frame::{self, Frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::{Instant, pause, sleep};
 
-use super::scene::{connected, local, read_to, serve, serve_with};
+use super::lane;
+use super::scene::{connected, connected_with, local, read_to, serve, serve_with};
 use crate::ProxyService;
 use crate::server::Limits;
 use crate::server::http2::peer::{INITIAL_WINDOW_SIZE, Peer};
@@ -22,6 +23,27 @@ async fn destination() -> (DuplexStream, ProxyService) {
     pause();
     lease.give_back(Instant::now());
     (destination, service)
+}
+
+/// Filters are shown heads that are no `http::Request`, and are no reason for the typed lane.
+#[tokio::test]
+async fn a_route_with_filters_is_forwarded_without_an_http_request() {
+    local(async {
+        let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
+        let (mut destination, transport) = duplex(64 * 1024);
+        let settings = r#","Filters":["breaks"]"#;
+        let (service, lease) = connected_with(&origin.url(), settings, transport).await;
+        lease.give_back(Instant::now());
+        let mut peer = Peer::open(serve(service, 64 * 1024), &[]).await;
+        lane::take_raw();
+        peer.get(1, "/").await;
+        read_to(&mut destination, "\r\n\r\n").await;
+        let answer = b"HTTP/1.1 204 No Content\r\n\r\n";
+        destination.write_all(answer).await.unwrap();
+        assert_eq!(peer.end_of(1).await.1, None);
+        assert_eq!(lane::take_raw(), 1);
+    })
+    .await;
 }
 
 /// Case 251. The destination has its connection back, though it could go on for ever.

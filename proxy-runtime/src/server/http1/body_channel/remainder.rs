@@ -1,4 +1,4 @@
-//! What has not come of a request's body when its response is written.
+//! The rest of a request body after the response was written.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -11,13 +11,14 @@ use crate::http1::HeadLimits;
 use crate::server::connection::{Transport, after};
 use crate::server::http1::client::Client;
 
-/// How long the rest of a body that nobody wants is waited for, all of it together. Many clients send a small body in a
-/// segment of its own, which the response overtakes.
+/// Time limit for the rest of an unread body. Many clients send a small body in its own segment,
+/// which the response overtakes.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl BodySender {
-    /// Behind the response: lets whoever reads the body read on, and if the connection is to be kept, passes over what
-    /// nobody wants, unless it is too much or does not come. Returns whether the next request follows.
+    /// Lets the reader continue after the response. If the connection is to be kept, discards an
+    /// unread rest, unless it is too large or does not arrive. Returns true if the next request
+    /// follows.
     pub(in crate::server::http1) async fn finish<T: Transport>(
         &mut self,
         client: &mut Client<T>,
@@ -30,9 +31,9 @@ impl BodySender {
         self.has_ended()
     }
 
-    /// Brings the body to its reader until it is at its end, or the reader lets go of it. Returns whether it has: a reader
-    /// that asks for nothing has as much time as an idle connection. The pace of a client that is waited for is the
-    /// reader's to watch.
+    /// Passes the body to its reader until it ends or the reader drops it. Returns false if the
+    /// reader is idle for longer than an idle connection may be. The reader enforces the data rate
+    /// of the client.
     async fn read_on<T: Transport>(&mut self, client: &mut Client<T>, limits: &HeadLimits) -> bool {
         lock(&self.shared).outlives_response = true;
         let idle = client.state.worker.limits.keep_alive;
@@ -42,7 +43,7 @@ impl BodySender {
                 if self.poll_pump(cx, client, limits, false).is_ready() {
                     due = after(Instant::now(), idle);
                 } else if lock(&self.shared).is_abandoned {
-                    // Looked at once the reader knows whom to wake.
+                    // Checked after `poll_pump`, which registers the waker.
                     break;
                 } else {
                     return client.clock.poll_due(cx, due).map(|()| false);

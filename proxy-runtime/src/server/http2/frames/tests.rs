@@ -6,7 +6,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::server::http2::hpack::tests::parts;
 
-/// What `h2` gets in the place of a frame; `None` if the connection ends.
+/// The bytes that `h2` gets for a frame; `None` if the connection ends.
 fn passed_on(frames: &mut Frames, frame: &Frame) -> Option<Vec<u8>> {
     let bytes = frame.encode();
     let head = Head::of(&bytes).unwrap();
@@ -24,7 +24,7 @@ fn passed_on(frames: &mut Frames, frame: &Frame) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether `h2` serves stream `last` of a client that sends these bytes.
+/// Returns true if `h2` serves stream `last` of a client that sends these bytes.
 async fn is_served(bytes: &[u8], last: u32) -> Result<bool, h2::Error> {
     let (mut near, far) = tokio::io::duplex(1 << 20);
     near.write_all(bytes).await.unwrap();
@@ -38,7 +38,7 @@ async fn is_served(bytes: &[u8], last: u32) -> Result<bool, h2::Error> {
     Ok(false)
 }
 
-/// A block in CONTINUATION frames is copied once, however small the pieces are that it comes in.
+/// A block in CONTINUATION frames is copied once, however small the pieces are in which it arrives.
 #[test]
 fn a_block_that_comes_in_pieces_is_copied_once() {
     const PART: usize = LARGEST;
@@ -75,7 +75,8 @@ fn a_block_that_comes_in_pieces_is_copied_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Whatever a client has sent, `h2` serves the next request, unless the connection has ended for a reason.
+    /// After any input, `h2` serves the next request, unless the connection has ended with a
+    /// reason.
     #[test]
     fn h2_keeps_in_step(
         blocks in prop::collection::vec(prop::collection::vec(parts(), 0..6), 1..6)
@@ -101,7 +102,7 @@ proptest! {
         prop_assert!(matches!(served, Ok(Ok(true))), "{served:?}");
     }
 
-    /// Whatever comes, it is looked at once, and no more is replaced than has come.
+    /// Any input is checked once, and no more is replaced than has arrived.
     #[test]
     fn frames_of_any_bytes_do_no_harm(bytes: Vec<u8>) {
         let mut frames = Frames::default();

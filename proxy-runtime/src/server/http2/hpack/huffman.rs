@@ -1,6 +1,7 @@
 //! The Huffman code of HPACK (RFC 7541 section 5.2 and appendix B).
 
-/// The lengths of the codes of all bytes, in bits. The code is canonical, so that the lengths tell all codes.
+/// The lengths of the codes of all bytes, in bits. The code is canonical, so the lengths determine
+/// the codes.
 #[rustfmt::skip]
 const LENGTHS: [u8; 256] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
@@ -13,20 +14,20 @@ const LENGTHS: [u8; 256] = [
     20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
 ];
 
-/// The longest code, which is also the length of the mark of the end, whose bits are all ones.
+/// The length of the longest code, which is also that of the end mark, whose bits are all ones.
 const LONGEST: usize = 30;
 
-/// Codes of at most so many bits are looked up at once.
+/// Codes up to this length have a lookup table.
 const SHORT: u32 = 8;
 
 struct Codes {
     /// The bytes in the order of their codes.
     sorted: [u8; 256],
-    /// For each length the first code that is longer, in `LONGEST` bits.
+    /// The first longer code for each length, in `LONGEST` bits.
     ends: [u32; LONGEST + 1],
-    /// For each length how many bytes have shorter codes, less the first code of the length.
+    /// Number of bytes with shorter codes, less the first code of the length, for each length.
     places: [i64; LONGEST + 1],
-    /// For the next bits the byte and the length of its code; 0 for a code that is longer.
+    /// Byte and code length for the next bits; 0 for a longer code.
     short: [(u8, u8); 1 << SHORT],
 }
 
@@ -70,7 +71,7 @@ impl Codes {
         codes
     }
 
-    /// The byte that the next bits stand for, and the length of its code; `None` at the mark of the end.
+    /// The byte of the next bits, and the length of its code; `None` at the end mark.
     #[inline]
     fn find(&self, bits: u32) -> Option<(u8, u32)> {
         let (byte, length) = self.short[(bits >> (LONGEST as u32 - SHORT)) as usize];
@@ -87,10 +88,10 @@ impl Codes {
     }
 }
 
-/// Appends the bytes that were coded; `None` if nobody can have coded them so (RFC 7541 section 5.2).
+/// Appends the decoded bytes. `None` if the encoding is invalid (RFC 7541 section 5.2).
 pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut rest = coded.iter();
-    // The next bits, from the highest one down.
+    // The next bits, from the highest one.
     let mut bits = 0_u64;
     let mut have = 0_u32;
     loop {
@@ -106,7 +107,7 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
                 bits <<= length;
                 have -= length;
             }
-            // Padding is the beginning of the mark of the end, and shorter than a byte.
+            // Padding is the beginning of the end mark, and shorter than a byte.
             _ => return (have < 8 && padded == u64::MAX).then_some(()),
         }
     }
@@ -122,7 +123,7 @@ mod tests {
         Some(String::from_utf8(out).unwrap())
     }
 
-    /// RFC 7541 appendix C.4 and C.6.
+    /// Examples of RFC 7541 appendix C.4 and C.6.
     #[test]
     fn examples_of_the_rfc() {
         for (coded, text) in [
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn wrong_padding_and_the_mark_of_the_end_are_errors() {
         for coded in [
-            // A whole byte of padding, the mark, padding of zeros, half a code.
+            // A whole byte of padding, the end mark, padding of zeros, half a code.
             &b"\x64\x02\xff"[..],
             b"\xff\xff\xff\xff",
             b"\xa8\xeb\x10\x64\x9c\xb0",

@@ -1,9 +1,9 @@
-//! A look at header blocks before `h2` has them: it ends the connection for a field that it cannot read, and does not tell of
-//! others that a request must not have.
+//! Validation of header blocks before `h2` reads them: `h2` closes the connection for a field that
+//! it cannot parse, and does not report other fields that a request must not have.
 //!
-//! HPACK's state belongs to the connection and not to a stream, so a block is read to its end however wrong a field is (RFC 9113
-//! section 4.3). The text of a field that `h2` would choke on is replaced by as many harmless bytes, by which its table keeps in
-//! step with the client's.
+//! The HPACK table belongs to the connection, not to a stream, so a block is read to its end even
+//! if a field is invalid (RFC 9113 section 4.3). The text of a field that `h2` cannot parse is
+//! replaced by as many harmless bytes, which keeps its table in step with the client's.
 
 mod huffman;
 mod table;
@@ -14,28 +14,29 @@ use h2::Reason;
 
 use self::table::{Entry, Name, Table};
 
-/// What header blocks have told, from the beginning of a connection.
+/// The state of the header blocks of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     table: Table,
-    /// Room to decode a string in.
+    /// Buffer for decoded strings.
     text: Vec<u8>,
 }
 
-/// What a header block is.
+/// The result of reading a header block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Block {
-    /// It may be passed on as it is; what is wrong with the fields as a whole is for others to find.
+    /// The block may be passed on unchanged. Errors of the fields as a whole are found elsewhere.
     Fine,
-    /// The request is malformed (RFC 9113 section 8.1.1). If `h2` cannot read the block, there is one that it can.
+    /// The request is malformed (RFC 9113 section 8.1.1). If `h2` cannot parse the block, a
+    /// replacement that it can parse.
     Malformed(Option<Vec<u8>>),
 }
 
-/// Text that is kept for the next string.
+/// Maximum buffer kept for the next string, in bytes.
 const KEPT_TEXT: usize = 1024;
 
 impl Fields {
-    /// How many fields have numbers of this connection.
+    /// Number of fields in the table of this connection.
     #[cfg(feature = "testing")]
     pub(super) fn numbered(&self) -> usize {
         self.table.count()
@@ -45,7 +46,8 @@ impl Fields {
     ///
     /// # Errors
     ///
-    /// The block is no HPACK, or one that `h2` cannot keep in step with: the connection has to end for this reason.
+    /// Fails if the block is invalid HPACK, or if `h2` could not keep its table in step: the
+    /// connection must end for this reason.
     pub(super) fn read(&mut self, block: &[u8], is_trailers: bool) -> Result<Block, Reason> {
         let mut reading = Reading {
             block,
@@ -66,17 +68,17 @@ impl Fields {
     }
 }
 
-/// A header block that is being read.
+/// The state of reading a header block.
 struct Reading<'a> {
     block: &'a [u8],
     at: usize,
     is_trailers: bool,
     is_malformed: bool,
-    /// The block so far with harmless fields in the place of others, if there were any.
+    /// The block so far with harmless fields in place of invalid ones; empty if there were none.
     replaced: Vec<u8>,
 }
 
-/// Literals whose field gets a number, and the rest of that byte.
+/// The first byte of a literal that is added to the table.
 const WITH_INDEX: u8 = 0x40;
 
 impl Reading<'_> {
@@ -91,7 +93,7 @@ impl Reading<'_> {
                     self.keep(begin);
                 }
                 0x20..0x40 => {
-                    // RFC 7541 section 4.2: only in front of the fields.
+                    // Size updates are allowed only before the fields (RFC 7541 section 4.2).
                     let most = self.integer(5)?;
                     let resized = fields.table.resize(most);
                     resized.filter(|()| !has_fields).ok_or(UNREADABLE)?;
@@ -110,7 +112,7 @@ impl Reading<'_> {
         self.is_malformed |= entry.is_bad || is_misplaced;
     }
 
-    /// Takes what was read over as it is, if the block is being replaced.
+    /// Copies the last representation, if the block is being replaced.
     fn keep(&mut self, begin: usize) {
         if !self.replaced.is_empty() {
             self.replaced.extend_from_slice(&self.block[begin..self.at]);
@@ -140,7 +142,7 @@ impl Reading<'_> {
             Name::Method => is_token(value),
             Name::Status => false,
             Name::Path if value.contains(&b'#') => {
-                // Which `http` would cut off without a word.
+                // The `http` crate would silently drop the fragment.
                 entry.is_bad = true;
                 str::from_utf8(value).is_ok()
             }
@@ -159,7 +161,7 @@ impl Reading<'_> {
                 self.replaced
                     .extend_from_slice(&self.block[begin..value_begin]);
             } else {
-                // A pseudo-header field with this value is none for `h2`.
+                // `h2` does not accept a pseudo-header field with this value.
                 entry.name = Name::Regular;
                 entry.has_bad_name = true;
                 let kind = first & if prefix == 6 { 0xc0 } else { 0xf0 };
@@ -180,7 +182,7 @@ impl Reading<'_> {
         table.get(index).ok_or(UNREADABLE)
     }
 
-    /// RFC 7541 section 5.1, for numbers of up to 28 bits more than the prefix has.
+    /// Reads an integer (RFC 7541 section 5.1) of up to 28 bits beyond the prefix.
     fn integer(&mut self, prefix: u32) -> Result<usize, Reason> {
         let most = (1 << prefix) - 1;
         let mut number = usize::from(self.byte()?) & most;
@@ -197,7 +199,7 @@ impl Reading<'_> {
         Err(UNREADABLE)
     }
 
-    /// RFC 7541 section 5.2.
+    /// Reads a string (RFC 7541 section 5.2).
     fn string<'a>(&'a mut self, text: &'a mut Vec<u8>) -> Result<&'a [u8], Reason> {
         let is_coded = self.block.get(self.at).is_some_and(|&first| first >= 0x80);
         let length = self.integer(7)?;
@@ -220,13 +222,13 @@ impl Reading<'_> {
     }
 }
 
-/// RFC 9113 section 4.3.
+/// The error for invalid HPACK (RFC 9113 section 4.3).
 const UNREADABLE: Reason = Reason::COMPRESSION_ERROR;
 
-/// A field with this name, and no value yet.
+/// A field with this name, without a value yet.
 fn named(name: &[u8]) -> Result<Entry, Reason> {
     let kind = match name {
-        // It has no harmless name of the same length.
+        // There is no harmless name of the same length.
         b"" => return Err(Reason::PROTOCOL_ERROR),
         b":authority" => Name::Authority,
         b":method" => Name::Method,
@@ -245,24 +247,25 @@ fn named(name: &[u8]) -> Result<Entry, Reason> {
     })
 }
 
-/// RFC 9113 section 8.2.1: a token without upper case.
+/// Returns true for a token without upper case (RFC 9113 section 8.2.1).
 fn is_name(name: &[u8]) -> bool {
     is_token(name) && !name.iter().any(u8::is_ascii_uppercase)
 }
 
-/// RFC 9110 section 5.6.2.
+/// Returns true for a token (RFC 9110 section 5.6.2).
 fn is_token(bytes: &[u8]) -> bool {
     let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     !bytes.is_empty() && bytes.iter().all(is_token)
 }
 
-/// What `http` takes as a value, and thereby all that RFC 9113 section 8.2.1 does, except for white space around it.
+/// Returns true for a value that `http` accepts: all that RFC 9113 section 8.2.1 allows, and outer
+/// white space.
 fn is_value(value: &[u8]) -> bool {
     let is_control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
     !value.iter().any(is_control)
 }
 
-/// Appends a string of this length that may be the name of a field, and its value.
+/// Appends a string of this length that is valid as name and as value.
 fn push_harmless(length: usize, block: &mut Vec<u8>) {
     match length {
         0..0x7f => block.push(length as u8),

@@ -1,15 +1,15 @@
-//! What is known of the fields that header blocks refer to by a number (RFC 7541 section 2.3).
+//! The HPACK table: fields that header blocks reference by index (RFC 7541 section 2.3).
 
 use std::collections::VecDeque;
 
-/// The size that the table may have, in bytes as RFC 7541 section 4.1 counts them: what a peer may assume that was told nothing
-/// else, as `h2` tells nothing.
+/// Maximum size of the table, in bytes as counted by RFC 7541 section 4.1: the default of the
+/// protocol, which `h2` does not change.
 pub(super) const MOST: usize = 4096;
 
-/// What each field takes beside its bytes.
+/// The size of a field beyond its bytes.
 const OVERHEAD: usize = 32;
 
-/// The name of a field, as far as it matters for what its value may be.
+/// The name of a field, as far as its value depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Regular,
@@ -21,15 +21,15 @@ pub(super) enum Name {
     Status,
 }
 
-/// A field that a number stands for.
+/// A field in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) name: Name,
     pub(super) name_length: usize,
     pub(super) value_length: usize,
-    /// A request with a field of this name is malformed.
+    /// True if a request with a field of this name is malformed.
     pub(super) has_bad_name: bool,
-    /// A request with this field is malformed.
+    /// True if a request with this field is malformed.
     pub(super) is_bad: bool,
 }
 
@@ -39,10 +39,10 @@ impl Entry {
     }
 }
 
-/// The fields that a connection has given numbers to, without their text.
+/// The dynamic table of a connection, without the text of its fields.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// The last one first.
+    /// The newest field first.
     entries: VecDeque<Entry>,
     size: usize,
     most: usize,
@@ -59,7 +59,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// The field with this number, if it is given.
+    /// The field with this index, if it exists.
     pub(super) fn get(&self, index: usize) -> Option<Entry> {
         match index {
             0 => None,
@@ -74,13 +74,13 @@ impl Table {
         }
     }
 
-    /// How many fields the connection has given numbers to.
+    /// Number of fields in the dynamic table.
     #[cfg(feature = "testing")]
     pub(super) fn count(&self) -> usize {
         self.entries.len()
     }
 
-    /// Gives a field the first number, and takes those of the oldest ones if it has no room else.
+    /// Adds a field at the first index. Evicts the oldest fields if necessary.
     pub(super) fn add(&mut self, entry: Entry) {
         self.shrink(self.most.saturating_sub(entry.size()));
         if entry.size() <= self.most {
@@ -89,7 +89,7 @@ impl Table {
         }
     }
 
-    /// Sets the size; `None` if it is more than the client was granted.
+    /// Sets the size. `None` if it exceeds the size granted to the client.
     pub(super) fn resize(&mut self, most: usize) -> Option<()> {
         if most > MOST {
             return None;
@@ -124,12 +124,12 @@ fn fixed(index: usize, name: Name, length: usize) -> Entry {
         name_length,
         value_length: 0,
         has_bad_name: false,
-        // Those of responses, as whole fields; `h2` refuses them in requests.
+        // These are fields of responses; `h2` rejects them in requests.
         is_bad: (8..=STATIC_PSEUDO).contains(&index),
     }
 }
 
-/// The static table begins with the pseudo-header fields (RFC 7541 appendix A).
+/// Number of pseudo-header fields, with which the static table begins (RFC 7541 appendix A).
 const STATIC_PSEUDO: usize = 14;
 
 fn pseudo_of(index: usize) -> Name {
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// RFC 7541 appendix A.
+    /// The static table of RFC 7541 appendix A.
     #[test]
     fn the_static_table_has_61_fields() {
         let table = Table::default();
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(name(62), None);
     }
 
-    /// RFC 7541 section 4.4: what is larger than the table empties it.
+    /// A field larger than the table empties it (RFC 7541 section 4.4).
     #[test]
     fn old_fields_leave_for_new_ones() {
         let mut table = Table::default();

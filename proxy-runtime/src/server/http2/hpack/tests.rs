@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A literal without a number, with a name and a value that are not coded.
+/// A literal that is not indexed, with name and value in plain text.
 fn literal(kind: u8, name: &str, value: &str) -> Vec<u8> {
     let mut block = vec![kind, name.len() as u8];
     block.extend_from_slice(name.as_bytes());
@@ -27,7 +27,7 @@ fn replaced(block: &[u8]) -> Vec<u8> {
     }
 }
 
-/// RFC 7541 appendix C.4: three requests of one connection.
+/// Three requests of one connection, from RFC 7541 appendix C.4.
 #[test]
 fn requests_of_the_rfc_are_fine() {
     let mut fields = Fields::default();
@@ -38,7 +38,7 @@ fn requests_of_the_rfc_are_fine() {
     ] {
         assert_eq!(fields.read(block, false), Ok(Block::Fine));
     }
-    // The custom key, the cache control and the authority.
+    // The custom key, cache-control and the authority.
     let lengths = [62, 63, 64].map(|index| fields.table.get(index).map(|entry| entry.name_length));
     assert_eq!(lengths, [Some(10), Some(13), Some(10)]);
     assert_eq!(fields.table.get(65), None);
@@ -92,7 +92,7 @@ fn malformed_fields_are_found() {
     ] {
         assert_eq!(read(&literal(PLAIN, name, value)), Ok(Block::Fine));
     }
-    // As `h2` reads them, and nobody has to.
+    // `h2` accepts them, but the server should not.
     let fragment = literal(PLAIN, ":path", "/a#b");
     assert_eq!(read(&fragment), Ok(Block::Malformed(None)));
     assert_eq!(read(b"\x04\x04/a#b"), Ok(Block::Malformed(None)));
@@ -107,7 +107,7 @@ fn a_field_is_as_bad_when_its_number_comes() {
         let is_malformed = |read| matches!(read, Ok(Block::Malformed(_)));
         assert!(is_malformed(fields.read(&block, false)));
         assert!(is_malformed(fields.read(b"\xbe", false)), "{name:?}");
-        // Its name alone, with another value.
+        // The name alone, with another value.
         let named = fields.read(b"\x0f\x2f\x01/", false);
         assert_eq!(is_malformed(named), name == "X", "{name:?}");
     }
@@ -130,7 +130,7 @@ fn pseudo_header_fields_are_not_for_trailers() {
     assert_eq!(fields.read(&sum, true), Ok(Block::Fine));
 }
 
-/// What is around a field that is replaced stays, so that both tables go on alike.
+/// Fields around a replaced one stay, so that both tables remain in step.
 #[test]
 fn only_what_is_wrong_is_replaced() {
     let before = literal(INDEXED, "x-a", "1");
@@ -143,7 +143,7 @@ fn only_what_is_wrong_is_replaced() {
     assert_eq!(replaced(&value), expected);
 }
 
-/// The rules for single fields are those of `http`, by which `h2` reads them, or stricter.
+/// The rules for single fields are at least as strict as those of `http`, which `h2` uses.
 #[test]
 fn what_is_fine_is_so_for_http() {
     use http::{HeaderName, HeaderValue, Method};
@@ -162,7 +162,7 @@ fn what_is_fine_is_so_for_http() {
 }
 
 proptest! {
-    /// Whatever comes, what is passed on instead is a block with the same numbers.
+    /// The replacement of any block has the same table indices.
     #[test]
     fn what_replaces_a_block_keeps_the_numbers(
         blocks in prop::collection::vec(prop::collection::vec(parts(), 0..6), 1..6)
@@ -192,7 +192,7 @@ proptest! {
     }
 }
 
-/// Fields in all representations, good ones and others.
+/// Fields in all representations, valid and invalid.
 pub(in crate::server::http2) fn parts() -> impl Strategy<Value = Vec<u8>> {
     let name = prop::sample::select(vec![":path", ":method", ":x", "x-a", "X", "x\n", "cookie"]);
     let value = prop::sample::select(vec!["", "/", "/#", "a b", "\n", "GET"]);

@@ -1,4 +1,4 @@
-//! A server's answer about a name.
+//! The response of a name server.
 
 use std::io;
 use std::net::IpAddr;
@@ -7,29 +7,29 @@ use std::time::Duration;
 use hickory_net::proto::op::{Message, ResponseCode};
 use hickory_net::proto::rr::{Name, RData, RecordType};
 
-/// Names that a chain of aliases may have.
+/// Maximum of names in a chain of aliases.
 const LONGEST_CHAIN: usize = 16;
 
-/// A negative answer without a SOA record says nothing of its time to live.
+/// Time to live of a negative response without a SOA record.
 const UNSAID: Duration = Duration::from_secs(1);
 
-/// The knowledge of one name.
+/// The result of a query for one name.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// It has these addresses for this time.
+    /// The addresses, valid for this time.
     Addresses(Vec<IpAddr>, Duration),
-    /// It has these addresses of one family for this time, and nobody has said whether it has some of the other one.
+    /// The addresses of one family, valid for this time. The other family is unknown.
     Part(Vec<IpAddr>, Duration),
-    /// It has no such address for this time.
+    /// The name has no such address, valid for this time.
     None(&'static str, Duration),
-    /// The server cannot say.
+    /// The server could not resolve the name.
     Failed(io::Error),
-    /// No server has answered.
+    /// No server has responded.
     Silent,
 }
 
 impl Answer {
-    /// The one that a server's `message` gives to a question for addresses of `name`.
+    /// Reads the response `message` to a query for addresses of `name`.
     pub(super) fn read(message: &Message, name: &Name, kind: RecordType) -> Self {
         match message.response_code {
             ResponseCode::NoError => {}
@@ -43,7 +43,7 @@ impl Answer {
         }
         let mut names = vec![name];
         let mut ttl = u32::MAX;
-        // An alias may stand behind what it leads to.
+        // An alias may follow the records of its target.
         for _ in 0..LONGEST_CHAIN {
             let before = names.len();
             for record in &message.answers {
@@ -78,7 +78,7 @@ impl Answer {
         }
     }
 
-    /// The answer for both families together.
+    /// Combines the results of both families.
     pub(super) fn joined(self, other: Self) -> Self {
         use Answer::{Addresses, Failed, None as Nothing, Part, Silent};
         match (self, other) {
@@ -86,19 +86,19 @@ impl Answer {
                 all.extend(more);
                 Addresses(all, ttl.min(other))
             }
-            // A family that failed is asked for again with the other one.
+            // A family that failed is queried again together with the other one.
             (Addresses(found, ttl), Failed(_) | Silent)
             | (Failed(_) | Silent, Addresses(found, ttl)) => Part(found, ttl),
             (it @ (Addresses(..) | Part(..)), _) | (_, it @ (Addresses(..) | Part(..))) => it,
             (it @ Failed(_), _) | (_, it @ Failed(_)) => it,
             (Silent, _) | (_, Silent) => Silent,
-            // "No such name" says more than "no address of this family".
+            // The reason "no such name" is more precise than "no address of this family".
             (Nothing(why, ttl), Nothing(_, other)) => Nothing(why, ttl.min(other)),
         }
     }
 }
 
-/// RFC 2308 section 5.
+/// The time to live of a negative response (RFC 2308 section 5).
 fn negative(message: &Message) -> Duration {
     let ttl = message
         .authorities

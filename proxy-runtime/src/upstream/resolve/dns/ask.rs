@@ -1,4 +1,4 @@
-//! Asks servers one question.
+//! Queries to name servers.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,16 +21,16 @@ use tokio::time::{Instant, sleep};
 use super::answer::Answer;
 use super::config::Config;
 
-/// The wait for a server before the next one is asked beside it.
+/// Time after which the next server is queried in parallel.
 const NEXT_SERVER: Duration = Duration::from_secs(1);
 
-/// The wait for the servers before all of them are asked once more: the message may be lost.
+/// Time after which all servers are queried again: a datagram may be lost.
 const NEXT_ROUND: Duration = Duration::from_secs(2);
 
-/// A server that did not answer is asked after the others for so long.
+/// Time for which a server that did not respond is queried last.
 const AVOIDED: Duration = Duration::from_secs(30);
 
-/// The memory of servers.
+/// The state of the name servers.
 #[derive(Debug, Default)]
 pub(super) struct Servers {
     silent: Mutex<HashMap<SocketAddr, Instant>>,
@@ -38,8 +38,8 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// Asks for the addresses of one family. The first answer counts, in the order in which the servers are configured; one that
-    /// cannot say gives way to the next.
+    /// Queries the addresses of one family. The first response wins; a server that fails is
+    /// followed by the next one in the configured order.
     pub(super) async fn ask(&self, config: &Config, name: &Name, kind: RecordType) -> Answer {
         let order = self.order(config);
         let mut tries = std::iter::repeat_n(&order, config.attempts).flatten();
@@ -47,7 +47,7 @@ impl Servers {
         let mut pause = pin!(sleep(Duration::ZERO));
         let mut last = Answer::Silent;
         let (mut begun, mut is_over) = (0_usize, false);
-        // Those that have not answered yet, and since when.
+        // Servers without a response, with the time of the query.
         let mut waited_for: Vec<(SocketAddr, Instant)> = Vec::new();
         loop {
             tokio::select! {
@@ -85,7 +85,7 @@ impl Servers {
         }
     }
 
-    /// Those that were silent a moment ago come last.
+    /// The servers in the order of queries. Servers that were silent recently come last.
     pub(super) fn order(&self, config: &Config) -> Vec<SocketAddr> {
         let mut servers = config.servers.clone();
         if config.rotate {
@@ -99,7 +99,7 @@ impl Servers {
         servers
     }
 
-    /// Remembers those that have been waited for long enough.
+    /// Records the servers that have been silent for too long.
     fn are_silent(&self, waited_for: &[(SocketAddr, Instant)], now: Instant) {
         let silent = waited_for
             .iter()
@@ -132,7 +132,8 @@ async fn question(
     (server, answer)
 }
 
-/// Sends one question. The socket is its own, with a port that nobody can guess. What does not fit into a datagram comes over TCP.
+/// Sends one query, from a socket of its own with an unpredictable port. A truncated response is
+/// queried again over TCP.
 async fn exchange(
     server: SocketAddr,
     config: &Config,
@@ -146,7 +147,7 @@ async fn exchange(
     if !config.tcp_only {
         let mut udp = UdpClientStream::builder(server, provider.clone())
             .with_timeout(Some(config.timeout))
-            // Asking again is for who knows the other servers.
+            // The caller retries, since it knows the other servers.
             .with_max_retries(1)
             .with_os_port_selection(true)
             .build();
@@ -155,7 +156,7 @@ async fn exchange(
             return Ok(response);
         }
     }
-    // What goes on with the connection ends with the provider.
+    // The background task of the connection ends with the provider.
     let own = provider.clone();
     let connecting = TcpClientStream::exchange(server, None, config.timeout, Some(1), own);
     connecting.await?.send(request).first_answer().await

@@ -1,4 +1,4 @@
-//! The machine's settings for names: `resolv.conf` (resolv.conf(5)).
+//! The resolver settings of the machine: `resolv.conf` (resolv.conf(5)).
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
@@ -6,29 +6,29 @@ use std::time::Duration;
 use hickory_net::proto::rr::Name;
 use resolv_conf::ScopedIp;
 
-/// The port of servers (RFC 1035 section 4.2).
+/// The port of name servers (RFC 1035 section 4.2).
 const PORT: u16 = 53;
 
-/// The bounds of the C library.
+/// The limits of the C library.
 const MOST_SERVERS: usize = 3;
 const MOST_DOMAINS: usize = 6;
 const LARGEST_NDOTS: usize = 15;
 const LONGEST_TIMEOUT: u32 = 30;
 const MOST_ATTEMPTS: u32 = 5;
 
-/// The settings by which names are asked for.
+/// The resolver settings.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Config {
     /// Never empty.
     pub(super) servers: Vec<SocketAddr>,
     pub(super) search: Vec<Name>,
-    /// A name with so many dots is asked for as it is first.
+    /// Number of dots from which a name is queried as absolute first.
     pub(super) ndots: usize,
-    /// The time that one server may take.
+    /// Time limit of one server.
     pub(super) timeout: Duration,
-    /// The number of times that each server is asked.
+    /// Number of queries to each server.
     pub(super) attempts: usize,
-    /// True if the servers share the questions.
+    /// True if queries are distributed over the servers.
     pub(super) rotate: bool,
     pub(super) edns: bool,
     pub(super) tcp_only: bool,
@@ -36,8 +36,8 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// Reads the text of a `resolv.conf`; what is not understood is left out, as by the C library. `servers` are used instead of
-    /// those of the text, unless there are none.
+    /// Parses a `resolv.conf`; unknown parts are ignored, as in the C library. `servers` replace
+    /// those of the text, unless empty.
     pub(super) fn read(text: &[u8], servers: &[SocketAddr]) -> Self {
         let (read, _) = resolv_conf::Config::parse_with_errors(text);
         let mut own: Vec<SocketAddr> = read
@@ -66,7 +66,8 @@ impl Config {
         }
     }
 
-    /// The full names that `name` may mean, in the order in which they are asked for. None if it cannot be a name.
+    /// The absolute names that `name` may stand for, in the order of queries. Empty if the name is
+    /// invalid.
     pub(super) fn candidates(&self, name: &str) -> Vec<Name> {
         let Some(full) = domain_name(name) else {
             return Vec::new();
@@ -89,7 +90,7 @@ impl Config {
     }
 }
 
-/// A full name. Names of machines are not checked further: there are some with underscores.
+/// Parses an absolute name. Host names are not checked further: some have underscores.
 fn domain_name(text: &str) -> Option<Name> {
     let mut name = Name::from_ascii(text).ok()?;
     name.set_fqdn(true);
@@ -103,7 +104,8 @@ fn address(server: &ScopedIp) -> SocketAddr {
     }
 }
 
-/// The number of a zone, which is that of an interface or its name. 0, which is any, if there is no such interface.
+/// The index of a zone, given as number or interface name. 0, which is any, if there is no such
+/// interface.
 fn zone_index(zone: &str) -> u32 {
     let number = zone.parse().ok();
     let of_interface = || {

@@ -1,7 +1,8 @@
-//! Names by the servers of DNS, without a thread for each look-up.
+//! A DNS resolver without a thread per look-up.
 //!
-//! A name is looked for as the C library does with `hosts: files dns` in `nsswitch.conf`: in the table of hosts, then by the servers
-//! and domains of `resolv.conf`. Both files are read again when they are older than some seconds.
+//! Names are resolved as the C library does with `hosts: files dns` in `nsswitch.conf`: from the
+//! table of hosts, then by the servers and search domains of `resolv.conf`. Both files are read
+//! again after some seconds.
 
 mod answer;
 mod ask;
@@ -30,36 +31,36 @@ use self::config::Config;
 pub use self::options::DnsOptions;
 use super::{LookUp, Most, Outcome, hosts};
 
-/// Age of what was read from files, after which they are read again.
+/// Age of the file contents after which they are read again.
 const REREAD: Duration = Duration::from_secs(5);
 
-/// The longest time of a look-up, over all servers and domains.
+/// Time limit of a look-up, over all servers and domains.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The wait for the other family when one has answered: some servers never answer to AAAA.
+/// Wait for the other address family: some servers never respond to AAAA.
 const OTHER_FAMILY: Duration = Duration::from_millis(500);
 
-/// The longest time that it is believed that a name has no address: many come late.
+/// Maximum time for which a negative response is used, since many names appear late.
 const LONGEST_NEGATIVE: Duration = Duration::from_secs(30);
 
-/// The pause after a failure.
+/// Pause after a failure.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Asks the servers of DNS.
+/// The DNS resolver.
 pub(super) struct Dns {
     options: Arc<DnsOptions>,
     servers: Servers,
     machine: ArcSwapOption<Machine>,
-    /// Held by who reads the files.
+    /// Held while the files are read.
     reading: Mutex<()>,
 }
 
-/// The content of the machine's files.
+/// The contents of the machine's files.
 #[derive(Debug)]
 struct Machine {
     config: Config,
     hosts: String,
-    /// The number of times that the files said something else than before.
+    /// Number of changes of the files.
     generation: u64,
     read: Instant,
 }
@@ -74,7 +75,7 @@ impl Dns {
         }
     }
 
-    /// The content of the files. While somebody reads them, others use the content from before.
+    /// The contents of the files. While one task reads them, others use the previous contents.
     async fn machine(&self) -> Arc<Machine> {
         let current = self.machine.load_full();
         if let Some(machine) = &current
@@ -98,7 +99,7 @@ impl Dns {
         let read = tokio::task::spawn_blocking(files).await;
         let (config, hosts) = read.unwrap_or_default();
         let servers = &self.options.servers;
-        // A file that cannot be read just now says what it said before.
+        // A file that cannot be read now keeps its previous contents.
         let config = match (config, &before) {
             (None, Some(before)) => before.config.clone(),
             (text, _) => Config::read(&text.unwrap_or_default(), servers),
@@ -135,12 +136,12 @@ impl Dns {
         for candidate in config.candidates(name) {
             match self.both_families(config, &candidate).await {
                 Answer::None(why, ttl) => {
-                    // What is unsure stays so.
+                    // An uncertain result stays uncertain.
                     if let Answer::None(..) = ends {
                         ends = Answer::None(why, ttl);
                     }
                 }
-                // As the C library, which goes on: not every server knows of every domain.
+                // Continues like the C library: not every server knows every domain.
                 failed @ Answer::Failed(_) => ends = failed,
                 Answer::Silent => {
                     ends = Answer::Silent;
@@ -149,7 +150,7 @@ impl Dns {
                 found @ (Answer::Addresses(..) | Answer::Part(..)) => {
                     return Outcome {
                         full_name: Some(candidate.to_string()),
-                        // The one that failed may be the one that is meant.
+                        // The name that failed may be the intended one.
                         unsure: match ends {
                             Answer::Failed(why) => Some(why),
                             _ => None,
@@ -200,7 +201,7 @@ impl Dns {
 }
 
 impl Answer {
-    /// This answer of one family, with that of the other one.
+    /// Combines this result of one family with that of the other one.
     async fn with(self, other: impl Future<Output = Self>) -> Self {
         let other = match self {
             Self::Addresses(..) => timeout(OTHER_FAMILY, other).await,
@@ -233,7 +234,7 @@ impl LookUp for Dns {
     fn is_due(&self, now: Instant) -> bool {
         let machine = self.machine.load();
         let is_old = |machine: &Arc<Machine>| now.duration_since(machine.read) >= REREAD;
-        // Nobody need wait for who reads them.
+        // Only one task needs to read them.
         machine.as_ref().is_some_and(is_old) && self.reading.try_lock().is_ok()
     }
 
@@ -252,7 +253,8 @@ impl LookUp for Dns {
 }
 
 impl Machine {
-    /// The addresses that need no server: those of the table of hosts, and loopback for `localhost` (RFC 6761 section 6.3).
+    /// The addresses that need no name server: those of the table of hosts, and loopback for
+    /// `localhost` (RFC 6761 section 6.3).
     fn at_hand(&self, name: &str) -> Vec<IpAddr> {
         let name = name.strip_suffix('.').unwrap_or(name);
         let found = hosts::find_in(&self.hosts, name);
@@ -264,12 +266,12 @@ impl Machine {
     }
 }
 
-/// `None` if it cannot be read.
+/// `None` if the file cannot be read.
 fn read(file: &Path) -> Option<Vec<u8>> {
     std::fs::read(file).ok()
 }
 
-/// IPv6 first where there is a way to it (RFC 6724 section 6, rules 1 and 6).
+/// Sorts IPv6 first if the machine has a route to it (RFC 6724 section 6, rules 1 and 6).
 fn preferred_first(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let v6 = addresses.iter().find(|address| address.is_ipv6());
     let is_preferred = v6.is_some_and(|address| has_way_to(*address));
@@ -277,7 +279,7 @@ fn preferred_first(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     addresses
 }
 
-/// Returns true if the machine has an address and a route for it. Nothing is sent.
+/// Returns true if the machine has a source address and a route for it. Sends nothing.
 fn has_way_to(address: IpAddr) -> bool {
     let any = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0);
     UdpSocket::bind(any).is_ok_and(|socket| socket.connect((address, 53)).is_ok())

@@ -1,26 +1,26 @@
-//! Options of the resolver that asks the servers of DNS.
+//! Options of the DNS resolver.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Options of the resolver that asks the servers of DNS for the names of destinations. By default it asks as the machine's own
-/// programs do: by its `resolv.conf` and its table of hosts, both of which are followed.
+/// Options of the DNS resolver for the names of destinations. By default it follows the machine's
+/// `resolv.conf` and table of hosts, including changes.
 ///
-/// No look-up has a thread of its own, and what was found is kept for its time to live.
+/// Look-ups need no threads, and results are cached for their time to live.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DnsOptions {
-    /// The servers, instead of those of `resolv.conf`. Default: none.
+    /// The name servers, in place of those of `resolv.conf`. Default: none.
     pub servers: Vec<SocketAddr>,
-    /// The file that names servers, domains to search and options. Default: `/etc/resolv.conf`.
+    /// The file with name servers, search domains and options. Default: `/etc/resolv.conf`.
     pub resolv_conf: PathBuf,
-    /// The table of names that need no server. Default: `/etc/hosts`.
+    /// The table of hosts. Default: `/etc/hosts`.
     pub hosts: PathBuf,
-    /// The shortest time that addresses are kept, unless they are in doubt: a family is missing, or they may be another host's.
-    /// Default: 1 s.
+    /// Minimum time for which addresses are cached, unless they are uncertain: a family is missing,
+    /// or they may belong to another host. Default: 1 s.
     pub min_ttl: Duration,
-    /// The longest time that addresses are kept, whatever their time to live. Default: 1 h.
+    /// Maximum time for which addresses are cached. Default: 1 h.
     pub max_ttl: Duration,
 }
 
@@ -37,7 +37,7 @@ impl Default for DnsOptions {
 }
 
 impl DnsOptions {
-    /// The time that addresses are kept of which a server says that they live for `ttl`.
+    /// The time for which addresses with this time to live are cached.
     pub(super) fn bounded(&self, ttl: Duration) -> Duration {
         ttl.min(self.max_ttl).max(self.min_ttl)
     }

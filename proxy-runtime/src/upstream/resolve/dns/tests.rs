@@ -1,4 +1,4 @@
-//! Against a name server that shares no code with the resolver.
+//! The DNS resolver against a name server that shares no code with it.
 
 mod faults;
 
@@ -21,7 +21,7 @@ fn ips(list: &[&str]) -> Vec<IpAddr> {
     list.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-/// A name server, and the files of a machine that asks it.
+/// A name server, and the files of a machine that uses it.
 struct World {
     server: NameServer,
     files: TempDir,
@@ -67,7 +67,7 @@ impl World {
     }
 }
 
-/// Makes what was read of the files so old that they are read again.
+/// Ages the file contents, so that they are read again.
 fn age(dns: &Dns) {
     let machine = dns.machine.load_full().unwrap();
     dns.machine.store(Some(Arc::new(Machine {
@@ -78,7 +78,7 @@ fn age(dns: &Dns) {
     })));
 }
 
-/// The addresses, or the error, of a look-up, and how many seconds that lasts.
+/// The addresses or the error of a look-up, and the seconds for which they are valid.
 async fn look_up(dns: &Dns, name: &str) -> (Result<Vec<IpAddr>, String>, u64) {
     let outcome = dns.look_up(name).await;
     let found = outcome.found.map_err(|error| error.to_string());
@@ -177,7 +177,7 @@ async fn names_of_the_machine_need_no_server() {
     assert!(world.server.asked().is_empty());
 }
 
-/// A name is never that of another domain because the server of its own one is silent.
+/// A silent server must not turn a name into that of another domain.
 #[tokio::test]
 async fn domains_are_searched_until_a_server_is_silent() {
     let resolv_conf = "search near.example far.example\noptions attempts:1 timeout:1\n";
@@ -204,13 +204,13 @@ async fn another_server_is_asked_when_one_is_silent_or_cannot_say() {
         look_up(&dns, "fails.example").await.0,
         Ok(ips(&["192.0.2.5"]))
     );
-    // The first one that answers counts: it has no such name.
+    // The first server that responds decides: there is no such name.
     assert!(look_up(&dns, "c.example").await.0.is_err());
     assert_eq!(other.times("c.example"), 0);
     let begun = Instant::now();
     assert_eq!(look_up(&dns, "a.example").await.0, Ok(ips(&["192.0.2.5"])));
     assert!(begun.elapsed() < Duration::from_millis(1900), "{begun:?}");
-    // It comes last from now on.
+    // The silent server comes last from now on.
     let begun = Instant::now();
     assert_eq!(look_up(&dns, "b.example").await.0, Ok(ips(&["192.0.2.5"])));
     assert!(begun.elapsed() < Duration::from_millis(900), "{begun:?}");
@@ -226,13 +226,13 @@ async fn what_the_machine_says_is_followed() {
     assert_eq!(look_up(&dns, "web").await.0, Ok(ips(&["192.0.2.1"])));
     age(&dns);
     assert_eq!(look_up(&dns, "web").await.0, Ok(ips(&["192.0.2.2"])));
-    // While somebody replaces it, it says what it said.
+    // While the file is being replaced, its previous contents are used.
     fs::remove_file(world.file("hosts")).unwrap();
     age(&dns);
     assert_eq!(look_up(&dns, "web").await.0, Ok(ips(&["192.0.2.2"])));
 }
 
-/// Somebody writes it into the table when DNS says the wrong thing, and does not want to wait for times to live.
+/// Operators write into the table to override DNS, and expect no wait for times to live.
 #[tokio::test]
 async fn a_new_line_in_the_table_counts_before_an_answer_that_is_kept() {
     let world = World::new("", "").await;
@@ -252,7 +252,7 @@ async fn a_new_line_in_the_table_counts_before_an_answer_that_is_kept() {
     fs::write(world.file("hosts"), lines).unwrap();
     assert_eq!(first(&resolver, "a.example").await, "192.0.2.7");
     assert_eq!(first(&resolver, "no.example").await, "192.0.2.8");
-    // So it does when `resolv.conf` changes.
+    // The same holds for a change of `resolv.conf`.
     fs::write(world.file("hosts"), "").unwrap();
     age(&dns);
     assert_eq!(first(&resolver, "a.example").await, "192.0.2.1");
@@ -263,7 +263,7 @@ async fn a_new_line_in_the_table_counts_before_an_answer_that_is_kept() {
     assert_eq!(first(&resolver, "a.example").await, "192.0.2.2");
 }
 
-/// A disk that hangs holds up who reads, for a moment, and nobody else.
+/// A disk that hangs delays the task that reads for a moment, and no other one.
 #[tokio::test]
 async fn nobody_waits_for_who_reads_the_files() {
     let world = World::new("", "").await;
@@ -311,7 +311,7 @@ async fn addresses_are_kept_for_their_time_and_the_last_ones_while_the_server_fa
     assert!(resolver.names().counts().stale >= 60);
 }
 
-/// They held all names up where each look-up had a thread.
+/// Names that hang blocked all others when each look-up had a thread.
 #[tokio::test]
 async fn six_hundred_names_that_hang_hold_nobody_up() {
     let world = World::new("", "").await;
@@ -330,7 +330,7 @@ async fn six_hundred_names_that_hang_hold_nobody_up() {
             })
         })
         .collect();
-    // All of them are asked for, by one thread; then the server has read what came.
+    // One thread queries all of them; then the server has read its input.
     while resolver.kinds.new.free() > 768 - 600 {
         sleep(Duration::from_millis(5)).await;
     }
@@ -343,7 +343,7 @@ async fn six_hundred_names_that_hang_hold_nobody_up() {
     assert!(ends.iter().all(|end| !matches!(end, Ok(Ok(Ok(_))))));
 }
 
-/// A real name server: its messages, its negative answers, and what does not fit into a datagram.
+/// A real name server: its messages, negative responses, and responses that exceed a datagram.
 #[tokio::test]
 async fn dnsmasq_is_understood() {
     let Some(dnsmasq) = peers::find("dnsmasq") else {

@@ -1,4 +1,4 @@
-//! Answers that are not believed for long, or not at all.
+//! Results of limited validity.
 
 use super::super::names::FIRST_WAIT;
 use super::*;
@@ -8,7 +8,7 @@ async fn all(resolver: &Resolver) -> Vec<String> {
     found.iter().map(|found| found.ip().to_string()).collect()
 }
 
-/// A datagram that is lost takes the other family of addresses from nobody.
+/// A lost datagram does not remove the other address family.
 #[tokio::test(start_paused = true)]
 async fn the_known_addresses_of_a_family_are_used_while_nobody_tells_of_it() {
     let script = Script::default();
@@ -21,7 +21,7 @@ async fn the_known_addresses_of_a_family_are_used_while_nobody_tells_of_it() {
         assert_eq!(all(&resolver).await, ["2001:db8::1", "192.0.2.1"]);
         sleep(Duration::from_millis(500)).await;
     }
-    // It is asked again after 1 s, 2 s, 4 s and so on, and at last every 30 s.
+    // It is looked up again after 1 s, 2 s, 4 s and so on, and finally every 30 s.
     let asked = script.asked(NAME);
     assert!((115..130).contains(&asked), "{asked}");
     sleep(Duration::from_secs(60)).await;
@@ -43,7 +43,7 @@ async fn one_family_alone_is_not_believed_for_long() {
     script.turn(Mood::Well);
     sleep(FIRST_WAIT).await;
     assert_eq!(all(&resolver).await, ["192.0.2.1"]);
-    // The next one that is lost is the first one again.
+    // The next loss counts as the first one again.
     sleep(HOUR).await;
     script.turn(Mood::HalfSilent);
     assert_eq!(all(&resolver).await, ["2001:db8::1", "192.0.2.1"]);
@@ -52,7 +52,7 @@ async fn one_family_alone_is_not_believed_for_long() {
     assert_eq!(all(&resolver).await, ["192.0.2.1"]);
 }
 
-/// What `search` finds behind a name that cannot be asked for is no reason to leave the host that is known.
+/// The known host stays while its name cannot be queried, whatever a search domain has.
 #[tokio::test(start_paused = true)]
 async fn another_full_name_is_not_believed_while_the_known_one_fails() {
     let script = Script::default();
@@ -71,7 +71,7 @@ async fn another_full_name_is_not_believed_while_the_known_one_fails() {
     assert_eq!(unresolved.error.to_string(), "SERVFAIL");
     script.turn(Mood::Moved);
     assert_eq!(first(&resolver).await, "192.0.2.2");
-    // When what was known is too old, there is nothing better.
+    // Once the known addresses are too old, there is nothing better.
     script.turn(Mood::Elsewhere);
     sleep(HOUR).await;
     assert_eq!(first(&resolver).await, "192.0.2.2");
@@ -83,7 +83,7 @@ async fn another_full_name_is_not_believed_while_the_known_one_fails() {
     assert_eq!(first(&resolver).await, "192.0.2.1");
 }
 
-/// As where the server of a domain to search always refuses.
+/// The case of a search domain whose server always refuses.
 #[tokio::test(start_paused = true)]
 async fn a_full_name_that_is_unsure_counts_where_no_other_is_known() {
     let script = Script::default();

@@ -5,10 +5,10 @@ use super::identity::{Identity, KindOf};
 use super::{HealthStyle, judged};
 use crate::health::{ChildHealth, EntityKey, EntityKind, Evaluation};
 
-/// Why an entity below the one that is asked about is not Ok.
+/// A function that returns the evaluations of an unhealthy entity below the queried one.
 pub(crate) type Below<'a> = &'a dyn Fn(&EntityKey) -> Vec<Evaluation>;
 
-/// An evaluation in its envelope.
+/// An evaluation with its wrapper object.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Wrapper {
@@ -33,15 +33,16 @@ struct EvaluationInfo {
     unhealthy_evaluations: Option<Vec<Wrapper>>,
 }
 
-/// The most evaluations in one answer: a cluster where everything fails is not told in full.
+/// The maximum number of evaluations of a response. A cluster in which everything fails is not described in
+/// full.
 const MAX_EVALUATIONS: usize = 1_000;
 
-/// Writes evaluations with all that is below them, down to the events.
+/// A writer of evaluations with everything below them, down to the events.
 pub(super) struct Evaluations<'a> {
     below: Below<'a>,
     kind_of: KindOf<'a>,
     style: HealthStyle,
-    /// How many there may still be.
+    /// The number of evaluations that may still be added.
     left: usize,
 }
 
@@ -59,7 +60,7 @@ impl<'a> Evaluations<'a> {
         self.each(evaluations, Self::evaluation)
     }
 
-    /// Stops where there are too many.
+    /// Converts items, and stops at the maximum number.
     fn each<T>(
         &mut self,
         unhealthy: &[T],
@@ -109,7 +110,7 @@ impl<'a> Evaluations<'a> {
         }
     }
 
-    /// The depth is that of the hierarchy of entities.
+    /// Converts a child. The depth is that of the hierarchy of entities.
     fn child(&mut self, child: &ChildHealth) -> EvaluationInfo {
         EvaluationInfo {
             kind: child.entity.kind().as_str(),

@@ -4,7 +4,7 @@ use crate::cluster::ServiceKind;
 use crate::gateway::wire::text;
 use crate::health::EntityKey;
 
-/// How an entity is named inside of an answer.
+/// The identity of an entity in a response.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Identity {
@@ -32,11 +32,11 @@ pub(super) struct Identity {
     replica_or_instance_id: Option<String>,
 }
 
-/// What kind of service a replica belongs to: only the cluster knows.
+/// A function that returns the service kind of a replica, which only the cluster knows.
 pub(crate) type KindOf<'a> = &'a dyn Fn(&EntityKey) -> Option<ServiceKind>;
 
 impl Identity {
-    /// At the top of an answer.
+    /// Returns the identity at the top of a response.
     pub(super) fn of(key: &EntityKey, kind_of: KindOf<'_>) -> Self {
         match key {
             EntityKey::Cluster => Self::default(),
@@ -75,7 +75,7 @@ impl Identity {
         }
     }
 
-    /// In a list of children.
+    /// Returns the identity in a list of children.
     pub(super) fn of_child(key: &EntityKey, kind_of: KindOf<'_>) -> Self {
         match key {
             EntityKey::Service(name) => Self {
@@ -91,7 +91,7 @@ impl Identity {
                 service_package_activation_id: Some(text(&package.activation_id)),
                 ..Self::of(key, kind_of)
             },
-            // The list calls both kinds of ids by one name.
+            // The list uses one name for both kinds of ids.
             EntityKey::Replica(replica) => Self {
                 partition_id: Some(text(replica.partition)),
                 service_kind: kind_of(key).map(ServiceKind::as_str),
@@ -102,7 +102,7 @@ impl Identity {
         }
     }
 
-    /// In an evaluation.
+    /// Returns the identity in an evaluation.
     pub(super) fn of_unhealthy(key: &EntityKey, kind_of: KindOf<'_>) -> Self {
         match key {
             EntityKey::Node(name) => Self {

@@ -27,7 +27,7 @@ pub(crate) struct EntityHealthInfo {
     children: Children,
 }
 
-/// The lists of children that an entity of its kind has, also when they are empty.
+/// The lists of children for an entity of this kind, even empty ones.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Children {
@@ -100,14 +100,14 @@ impl Children {
     }
 }
 
-/// What the answer about an entity's health is to be like.
+/// The options of a health response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HealthStyle {
-    /// Whether a policy takes a warning for an error.
+    /// True if the policy counts warnings as errors.
     pub(crate) strict: bool,
-    /// Whether counts are wanted.
+    /// True if counts are requested.
     pub(crate) statistics: bool,
-    /// Which date the moment 0 is.
+    /// The date of moment 0.
     pub(crate) epoch: Epoch,
 }
 
@@ -137,7 +137,7 @@ impl EntityHealthInfo {
     }
 }
 
-/// The word of a state.
+/// Returns the word of a state.
 pub(crate) fn word(state: HealthState) -> &'static str {
     match state {
         HealthState::Ok => "Ok",

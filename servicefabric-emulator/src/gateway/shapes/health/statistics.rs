@@ -25,7 +25,7 @@ struct StateCount {
 }
 
 impl StatisticsInfo {
-    /// Of the kinds that are below an entity of its kind; nothing where there are none.
+    /// Creates the counts of all kinds of entities below this one. `None` if there are no such kinds.
     pub(super) fn new(health: &EntityHealth) -> Option<Self> {
         let kinds: &[EntityKind] = match health.entity.kind() {
             EntityKind::Cluster => &[

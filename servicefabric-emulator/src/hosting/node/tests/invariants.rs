@@ -1,4 +1,4 @@
-//! What must hold after every step, seen from inside. The numbers are those of the specification.
+//! Invariants that must hold after every step, seen from inside. The numbers are those of the specification.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub(super) fn check(node: &Node) {
     );
 }
 
-/// The same, where the settings may say that nobody ever asks again.
+/// Checks the same under settings that may disable polling.
 pub(super) fn check_any(node: &Node) {
     usage(node);
     types(node);
@@ -31,7 +31,7 @@ pub(super) fn check_any(node: &Node) {
     timers(node);
 }
 
-/// I1, I2, I3.
+/// Checks I1, I2, I3.
 fn usage(node: &Node) {
     let open = |node: &Node, wanted: &dyn Fn(&crate::hosting::PackageKey) -> bool| {
         let slots = node.slots.values();
@@ -93,7 +93,7 @@ fn usage(node: &Node) {
     }
 }
 
-/// I4, I5, I6.
+/// Checks I4, I5, I6.
 fn types(node: &Node) {
     for (key, package) in &node.packages {
         for service_type in &package.types {
@@ -122,7 +122,7 @@ fn types(node: &Node) {
     }
 }
 
-/// I10.
+/// Checks I10.
 fn slots(node: &Node) {
     let mut indexed = 0;
     for (package, replicas) in &node.slots_of {
@@ -146,7 +146,7 @@ fn slots(node: &Node) {
     }
 }
 
-/// I7, as far as it is about one moment.
+/// Checks I7, as far as it concerns one moment.
 fn operations(node: &Node) {
     for (key, package) in &node.packages {
         let ongoing = package.operation.is_some();
@@ -180,7 +180,7 @@ fn operations(node: &Node) {
     }
 }
 
-/// I3: every timer has one owner that waits for it, and nothing waits for a timer that is not there.
+/// Checks I3: every timer has one owner that waits for it, and every owner's timer exists.
 fn timers(node: &Node) {
     let mut owned: Vec<TimerId> = node.scan.into_iter().collect();
     owned.extend(

@@ -1,4 +1,4 @@
-//! What must hold for the log as a whole.
+//! Invariants of the log as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::hosting::{
     PackageKey, Phase, Span,
 };
 
-/// Follows a log, event by event.
+/// A reader that follows a log, event by event.
 #[derive(Default)]
 pub(super) struct Reader {
     last: Moment,
@@ -83,7 +83,8 @@ impl Reader {
                         most,
                     ),
                 };
-                // Without jitter the waits grow with the failures. With it they are a little longer, up to the cap.
+                // Without jitter the waits grow with the failures. With it they are a little longer, up to
+                // the cap.
                 let least = interval.saturating_mul(u64::from((*failures).max(1)));
                 let longest = least.saturating_add(jitter).min(cap);
                 let wait = retry_at.since(logged.at);
@@ -119,7 +120,7 @@ impl Reader {
         }
     }
 
-    /// What the log says is what the node says.
+    /// Checks that the log agrees with the state of the node.
     pub(super) fn agrees(&self, node: &Node) {
         let standing: BTreeMap<String, HealthState> = node
             .health()

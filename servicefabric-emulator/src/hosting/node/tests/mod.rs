@@ -1,4 +1,4 @@
-//! What holds whatever happens: random scripts, looked at after every single step from inside.
+//! Properties for random scripts, checked from inside after every step.
 
 mod invariants;
 mod log;

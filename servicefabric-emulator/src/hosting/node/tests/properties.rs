@@ -19,7 +19,7 @@ fn node(config: HostingConfig) -> Node {
     node
 }
 
-/// Plays a script and gives the log as text.
+/// Plays a script and returns the log as text.
 fn play(config: &HostingConfig, actions: &[Action]) -> String {
     let mut node = node(config.clone());
     let mut log = String::new();
@@ -36,7 +36,7 @@ fn play(config: &HostingConfig, actions: &[Action]) -> String {
 }
 
 proptest! {
-    /// I1 to I8, I10, I12, after every step of any script; and I13: in the end it can be left alone.
+    /// I1 to I8, I10, I12, after every step of any script; and I13: in the end the node becomes idle.
     #[test]
     fn invariants_hold_after_every_step(config in config(), actions in actions()) {
         let mut node = node(config.clone());
@@ -59,7 +59,8 @@ proptest! {
         look(&mut node);
         let scan = config.deactivation_scan_interval;
         let grace = config.deactivation_grace_interval.max(config.exclusive_mode_deactivation_grace_interval);
-        // What goes already may have been told before that it fails, or takes its time; and an upgrade is not stopped.
+        // A package that is being removed may have been scripted to fail, or to take time, and an upgrade is
+        // not stopped.
         let busy = node
             .packages
             .values()
@@ -86,7 +87,7 @@ proptest! {
         prop_assert_eq!(play(&config, &actions), play(&config, &actions));
     }
 
-    /// How time is cut into pieces makes no difference.
+    /// The split of time into steps makes no difference.
     #[test]
     fn time_may_pass_in_any_portions(config in config(), actions in actions()) {
         let in_pieces: Vec<Action> = actions
@@ -170,7 +171,7 @@ fn extreme_settings_do_no_harm() {
                 let _ = config.set(name, &extreme.into());
                 let _ = config.set(name, &count.into());
             }
-            // Those that take both are lengths of time; make them that again.
+            // Settings that accept both are lengths of time.
             for name in HostingConfig::setting_names().filter(|name| !name.contains("Count")) {
                 let _ = config.set(name, &extreme.into());
             }

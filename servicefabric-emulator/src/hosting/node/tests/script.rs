@@ -11,7 +11,7 @@ use crate::hosting::{
     ReplicaKey, ReplicaKind, Span,
 };
 
-/// What a caller can do.
+/// An action of a caller.
 #[derive(Debug, Clone)]
 pub(super) enum Action {
     Pass(u64),
@@ -40,7 +40,7 @@ pub(super) enum Action {
 const CODES: [&str; 3] = ["Code", "Other", "Agent"];
 const TYPES: [&str; 3] = ["A", "B", "C"];
 
-/// Two applications; the first has a package that is shared and twice exclusive.
+/// Two applications; the first has a package with a shared and two exclusive instances.
 pub(super) fn packages() -> [PackageKey; 5] {
     [
         PackageKey::shared("fabric:/App", "P"),
@@ -85,7 +85,7 @@ fn failures() -> impl Strategy<Value = Failures> {
     ]
 }
 
-/// The most that is added to a wait.
+/// The maximum jitter of a wait.
 pub(super) const MAX_JITTER: u64 = 8;
 
 fn jitter() -> impl Strategy<Value = Vec<Span>> {
@@ -177,7 +177,7 @@ fn action() -> impl Strategy<Value = Action> {
     let replica = 0_i64..8;
     prop_oneof![
         8 => (0_u64..200_000).prop_map(Action::Pass),
-        // Many things happen at whole seconds, so that several are due at once.
+        // Many events are at whole seconds, so that several are due at once.
         8 => (0_u64..60).prop_map(|secs| Action::Pass(secs * 1000)),
         10 => (replica.clone(), package.clone(), 0..TYPES.len(), any::<bool>(), any::<bool>()).prop_map(
             |(replica, package, service_type, existing, persisted)| Action::Place {
@@ -201,7 +201,7 @@ pub(super) fn actions() -> impl Strategy<Value = Vec<Action>> {
     vec(action(), 1..40)
 }
 
-/// Settings that are small enough for much to happen. All intervals are finite.
+/// Generates settings that are small enough for much to happen. All intervals are finite.
 pub(super) fn config() -> impl Strategy<Value = HostingConfig> {
     let mode = prop_oneof![
         Just(BackoffMode::Constant),
@@ -247,7 +247,7 @@ pub(super) fn config() -> impl Strategy<Value = HostingConfig> {
         )
 }
 
-/// Does it. Instructions that make no sense now are refused, which is part of the game.
+/// Performs an action. Rejections of impossible instructions are expected.
 pub(super) fn perform(node: &mut Node, action: &Action, mut after_step: impl FnMut(&mut Node)) {
     let packages = packages();
     match action {

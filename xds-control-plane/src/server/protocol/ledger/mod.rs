@@ -1,4 +1,4 @@
-//! What a client wants and what it holds, name by name.
+//! The subscription and resources of a client, name by name.
 
 mod refusals;
 
@@ -10,32 +10,33 @@ use super::{Content, Scope};
 use crate::server::view::{Resources, Served};
 use crate::snapshot::{ResourceSet, Version};
 
-/// The account of one client and one type.
+/// The state of one client and one type.
 ///
-/// With the wildcard, what the client holds is what the set had that was compared last, but for exceptions: so a thousand
-/// subscribers of five thousand clusters share one set.
+/// With the wildcard, the client's resources are those of the last compared set, with exceptions. A
+/// thousand subscribers of five thousand clusters therefore share one set.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Whether the protocol has words for what is removed.
+    /// True if the protocol can report removed resources.
     says_removals: bool,
     wildcard: bool,
-    /// Every name subscribed to and, with the wildcard, exceptions.
+    /// Every subscribed name and, with the wildcard, exceptions.
     entries: BTreeMap<Arc<str>, Entry>,
-    /// Without the wildcard: nothing that has not changed since then is different from what is held.
+    /// The last compared set. Without the wildcard, a name that has not changed since then equals the
+    /// client's resource.
     compared: Option<Arc<ResourceSet>>,
-    /// The sum over all that is held.
+    /// The version of all resources of the client.
     version: Version,
-    /// Names that may have to be answered.
+    /// Names that may need a response.
     asked: Vec<Arc<str>>,
     wildcard_asked: bool,
-    /// Removed, and not yet told.
+    /// Removed resources whose removal has not been sent yet.
     kept: BTreeSet<Arc<str>>,
     flights: Flights,
-    /// What was refused and has not been sent since.
+    /// Rejected resources that have not been sent since.
     refused: BTreeSet<Arc<str>>,
-    /// What was due last and the client did not have before.
+    /// Resources that were due last and that the client did not have before.
     new: Vec<Arc<str>>,
-    /// What was refused, and never accepted.
+    /// Rejected resources that were never accepted.
     lacking: BTreeSet<Arc<str>>,
 }
 
@@ -47,14 +48,14 @@ struct Entry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Held {
-    /// Not known, so whatever is true has to be told.
+    /// Unknown, so the current state has to be sent.
     Unknown,
     At(Version),
     Absent,
 }
 
 impl Ledger {
-    /// An account in the incremental protocol, in which it is said what is removed.
+    /// Creates the state for the delta protocol, which reports removed resources.
     pub(super) fn saying_removals() -> Self {
         Self {
             says_removals: true,
@@ -71,7 +72,7 @@ impl Ledger {
         explicit.map(|(name, _)| name)
     }
 
-    /// How many names there are to keep account of with these.
+    /// Number of names with state if these are added.
     pub(super) fn len_with(&self, more: &[Arc<str>]) -> usize {
         let new = more.iter().filter(|name| !self.entries.contains_key(*name));
         self.entries.len() + new.count()
@@ -81,13 +82,14 @@ impl Ledger {
         self.entries.get(name).is_some_and(|entry| entry.explicit)
     }
 
-    /// Subscribes to a name, which is answered even if nothing changed: the client may have forgotten.
+    /// Subscribes to a name. It gets a response even if nothing has changed, since the client may have lost
+    /// it.
     pub(super) fn subscribe(&mut self, name: Arc<str>) {
         self.change(&name, Some(Held::Unknown), true);
         self.ask(name);
     }
 
-    /// Subscribes to a name unless the client has said what it has of it.
+    /// Subscribes to a name unless the client has reported its version.
     pub(super) fn subscribe_seeded(&mut self, name: Arc<str>) {
         match self.entries.get_mut(&name) {
             Some(entry) => entry.explicit = true,
@@ -96,13 +98,13 @@ impl Ledger {
         self.ask(name);
     }
 
-    /// The client holds this from an earlier stream.
+    /// Records a resource that the client has from an earlier stream.
     pub(super) fn seed(&mut self, name: &Arc<str>, version: Option<Version>) {
         let held = version.map_or(Held::Unknown, Held::At);
         self.change(name, Some(held), false);
     }
 
-    /// Forgets what was seeded and not subscribed to.
+    /// Removes resources that were reported but not subscribed to.
     pub(super) fn drop_seeds(&mut self) {
         let seeds: Vec<_> = self.exceptions();
         for name in seeds {
@@ -110,7 +112,7 @@ impl Ledger {
         }
     }
 
-    /// Ends the subscription to a name. A client with the wildcard is told once more what is true of it.
+    /// Ends the subscription to a name. A client with the wildcard gets its current state once more.
     pub(super) fn unsubscribe(&mut self, name: &str) {
         let Some((name, entry)) = self.entries.get_key_value(name) else {
             return;
@@ -131,7 +133,7 @@ impl Ledger {
         }
     }
 
-    /// Subscribes to all there is.
+    /// Subscribes to all resources.
     pub(super) fn subscribe_wildcard(&mut self) {
         if !self.wildcard {
             self.wildcard = true;
@@ -146,7 +148,7 @@ impl Ledger {
         self.wildcard_asked = true;
     }
 
-    /// Ends the subscription to all; names stay.
+    /// Ends the wildcard subscription; names stay.
     pub(super) fn unsubscribe_wildcard(&mut self) {
         if !self.wildcard {
             return;
@@ -174,7 +176,8 @@ impl Ledger {
             });
     }
 
-    /// The client no longer has these, or has to be told them again; those that it did not ask for are left.
+    /// Marks these resources as not held by the client, or as to be sent again. Names without a
+    /// subscription are removed.
     pub(super) fn forget<'a>(&mut self, names: impl IntoIterator<Item = &'a Arc<str>>) {
         for name in names {
             if self.is_subscribed(name) {
@@ -185,7 +188,7 @@ impl Ledger {
     }
 
     fn ask(&mut self, name: Arc<str>) {
-        // A client may ask again and again before anything can be answered.
+        // A client may repeat a request many times before a response is possible.
         if self.asked.len() > 2 * self.entries.len() {
             self.asked.sort_unstable();
             self.asked.dedup();
@@ -194,7 +197,7 @@ impl Ledger {
         self.asked.push(name);
     }
 
-    /// What has to be told, and takes it for told. What is in `keep` stays although it is removed.
+    /// Returns the resources to send, and records them as sent. Removed resources in `keep` stay.
     pub(super) fn due(
         &mut self,
         served: &Served,
@@ -225,7 +228,7 @@ impl Ledger {
                 }
                 (Some(resource), _) => {
                     self.kept.remove(&name);
-                    // Of what it has from before it may not say the version.
+                    // It may not report the version of its earlier resources.
                     if held == Held::Absent {
                         self.new.push(Arc::clone(&name));
                     }
@@ -253,7 +256,7 @@ impl Ledger {
         content
     }
 
-    /// The names that could be due, each once and in order.
+    /// Returns the names that could be due, each once and in order.
     fn candidates(&mut self, served: &Served, scope: Scope) -> Vec<Arc<str>> {
         let mut names = std::mem::take(&mut self.asked);
         if scope == Scope::All {
@@ -292,7 +295,7 @@ impl Ledger {
         Some(compared.get(name)?.version())
     }
 
-    /// Writes down what the client is told now.
+    /// Records the state that is sent to the client now.
     fn told(&mut self, name: &Arc<str>, held: Held, scope: Scope) {
         if self.entries.contains_key(name) || !self.wildcard {
             let explicit = self.is_subscribed(name);
@@ -300,7 +303,7 @@ impl Ledger {
         } else if scope == Scope::Asked {
             self.except(name, held);
         } else {
-            // The set that is compared with next says so.
+            // The next compared set contains it.
             let before = self.held_by_wildcard(name);
             self.count(name, before, at(held));
         }
@@ -317,7 +320,7 @@ impl Ledger {
         self.entries.insert(Arc::clone(name), entry);
     }
 
-    /// Writes an entry, or deletes it, with the version of the whole following.
+    /// Writes or deletes an entry, and updates the version of the whole.
     fn change(&mut self, name: &Arc<str>, held: Option<Held>, explicit: bool) {
         let before = match held {
             Some(held) => self
@@ -346,7 +349,7 @@ impl Ledger {
         match (scope, self.wildcard) {
             (Scope::All, true) => {
                 self.wildcard_asked = false;
-                // What is as the set says needs no exception.
+                // A name that equals the set needs no exception.
                 self.entries.retain(|name, entry| {
                     entry.explicit
                         || match (set.get(name), entry.held) {
@@ -371,7 +374,7 @@ impl Ledger {
         }
     }
 
-    /// Exceptions are names that were not subscribed to.
+    /// Returns the exceptions: names that were not subscribed to.
     fn exceptions(&self) -> Vec<Arc<str>> {
         let exceptions = self.entries.iter().filter(|(_, entry)| !entry.explicit);
         exceptions.map(|(name, _)| Arc::clone(name)).collect()

@@ -1,4 +1,5 @@
-//! What becomes of responses: what was refused is not sent again, until something of it is different.
+//! The results of responses. A rejected resource is not sent again until something in its response has
+//! changed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::server::view::Served;
 use crate::snapshot::Version;
 
 impl Ledger {
-    /// Remembers what went out as the response of that nonce.
+    /// Records the response of that nonce as sent.
     pub(in crate::server::protocol) fn sent(&mut self, nonce: u64, content: &Content) {
         let mut names: Vec<_> = content
             .resources
@@ -30,7 +31,7 @@ impl Ledger {
         self.flights.depart(nonce, content, names, new, mends);
     }
 
-    /// The client has accepted the response of that nonce. Returns its version.
+    /// Records that the client has accepted the response of that nonce. Returns its version.
     pub(in crate::server::protocol) fn acknowledged(&mut self, nonce: u64) -> Option<Version> {
         let flight = self.flights.accepted(nonce)?;
         if !self.lacking.is_empty() {
@@ -44,8 +45,9 @@ impl Ledger {
         Some(flight.version)
     }
 
-    /// The client has refused the response of that nonce, and says why. Nothing of it is sent again before something of it is different;
-    /// when that has been accepted, the rest is, which may have been refused for the company it was in. Returns its version.
+    /// Records that the client has rejected the response of that nonce, with its message. Nothing of it is
+    /// sent again before a part of it changes. When the change has been accepted, the rest is sent, which
+    /// may have been rejected only because of that part. Returns the version.
     pub(in crate::server::protocol) fn refused(
         &mut self,
         nonce: u64,
@@ -79,15 +81,16 @@ impl Ledger {
                 lighter = true;
             }
         }
-        // Without what the client has let go of meanwhile, or what is gone unsaid, the rest is another response.
+        // Without names that the client has unsubscribed from meanwhile, or unreported removals, the rest
+        // is another response.
         if lighter {
             self.retry_refused();
         }
         Some(flight.version)
     }
 
-    /// What of `content` is removed is not said, for want of words in the protocol. If any of it was refused, the rest that was
-    /// refused with it, and is not in `content`, is due.
+    /// Removals in `content` are not sent, since the protocol cannot report them. If a removed resource had
+    /// been rejected, the other resources that were rejected with it, and are not in `content`, become due.
     pub(in crate::server::protocol) fn goes_unsaid(&mut self, content: &Content) -> bool {
         let mut lighter = false;
         for name in &content.removed {
@@ -102,7 +105,7 @@ impl Ledger {
         lighter
     }
 
-    /// What is served to the client, and it has refused and so does not have.
+    /// Returns the served resources that the client has rejected and therefore lacks.
     pub(in crate::server::protocol) fn lacking(&self, served: &Served) -> BTreeSet<Arc<str>> {
         let is_wanted = |name: &str| self.wildcard || self.is_subscribed(name);
         (self.lacking.iter())

@@ -198,7 +198,7 @@ fn a_content_that_came_back_while_others_waited_is_still_told() {
     peer.change(Endpoint, &["a"]);
     peer.accept(Endpoint, &[]);
     assert_eq!(peer.publish(&[endpoints(&["a=2", "b=1"])]), ["eds a=2"]);
-    // While this is open, b is asked for and answered of a later state, in which a is as it was at first.
+    // While this is open, b is requested and answered from a later state, in which a is as at first.
     assert_eq!(peer.publish(&[endpoints(&["a=1", "b=2"])]), [""; 0]);
     assert_eq!(peer.change(Endpoint, &["b"]), ["eds b=2"]);
     assert_eq!(peer.publish(&[endpoints(&["a=1", "b=1"])]), [""; 0]);
@@ -224,7 +224,7 @@ fn there_are_only_so_many_names() {
     assert_eq!(heard, Heard::Asked);
     let ended = peer.exchange.request(Endpoint, delta(&["more"], &[]));
     assert_eq!(ended, Err(Violation::TooManyNames { limit: NAMES }));
-    // Who reconnects names what it has and what it wants, and that is the same.
+    // A reconnecting client names its resources and its subscription, and they are the same.
     peer.reconnect();
     let names: Vec<String> = (0..NAMES).map(|name| name.to_string()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

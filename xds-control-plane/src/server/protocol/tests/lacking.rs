@@ -1,4 +1,4 @@
-//! Clusters that a client has refused, and so does not have: what leads there stays away, and nothing else does.
+//! Tests of clusters that a client has rejected and therefore lacks: only the routes to them are withheld.
 
 use super::order::{again, both, settled};
 use super::*;
@@ -6,7 +6,7 @@ use crate::server::fixtures::{clusters, endpoints, listeners, routing};
 
 const BOTH: [Protocol; 2] = [Protocol::Sotw, Protocol::Delta];
 
-/// With a new service `d`, and a canary and a branch of `a` in the cluster `c`.
+/// Returns resources with a new service `d`, and with a canary and a branch of `a` in the cluster `c`.
 fn with_c(c: &str) -> [Part; 4] {
     [
         clusters(&["a=1", "b=1", c, "d=1"]),
@@ -16,7 +16,7 @@ fn with_c(c: &str) -> [Part; 4] {
     ]
 }
 
-/// An Envoy that has refused `c`, with what it said.
+/// Returns an Envoy that has rejected `c` with this message.
 fn refusing(protocol: Protocol, message: &str) -> (Peer, Vec<String>) {
     let mut peer = settled(protocol, &both());
     assert_eq!(peer.publish(&with_c("c=bad")).len(), 1);
@@ -39,13 +39,13 @@ fn what_leads_to_a_refused_cluster_stays_away_and_the_rest_goes_out() {
         next[3] = routing("r", &["c+a:c", "d:b"]);
         assert_eq!(peer.publish(&next), ["rds r=[a d:b]"], "{protocol:?}");
         peer.accept(Route, again(protocol, &["r"]));
-        // Mended, it is served as to all.
+        // Once corrected, it is served as to all clients.
         next[0] = clusters(&["a=1", "b=1", "c=2", "d=1"]);
         let replies = peer.publish(&next);
         assert!(replies[0].contains("c=2"), "{replies:?}");
         let mut replies = peer.accept(Cluster, &[]);
         if protocol == Protocol::Delta {
-            // What was refused with it, as far as anybody can know with the next one.
+            // Resources that were rejected with it, as far as the next response can show.
             assert_eq!(replies, ["cds d=1"]);
             replies = peer.accept(Cluster, &[]);
         }
@@ -66,7 +66,7 @@ fn of_a_response_that_is_refused_as_a_whole_nothing_new_is_there() {
     }
 }
 
-/// A cluster goes when the routes to it are gone, whatever else was refused.
+/// A cluster is removed when the routes to it are, independent of other rejections.
 #[test]
 fn a_removal_waits_for_routes_and_no_longer() {
     let said = "Error adding/updating cluster(s) c: no such extension";
@@ -111,7 +111,7 @@ fn an_envoy_that_begins_gets_the_same_as_others() {
     }
 }
 
-/// What it has of a stream before is not taken from it.
+/// Resources from an earlier stream are not removed from a reconnecting client.
 #[test]
 fn who_reconnects_with_what_it_has_keeps_its_routes() {
     let before = [
@@ -160,7 +160,7 @@ fn who_reconnects_with_what_it_has_keeps_its_routes() {
     }
 }
 
-/// Whatever a listener leads to by itself cannot be left out of it.
+/// A listener that refers to a rejected cluster directly cannot do without it.
 #[test]
 fn a_listener_that_names_what_was_refused_waits_with_its_like() {
     for protocol in BOTH {

@@ -90,13 +90,13 @@ impl Peer {
         self.replies()
     }
 
-    /// State of the world: wants these names, of a type that may have been answered already.
+    /// Subscribes to these names in state of the world, for a type that may have been answered already.
     pub(super) fn want(&mut self, resource_type: ResourceType, names: &[&str]) -> Vec<String> {
         let nonce = self.nonce(resource_type);
         self.say(resource_type, sotw(names, &nonce)).1
     }
 
-    /// Incremental: wants these more, and with a dash those no longer.
+    /// Subscribes to these names in the delta protocol, and unsubscribes from those with a dash.
     pub(super) fn change(&mut self, resource_type: ResourceType, names: &[&str]) -> Vec<String> {
         self.say(resource_type, delta(names, &[])).1
     }
@@ -114,7 +114,8 @@ impl Peer {
         replies
     }
 
-    /// Refuses the last response of a type for that reason; with state of the world, wanting these names.
+    /// Rejects the last response of a type with that message; in state of the world with a subscription to
+    /// these names.
     pub(super) fn refuse_saying(
         &mut self,
         resource_type: ResourceType,
@@ -233,7 +234,7 @@ pub(super) fn delta(changes: &[&str], initial: &[(&str, Option<Version>)]) -> Re
     }
 }
 
-/// As `cds a=1 b=1 -c`.
+/// Returns a short form: `cds a=1 b=1 -c`.
 fn show(reply: &Reply) -> String {
     let resources = reply.resources.iter().map(|resource| {
         let body = resource.body(Subscription::Aggregated);

@@ -65,7 +65,7 @@ fn a_removed_service_leaves_the_routes_and_then_the_clusters() {
         assert_eq!(peer.publish(&one), ["rds r=a"]);
         assert_eq!(peer.accept(Route, again(protocol, &["r"])), [removal]);
         assert_eq!(peer.accept(Cluster, &[]), [""; 0]);
-        // Endpoints of which nobody hears any more are let go when all have let go of the cluster.
+        // Unsubscribed endpoints are removed when all clients have released the cluster.
         let left = peer.pass(GRACE);
         match protocol {
             Protocol::Sotw => assert_eq!(left, [""; 0]),
@@ -94,7 +94,7 @@ fn what_comes_and_what_goes_at_once_is_made_before_broken() {
         };
         assert_eq!(asked, ["eds c=1"]);
         peer.accept(Endpoint, again(protocol, &["a", "b", "c"]));
-        // Envoy says so when all clusters are warm.
+        // Envoy acknowledges when all clusters are warm.
         assert_eq!(peer.accept(Cluster, &[]), ["lds l=2", "rds r=a+c"]);
         assert_eq!(peer.accept(Route, again(protocol, &["r"])), [""; 0]);
         assert_eq!(peer.accept(Listener, &[]), [removal]);
@@ -179,7 +179,7 @@ fn who_has_let_go_of_a_cluster_does_not_get_it_back_with_the_next_change() {
     }
 }
 
-/// On streams of one type nobody knows when the routes are gone.
+/// Streams of one type cannot know when the routes are removed.
 #[test]
 fn a_separate_stream_keeps_removed_clusters_for_a_while() {
     for (protocol, removal) in [(Protocol::Sotw, "cds a=1"), (Protocol::Delta, "cds -b")] {
@@ -293,7 +293,7 @@ fn a_refused_change_of_a_cluster_that_the_client_has_holds_no_routes() {
     }
 }
 
-/// A client of this family takes what it can.
+/// A client of this project accepts the good resources of a response.
 #[test]
 fn a_client_that_accepts_in_part_has_the_routes_of_the_rest() {
     let mut peer = settled(Protocol::Delta, &both());

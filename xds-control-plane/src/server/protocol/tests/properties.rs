@@ -1,5 +1,5 @@
-//! Laws: whatever happens, a client ends with what it wants of the newest state, is told nothing twice, and nothing twice in
-//! one response.
+//! Properties: after any events, a client ends with its subscribed resources of the newest state, gets
+//! nothing twice without a cause, and nothing twice in one response.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::server::fixtures::{clusters, endpoints, listeners, routes};
 
-/// What clients refuse.
+/// The version that clients reject.
 const BAD: &str = "bad";
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -19,7 +19,7 @@ type State = BTreeMap<Arc<str>, String>;
 enum Event {
     /// The newest state: for each type and name a content, where 0 is none.
     Publish(Vec<u8>),
-    /// The client wants these names, the last of which is the wildcard.
+    /// A subscription to these names, the last of which is the wildcard.
     Want(ResourceType, BTreeSet<usize>),
     /// The client reads the next response.
     Read,
@@ -40,7 +40,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     vec(event, 1..60)
 }
 
-/// A client of either protocol, which refuses what is bad in the way of Envoy: the whole response.
+/// A client of either protocol, which rejects bad resources like Envoy: the whole response.
 struct Client {
     protocol: Protocol,
     subscription: Subscription,
@@ -49,9 +49,10 @@ struct Client {
     wanted: BTreeMap<ResourceType, BTreeSet<Arc<str>>>,
     held: BTreeMap<ResourceType, (State, BTreeMap<Arc<str>, Version>)>,
     read: BTreeMap<ResourceType, u64>,
-    /// What the server cannot have a reason to send again.
+    /// The versions that the server has no reason to send again.
     told: BTreeMap<(ResourceType, Arc<str>), Version>,
-    /// Let go of in a request about an overtaken response: the server cannot know, and may tell it once more.
+    /// Names from which it unsubscribed in a request about an overtaken response: the server cannot know,
+    /// and may send them once more.
     doubted: BTreeSet<(ResourceType, Arc<str>)>,
 }
 
@@ -91,7 +92,7 @@ impl Client {
             Protocol::Sotw => self.sotw(resource_type, None),
             Protocol::Delta => {
                 if first && names.is_empty() && resource_type.has_wildcard() {
-                    // The model says "all" by name only.
+                    // The model uses the wildcard only by name.
                     self.wanted.remove(&resource_type);
                     return;
                 }
@@ -141,7 +142,7 @@ impl Client {
     }
 
     fn sotw(&self, resource_type: ResourceType, refusal: Option<&str>) -> Request {
-        // Without names at first, a client of state of the world would ask for all.
+        // Without names at first, a client of state of the world would subscribe to all.
         let wanted = self.wanted.get(&resource_type).into_iter().flatten();
         Request {
             nonce: self
@@ -171,7 +172,7 @@ impl Client {
         self.told.clear();
         for (resource_type, names) in std::mem::take(&mut self.wanted) {
             if names.is_empty() {
-                // On a new stream this would be to ask for all.
+                // On a new stream this would subscribe to all.
                 self.held.remove(&resource_type);
                 continue;
             }
@@ -179,7 +180,7 @@ impl Client {
         }
     }
 
-    /// What is gone may come back as it was, and is news again.
+    /// Publishes a view. A removed resource may come back unchanged, and then counts as new.
     fn publish(&mut self, view: Arc<View>) {
         self.told.retain(|(of, name), _| {
             view.served(*of, self.subscription)
@@ -209,7 +210,7 @@ impl Client {
         Ok(())
     }
 
-    /// Of types that are not sent whole, nothing comes again without a cause.
+    /// Checks that resources of types that are not sent as a whole are not repeated without a cause.
     fn hold_to_news(&mut self, reply: &Reply) -> Result<(), TestCaseError> {
         let resource_type = reply.resource_type;
         let whole = self.protocol == Protocol::Sotw && resource_type.has_wildcard();
@@ -282,7 +283,7 @@ impl Client {
         self.say(resource_type, request);
     }
 
-    /// Reads and waits until nothing comes any more.
+    /// Reads and waits until nothing more comes.
     fn settle(&mut self, now: Instant) -> Result<(), TestCaseError> {
         for _ in 0..100 {
             self.receive(now)?;
@@ -314,7 +315,7 @@ impl Client {
                 .map(|(state, _)| state.clone())
                 .unwrap_or_default();
             if self.protocol == Protocol::Sotw && !resource_type.has_wildcard() {
-                // In this protocol nobody can say that these are gone.
+                // This protocol cannot report these removals.
                 held.retain(|name, _| expected.contains_key(name));
             }
             if self.protocol == Protocol::Sotw
@@ -395,7 +396,7 @@ fn holds(
         client.receive(now)?;
     }
     client.settle(now)?;
-    // Only what is bad is mended, and all that was refused with it has to come too.
+    // Only bad resources are corrected, and all that were rejected with them must come too.
     let next = feed.publish(snapshot(&contents(&newest, true)), now);
     client.publish(next);
     client.settle(now)?;

@@ -1,4 +1,4 @@
-//! What a client refuses is not sent again until it is different. X05.
+//! Tests that a rejected resource is not sent again until it has changed. X05.
 
 use super::*;
 use crate::server::fixtures::{clusters, endpoints, listeners};
@@ -24,7 +24,8 @@ fn a_refusal_can_change_the_subscription() {
     assert_eq!(peer.refuse(Endpoint, &["a", "b"]), ["eds b=1"]);
 }
 
-/// A client says so once; later requests bear the same nonce, and are about the subscription only.
+/// A client reports a rejection once; later requests have the same nonce, and concern only the
+/// subscription.
 #[test]
 fn what_was_refused_stays_refused() {
     let mut peer = Peer::sotw(&[listeners(&["a=bad", "b=1"])]);
@@ -35,7 +36,8 @@ fn what_was_refused_stays_refused() {
     assert_eq!((heard, replies), (Heard::Asked, vec!["lds b=1".to_owned()]));
 }
 
-/// Both protocols: who refuses a response refuses all of it, so the good ones have to come again once the bad one is mended.
+/// In both protocols a rejection applies to the whole response, so the good resources must be sent again
+/// once the bad one is corrected.
 #[test]
 fn what_was_refused_for_its_company_comes_after_the_mended() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
@@ -55,10 +57,10 @@ fn what_was_refused_for_its_company_comes_after_the_mended() {
         };
         assert_eq!(begin, ["eds a=bad b=1 c=1"]);
         assert_eq!(peer.refuse(Endpoint, again), [""; 0]);
-        // One that is good gets on, though the bad one is not mended.
+        // A good one is accepted, although the bad one is not corrected.
         let next = [endpoints(&["a=bad", "b=2", "c=1"])];
         assert_eq!(peer.publish(&next), ["eds b=2"]);
-        // Something was mended, for all that is known; it turns out that it was not this.
+        // Something was corrected, as far as known; it turns out that it was not this.
         assert_eq!(peer.accept(Endpoint, again), ["eds a=bad c=1"]);
         assert_eq!(peer.refuse(Endpoint, again), [""; 0]);
         let next = [endpoints(&["a=2", "b=2", "c=1"])];
@@ -99,7 +101,7 @@ fn content_that_is_back_to_what_the_client_has_is_sent() {
     assert_eq!(peer.publish(&[clusters(&["a=1"])]), ["cds a=1"]);
 }
 
-/// It is neither held by the client, nor would it be accepted.
+/// A rejected and removed resource is not kept: the client does not have it and would not accept it.
 #[test]
 fn what_was_refused_and_is_gone_is_not_kept() {
     let mut peer = Peer::new(
@@ -117,7 +119,7 @@ fn what_was_refused_and_is_gone_is_not_kept() {
     assert_eq!(peer.pass(GRACE), ["cds c=1"]);
 }
 
-/// Who is new is given what others may still need; if that is refused, it is given the rest.
+/// A new client gets resources that others may still need. If it rejects them, it gets the rest.
 #[test]
 fn what_is_kept_for_others_harms_nobody() {
     let mut peer = Peer::new(

@@ -161,7 +161,7 @@ fn a_name_that_does_not_exist_yet_is_sent_when_it_does() {
     assert_eq!(peer.want(Endpoint, &["a"]), [""; 0]);
     assert_eq!(peer.publish(&[routes(&["r=1"])]), ["rds r=1"]);
     peer.accept(Route, &["r"]);
-    // Of its end nothing can be said; when it is back it is sent, even if it is as it was.
+    // Its removal cannot be reported; when it is back it is sent, even if unchanged.
     assert_eq!(peer.publish(&[]), [""; 0]);
     assert_eq!(peer.publish(&[routes(&["r=1"])]), ["rds r=1"]);
 }
@@ -192,7 +192,7 @@ fn a_request_about_an_overtaken_response_is_ignored() {
     assert_eq!(peer.accept(Endpoint, &["a", "b"]), ["eds b=1"]);
     let (heard, replies) = peer.say(Endpoint, sotw(&[], &old));
     assert_eq!((heard, replies), (Heard::Stale, vec![]));
-    // It had let go of them when it said that, so it may have neither.
+    // It had unsubscribed from them with that request, so it may have neither.
     let again = peer.accept(Endpoint, &["a", "b"]);
     assert_eq!(again, ["eds a=1 b=1"]);
     assert_eq!(peer.accept(Endpoint, &["a", "b"]), [""; 0]);

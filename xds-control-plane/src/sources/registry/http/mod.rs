@@ -21,49 +21,51 @@ use crate::sources::file::read_text;
 /// The largest document that is read.
 const MOST_BYTES: usize = 16 << 20;
 
-/// How long connecting and answering may take, beyond a wait that was asked for.
+/// The time limit for connecting and responding, in addition to a requested wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The least time between two requests, whatever the server does.
+/// The least time between two requests, for any behaviour of the server.
 const LEAST_GAP: Duration = Duration::from_millis(200);
 
-/// A registry that answers `GET` with a [document](parse_registry).
+/// A registry that responds to `GET` with a [document](parse_registry).
 ///
-/// The answer's `ETag` goes back with `If-None-Match`, and `304 Not Modified` means that it is the same. With
-/// [`RegistryMode::Blocking`] the request says `Prefer: wait=<seconds>` ([RFC 7240](https://www.rfc-editor.org/rfc/rfc7240),
-/// section 4.3) too: a server that understands it answers when there is something else, or when the time is over.
+/// The response's `ETag` is sent back in `If-None-Match`, and `304 Not Modified` means that nothing has
+/// changed. With [`RegistryMode::Blocking`] the request has `Prefer: wait=<seconds>` ([RFC
+/// 7240](https://www.rfc-editor.org/rfc/rfc7240), section 4.3) too: a server that supports it responds when
+/// there is a change, or when the time is over.
 pub struct HttpRegistry {
     options: HttpRegistryOptions,
     transport: ReqwestTransport,
     etag: Option<HeaderValue>,
-    /// What was returned last, of servers without an `ETag`.
+    /// The last returned result, for servers without an `ETag`.
     seen: Option<ParsedRegistry>,
     asked_at: Option<Instant>,
 }
 
-/// How a registry is asked over HTTP.
+/// The options of a registry over HTTP.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpRegistryOptions {
-    /// Its URL.
+    /// The registry's URL.
     pub url: url::Url,
-    /// How it is asked. Polled every 5 s.
+    /// The way to receive changes. Default: polling every 5 s.
     pub mode: RegistryMode,
-    /// A file with a token to send as `Authorization: Bearer`. It is read for each request, so it may change.
+    /// File with a token to send as `Authorization: Bearer`. It is read for each request, so it may change.
+    /// Default: none.
     pub token_file: Option<PathBuf>,
 }
 
-/// How a registry is asked for news.
+/// The way to receive changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegistryMode {
-    /// Again and again, this long after the last answer.
+    /// Polls, with this wait after the last response.
     Poll(Duration),
-    /// With requests that wait this long for news.
+    /// Requests that wait this long for a change.
     Blocking(Duration),
 }
 
 impl HttpRegistryOptions {
-    /// Asks this URL every 5 s.
+    /// Creates options that poll this URL every 5 s.
     #[must_use]
     pub fn new(url: url::Url) -> Self {
         Self {
@@ -75,7 +77,7 @@ impl HttpRegistryOptions {
 }
 
 impl HttpRegistry {
-    /// Asks nothing yet.
+    /// Creates a registry, without a request yet.
     ///
     /// # Errors
     ///
@@ -121,7 +123,7 @@ impl HttpRegistry {
         Ok(Some(value))
     }
 
-    /// Asks once. `None`: nothing has changed.
+    /// Makes one request. Returns `None` if nothing has changed.
     async fn ask(&mut self) -> Result<Option<ParsedRegistry>, RegistryError> {
         let parsed = self.ask_with(self.etag.clone(), true).await?;
         let before = self.seen.clone();
@@ -132,7 +134,7 @@ impl HttpRegistry {
         Ok(news)
     }
 
-    /// Asks once, for anything but what has this tag. `None`: there is nothing else.
+    /// Makes one request with this tag. Returns `None` if nothing else is available.
     async fn ask_with(
         &mut self,
         etag: Option<HeaderValue>,
@@ -177,7 +179,7 @@ impl HttpRegistry {
         Ok(Some(parsed))
     }
 
-    /// The next good answer is news again, even if it is the same.
+    /// Makes the next good response count as a change, even if it is the same.
     fn forget(&mut self) {
         self.etag = None;
         self.seen = None;
@@ -247,7 +249,7 @@ fn transport() -> Result<ReqwestTransport, Box<dyn Error + Send + Sync>> {
     ReqwestTransport::new(tls, &options).map_err(discovery_http::SetupError::into_source)
 }
 
-/// An error with its causes, which say more than itself.
+/// Returns an error with its causes, which are more specific.
 fn caused(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -11,7 +11,7 @@ use super::*;
 
 type Headers = Vec<(String, String)>;
 
-/// What the server says, and what it was asked.
+/// The server's document, and the requests that it got.
 #[derive(Clone)]
 struct Server {
     document: watch::Sender<(u32, String)>,
@@ -39,7 +39,7 @@ impl Server {
         });
     }
 
-    /// With a tag for each version; a request that prefers to wait waits for another one.
+    /// Responds with a tag for each version. A request that prefers to wait waits for another version.
     async fn answer(&self, request: &Request<Incoming>) -> Response<Body> {
         let header = |name: &str| {
             request
@@ -104,7 +104,7 @@ async fn a_registry_is_polled_with_its_tag() {
     let mode = RegistryMode::Poll(Duration::from_millis(200));
     let mut registry = HttpRegistry::new(options(&origin, mode)).unwrap();
     assert_eq!(names(&registry.next().await.unwrap()), ["a"]);
-    // The same under another tag is no news, and the same tag is not sent again.
+    // The same content under another tag is no change, and the same tag is not sent again.
     server.say("services: [{name: a}]   ");
     assert!(
         timeout(Duration::from_secs(1), registry.next())
@@ -207,7 +207,7 @@ async fn a_token_is_read_for_each_request_and_never_shown() {
     );
 }
 
-/// However long it is until it would be polled, and although nothing has changed since.
+/// Independent of the time until the next poll, and although nothing has changed since.
 #[tokio::test]
 async fn it_is_asked_again_without_a_tag_and_at_once() {
     let (server, origin) = Server::start("services: [{name: a}]");

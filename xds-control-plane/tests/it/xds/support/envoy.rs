@@ -9,7 +9,7 @@ use testkit::client::Connection;
 use testkit::peers::{self, Peer, PeerProcess};
 use testkit::time::{GUARD, within};
 
-/// How an Envoy asks for its configuration.
+/// The kind of an Envoy's subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     Aggregated,
@@ -60,7 +60,7 @@ pub(crate) struct Envoy {
     admin: SocketAddr,
 }
 
-/// Where an Envoy is: on an address of loopback that nobody else has.
+/// The loopback address of an Envoy, which no other test uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place(Ipv4Addr);
 
@@ -72,7 +72,7 @@ impl Place {
         Self(Ipv4Addr::new(127, 100 + own, high, low))
     }
 
-    /// Where it takes requests.
+    /// The address for requests.
     pub(crate) fn listener(self) -> SocketAddr {
         SocketAddr::from((self.0, 10_000))
     }
@@ -93,7 +93,7 @@ impl Envoy {
         Self::start_with(program, place, way, server, None)
     }
 
-    /// With this transport socket to the control plane.
+    /// Starts an Envoy with this transport socket to the control plane.
     pub(crate) fn start_with(
         program: &Peer,
         place: Place,
@@ -127,7 +127,7 @@ impl Envoy {
         }
     }
 
-    /// Waits until `condition` is true; shows what Envoy said if it does not become so.
+    /// Waits until `condition` is true. Shows Envoy's output if it does not become true.
     pub(crate) async fn eventually(&self, what: &str, condition: impl AsyncFn() -> bool) {
         let asked = within(GUARD, async {
             while !condition().await {
@@ -141,7 +141,7 @@ impl Envoy {
         }
     }
 
-    /// What its admin API answers; nothing while it is not there.
+    /// Returns the response of its admin API, if it is available.
     pub(crate) async fn ask(&self, path: &str) -> Option<String> {
         let mut connection = Connection::http1(self.admin).await.ok()?;
         let answer = connection.get(path).await.ok()?;

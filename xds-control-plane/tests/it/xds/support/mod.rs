@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Shared parts of the tests.
 
 pub(crate) mod envoy;
 pub(crate) mod resources;
@@ -68,7 +68,7 @@ impl Running {
         self.snapshots.send_replace(Some(Arc::new(snapshot)));
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Stops it, and waits for its end.
     pub(crate) async fn stop(mut self) {
         drop(self.stop.take());
         testkit::time::guarded("the server's end", &mut self.task)

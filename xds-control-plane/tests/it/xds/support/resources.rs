@@ -44,17 +44,17 @@ use xds_control_plane::snapshot::{
 /// The name of the route configuration.
 pub(crate) const ROUTES: &str = "main";
 
-/// What is to be served: clusters by name with their endpoints, each with a virtual host of its name.
+/// The resources to serve: clusters by name with their endpoints, each with a virtual host of its name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Plan {
     pub(crate) services: Vec<(String, Vec<SocketAddr>)>,
-    /// Where Envoy listens.
+    /// The address of Envoy's listener.
     pub(crate) listener: Option<SocketAddr>,
-    /// A cluster that Envoy refuses.
+    /// A cluster that Envoy rejects.
     pub(crate) broken: Option<String>,
-    /// Of the services the one whose cluster Envoy cannot make, of which it says so alone.
+    /// The service whose cluster Envoy cannot create and rejects alone.
     pub(crate) unusable: Option<String>,
-    /// What every cluster has, so that all change at once.
+    /// A setting of every cluster, so that all change at once.
     pub(crate) connect_timeout: Option<Duration>,
 }
 

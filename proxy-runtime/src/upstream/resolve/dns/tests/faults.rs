@@ -1,4 +1,4 @@
-//! What is lost, late or refused between the resolver and a name server.
+//! Lost, late and rejected queries between the resolver and a name server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,28 +7,29 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
-/// The number of AAAA in a question.
+/// The type AAAA in a query.
 const AAAA: [u8; 2] = [0, 28];
 
-/// What becomes of a question.
+/// The fate of a query.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// Nothing: the name server answers it.
+    /// The name server responds.
     Passes,
-    /// It is lost.
+    /// The query is lost.
     Lost,
     /// SERVFAIL, after this time.
     Fails(Duration),
 }
 
-/// A relay to a name server, with faults. Dropped, it is gone.
+/// A relay to a name server, with faults. Dropping it closes it.
 struct Relay {
     address: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Relay {
-    /// One that does with each question what `fault` says of it; it is told whether the question is for IPv6.
+    /// Starts a relay that applies `fault` to each query. `fault` is called with true if the query
+    /// is for IPv6.
     async fn to(
         server: &NameServer,
         mut fault: impl FnMut(bool) -> Fault + Send + 'static,
@@ -40,7 +41,7 @@ impl Relay {
             let mut buffer = [0; 4096];
             while let Ok((length, client)) = socket.recv_from(&mut buffer).await {
                 let question = buffer[..length].to_vec();
-                // A question ends with its type and its class.
+                // A query ends with its type and class.
                 let is_v6 = question[length - 4..length - 2] == AAAA;
                 let fault = fault(is_v6);
                 let socket = Arc::clone(&socket);
@@ -66,7 +67,7 @@ async fn answer(mut question: Vec<u8>, fault: Fault, server: SocketAddr) -> Opti
         Fault::Lost => None,
         Fault::Fails(after) => {
             sleep(after).await;
-            // The bit of a response, and the code of SERVFAIL.
+            // The response bit, and the code of SERVFAIL.
             question[2] |= 0x80;
             question[3] = 2;
             Some(question)
@@ -89,7 +90,7 @@ async fn all(resolver: &Resolver, name: &str) -> Vec<String> {
     found
 }
 
-/// It made a name one of IPv6 alone until its time to live was over.
+/// A lost response made a name IPv6-only until its time to live was over.
 #[tokio::test]
 async fn a_family_that_was_not_told_of_is_asked_for_again_soon() {
     for fault in [Fault::Lost, Fault::Fails(Duration::ZERO)] {
@@ -118,7 +119,7 @@ async fn a_family_that_was_not_told_of_is_asked_for_again_soon() {
     }
 }
 
-/// A wildcard in a domain further on in `search` was believed for its time to live.
+/// A wildcard in a later search domain was used for its time to live.
 #[tokio::test]
 async fn a_name_further_on_does_not_take_over_while_the_first_one_fails() {
     let world = World::new("search near.example far.example\n", "").await;
@@ -133,7 +134,7 @@ async fn a_name_further_on_does_not_take_over_while_the_first_one_fails() {
     sleep(Duration::from_millis(1100)).await;
     assert_eq!(first(&resolver, "db").await, "192.0.2.1");
     assert_eq!(server.times("db.far.example"), 1);
-    // Where nothing is known it is used, for a second.
+    // With no better knowledge it is used, for a second.
     let dns = world.dns();
     let outcome = dns.look_up("db").await;
     assert_eq!(outcome.full_name.as_deref(), Some("db.far.example."));
@@ -143,7 +144,7 @@ async fn a_name_further_on_does_not_take_over_while_the_first_one_fails() {
     server.set("db.near.example", near(3600));
     sleep(Duration::from_millis(1100)).await;
     assert_eq!(first(&resolver, "db").await, "192.0.2.1");
-    // That there is no such name is an answer: the next domain is what is meant.
+    // "No such name" is a result: the next domain is intended.
     server.set("web.near.example", Says::NoName(1));
     assert_eq!(first(&resolver, "web").await, "203.0.113.66");
     let outcome = world.dns().look_up("web").await;
@@ -161,7 +162,7 @@ async fn a_server_that_was_just_asked_is_not_silent() {
     let servers = [failing.address, silent.address, world.server.address()];
     let dns = Dns::new(world.options_with(&servers));
     assert_eq!(look_up(&dns, "a.example").await.0, Ok(ips(&["192.0.2.1"])));
-    // The second one was asked after 1 s, and the third one when the first one failed.
+    // The second server was queried after 1 s, the third when the first one failed.
     let machine = dns.machine().await;
     assert_eq!(dns.servers.order(&machine.config), servers);
 }

@@ -4,7 +4,7 @@ use crate::http1::{ChunkTracker, Framing, HeadLimits, HeadTable, Refusal};
 
 /// How far a body has come that is passed on as it comes.
 #[derive(Debug, Default)]
-pub(super) enum Body {
+pub(in crate::server::engine) enum Body {
     /// It is complete.
     #[default]
     Ended,
@@ -18,19 +18,19 @@ pub(super) enum Body {
 
 /// What of the bytes that are there belongs to a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Part {
+pub(in crate::server::engine) struct Part {
     /// Bytes that can be passed on as they are.
-    pub(super) bytes: usize,
+    pub(in crate::server::engine) bytes: usize,
     /// Bytes of content among them.
-    pub(super) content: u64,
+    pub(in crate::server::engine) content: u64,
     /// Bytes of a trailer section behind them.
-    pub(super) trailers: usize,
+    pub(in crate::server::engine) trailers: usize,
 }
 
 impl Body {
     /// A body of this framing, of which nothing has come. A tunnel is none.
     #[inline]
-    pub(super) fn new(framing: Framing) -> Self {
+    pub(in crate::server::engine) fn new(framing: Framing) -> Self {
         match framing {
             Framing::None | Framing::Length(0) | Framing::Tunnel => Self::Ended,
             Framing::Length(length) => Self::Length(length),
@@ -41,7 +41,7 @@ impl Body {
 
     /// Whether all of it has come.
     #[inline]
-    pub(super) fn has_ended(&self) -> bool {
+    pub(in crate::server::engine) fn has_ended(&self) -> bool {
         matches!(self, Self::Ended)
     }
 
@@ -51,7 +51,7 @@ impl Body {
     ///
     /// It is framed wrongly. Nothing more of it may be passed on.
     #[inline]
-    pub(super) fn follow(
+    pub(in crate::server::engine) fn follow(
         &mut self,
         bytes: &[u8],
         limits: &HeadLimits,

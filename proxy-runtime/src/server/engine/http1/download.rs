@@ -1,29 +1,30 @@
-//! A response on its way to the client: its head, and its body as it comes.
+//! A response on its way to a client of HTTP/1.1: its head, and its body as it comes.
 
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
 
 use super::body::{Body, Part};
-use super::client_head::ForClient;
-use super::progress::Progress;
+use super::trailers::ChangedTrailers;
 use crate::http1::{
-    Asked, CHUNK_END, ChunkHead, Framing, HeadTable, LAST_CHUNK, RawResponse, ResponseRewrite,
-    Status, parse_response, write_response, write_trailers,
+    CHUNK_END, ChunkHead, Framing, HeadTable, LAST_CHUNK, RawResponse, ResponseRewrite,
+    write_response, write_trailers,
 };
-use crate::progress::End;
+use crate::server::engine::client_head::ForClient;
+use crate::server::engine::downstream;
+use crate::server::engine::failure::Cut;
 use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
-use crate::transform::HeadPlan;
-use crate::upstream::{MOST_INTERIM, response_limits as limits};
+use crate::transform::{HeadPlan, TrailerPlan};
+use crate::upstream::response_limits as limits;
 
 /// Parts of a body up to this size are copied behind what is in front of them, which costs less than a slice of its own.
 const COPIED: usize = 2 * 1024;
 
 /// A response on its way to the client.
-#[derive(Debug, Default)]
-pub(super) struct Download {
-    asked: Asked,
+#[derive(Debug)]
+pub(in crate::server::engine) struct Download {
     phase: Phase,
     body: Body,
     /// What of the destination's bytes comes behind what is in the client's output.
@@ -32,21 +33,23 @@ pub(super) struct Download {
     written: usize,
     /// The body ends with the destination's connection, and goes to the client in chunks.
     chunks: Chunks,
-    interim: u32,
+    /// What the route does to the trailers, if anything.
+    trailers: Option<Box<ChangedTrailers>>,
     /// The destination keeps its connection.
-    pub(super) is_persistent: bool,
+    is_persistent: bool,
     /// Bytes of content that came.
-    pub(super) received: u64,
+    received: u64,
     /// How many of them were counted for the destination.
     counted: u64,
     /// How many of them the client has not taken.
     unwritten: u64,
+    /// The response's head, and then its trailers.
+    table: HeadTable,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The final head has not come.
-    #[default]
     Head,
     /// An interim head is being written.
     Interim,
@@ -55,54 +58,64 @@ enum Phase {
     Done,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chunks {
     /// The body is framed as it came.
-    #[default]
     AsTheyCame,
     /// It is put into chunks here, and none was begun.
     First,
     /// The data of a chunk is to be ended.
     Next,
+    /// They came, and what comes behind the last one is changed.
+    Changed,
 }
 
-/// Why it ended before its end.
-#[derive(Debug)]
-pub(super) enum Cut {
-    /// There is no response, or none that can be passed on: the client can be told so.
-    Unanswered(End, &'static str),
-    /// The connection was closed before a byte of a response came.
-    Silence,
-    /// The framing of the body is broken from the start, of the response of this status: the client can still be told.
-    Broken(StatusCode),
-    /// A filter failed at the response of this status.
-    Extension(StatusCode),
-    /// The destination broke off.
-    Destination(&'static str),
-    /// The client takes no more.
-    Client,
+impl Default for Download {
+    fn default() -> Self {
+        Self {
+            phase: Phase::Head,
+            body: Body::Ended,
+            part: Part::default(),
+            written: 0,
+            chunks: Chunks::AsTheyCame,
+            trailers: None,
+            is_persistent: false,
+            received: 0,
+            counted: 0,
+            unwritten: 0,
+            table: HeadTable::new(),
+        }
+    }
 }
 
-impl Download {
-    /// Begins with the response to another request.
+impl downstream::Download for Download {
     #[inline]
-    pub(super) fn restart(&mut self, asked: Asked) {
-        self.asked = asked;
+    fn restart(&mut self) {
         self.phase = Phase::Head;
         self.body = Body::Ended;
         self.part = Part::default();
         self.written = 0;
         self.chunks = Chunks::AsTheyCame;
-        self.interim = 0;
+        self.trailers = None;
         self.is_persistent = false;
         self.received = 0;
         self.counted = 0;
         self.unwritten = 0;
+        self.table.clear();
     }
 
-    /// Whether the client was told nothing yet.
     #[inline]
-    pub(super) fn is_unanswered(&self) -> bool {
+    fn rest(&mut self) {
+        self.table.trim();
+    }
+
+    #[inline]
+    fn table(&mut self) -> &mut HeadTable {
+        &mut self.table
+    }
+
+    #[inline]
+    fn is_unanswered(&self) -> bool {
         match self.phase {
             Phase::Head => true,
             // Half a head cannot be taken back.
@@ -111,34 +124,38 @@ impl Download {
         }
     }
 
-    /// Bytes of content that came since this was last asked.
     #[inline]
-    pub(super) fn take_uncounted(&mut self) -> u64 {
-        let before = std::mem::replace(&mut self.counted, self.received);
-        self.received - before
-    }
-
-    /// Bytes of content that the client has taken.
-    #[inline]
-    pub(super) fn sent(&self) -> u64 {
-        self.received - self.unwritten
-    }
-
-    /// So many bytes of what there is were not written. Content comes last, and what frames it counts as content.
-    #[cold]
-    fn keep_unwritten(&mut self, unwritten: usize) {
-        self.unwritten = self.part.content.min(unwritten as u64);
-    }
-
-    /// Whether nothing more is to come of the body.
-    #[inline]
-    pub(super) fn has_all(&self) -> bool {
+    fn has_all(&self) -> bool {
         self.body.has_ended()
     }
 
     #[inline]
-    pub(super) fn is_done(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.phase == Phase::Done
+    }
+
+    #[inline]
+    fn is_persistent(&self) -> bool {
+        self.is_persistent
+    }
+
+    #[inline]
+    fn take_uncounted(&mut self) -> u64 {
+        let before = std::mem::replace(&mut self.counted, self.received);
+        self.received - before
+    }
+
+    #[inline]
+    fn sent(&self) -> u64 {
+        self.received - self.unwritten
+    }
+}
+
+impl Download {
+    /// So many bytes of what there is were not written. Content comes last, and what frames it counts as content.
+    #[cold]
+    fn keep_unwritten(&mut self, unwritten: usize) {
+        self.unwritten = self.part.content.min(unwritten as u64);
     }
 
     /// Whether it waits for the client to take what there is.
@@ -147,59 +164,22 @@ impl Download {
         output.len() + self.part.bytes > 0
     }
 
-    /// Waits for the head of the final response, with which this [begins](Self::begin). Interim responses are passed on meanwhile,
-    /// with what `plan` takes away from responses taken away from them as well.
+    /// Ready when the client has all of the interim response that is in its output, if there is one.
     #[inline]
-    pub(super) fn poll_head<C, U>(
+    pub(super) fn poll_interim<C: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
-        (client, output): (&mut C, &mut Vec<u8>),
-        (destination, input): (&mut U, &mut ReadBuffer),
-        table: &mut HeadTable,
-        plan: &HeadPlan,
-        progress: &mut Progress,
-    ) -> Poll<Result<RawResponse, Cut>>
-    where
-        C: ByteStream,
-        U: ByteStream,
-    {
-        let limits = limits();
-        loop {
-            if self.phase == Phase::Interim {
-                let written = poll_write_all(client, cx, [output, &[]], &mut self.written);
-                ready!(written).map_err(|_| Cut::Client)?;
-                self.written = 0;
-                output.clear();
-                self.phase = Phase::Head;
-            }
-            if !input.is_empty() {
-                match parse_response(input.filled(), self.asked, &limits, table) {
-                    Ok(Status::Complete(response)) if response.is_interim() => {
-                        self.pass_interim(&response, input, table, output, plan)?;
-                        progress.passed_interim(input);
-                        continue;
-                    }
-                    Ok(Status::Complete(response)) => return Poll::Ready(Ok(response)),
-                    Ok(Status::Partial) => {}
-                    Err(refusal) => {
-                        tracing::debug!(target: crate::observe::targets::REQUEST, %refusal, "response refused");
-                        return Poll::Ready(Err(meaningless("its head has no one meaning")));
-                    }
-                }
-            }
-            match ready!(input.poll_read(destination, cx)) {
-                Ok(1..) => progress.has_news = true,
-                Ok(0) | Err(_) if input.is_empty() && self.interim == 0 => {
-                    return Poll::Ready(Err(Cut::Silence));
-                }
-                Ok(0) | Err(_) => {
-                    return Poll::Ready(Err(Cut::Unanswered(
-                        End::Closed,
-                        "the connection was closed within the head",
-                    )));
-                }
-            }
+        client: &mut C,
+        output: &mut Vec<u8>,
+    ) -> Poll<Result<(), Cut>> {
+        if self.phase == Phase::Interim {
+            let written = poll_write_all(client, cx, [output, &[]], &mut self.written);
+            ready!(written).map_err(|_| Cut::Client)?;
+            self.written = 0;
+            output.clear();
+            self.phase = Phase::Head;
         }
+        Poll::Ready(Ok(()))
     }
 
     /// Passes the body on; ready when all of it was handed to the client's connection. `has_news` is set when
@@ -210,7 +190,6 @@ impl Download {
         cx: &mut Context<'_>,
         (client, output): (&mut C, &mut Vec<u8>),
         (destination, input): (&mut U, &mut ReadBuffer),
-        table: &mut HeadTable,
         has_news: &mut bool,
     ) -> Poll<Result<(), Cut>>
     where
@@ -242,7 +221,11 @@ impl Download {
             }
             if self.part.trailers > 0 {
                 let count = std::mem::take(&mut self.part.trailers);
-                write_trailers(&input.filled()[..count], table, output);
+                let section = &input.filled()[..count];
+                match &self.trailers {
+                    None => write_trailers(section, &self.table, output),
+                    Some(changed) => changed.write(Some((section, &self.table)), output),
+                }
                 input.consume(count);
                 continue;
             }
@@ -254,11 +237,11 @@ impl Download {
                 Ok(0) if matches!(self.body, Body::UntilClose) => {
                     self.body = Body::Ended;
                     match self.chunks {
-                        Chunks::AsTheyCame => {}
-                        Chunks::First => output.extend_from_slice(LAST_CHUNK),
+                        Chunks::AsTheyCame | Chunks::Changed => {}
+                        Chunks::First => self.end_chunks(output),
                         Chunks::Next => {
                             output.extend_from_slice(CHUNK_END);
-                            output.extend_from_slice(LAST_CHUNK);
+                            self.end_chunks(output);
                         }
                     }
                     continue;
@@ -267,26 +250,19 @@ impl Download {
                 Err(_) => return Poll::Ready(Err(Cut::Destination("its connection failed"))),
                 Ok(_) => *has_news = true,
             }
-            self.look(input, table, output)?;
+            self.look(input, output)?;
         }
     }
 
-    fn pass_interim(
+    /// Makes of an interim head the one that the client gets, in `output`.
+    #[cold]
+    pub(super) fn pass_interim(
         &mut self,
         response: &RawResponse,
         input: &mut ReadBuffer,
-        table: &HeadTable,
         output: &mut Vec<u8>,
         plan: &HeadPlan,
-    ) -> Result<(), Cut> {
-        if response.framing() == Framing::Tunnel {
-            // Nobody asked for it, so nobody knows what follows.
-            return Err(meaningless("it switches protocols"));
-        }
-        self.interim += 1;
-        if self.interim > MOST_INTERIM {
-            return Err(meaningless("it has too many interim responses"));
-        }
+    ) {
         // What the route takes away from responses is not for the client in these either.
         let status = StatusCode::from_u16(response.status()).unwrap_or(StatusCode::PROCESSING);
         let removals = plan.response.iter();
@@ -295,10 +271,9 @@ impl Download {
         rewrite.copied = plan.response_copy.copied();
         rewrite.operations = &removals;
         spare::lend(output);
-        write_response(input.filled(), response, table, &rewrite, output);
+        write_response(input.filled(), response, &self.table, &rewrite, output);
         input.consume(response.head_length());
         self.phase = Phase::Interim;
-        Ok(())
     }
 
     /// Makes of the final head, which is at the front of the input, the one that the client gets, in `output`, and looks at what
@@ -307,32 +282,13 @@ impl Download {
     pub(super) fn begin(
         &mut self,
         response: &RawResponse,
-        input: &mut ReadBuffer,
-        table: &mut HeadTable,
-        output: &mut Vec<u8>,
-        outgoing: ForClient<'_>,
-    ) -> Result<StatusCode, Cut> {
-        let status = StatusCode::from_u16(response.status());
-        let status = status.map_err(|_| meaningless("it has no status"))?;
-        if response.framing() == Framing::Tunnel {
-            return Err(meaningless("it switches protocols"));
-        }
-        let received = (input.filled(), response, &*table);
-        outgoing.write(status, received, output)?;
-        self.begin_body(response, status, input, table, output)?;
-        Ok(status)
-    }
-
-    /// The head is written; of the body, some may have come.
-    #[inline]
-    fn begin_body(
-        &mut self,
-        response: &RawResponse,
         status: StatusCode,
         input: &mut ReadBuffer,
-        table: &mut HeadTable,
         output: &mut Vec<u8>,
+        outgoing: ForClient<'_>,
     ) -> Result<(), Cut> {
+        let received = (input.filled(), response, &self.table);
+        outgoing.write(status, received, output)?;
         let framing = response.framing();
         let is_wrapped = framing == Framing::UntilClose;
         input.consume(response.head_length());
@@ -340,10 +296,11 @@ impl Download {
         self.body = Body::new(framing);
         if is_wrapped {
             self.chunks = Chunks::First;
+        } else if self.trailers.is_some() && framing == Framing::Chunked {
+            self.chunks = Chunks::Changed;
         }
         if !self.body.has_ended() && !input.is_empty() {
-            self.look(input, table, output)
-                .map_err(|_| Cut::Broken(status))?;
+            self.look(input, output).map_err(|_| Cut::Broken(status))?;
         }
         self.phase = Phase::Body;
         Ok(())
@@ -357,12 +314,11 @@ impl Download {
         &mut self,
         cx: &mut Context<'_>,
         (destination, input): (&mut U, &mut ReadBuffer),
-        table: &mut HeadTable,
         output: &mut Vec<u8>,
     ) -> Result<(), ()> {
         match input.poll_read(destination, cx) {
             Poll::Pending => Ok(()),
-            Poll::Ready(Ok(1..)) => self.look(input, table, output).map_err(drop),
+            Poll::Ready(Ok(1..)) => self.look(input, output).map_err(drop),
             // Which is read again, and ends the body then.
             Poll::Ready(Ok(0)) if matches!(self.body, Body::UntilClose) => Ok(()),
             Poll::Ready(Ok(0) | Err(_)) => Err(()),
@@ -371,28 +327,58 @@ impl Download {
 
     /// Finds out what of the destination's bytes belongs to the body.
     #[inline]
-    fn look(
-        &mut self,
-        input: &ReadBuffer,
-        table: &mut HeadTable,
-        output: &mut Vec<u8>,
-    ) -> Result<(), Cut> {
-        let followed = self.body.follow(input.filled(), &limits(), table);
+    fn look(&mut self, input: &ReadBuffer, output: &mut Vec<u8>) -> Result<(), Cut> {
+        let followed = self.body.follow(input.filled(), &limits(), &mut self.table);
         self.part = followed.map_err(|_| Cut::Destination("its framing is broken"))?;
         self.received += self.part.content;
-        if self.chunks != Chunks::AsTheyCame
-            && let Some(size) = NonZeroU64::new(self.part.content)
-        {
+        if self.chunks != Chunks::AsTheyCame {
+            self.reframe(output);
+        }
+        Ok(())
+    }
+
+    /// Frames what has come otherwise than it came.
+    fn reframe(&mut self, output: &mut Vec<u8>) {
+        if self.chunks == Chunks::Changed {
+            // The empty line of a body without trailers is a section, too: there may be trailers in it.
+            if self.body.has_ended()
+                && self.part.trailers == 0
+                && let Some(bytes) = self.part.bytes.checked_sub(CHUNK_END.len())
+            {
+                self.part.bytes = bytes;
+                self.part.trailers = CHUNK_END.len();
+            }
+            return;
+        }
+        if let Some(size) = NonZeroU64::new(self.part.content) {
             if self.chunks == Chunks::Next {
                 output.extend_from_slice(CHUNK_END);
             }
             output.extend_from_slice(ChunkHead::new(size).as_bytes());
             self.chunks = Chunks::Next;
         }
-        Ok(())
     }
-}
 
-fn meaningless(why: &'static str) -> Cut {
-    Cut::Unanswered(End::Meaningless, why)
+    /// Ends a body that was put into chunks here.
+    fn end_chunks(&self, output: &mut Vec<u8>) {
+        match &self.trailers {
+            None => output.extend_from_slice(LAST_CHUNK),
+            Some(changed) => {
+                output.extend_from_slice(b"0\r\n");
+                changed.write(None, output);
+            }
+        }
+    }
+
+    /// Has trailers changed as the route says, behind a response of this status. To be said before its head is begun with.
+    #[cold]
+    pub(super) fn change_trailers(
+        &mut self,
+        plan: &Arc<TrailerPlan>,
+        status: StatusCode,
+        are_accepted: bool,
+    ) {
+        let changed = ChangedTrailers::new(plan, status, are_accepted);
+        self.trailers = Some(Box::new(changed));
+    }
 }

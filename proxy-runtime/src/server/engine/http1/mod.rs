@@ -1,0 +1,472 @@
+//! Clients of HTTP/1.1: bytes are passed on as they came, and their framing is only followed.
+
+mod body;
+mod download;
+mod trailers;
+mod upload;
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, ready};
+use std::thread::LocalKey;
+
+use bytes::Bytes;
+use http::response::Parts;
+use http::{Method as HttpMethod, Version as HttpVersion};
+use proxy_model::RequestHead;
+use tokio::time::Instant;
+
+pub(super) use self::body::Body;
+use self::download::Download;
+use self::upload::Upload;
+use super::client_head::ForClient;
+use super::downstream::{Download as _, Upload as _};
+use super::downstream::{Downstream, FinalHead, Flows, Headed, Said, Untaken};
+use super::failure::{Broken, Cut};
+use super::filtering::Filtering;
+use super::outbound::Outbound;
+use super::outgoing::Outgoing;
+use super::readdress::SentHead;
+use super::resolved_route::ResolvedRoute;
+use super::{Engine, Forwarded, exchange};
+use crate::cluster::Picked;
+use crate::exchange::Count;
+use crate::filter::RequestEdit;
+use crate::head::HeadEdits;
+use crate::http1::{
+    ClassSet, Framing, Method, OutgoingConnection, RawRequest, RawResponse, RequestView, Version,
+};
+use crate::server::connection::{ConnectionState, RequestRecord, Uptake};
+use crate::server::http1::{Client, Transport, write_text};
+use crate::spare::Spare;
+use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare as buffers};
+use crate::transform::{HeadPlan, Invalid};
+use crate::upstream::Http1Connection;
+
+/// Bytes of a client's head that fits into a [buffer for heads](buffers::HEAD) with what is usually added to it.
+const USUAL_HEAD: usize = buffers::HEAD * 3 / 4;
+
+/// The same for a buffer for long ones.
+const LONG_HEAD: usize = buffers::LONG_HEAD * 7 / 8;
+
+/// A request whose head is at the front of its client's input.
+pub(crate) struct Http1Downstream<'c, T: Transport> {
+    client: &'c mut Client<T>,
+    request: &'c RawRequest,
+    /// The connection closes after this response, which the client is told.
+    is_last: bool,
+}
+
+impl<'c, T: Transport> Http1Downstream<'c, T> {
+    /// `None` if the request is one for the typed lane, whatever its route is.
+    #[inline]
+    pub(crate) fn new(client: &'c mut Client<T>, request: &'c RawRequest) -> Option<Self> {
+        let is_plain = request.version() == Version::Http11
+            && !request.expects_continue()
+            && !matches!(request.method(), Method::Connect | Method::Trace)
+            && request.upgrade().is_none();
+        is_plain.then_some(Self {
+            client,
+            request,
+            is_last: !request.is_persistent(),
+        })
+    }
+
+    /// Forwards the request.
+    ///
+    /// Cancel-safe: dropped, the request is cancelled at the destination.
+    pub(crate) fn forward(self, engine: &Engine) -> impl Future<Output = Forwarded> {
+        exchange::forward(self, engine)
+    }
+
+    /// The method, for the counters: those that they do not know are all the same to them.
+    #[inline]
+    fn method_value(&self) -> HttpMethod {
+        match self.request.method() {
+            Method::Get => HttpMethod::GET,
+            Method::Head => HttpMethod::HEAD,
+            Method::Post => HttpMethod::POST,
+            Method::Put => HttpMethod::PUT,
+            Method::Patch => HttpMethod::PATCH,
+            Method::Delete => HttpMethod::DELETE,
+            Method::Options => HttpMethod::OPTIONS,
+            _ => HttpMethod::from_bytes(self.head().method().as_bytes()).unwrap_or_default(),
+        }
+    }
+}
+
+impl<T: Transport> Headed for Http1Downstream<'_, T> {
+    type Head<'h>
+        = RequestView<'h>
+    where
+        Self: 'h;
+
+    #[inline]
+    fn head(&self) -> RequestView<'_> {
+        let Client {
+            input,
+            table,
+            state,
+            ..
+        } = &*self.client;
+        RequestView::new(input.filled(), self.request, table, state.info.tls)
+    }
+}
+
+impl<T: Transport> Downstream for Http1Downstream<'_, T> {
+    type SentHead<'h> = SentHead<'h>;
+    type Upload = Upload;
+    type Download = Download;
+
+    #[inline]
+    fn method(&self) -> Method {
+        self.request.method()
+    }
+
+    #[inline]
+    fn framing(&self) -> Framing {
+        self.request.framing()
+    }
+
+    #[inline]
+    fn classes(&self) -> ClassSet {
+        self.client.table.classes()
+    }
+
+    fn has_authority(&self) -> bool {
+        !self.request.authority().is_empty()
+    }
+
+    fn sent_head<'h>(&self, text: &'h [u8]) -> Option<SentHead<'h>> {
+        SentHead::read(text, self.client.state.info.tls)
+    }
+
+    #[inline]
+    fn count(&self, started: Instant) -> Count {
+        Count::new(&self.method_value(), HttpVersion::HTTP_11, started)
+    }
+
+    fn show_request<R>(
+        &self,
+        edits: &mut HeadEdits,
+        show: impl FnOnce(&mut RequestEdit<'_>) -> R,
+    ) -> R {
+        let Client { input, table, .. } = &*self.client;
+        let mut head = RequestEdit::of_raw(input.filled(), self.request, table, self.head(), edits);
+        show(&mut head)
+    }
+
+    #[inline]
+    fn write_head(
+        &self,
+        head: &RequestView<'_>,
+        route: &ResolvedRoute<'_>,
+        edits: Option<&HeadEdits>,
+        picked: &Picked,
+    ) -> Result<Vec<u8>, Invalid> {
+        let mut out = buffers::take(match self.request.head_length() {
+            length if length <= USUAL_HEAD => buffers::HEAD,
+            length if length <= LONG_HEAD => buffers::LONG_HEAD,
+            _ => buffers::SMALL,
+        });
+        let outgoing = Outgoing {
+            buffer: self.client.input.filled(),
+            request: self.request,
+            table: &self.client.table,
+            view: head,
+            route: route.route,
+            plan: route.plan,
+            edits,
+            destination: &route.cluster.destinations()[picked.index.0 as usize],
+            remote: self.client.state.remote_value(),
+            connection: &self.client.state.info,
+        };
+        outgoing.write(&mut out).map(|()| out)
+    }
+
+    #[cold]
+    fn skip_request(&mut self) -> bool {
+        let client = &mut *self.client;
+        client.input.consume(self.request.head_length());
+        let mut body = Body::new(self.request.framing());
+        let limits = client.state.worker.limits.head();
+        let followed = body.follow(client.input.filled(), &limits, &mut client.table);
+        match followed {
+            Ok(part) if body.has_ended() => {
+                client.input.consume(part.bytes + part.trailers);
+                false
+            }
+            Ok(_) | Err(_) => true,
+        }
+    }
+
+    #[inline]
+    fn state(&self) -> &Arc<ConnectionState> {
+        &self.client.state
+    }
+
+    #[inline]
+    fn record(&mut self) -> Option<&mut RequestRecord> {
+        self.client.record.as_mut()
+    }
+
+    async fn unless_gone<F: Future>(&mut self, is_watched: bool, work: F) -> Option<F::Output> {
+        self.client.unless_gone(is_watched, work).await
+    }
+
+    #[inline]
+    fn poll_due(&mut self, cx: &mut Context<'_>, due: Instant) -> Poll<()> {
+        self.client.clock.poll_due(cx, due)
+    }
+
+    #[inline]
+    fn poll_gone(
+        &mut self,
+        cx: &mut Context<'_>,
+        _: &mut Download,
+        has_sent_all: bool,
+    ) -> Poll<()> {
+        // In this order, since the first may be due sooner.
+        if has_sent_all && self.client.poll_gone(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        let Client { clock, state, .. } = &mut *self.client;
+        clock.poll_slow_reader(cx, state)
+    }
+
+    #[inline]
+    fn poll_reset(&mut self, _: &mut Context<'_>, _: &mut Download) -> Poll<()> {
+        // It may have closed its side alone, and wait for the response.
+        Poll::Pending
+    }
+
+    #[inline]
+    fn gone(&mut self) {}
+
+    #[inline]
+    fn hold(&mut self, cx: &mut Context<'_>, download: &mut Download, input: &ReadBuffer) -> bool {
+        let client = &*self.client;
+        let mut bytes = match client.input.is_empty() {
+            true => 0,
+            false => client.input.memory(),
+        };
+        if download.waits_for_client(&client.output) {
+            let behind = client.state.behind_socket();
+            bytes += client.output.capacity() as u64 + input.memory() + behind;
+        }
+        client.state.hold(bytes, cx.waker())
+    }
+
+    #[inline]
+    fn begin_upload(
+        &mut self,
+        route: &ResolvedRoute<'_>,
+        upload: &mut Upload,
+        outbound: &mut Outbound,
+    ) -> Result<(), Broken> {
+        let client = &mut *self.client;
+        client.input.consume(self.request.head_length());
+        upload.restart(Body::new(self.request.framing()));
+        if !upload.needs_more() {
+            return Ok(());
+        }
+        let limits = &client.state.worker.limits;
+        let allowed = route.allowed(limits.body_bytes);
+        let (input, table) = (&client.input, &mut client.table);
+        upload.begin(allowed, limits.head(), input, table, outbound)
+    }
+
+    #[inline]
+    fn may_upload_slowly(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn poll_upload<U: ByteStream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        upload: &mut Upload,
+        outbound: &mut Outbound,
+        destination: &mut U,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), Broken>> {
+        let Client {
+            io, input, table, ..
+        } = &mut *self.client;
+        upload.poll(cx, (io, input, table), outbound, destination, has_news)
+    }
+
+    fn stop_upload(&mut self, upload: &mut Upload) {
+        upload.stop();
+    }
+
+    fn pass_interim(
+        &mut self,
+        response: &RawResponse,
+        download: &mut Download,
+        input: &mut ReadBuffer,
+        plan: &HeadPlan,
+    ) -> Result<(), Cut> {
+        download.pass_interim(response, input, &mut self.client.output, plan);
+        Ok(())
+    }
+
+    #[inline]
+    fn poll_interim(
+        &mut self,
+        cx: &mut Context<'_>,
+        download: &mut Download,
+    ) -> Poll<Result<(), Cut>> {
+        let Client { io, output, .. } = &mut *self.client;
+        download.poll_interim(cx, io, output)
+    }
+
+    #[inline]
+    fn begin_response(
+        &mut self,
+        cx: &mut Context<'_>,
+        final_head: FinalHead<'_>,
+        download: &mut Download,
+        connection: &mut Http1Connection,
+        filtering: &mut Filtering,
+    ) -> Result<(), Cut> {
+        let FinalHead {
+            response,
+            status,
+            route,
+            is_stopped,
+        } = final_head;
+        let is_last = self.is_last || is_stopped || self.client.is_closing();
+        let Client { output, state, .. } = &mut *self.client;
+        let outgoing = ForClient {
+            plan: route.plan,
+            connection: match is_last {
+                true => OutgoingConnection::Close,
+                false => OutgoingConnection::Default,
+            },
+            shown: filtering.shown(route, &state.info),
+        };
+        if let Some(plan) = &route.plan.trailers {
+            download.change_trailers(plan, status, self.request.accepts_trailers());
+        }
+        let Http1Connection { io, input, .. } = connection;
+        download.begin(response, status, input, output, outgoing)?;
+        if !download.has_all() && input.is_empty() && io.may_be_readable() {
+            let looked = download.look_behind_head(cx, (io, input), output);
+            looked.map_err(|()| Cut::Broken(status))?;
+        }
+        self.is_last = is_last;
+        Ok(())
+    }
+
+    #[inline]
+    fn poll_response(
+        &mut self,
+        cx: &mut Context<'_>,
+        download: &mut Download,
+        connection: &mut Http1Connection,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), Cut>> {
+        let Client { io, output, .. } = &mut *self.client;
+        let destination = (&mut connection.io, &mut connection.input);
+        download.poll_body(cx, (io, output), destination, has_news)
+    }
+
+    #[inline]
+    fn untaken(&self, download: &mut Download) -> Untaken {
+        if download.is_unanswered() || !download.waits_for_client(&self.client.output) {
+            return Untaken::Nothing;
+        }
+        match self.client.state.worker.limits.data_rate {
+            Some(_) => Untaken::Elsewhere,
+            None => Untaken::Idle,
+        }
+    }
+
+    fn is_given_up(&mut self, _: &mut Download, _: Untaken) -> bool {
+        true
+    }
+
+    fn cut(&mut self, _: &mut Download) {
+        self.client.output.clear();
+    }
+
+    #[inline]
+    fn served(&mut self, has_more: bool, now: Instant) -> bool {
+        if has_more {
+            self.client.state.unread.store(true, Relaxed);
+        }
+        self.client.served(now);
+        !self.is_last && !has_more
+    }
+
+    #[cold]
+    async fn say(
+        &mut self,
+        head: Parts,
+        text: Bytes,
+        has_more: bool,
+        mut uptake: Option<Uptake>,
+    ) -> Option<Said> {
+        let client = &mut *self.client;
+        let is_last = has_more || !self.request.is_persistent() || client.is_closing();
+        client.output.clear();
+        let sent = write_text(&head, &text, self.request, is_last, &mut client.output);
+        client.state.unread.store(has_more, Relaxed);
+        let (mut written, mut before) = (0, 0);
+        let wrote = poll_fn(|cx| {
+            let slices = [&*client.output, &[]];
+            if let Poll::Ready(result) = poll_write_all(&mut client.io, cx, slices, &mut written) {
+                return Poll::Ready(result.is_ok());
+            }
+            let Some(uptake) = &mut uptake else {
+                let slow = client.clock.poll_slow_reader(cx, &client.state);
+                return slow.map(|()| false);
+            };
+            if std::mem::replace(&mut before, written) != written {
+                uptake.moved();
+            }
+            ready!(client.clock.poll_due(cx, uptake.due()));
+            // It is not to take what it has for the whole.
+            client.state.abort.store(true, Relaxed);
+            Poll::Ready(false)
+        });
+        let wrote = pin!(wrote).await;
+        client.output.clear();
+        let keep = !is_last;
+        wrote.then_some(Said { sent, keep })
+    }
+
+    #[inline]
+    fn flows() -> &'static LocalKey<Flows<Self>> {
+        thread_local! {
+            static FLOWS: Flows<Http1Downstream<'static, tokio::net::TcpStream>> =
+                const { Spare::new() };
+        }
+        &FLOWS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpStream;
+
+    use super::*;
+    use crate::http1::HeadTable;
+    use crate::spare::Lend;
+
+    #[test]
+    fn what_is_kept_is_not_large() {
+        let flows = Http1Downstream::<TcpStream>::flows();
+        for (grown, kept) in [(100, 100), (1000, 32)] {
+            let mut flow = flows.lend().unwrap_or_default();
+            *flow.download.table() = HeadTable::grown_to(grown);
+            flow.download.rest();
+            flows.keep(flow);
+            let mut flow = flows.lend().unwrap_or_default();
+            assert_eq!(flow.download.table().room(), kept);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The body of a request of HTTP/1.1 on its way to a destination, passed on as it comes.
+
+use std::task::{Context, Poll, ready};
+
+use http::StatusCode;
+
+use super::body::{Body, Part};
+use crate::http1::{HeadLimits, HeadTable, write_trailers};
+use crate::server::engine::downstream;
+use crate::server::engine::failure::Broken;
+use crate::server::engine::outbound::Outbound;
+use crate::stream::{ByteStream, ReadBuffer};
+
+/// The body of a request on its way to a destination. What stands in front of it is [`Outbound`].
+#[derive(Debug, Default)]
+pub(in crate::server::engine) struct Upload {
+    body: Body,
+    /// What of the client's bytes comes behind what stands in front.
+    part: Part,
+    /// Content that the request may still have.
+    allowed: u64,
+    /// How large its trailers may be.
+    limits: HeadLimits,
+}
+
+impl downstream::Upload for Upload {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.body.has_ended() && self.part == Part::default()
+    }
+
+    #[inline]
+    fn needs_more(&self) -> bool {
+        !self.body.has_ended()
+    }
+}
+
+impl Upload {
+    /// Begins with the body of another request.
+    #[inline]
+    pub(super) fn restart(&mut self, body: Body) {
+        self.body = body;
+        self.part = Part::default();
+    }
+
+    /// Looks at the beginning of the body, which came together with the head, and may have so much content.
+    pub(super) fn begin(
+        &mut self,
+        allowed: u64,
+        limits: HeadLimits,
+        input: &ReadBuffer,
+        table: &mut HeadTable,
+        outbound: &mut Outbound,
+    ) -> Result<(), Broken> {
+        self.allowed = allowed;
+        self.limits = limits;
+        match input.is_empty() {
+            true => Ok(()),
+            false => self.look(input, table, outbound),
+        }
+    }
+
+    /// Sends no more, though there may be more.
+    pub(super) fn stop(&mut self) {
+        self.body = Body::Ended;
+        self.part = Part::default();
+    }
+
+    /// Sends what there is; ready when all is sent. `has_news` is set when something moved.
+    #[inline]
+    pub(super) fn poll<C, U>(
+        &mut self,
+        cx: &mut Context<'_>,
+        (client, input, table): (&mut C, &mut ReadBuffer, &mut HeadTable),
+        outbound: &mut Outbound,
+        destination: &mut U,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), Broken>>
+    where
+        C: ByteStream,
+        U: ByteStream,
+    {
+        loop {
+            if outbound.front.len() + self.part.bytes > 0 {
+                ready!(self.poll_write(cx, input, outbound, destination, has_news))?;
+            }
+            if self.part.trailers > 0 {
+                let count = std::mem::take(&mut self.part.trailers);
+                write_trailers(&input.filled()[..count], table, &mut outbound.front);
+                input.consume(count);
+                continue;
+            }
+            if self.body.has_ended() {
+                outbound.end();
+                input.rest();
+                return Poll::Ready(Ok(()));
+            }
+            outbound.wait_for_client();
+            match ready!(input.poll_read(client, cx)) {
+                Ok(0) | Err(_) => {
+                    return Poll::Ready(Err(Broken::client(StatusCode::BAD_REQUEST)));
+                }
+                Ok(count) => outbound.arrived(count as u64),
+            }
+            *has_news = true;
+            self.look(input, table, outbound)?;
+        }
+    }
+
+    #[inline]
+    fn poll_write<U: ByteStream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        input: &mut ReadBuffer,
+        outbound: &mut Outbound,
+        destination: &mut U,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), Broken>> {
+        let parts = [&[], &input.filled()[..self.part.bytes]];
+        ready!(outbound.poll_write(cx, parts, destination, has_news))?;
+        input.consume(self.part.bytes);
+        outbound.sent += self.part.content;
+        self.part.bytes = 0;
+        self.part.content = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Finds out what of the client's bytes belongs to the body.
+    #[inline]
+    fn look(
+        &mut self,
+        input: &ReadBuffer,
+        table: &mut HeadTable,
+        outbound: &mut Outbound,
+    ) -> Result<(), Broken> {
+        let part = self.body.follow(input.filled(), &self.limits, table);
+        self.part = part.map_err(|refusal| Broken::Client {
+            status: refusal.status(),
+            is_malformed: !refusal.is_of_limit(),
+        })?;
+        outbound.received += self.part.content;
+        match self.allowed.checked_sub(self.part.content) {
+            Some(rest) => self.allowed = rest,
+            None => return Err(Broken::client(StatusCode::PAYLOAD_TOO_LARGE)),
+        }
+        Ok(())
+    }
+}

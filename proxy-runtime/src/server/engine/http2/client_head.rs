@@ -1,0 +1,97 @@
+//! The heads of responses as a stream gets them.
+
+use bytes::Bytes;
+use http::header::DATE;
+use http::{HeaderMap, Response, StatusCode};
+
+use crate::forward::typed::{kept, received_head, response_head};
+use crate::head::HeadEdits;
+use crate::head::headers::{MOST_SHARED, take_apart};
+use crate::http1::{Field, FieldClass, HeadTable, RawResponse};
+use crate::server::connection::{GRPC, is_grpc};
+use crate::server::http2::date;
+use crate::transform::HeadPlan;
+
+/// The head that a client gets for a destination's final one, of which `head` is the text, with what filters changed before what the
+/// route does. `None` if it cannot be said.
+pub(super) fn final_head(
+    response: &RawResponse,
+    head: &Bytes,
+    table: &HeadTable,
+    plan: &HeadPlan,
+    edits: Option<&HeadEdits>,
+) -> Option<Response<()>> {
+    let (status, mut fields) = match edits {
+        None => response_head(response, head, table, plan, 1)?,
+        Some(edits) => edited_head(response, head, table, plan, edits)?,
+    };
+    // A route that changes nothing leaves the date where it is.
+    let is_kept = edits.is_none() && plan.keeps_responses();
+    let has_date = is_kept && table.first(FieldClass::Date).is_some();
+    if !has_date && !fields.contains_key(DATE) {
+        fields.insert(DATE, date());
+    }
+    if head.len() > MOST_SHARED {
+        take_apart(&mut fields);
+    }
+    Some(with(status, fields))
+}
+
+#[cold]
+fn edited_head(
+    response: &RawResponse,
+    head: &Bytes,
+    table: &HeadTable,
+    plan: &HeadPlan,
+    edits: &HeadEdits,
+) -> Option<(StatusCode, HeaderMap)> {
+    let (status, mut fields) = received_head(response, head, table, plan, 1)?;
+    edits.apply_to(&mut fields);
+    for operation in &plan.response {
+        operation.apply(status, &mut fields);
+    }
+    Some((status, fields))
+}
+
+/// Whether the response to which `head` belongs, and which came as `text`, is one of gRPC. `is_kept`: nobody has changed the head.
+pub(super) fn is_grpc_response(
+    head: &Response<()>,
+    text: &Bytes,
+    table: &HeadTable,
+    is_kept: bool,
+) -> bool {
+    if !is_kept {
+        return is_grpc(head.headers());
+    }
+    // `Content-Encoding` and `Content-Range` have other lengths.
+    let is_type = |field: &&Field| {
+        field.class() == FieldClass::Content && field.name().len() as usize == "content-type".len()
+    };
+    let kind = table.fields().iter().find(is_type);
+    kind.is_some_and(|kind| kind.value().get(text).starts_with(GRPC))
+}
+
+/// The head that a client gets for a destination's interim one.
+pub(super) fn interim_head(
+    response: &RawResponse,
+    head: &Bytes,
+    table: &HeadTable,
+    plan: &HeadPlan,
+) -> Option<Response<()>> {
+    let (status, mut fields) = kept(response, head, table, plan, 1)?;
+    // What the route takes away from responses is not for the client in these either.
+    for operation in &plan.response {
+        operation.apply_removal(status, &mut fields);
+    }
+    if head.len() > MOST_SHARED {
+        take_apart(&mut fields);
+    }
+    Some(with(status, fields))
+}
+
+fn with(status: StatusCode, fields: HeaderMap) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    *response.headers_mut() = fields;
+    response
+}
