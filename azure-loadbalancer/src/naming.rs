@@ -113,6 +113,7 @@ pub fn frontend(prefix: &str, subnet: Option<&str>) -> String {
 
 /// Returns the name of the rule, and of the probe, of a port.
 pub fn rule(prefix: &str, subnet: Option<&str>, protocol: &str, port: u16) -> String {
+    // The end is never cut, since it distinguishes the rules of a service.
     let end = format!("-{protocol}-{port}");
     match subnet {
         Some(subnet) => cut(format!("{prefix}-{subnet}"), LONGEST_CUT - end.len()) + &end,
@@ -141,6 +142,7 @@ pub fn backend_address(node: &str) -> String {
 /// Returns the name of the security rule of a port and a source. Shared rules have `shared` in place of the
 /// prefix.
 pub fn security_rule(prefix: &str, protocol: &str, port: u16, source: &str) -> String {
+    // The names of resources have neither slashes nor colons.
     let source = source.replace('/', "_").replace(':', ".");
     shortened(
         &format!("{prefix}-{protocol}-{port}-{source}"),

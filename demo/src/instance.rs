@@ -27,6 +27,8 @@ pub(crate) struct Instance {
 #[derive(Debug)]
 pub(crate) struct About {
     pub(crate) service: String,
+    /// The name or the keys of the partition. `None` if the service has only one.
+    pub(crate) partition: Option<String>,
     pub(crate) version: String,
     pub(crate) node: Arc<str>,
     /// True if probes get 503. The replica still serves requests.
@@ -101,7 +103,7 @@ impl About {
             };
         }
         let forwarded = |name| first_value(request.headers(), name);
-        let body = json!({
+        let mut body = json!({
             "service": self.service,
             "version": self.version,
             "node": &*self.node,
@@ -113,6 +115,9 @@ impl About {
                 "proto": forwarded("x-forwarded-proto"),
             },
         });
+        if let Some(partition) = &self.partition {
+            body["partition"] = json!(partition);
+        }
         let mut response = Response::new(Full::from(format!("{body:#}\n")));
         response.headers_mut().insert(
             header::CONTENT_TYPE,

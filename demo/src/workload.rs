@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use parking_lot::{Mutex, MutexGuard};
-use servicefabric_emulator::cluster::{OpenedReplica, ReplicaRef};
+use servicefabric_emulator::cluster::{OpenedReplica, PartitionInformation, ReplicaRef};
 use servicefabric_emulator::gateway::{BoxFuture, Endpoints, Workload};
 
 use crate::instance::{About, Instance};
@@ -22,6 +22,13 @@ impl Workload for Instances {
             let (_, service) = name.rsplit_once('/').unwrap_or(("", name));
             let instance = Instance::start(About {
                 service: service.to_lowercase(),
+                partition: match replica.partition {
+                    PartitionInformation::Singleton => None,
+                    PartitionInformation::Named(name) => Some(name),
+                    PartitionInformation::Int64Range { low, high } => {
+                        Some(format!("{low} to {high}"))
+                    }
+                },
                 version: replica.code_version,
                 node: replica.node,
                 is_ill: AtomicBool::new(false),

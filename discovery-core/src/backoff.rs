@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-/// Waits between attempts that fail one after the other: a limit that doubles with each failure, and a
-/// random wait below it.
+/// Waits between attempts that fail one after the other. The limit of a wait doubles with each failure, and
+/// the wait is random below it.
 ///
 /// The policy keeps no state and holds no randomness: callers count their failures and draw the random
 /// numbers, so that tests can choose both.
@@ -44,14 +44,14 @@ impl Backoff {
         self.first.saturating_mul(doubled).min(self.longest)
     }
 
-    /// Returns a wait in the upper half of the limit: clients that failed together do not come back
+    /// Returns a wait in the upper half of the limit. Clients that failed together do not come back
     /// together, and none comes back at once. `random` is from 0 to 1.
     pub fn wait(&self, failures: u32, random: f64) -> Duration {
         let limit = self.limit(failures);
         between(limit / 2, limit, random)
     }
 
-    /// Returns a wait from half of the [first](Self::first) to the limit ("full jitter"): it spreads
+    /// Returns a wait from half of the [first](Self::first) to the limit ("full jitter"). It spreads
     /// clients over more time than [`wait`](Self::wait), and some of them come back much earlier. `random`
     /// is from 0 to 1.
     pub fn wide_wait(&self, failures: u32, random: f64) -> Duration {

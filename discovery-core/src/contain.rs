@@ -90,7 +90,8 @@ pub(crate) async fn contained_for<F: Future>(
 ///
 /// # Errors
 ///
-/// Nothing exists at `path`, or something else, or its kind cannot be determined. Blocks.
+/// Returns an error if nothing exists at `path`, if it is something else, or if its kind cannot be
+/// determined. Blocks.
 pub(crate) fn require_regular(path: &Path) -> io::Result<()> {
     if std::fs::metadata(path)?.is_file() {
         return Ok(());

@@ -184,7 +184,7 @@ pub struct LabelledService {
 }
 
 impl LabelledService {
-    /// A service with these labels and destinations.
+    /// Creates a service with these labels and destinations.
     pub fn new(labels: Labels, destinations: Destinations) -> Self {
         Self {
             labels,
@@ -205,7 +205,7 @@ impl DiscoveredService {
         }
     }
 
-    /// A service described by labels.
+    /// Creates a service described by labels.
     pub fn labelled<K, V, I>(
         name: impl Into<Arc<str>>,
         labels: impl IntoIterator<Item = (K, V)>,
@@ -227,7 +227,7 @@ impl DiscoveredService {
         )
     }
 
-    /// A service whose configuration the source made itself.
+    /// Creates a service whose configuration the source made itself.
     pub fn configured(name: impl Into<Arc<str>>, config: impl Into<Arc<ProxyConfig>>) -> Self {
         Self::new(name, ServiceContent::Config(config.into()))
     }
@@ -241,7 +241,7 @@ impl DiscoveredService {
         Self::new(name, ServiceContent::NotEnlisted)
     }
 
-    /// A service that is there, but could not be read.
+    /// Creates a service that exists, but could not be read.
     pub fn failed(name: impl Into<Arc<str>>, problem: Problem) -> Self {
         let mut service = Self::new(name, ServiceContent::Failed);
         service.problems.push(problem);

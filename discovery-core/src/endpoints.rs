@@ -41,8 +41,8 @@ pub(crate) fn with_destinations(
     None
 }
 
-/// Adds the destinations that served `before` and that the source could not look at now, to the clusters of
-/// the same id. Returns how many.
+/// Adds the destinations that served `before`, and that the source could not read now, to the clusters of
+/// the same id. Returns their number.
 pub(crate) fn add_unread(
     config: &mut ProxyConfig,
     before: &ProxyConfig,
@@ -117,7 +117,7 @@ mod tests {
         );
         assert_eq!(of(&["http://1", "htp:/x"]).unwrap(), ["http://1"]);
         assert_eq!(of(&[]).unwrap(), [""; 0]);
-        // Nothing is known of where it is then, which is another thing than that it is nowhere.
+        // Its location is unknown then, which differs from having no location.
         assert_eq!(of(&["htp:/x", "htp:/y"]), None);
         // More than one report of problems shows.
         let mut many = vec!["htp:/x"; 900];

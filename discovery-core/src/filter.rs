@@ -50,8 +50,8 @@ pub trait ConfigFilter: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The problem rejects the cluster; its pointer begins at the cluster (`/Destinations/d1`) and may be
-    /// empty.
+    /// Returns a problem to reject the cluster. Its pointer begins at the cluster (`/Destinations/d1`) and
+    /// may be empty.
     fn cluster(
         &self,
         context: &FilterContext<'_>,
@@ -66,7 +66,8 @@ pub trait ConfigFilter: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The problem rejects the route; its pointer begins at the route (`/Match/Path`) and may be empty.
+    /// Returns a problem to reject the route. Its pointer begins at the route (`/Match/Path`) and may be
+    /// empty.
     fn route(
         &self,
         context: &FilterContext<'_>,

@@ -17,7 +17,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Now.
+    /// Returns the current moment.
     pub fn now() -> Self {
         Self::ago(Duration::ZERO)
     }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// It becomes the file's content with [`commit`](Self::commit), or is removed when it is dropped. A crash at any point
 /// leaves either the old or the new content.
 ///
-/// The content is written to a new file, `NAME.PID.new`, that only this account can read. What is in its place is
-/// removed first, and not written through: a symbolic link leads nowhere.
+/// The content is written to a new file, `NAME.PID.new`, that only this account can read. An existing file
+/// of that name is removed first and not written to: a symbolic link has no effect.
 #[derive(Debug)]
 #[must_use = "it is removed unless it is committed"]
 pub struct Replacement {
@@ -24,7 +24,7 @@ impl Replacement {
     ///
     /// # Errors
     ///
-    /// Those of [`check_directory`], and of the system.
+    /// The errors of [`check_directory`] and of the system.
     pub fn write(path: &Path, parts: &[&[u8]]) -> io::Result<Self> {
         check_directory(path)?;
         // Two processes may write while one takes the place of the other.
@@ -58,7 +58,7 @@ impl Replacement {
     ///
     /// # Errors
     ///
-    /// Those of the system. The old or the new content may be in place.
+    /// The errors of the system. The old or the new content may be in place.
     pub fn commit(mut self) -> io::Result<()> {
         fs::rename(&self.temporary, &self.path)?;
         self.is_committed = true;
@@ -81,7 +81,8 @@ impl Drop for Replacement {
 ///
 /// # Errors
 ///
-/// Every account can, which also holds for directories like `/tmp`; or there is no such directory.
+/// Returns an error if every account can write there, which also holds for directories like `/tmp`, or if
+/// there is no such directory.
 pub fn check_directory(path: &Path) -> io::Result<()> {
     let directory = directory_of(path);
     let metadata = fs::metadata(directory)?;

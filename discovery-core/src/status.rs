@@ -40,7 +40,7 @@ pub struct ProviderStatus {
 }
 
 impl ProviderStatus {
-    /// A provider in this state since now.
+    /// Creates the status of a provider that is in this state since now.
     pub fn new(state: SourceState) -> Self {
         Self {
             state,
@@ -119,7 +119,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that happened now.
+    /// Creates a failure that happened now.
     pub fn now(error: &DiscoverError) -> Self {
         Self {
             at: Moment::now(),

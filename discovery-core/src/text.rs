@@ -44,7 +44,7 @@ pub fn without_root(host: &str) -> Cow<'_, str> {
 }
 
 /// Returns an error with its causes, separated by `: `. Causes beyond the 16th are left out, since an error
-/// that names itself as its cause would go on for ever.
+/// that names itself as its cause would go on forever.
 ///
 /// Errors may be foreign code: one that panics when it is shown is replaced by a sentence that reports it.
 pub fn with_causes(error: &dyn Error) -> String {

@@ -38,7 +38,7 @@ pub struct UnreachableService {
 }
 
 impl UnreachableService {
-    /// A service of which this was seen.
+    /// Creates the report of a service, with the kind of failure.
     pub fn new(name: impl Into<Arc<str>>, seen: Unreachable) -> Self {
         Self {
             name: name.into(),
@@ -67,8 +67,8 @@ impl UnreachableClusters {
         Self::default()
     }
 
-    /// Reports a cluster. Never waits: while another thread reports, this report is dropped, and the next
-    /// failure repeats it.
+    /// Reports a cluster. It never waits: while another thread reports, this report is dropped, and the
+    /// next failure repeats it.
     pub fn report(&self, cluster: &ClusterId, seen: Unreachable) {
         let Some(mut waiting) = self.waiting.try_lock() else {
             return;
@@ -84,8 +84,8 @@ impl UnreachableClusters {
         }
     }
 
-    /// The clusters that were reported since they were last taken. Waits until there is one, and until 100
-    /// ms have passed since they were last taken.
+    /// Returns the clusters that were reported since the last call. Waits until there is one, and until 100
+    /// ms have passed since the last call.
     ///
     /// # Cancel safety
     ///

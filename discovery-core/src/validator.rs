@@ -72,7 +72,7 @@ pub struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    /// The routes and clusters of one service of a source.
+    /// Creates the candidate of one service of a source: its routes and clusters.
     pub fn service(source: &'a str, service: &'a str, config: &'a ProxyConfig) -> Self {
         Self {
             scope: Scope::Service { source, service },
@@ -80,7 +80,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// The configuration merged from all sources.
+    /// Creates the candidate of the configuration merged from all sources.
     pub fn merged(config: &'a ProxyConfig) -> Self {
         Self {
             scope: Scope::Merged,

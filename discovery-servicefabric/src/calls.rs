@@ -157,7 +157,7 @@ pub struct ServiceReplicas {
 }
 
 impl ServiceReplicas {
-    /// The replicas of a service. They need not be sorted.
+    /// Creates the replicas of a service. They need not be sorted.
     pub fn new(service: impl Into<String>, mut partitions: Vec<(String, Vec<i64>)>) -> Self {
         for (_, replicas) in &mut partitions {
             replicas.sort_unstable();
@@ -261,7 +261,7 @@ pub enum CallErrorKind {
 }
 
 impl CallError {
-    /// An error of a call such as `GET /Applications`.
+    /// Creates an error of a call such as `GET /Applications`.
     pub fn new(kind: CallErrorKind, call: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             kind,

@@ -52,7 +52,7 @@ pub fn name_of(id: &str) -> Option<String> {
 ///
 /// # Errors
 ///
-/// Returns the reason why it cannot be.
+/// Returns the reason why the name is invalid.
 pub fn check_name(name: &str) -> Result<(), NameError> {
     let path = name
         .strip_prefix("fabric:/")

@@ -55,7 +55,7 @@ impl ServiceDescription {
 }
 
 impl PartitionDescription {
-    /// A partition with these replicas.
+    /// Creates a partition with these replicas.
     pub fn new(information: PartitionInformation, replicas: Vec<Replica>) -> Self {
         Self {
             information,

@@ -187,7 +187,8 @@ impl Dial {
     /// Connects to one of the servers, in turn.
     ///
     /// # Errors
-    /// It is not there, or is not trusted.
+    ///
+    /// Returns an error if the server is unreachable or not trusted.
     pub(super) async fn connect(
         &self,
         attempt: usize,

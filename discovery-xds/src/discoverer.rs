@@ -71,7 +71,8 @@ impl XdsDiscoverer {
     /// Creates a discoverer for the control planes of `options`. No connection is made yet.
     ///
     /// # Errors
-    /// An address or a certificate cannot be used.
+    ///
+    /// Returns an error if an address or a certificate cannot be used.
     pub fn new(options: XdsOptions) -> Result<Self, ClientError> {
         Ok(Self {
             dial: Dial::new(&options)?,

@@ -98,7 +98,7 @@ impl Stream {
         }
     }
 
-    /// The requests with which it begins.
+    /// Returns the requests with which the protocol begins.
     pub(super) fn begin(&mut self, store: &Store) -> Vec<Request> {
         store
             .types()

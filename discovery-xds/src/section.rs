@@ -16,13 +16,14 @@ const PERIODS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::
 ///
 /// | key | sets |
 /// |---|---|
-/// | `Servers`, `ConnectTimeout`, `AnswerTimeout`, `FetchTimeout`, `Settle`, `RouteConfigs`, `Listeners`, `MaxMessageSize` | the same of [`XdsOptions`] |
+/// | `Servers`, `RouteConfigs`, `Listeners`, `MaxMessageSize` | the same of [`XdsOptions`] |
+/// | `ConnectTimeout`, `AnswerTimeout`, `FetchTimeout`, `Settle` | the same of [`XdsOptions`] |
 /// | `Mode` | `Delta` or `StateOfTheWorld` |
-/// | `Node.{Id, Cluster, Metadata}` | who this proxy is |
+/// | `Node.{Id, Cluster, Metadata}` | the identity of this proxy |
 /// | `Tls.{CaFile, ClientCertificateFile, ClientKeyFile, ServerName}` | [`TlsOptions`] |
 /// | `AllowStartBeforeDiscovery`, `Persist` | the same of [`XdsOptions`] |
 ///
-/// What is not set stays at its default.
+/// Options without a key keep their default.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Section {
@@ -31,7 +32,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// Reads the section. What is wrong is added to the reader's problems and stays at its default.
+    /// Reads the section. Invalid values are added to the reader's problems and stay at their default.
     pub fn read(section: &mut ObjectReader<'_, '_>) -> Self {
         let mut options = XdsOptions::default();
         if let Some(servers) = section.texts("Servers") {
@@ -97,12 +98,12 @@ impl Section {
     ///
     /// # Errors
     ///
-    /// An address or a certificate cannot be used.
+    /// Returns an error if an address or a certificate cannot be used.
     pub fn connect(&self) -> Result<XdsDiscoverer, ClientError> {
         XdsDiscoverer::new(self.options.clone())
     }
 
-    /// Names the source otherwise than `xds`.
+    /// Sets the name of the source. Default: `xds`.
     #[must_use]
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.options.name = name.into();

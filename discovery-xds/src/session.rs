@@ -85,13 +85,13 @@ impl Outgoing {
     }
 }
 
-/// Returns the first server for a proxy. It differs between proxies, so that a fleet with one file uses all
-/// of its control planes, and is the same for one proxy, so that it returns to the same server after a
-/// restart.
+/// Returns the first server for a proxy. Proxies with the same file get different ones, so that a fleet
+/// uses all of its control planes. One proxy always gets the same, so that it returns to that server after
+/// a restart.
 fn first_server(node_id: &str) -> usize {
     let hash = u64::from_le_bytes(Version::of([node_id.as_bytes()]).to_bytes());
-    // Names differ in their last letters, which make little difference to some bits of this hash; after
-    // multiplication by the golden ratio they make one to the highest.
+    // Names differ in their last letters, which hardly change some bits of this hash. Multiplied by the
+    // golden ratio, they change the highest bits.
     let mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     usize::from((mixed >> 48) as u16)
 }

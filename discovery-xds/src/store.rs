@@ -287,6 +287,7 @@ impl Store {
         for (name, held) in &self.routes.held {
             let composed = match closed.get(name) {
                 None => compose([&held.value], &nothing, &BTreeMap::new()),
+                // A listener with unsupported restrictions closes its routes, so that no request gets around them.
                 Some(listener) => {
                     closings.push(closing(name, listener));
                     compose([&held.value.closed()], &nothing, &BTreeMap::new())

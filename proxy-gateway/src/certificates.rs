@@ -35,6 +35,7 @@ pub(crate) fn load(
             with_causes(error)
         ))
     };
+    // The contents are noted before they are used, so that a change in between is found at the next look.
     let seen = contents(tls);
     let certificates = read(tls, provider).map_err(|error| failed(&error))?;
     let store = CertificateStore::new(certificates).map_err(|error| failed(&error))?;
@@ -117,6 +118,7 @@ impl Followed {
                 "the new certificates cannot be used, the old ones stay"
             ),
         }
+        // Files that cannot be used are reported once and not at every look.
         self.seen = now;
     }
 }

@@ -138,6 +138,7 @@ impl Gateway {
 
         let metrics = Arc::clone(server.metrics());
         let addresses = server.local_addrs().to_vec();
+        // The server accepts connections later, in `serve`: a predecessor may still serve.
         let server = Serving::Bound(Box::new(move || server.start()), addresses);
         tasks.spawn(driver);
         let told = Arc::clone(&merged);
@@ -177,6 +178,7 @@ impl Gateway {
             access_log,
             tasks,
         };
+        // On an inherited socket, the predecessor still serves its admin page.
         if !is_inherited {
             gateway.open_admin();
         }
@@ -256,6 +258,7 @@ impl Gateway {
 
     /// Starts to accept connections, unless it does already.
     pub(crate) fn serve(&mut self) -> Result<(), Failure> {
+        // The start consumes the closure, so `Failed` takes its place meanwhile.
         self.server = match std::mem::replace(&mut self.server, Serving::Failed) {
             Serving::Bound(start, _) => Serving::Running(
                 start()
@@ -288,15 +291,18 @@ impl Gateway {
     ///
     /// With a successor the delay is skipped: it accepts the connections, and serves the admin page.
     pub(crate) async fn drain(mut self, has_successor: bool) -> DrainReport {
+        // The sockets close only after their last copy is dropped.
         drop(self.offered.take());
         if let Some(page) = &self.admin {
             page.admin.set_draining();
             if has_successor && let Some(serving) = &page.serving {
+                // The successor serves the admin page from now on.
                 serving.abort();
             }
         }
         let report = match self.server {
             Serving::Running(server) => {
+                // Load balancers need time to notice. A successor takes new connections anyway.
                 if !has_successor {
                     tokio::time::sleep(self.readiness_delay).await;
                 }
@@ -360,6 +366,7 @@ struct AdminSocket {
 
 impl AdminSocket {
     async fn open(address: SocketAddr, inherited: &mut ListeningSockets) -> Result<Self, Failure> {
+        // An inherited socket keeps the connections that wait in its queue.
         let of_predecessor = inherited.take(address).pop();
         let is_inherited = of_predecessor.is_some();
         let opened = match of_predecessor {

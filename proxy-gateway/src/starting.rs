@@ -30,6 +30,7 @@ pub(crate) fn snapshots(
         while states.changed().await.is_ok() {
             let state = Arc::clone(&states.borrow_and_update());
             let next = served(&state, &options);
+            // An equal snapshot is not sent again.
             let is_new = |current: &mut Arc<Snapshot>| {
                 let changed = current.revision() != next.revision();
                 if changed {

@@ -42,7 +42,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem that makes the part at `pointer` unusable.
+    /// Creates a problem that makes the part at `pointer` unusable.
     pub fn error(
         pointer: impl Into<String>,
         code: &'static str,
@@ -51,7 +51,7 @@ impl Problem {
         Self::new(Severity::Error, pointer.into(), code, message.into())
     }
 
-    /// A problem that leaves the part at `pointer` usable.
+    /// Creates a problem that leaves the part at `pointer` usable.
     pub fn warning(
         pointer: impl Into<String>,
         code: &'static str,
@@ -133,7 +133,7 @@ impl Problems {
     /// Maximum number of problems that are kept.
     pub const MAX: usize = 10_000;
 
-    /// No problems.
+    /// Creates an empty list of problems.
     pub const fn new() -> Self {
         Self {
             kept: Vec::new(),
@@ -216,7 +216,7 @@ impl Problems {
         }
     }
 
-    /// Puts `prefix` before each pointer, for a part that was read on its own.
+    /// Adds `prefix` before each pointer, for a part that was read on its own.
     #[must_use]
     pub fn under(mut self, prefix: &str) -> Self {
         for problem in &mut self.kept {

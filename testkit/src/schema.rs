@@ -1,19 +1,19 @@
-//! JSON documents against the JSON Schema that is published for them.
+//! Checks of JSON documents against their published JSON Schema.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Checks that a value is what a schema describes. Knows the words of JSON Schema that the schemas of this family use; `pattern`
-/// is known as `^(/.*)?$` alone.
+/// Checks a value against a schema. Supports the keywords of JSON Schema that the schemas of this
+/// project use; the only supported `pattern` is `^(/.*)?$`.
 ///
 /// # Errors
 ///
-/// The first place where it is something else.
+/// Returns the first location that violates the schema.
 ///
 /// # Panics
 ///
-/// The schema has a word that is not known, or refers to a definition that it does not have.
+/// Panics if the schema has an unknown keyword, or refers to a missing definition.
 pub fn check(schema: &Value, value: &Value) -> Result<(), String> {
     Checker { root: schema }.check(schema, value, "")
 }
@@ -45,7 +45,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Checks what is in a value, or the value by a definition.
+    /// Checks the members of a value, or the value against a definition.
     fn check_below(
         &self,
         schema: &Value,
@@ -85,7 +85,8 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a value is as a word says that looks at it alone. `None`: the word is not known.
+/// Returns true if a value satisfies a keyword that concerns only the value itself. Returns `None`
+/// if the keyword is unknown.
 fn holds(word: &str, wanted: &Value, value: &Value) -> Option<bool> {
     let number = |value: &Value| value.as_f64();
     let limit = || number(wanted).expect("a limit is a number");

@@ -23,7 +23,7 @@ pub(crate) fn number(value: u32) -> UInt32Value {
     UInt32Value { value }
 }
 
-/// Returns the action of a route to a missing cluster: it answers 503.
+/// Returns the action of a route to a missing cluster: it responds with 503.
 pub(crate) fn unavailable() -> Action {
     Action::DirectResponse(DirectResponseAction {
         status: 503,

@@ -150,6 +150,7 @@ fn resource_group(
 
 fn address(service: &Service, current: bool) -> Result<Option<Ipv4Addr>, AnnotationError> {
     let mut found: Option<Ipv4Addr> = None;
+    // The older edition does not know the annotation for IPv4.
     let asked = super::asked_addresses(service);
     for (key, value) in asked.filter(|(key, _)| current || *key != keys::IPV4) {
         let address = value.parse().map_err(|_| {

@@ -51,6 +51,7 @@ impl LoadBalancerDiscoverer {
         let Some(balancer) = self.client.get::<LoadBalancer>(&self.load_balancer).await? else {
             return Ok((LoadBalancer::default(), Vec::new()));
         };
+        // A pool lists addresses, or only the interfaces that have them.
         let by_interface = |pool: &BackendAddressPool| {
             let members = pool.properties.other.get("backendIPConfigurations");
             addresses(pool).is_empty()
@@ -59,6 +60,7 @@ impl LoadBalancerDiscoverer {
                     .is_some_and(|list| !list.is_empty())
         };
         let mut interfaces = Vec::new();
+        // The list costs another read, so it is made only for pools of interfaces.
         if balancer
             .properties
             .backend_address_pools
@@ -105,6 +107,7 @@ impl Discoverer for LoadBalancerDiscoverer {
         let members = members(&self.load_balancer, &balancer, &interfaces);
         let rules = balancer.properties.load_balancing_rules.iter();
         Ok(rules
+            // Discovered services speak HTTP, which needs TCP.
             .filter(|rule| rule.properties.protocol == Some(TransportProtocol::Tcp))
             .map(|rule| service(&balancer, rule, &members, self.scheme))
             .collect())
@@ -165,6 +168,7 @@ fn service(
         .tags
         .iter()
         .partition(|(key, _)| key.starts_with(&own));
+    // A tag with a colon belongs to the rule that is named before it.
     let labels = of_all.into_iter().filter(|(key, _)| !key.contains(':'));
     let labels = labels
         .map(|(key, value)| (key.as_str(), value.as_str()))

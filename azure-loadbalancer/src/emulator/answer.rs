@@ -80,6 +80,7 @@ impl Machine {
         if path == "/emulator" || path.starts_with("/emulator/") {
             return Some(finish(control::answer(self, request)));
         }
+        // Pending operations progress with every request.
         self.tick();
         let struck = self.faults.strike(request.method(), path, request.body());
         let target = request
@@ -97,6 +98,7 @@ impl Machine {
         let code = result.as_ref().err().map(|refusal| refusal.code.clone());
         let mut response = finish(result);
         self.describe(request, response.headers_mut());
+        // The request was handled, but the client does not learn that.
         let is_lost = matches!(struck, Some(FaultAction::LoseAnswer));
         let status = (!is_lost).then(|| response.status());
         self.log.add(request.method(), target, status, code);
@@ -127,6 +129,7 @@ impl Machine {
         fault: Option<&FaultAction>,
     ) -> Result<Reply, Refusal> {
         let path = request.uri().path();
+        // The token endpoint itself needs no token.
         if let Some(reply) = identity::answer(request, self.options.token.as_deref()) {
             return reply;
         }

@@ -160,6 +160,7 @@ impl Faults {
             if !fault.matches(method, path, body) {
                 continue;
             }
+            // Every matching fault counts the request, even if another one acts on it.
             if fault.skip > 0 {
                 fault.skip -= 1;
             } else if struck.is_none() && fault.times > 0 {

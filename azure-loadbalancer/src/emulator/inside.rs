@@ -79,7 +79,7 @@ pub(super) fn answer(
     }
 }
 
-/// The network interfaces that are in pools of a load balancer, those of scale sets among them.
+/// Returns the network interfaces in pools of a load balancer, including those of scale sets.
 fn interfaces_of(store: &Store, balancer: &Place) -> Vec<Value> {
     let references = References::of(store);
     let own = balancer.key();
@@ -93,6 +93,7 @@ fn interfaces_of(store: &Store, balancer: &Place) -> Vec<Value> {
         if let Some(interface) = store.get(id) {
             return Some(render(&references, interface));
         }
+        // An id without a resource may be that of an instance of a scale set.
         let (set, rest) = id.split_once("/virtualmachines/")?;
         let (machine, _) = rest.split_once('/')?;
         let set = store.get(set)?;
@@ -128,12 +129,14 @@ fn put_child(
         match same {
             Some(same) => {
                 is_new = false;
+                // An existing child keeps the letter case of its name.
                 body.insert("name".to_owned(), json!(name(same)));
                 *same = Value::Object(body);
             }
             None => children.push(Value::Object(body)),
         }
     })?;
+    // A child is written as part of its parent, which gets a new etag.
     let written = machine.write(parent, whole, &call.conditions, call.failing.clone())?;
     let shown = machine.show(parent)?;
     let found = child(&shown, collection, wanted).cloned();
@@ -214,6 +217,7 @@ fn in_scale_set(
             if let Some(resource) = machine.store.get_mut(&place) {
                 scale_set::upgrade(resource, &ids)?;
             }
+            // Resources with changed references get new etags.
             machine.touch_changed(&before);
             let number = machine.begin(place, Effect::Settle, call.failing.clone());
             let headers = machine.poll_headers(call, parent, number, true);

@@ -269,6 +269,7 @@ impl Machine {
             is_over: false,
         };
         let number = self.operations.begin(operation);
+        // Operations that take no requests end here.
         self.settle(self.now);
         number
     }

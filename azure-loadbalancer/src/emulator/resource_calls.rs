@@ -71,6 +71,7 @@ impl Machine {
         call: &Call<'_>,
         mut items: Vec<Value>,
     ) -> Result<Reply, Refusal> {
+        // Azure varies the letter case of ids, and clients have to accept that.
         if self.options.id_casing_seed.is_some() {
             for item in &mut items {
                 scramble(item, &mut self.random);

@@ -222,6 +222,7 @@ impl Store {
                 break address;
             }
         };
+        // A released address is not allocated again.
         self.public_addresses = next;
         Some(address)
     }

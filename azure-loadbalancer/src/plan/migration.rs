@@ -102,6 +102,7 @@ impl StageKind {
 impl MigrationStage {
     /// Returns a text that stays the same as long as the stage makes the same writes to the same resources.
     pub fn digest(&self) -> String {
+        // Only the operations count, so that a reworded reason keeps the digest.
         let operations: Vec<_> = self
             .writes
             .actions()
@@ -220,6 +221,7 @@ pub fn migrate_to_standard(
     for (kind, actions) in stages {
         carry(&mut migration, &mut snapshot, kind, actions);
     }
+    // The addresses are read again, since the first stage made them static.
     let upgraded = basic(&snapshot).into_iter().map(upgraded).collect();
     carry(
         &mut migration,
@@ -233,6 +235,7 @@ pub fn migrate_to_standard(
         snapshot.scale_set_instances = Vec::new();
         snapshot.virtual_machines = Vec::new();
     }
+    // The rest is an ordinary plan, without memory: the load balancers are new.
     let (request, memory) = (Request::EVERYTHING, Memory::default());
     let writes = forecast_from(config, &request, services, nodes, snapshot, memory, rounds);
     let failures = writes
@@ -274,6 +277,7 @@ fn carry(
 }
 
 fn is_basic(sku: Option<&Sku>) -> bool {
+    // A resource without a sku has sku Basic.
     sku.and_then(|sku| sku.name.as_ref())
         .is_none_or(|name| *name == SkuName::Basic)
 }
@@ -330,6 +334,7 @@ impl<'s> Wanted<'s> {
             return true;
         }
         if address.properties.ip_configuration.is_some() {
+            // Another resource uses the address.
             return false;
         }
         let tagged = Owners::of(address).is_some_and(|owners| {
@@ -394,6 +399,7 @@ fn obstacles(balancer: &LoadBalancer, current: &Snapshot, wanted: &Wanted<'_>) -
         return found;
     };
     let pool = format!("{id}/backendAddressPools/").to_ascii_lowercase();
+    // A scale set may name the pool anywhere in its model, so the whole text is searched.
     for set in &current.scale_sets {
         let text = serde_json::to_string(set)
             .unwrap_or_default()

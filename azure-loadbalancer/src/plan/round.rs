@@ -202,7 +202,7 @@ pub(super) fn place(world: &World<'_>) -> Result<Placement, Vec<(SubjectIndex, P
     Ok(placement)
 }
 
-/// The service that counts of those with one key, which are sorted by their UIDs.
+/// Returns a text that names the service that counts of those with one key, which are sorted by UID.
 fn repeated(services: &[&Service]) -> String {
     let count = services.len();
     let first = services.first().map_or("", |service| &*service.uid);

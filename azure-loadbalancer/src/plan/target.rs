@@ -60,6 +60,7 @@ pub(super) fn resolve(
         let place = match place(world, intent, subject) {
             Ok(place) => place,
             Err(error) => {
+                // The other services are resolved as well, so that all failures are reported together.
                 failures.push((index, error));
                 continue;
             }
@@ -224,6 +225,7 @@ pub(super) fn check_sku(
     resource: String,
     sku: Option<&crate::resources::Sku>,
 ) -> Result<(), PlanError> {
+    // A resource without a sku has sku Basic.
     let found = sku
         .and_then(|sku| sku.name.clone())
         .unwrap_or(SkuName::Basic);
@@ -284,6 +286,7 @@ fn internal(world: &World<'_>, intent: &Intent) -> Result<Place, PlanError> {
             .iter()
             .filter_map(|range| range.parse().ok())
             .collect();
+        // Without a range that can be parsed, Azure decides.
         if !parsed.is_empty() && !parsed.iter().any(|range| range.contains(&address)) {
             return Err(PlanError::AddressOutsideSubnet {
                 address: address.into(),
@@ -318,6 +321,7 @@ fn claim(
             subnet,
             address: None,
         } => {
+            // Without a requested address, the frontend keeps its current one.
             let balancer = placement::stays_on(world, machines, index, name)?;
             let mut frontends = balancer.properties.frontend_ip_configurations.iter();
             let kept = frontends.find(|frontend| frontend.is_named(name))?;
@@ -370,6 +374,7 @@ fn share(
             .map(|index| (*index, error.clone()))
             .collect::<Vec<_>>()
     };
+    // Only the current edition shares an address between services.
     let may_share = world.config.edition == Edition::Current;
     let mut lead = *claimants.first().unwrap_or(&0);
     if let Some((balancer, frontend)) = holder {
@@ -390,13 +395,16 @@ fn share(
                 let by = format!("{}, which belongs to no service", frontend.name);
                 return Err(taken(by, claimants));
             }
+            // The owner of the frontend leads, so that the frontend stays as it is.
             Owner::Subject(index) if claimants.contains(&index) => lead = index,
+            // Other parts still use the frontend, so its address does not become free.
             Owner::Subject(_) | Owner::Orphan
                 if !is_held(world, owner) && stays(world, balancer, frontend) =>
             {
                 let by = format!("{}, which somebody else uses", frontend.name);
                 return Err(taken(by, claimants));
             }
+            // The plan removes the frontend, which frees the address.
             Owner::Orphan => {}
             Owner::Subject(index) => {
                 let Some(subject) = world.subjects.get(index) else {
@@ -406,6 +414,7 @@ fn share(
                     if !may_share {
                         return Err(taken(format!("service {}", subject.key()), claimants));
                     }
+                    // A held service keeps its frontend, and the claimants join it there.
                     for claimant in claimants {
                         if let Some(target) = targets.get_mut(claimant) {
                             target.lead = index;

@@ -71,6 +71,7 @@ pub(super) async fn carry_out(
         )));
     }
     let (is_done, error) = match (stage.kind, stage.writes.stages.first()) {
+        // The last stage is an ordinary reconciliation, which plans again from current reads.
         (StageKind::BuildUp, _) | (_, None) => {
             let report = executor
                 .reconcile(&wanted.services, &wanted.nodes)

@@ -85,6 +85,7 @@ mod present {
                 let lines: Vec<_> = problems.errors().map(ToString::to_string).collect();
                 Failure::new(format!("{file}: {}", lines.join("; ")))
             };
+            // A JSON document starts with a brace, perhaps after a byte order mark.
             let is_json = text
                 .trim_start_matches('\u{feff}')
                 .trim_start()
@@ -192,6 +193,7 @@ mod present {
                 ));
             }
         }
+        // This program forwards no requests, so it has no health to report.
         read.options.report_services_health = false;
         read.options.report_replicas_health = false;
         let discovery = read.connect().map_err(|error| with_causes(&error))?;

@@ -26,6 +26,7 @@ impl Azure {
         let config = settings.config.clone();
         let (client, emulator) = match &target.state {
             Some(path) => {
+                // Operations on a state file end at once.
                 let emulator = Emulator::new(EmulatorOptions::default().operation_requests(0));
                 let found = resources(path)?;
                 let restored = emulator.with(|machine| {
@@ -70,6 +71,7 @@ impl Addresses {
                 )));
             }
         };
+        // The endpoint decides, since the configuration may name another cloud.
         let known = Cloud::of_resource_manager(&endpoint);
         let resource = known.as_ref().and_then(Cloud::token_resource);
         Ok(Self {
@@ -138,6 +140,7 @@ fn tokens(
         {
             Credentials::Environment
         }
+        // An endpoint without TLS is an emulator, which needs no token.
         Credentials::Auto if addresses.endpoint.starts_with("http://") => Credentials::None,
         Credentials::Auto if identity.is_application() => Credentials::Config,
         Credentials::Auto => Credentials::ManagedIdentity,
@@ -157,6 +160,7 @@ fn tokens(
             Some(Arc::new(with_addresses(credentials, addresses)))
         }
         Credentials::ManagedIdentity | Credentials::Config => {
+            // The metadata service of a machine is never behind a proxy.
             let mut managed =
                 ManagedIdentity::new(ways.direct.clone()).resource(&addresses.resource);
             if let Ok(host) = variable("AZURE_POD_IDENTITY_AUTHORITY_HOST") {

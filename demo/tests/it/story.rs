@@ -22,6 +22,7 @@ async fn every_url_that_the_demo_prints_works() {
         .filter(|line| line.trim_start().starts_with("curl "))
         .collect();
     assert_eq!(tried.len(), 4, "{screen}");
+    let mut partitions = 0;
     for line in tried {
         let (command, _) = line.split_once('#').unwrap();
         let url = command.split_whitespace().last().unwrap();
@@ -40,7 +41,16 @@ async fn every_url_that_the_demo_prints_works() {
             .await
             .unwrap();
         assert_eq!(answer.status, expected, "{command}");
+        // It is seen which partition a key leads to.
+        for region in ["eu", "us"] {
+            if expected == 200 && path.starts_with(&format!("orders/{region}")) {
+                let named = format!("\"partition\": \"{region}\"");
+                assert!(answer.text().contains(&named), "{}", answer.text());
+                partitions += 1;
+            }
+        }
     }
+    assert!(partitions > 0, "{screen}");
     let admin = address_after(&screen, "See what it does:  http://");
     let page = Connection::http1(admin)
         .await

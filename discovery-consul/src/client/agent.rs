@@ -79,7 +79,7 @@ pub struct CheckDefinition {
 }
 
 impl CheckDefinition {
-    /// A check that passes at first and becomes critical unless it is renewed.
+    /// Creates a check that passes at first, and becomes critical unless it is renewed.
     pub fn ttl(id: impl Into<String>, ttl: Duration) -> Self {
         Self {
             id: id.into(),
@@ -105,7 +105,7 @@ impl CheckDefinition {
 }
 
 impl ServiceDefinition {
-    /// An instance of a service at a port of its node, without a check.
+    /// Creates an instance of a service at a port of its node, without a check.
     pub fn new(name: impl Into<String>, port: u16) -> Self {
         Self {
             name: name.into(),
@@ -237,6 +237,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time, which aborts the exchange.
     pub async fn agent_self(&self) -> Result<AgentSelf, ConsulError> {
         let answer: Answer<SelfAnswer> = self.json(Call::get(["agent", "self"])).await?;
         let config = answer.value.config;
@@ -247,12 +251,16 @@ impl ConsulClient {
         })
     }
 
-    /// Registers an instance at the agent, or replaces it: `/v1/agent/service/register`. Checks of an
-    /// earlier form of it that it has no more are removed.
+    /// Registers an instance at the agent, or replaces it: `/v1/agent/service/register`. The agent removes
+    /// checks of the earlier form that the new form does not have.
     ///
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. The agent may have executed the request or not.
     pub async fn register(&self, service: &ServiceDefinition) -> Result<(), ConsulError> {
         let addresses = service.tagged_addresses.iter().map(|(name, tagged)| {
             let address = &tagged.address;
@@ -290,6 +298,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. The agent may have executed the request or not.
     pub async fn deregister(&self, id: &str) -> Result<(), ConsulError> {
         let call = Call::put(["agent", "service", "deregister", id]);
         match self.done(call).await {
@@ -305,6 +317,10 @@ impl ConsulClient {
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind). An agent that does not know the check responds with
     /// 404, or with 500 if it is an old one.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. The agent may have executed the request or not.
     pub async fn update_check(
         &self,
         id: &str,

@@ -41,7 +41,8 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// The address is invalid, certificates cannot be used, or there is no transport.
+    /// Returns an error if the address is invalid, if certificates cannot be used, or if there is no
+    /// transport.
     pub fn build(self) -> Result<ConsulClient, BuildError> {
         let options = self.options.bounded();
         let address = Address::parse(&options.address)?;
@@ -83,7 +84,7 @@ impl fmt::Debug for ClientBuilder {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The address is none.
+    /// The address is invalid.
     #[error("`{address}` is not the address of a Consul agent: {reason}")]
     Address {
         /// The address as given, without a part that may be a password.

@@ -63,7 +63,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// A call of `/v1/…`; the parts of the path are escaped, and separated by slashes.
+    /// Creates a call of `/v1/…`. The parts of the path are escaped, and separated by slashes.
     pub(super) fn new<'p>(method: Method, parts: impl IntoIterator<Item = &'p str>) -> Self {
         let mut path = String::from("/v1");
         for part in parts {
@@ -197,7 +197,7 @@ impl Shared {
         let _turn = self.budget.turn(call.wait.is_some()).await;
         let request = self.request(call).await?;
         // A server adds up to a sixteenth to the wait. After a longer silence the connection is closed: it
-        // would hang for ever.
+        // would hang forever.
         let wait = call.wait.unwrap_or_default();
         let limit = wait + wait / 16 + self.options.request_timeout;
         let exchange = self.transport.send(request, self.options.max_body);

@@ -14,6 +14,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time, which aborts the exchange.
     pub async fn services(&self, query: &Query) -> Result<Answer<ServiceTags>, ConsulError> {
         let call = Call::get(["catalog", "services"]).query(query);
         let answer: Answer<Option<ServiceTags>> = self.json(call).await?;
@@ -26,6 +30,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time, which aborts the exchange.
     pub async fn health_service(
         &self,
         name: &str,
@@ -40,6 +48,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time, which aborts the exchange.
     pub async fn passing(
         &self,
         name: &str,
@@ -55,6 +67,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time, which aborts the exchange.
     pub async fn checks(&self, query: &Query) -> Result<Answer<Vec<Check>>, ConsulError> {
         let call = Call::get(["health", "state", "any"]).query(query);
         self.list(call).await
@@ -66,6 +82,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time, which aborts the exchange.
     pub async fn datacenters(&self) -> Result<Answer<Vec<String>>, ConsulError> {
         self.list(Call::get(["catalog", "datacenters"])).await
     }
@@ -76,6 +96,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time, which aborts the exchange.
     pub async fn leader(&self) -> Result<Option<String>, ConsulError> {
         let answer: Answer<String> = self.json(Call::get(["status", "leader"])).await?;
         Ok(Some(answer.value).filter(|leader| !leader.is_empty()))

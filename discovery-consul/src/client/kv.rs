@@ -41,6 +41,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time, which aborts the exchange.
     pub async fn kv_get(
         &self,
         key: &str,
@@ -56,6 +60,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time, which aborts the exchange.
     pub async fn kv_list(
         &self,
         prefix: &str,
@@ -71,6 +79,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. The agent may have executed the request or not.
     pub async fn kv_put(&self, key: &str, value: impl Into<Bytes>) -> Result<(), ConsulError> {
         self.done(kv_call(Call::put, key).body(value)).await
     }
@@ -80,6 +92,10 @@ impl ConsulClient {
     /// # Errors
     ///
     /// See [`ConsulErrorKind`](super::ConsulErrorKind).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. The agent may have executed the request or not.
     pub async fn kv_delete(&self, key: &str) -> Result<(), ConsulError> {
         let delete = |parts: Vec<&str>| Call::new(http::Method::DELETE, parts);
         self.done(kv_call(delete, key)).await

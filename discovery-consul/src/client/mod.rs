@@ -94,7 +94,7 @@ impl ConsulClient {
     ///
     /// # Errors
     ///
-    /// Those of [`ClientBuilder::build`].
+    /// The errors of [`ClientBuilder::build`].
     pub fn new(options: ConsulOptions) -> Result<Self, BuildError> {
         Self::builder(options).build()
     }

@@ -128,13 +128,14 @@ impl ConsulOptions {
     /// |---|---|
     /// | `CONSUL_HTTP_ADDR` | [`address`](Self::address): `host:port` or a URL |
     /// | `CONSUL_HTTP_SSL` | `true`: an address without a scheme is `https` |
-    /// | `CONSUL_HTTP_TOKEN`, `CONSUL_HTTP_TOKEN_FILE` | [`token`](Self::token), [`token_file`](Self::token_file), which wins |
+    /// | `CONSUL_HTTP_TOKEN` | [`token`](Self::token) |
+    /// | `CONSUL_HTTP_TOKEN_FILE` | [`token_file`](Self::token_file), which takes precedence over the token |
     /// | `CONSUL_CACERT`, `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY`, `CONSUL_TLS_SERVER_NAME` | [`tls`](Self::tls) |
     /// | `CONSUL_NAMESPACE` | [`namespace`](Self::namespace) |
     ///
     /// # Errors
     ///
-    /// A token cannot be one, or `CONSUL_HTTP_SSL` is not a boolean.
+    /// Returns an error if the token is invalid, or if `CONSUL_HTTP_SSL` is not a boolean.
     pub fn from_env() -> Result<Self, EnvironmentError> {
         Self::from_variables(|name| std::env::var(name).ok())
     }
@@ -143,7 +144,7 @@ impl ConsulOptions {
     ///
     /// # Errors
     ///
-    /// As of [`from_env`](Self::from_env).
+    /// The errors of [`from_env`](Self::from_env).
     pub fn from_variables(
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, EnvironmentError> {

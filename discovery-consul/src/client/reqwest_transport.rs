@@ -9,8 +9,8 @@ use super::builder::BuildError;
 use super::options::ConsulOptions;
 use super::tls::client_config;
 
-/// The time for which a connection is kept after its last request. Shorter than agents do, so that the
-/// client closes it.
+/// The time for which a connection is kept after its last request. It is shorter than that of agents, so
+/// that the client closes first.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// Creates a transport with HTTP/1.1 only: a hanging exchange is cancelled by closing its connection, and

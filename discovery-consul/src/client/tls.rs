@@ -37,8 +37,8 @@ pub enum TlsError {
     /// A text is not the name of a server.
     #[error("`{0}` is not the name of a server")]
     ServerName(String),
-    /// rustls does not take it: certificate and key do not belong together, or the operating system has no
-    /// certificates.
+    /// rustls rejects the options: certificate and key do not belong together, or the operating system has
+    /// no certificates.
     #[error("the certificates cannot be used")]
     Rustls(#[from] rustls::Error),
 }

@@ -24,11 +24,12 @@ pub struct Token(Arc<str>);
 pub struct InvalidToken;
 
 impl Token {
-    /// A token; white space around it is ignored.
+    /// Creates a token. White space around it is ignored.
     ///
     /// # Errors
     ///
-    /// It is empty, longer than 64 KiB, or has characters other than visible ASCII.
+    /// Returns an error if the token is empty, longer than 64 KiB, or has characters other than visible
+    /// ASCII.
     pub fn new(token: &str) -> Result<Self, InvalidToken> {
         const LONGEST: usize = 64 * 1024;
         let token = token.trim();

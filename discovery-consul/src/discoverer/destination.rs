@@ -37,7 +37,7 @@ pub(super) fn is_live(instance: &ServiceInstance, options: &ServiceOptions) -> b
     }
 }
 
-/// The destination that an instance is, or why it is none.
+/// Returns the destination of an instance, or the reason why it has none.
 pub(super) fn destination(
     instance: &ServiceInstance,
     place: &Place,
@@ -49,6 +49,7 @@ pub(super) fn destination(
         .as_ref()
         .filter(|wan| options.wan_addresses && !place.is_own && !wan.address.is_empty());
     let (address, port) = match wan {
+        // An instance may be registered with an address for other networks but no port for them.
         Some(wan) if wan.port > 0 => (wan.address.as_str(), wan.port),
         Some(wan) => (wan.address.as_str(), instance.port),
         None => (instance.address.as_str(), instance.port),
@@ -76,6 +77,7 @@ pub(super) fn destination(
         _ => return Err("its scheme is neither `http` nor `https`".to_owned()),
     };
     let Place { datacenter, .. } = place;
+    // Instance ids are unique on their node only.
     let id = format!("{datacenter}/{}/{}", instance.node, instance.id);
     let config = DestinationConfig {
         address: format!("{scheme}://{host}:{port}"),

@@ -42,19 +42,26 @@ const BACKOFF_MAX: Duration = Duration::from_millis(500);
 /// | where | as |
 /// |---|---|
 /// | tag | `proxy.routes.web.hosts=a.example`; without `=` it is `true` |
-/// | metadata | `proxy_routes_web_hosts` = `a.example`, since keys of metadata have no dots; a part that is a number is a position in a list |
-/// | [defaults](DiscoveryOptions::defaults_key) | a JSON object, `{"cluster.loadBalancingPolicy": "RoundRobin"}`, for what no instance says |
+/// | metadata | `proxy_routes_web_hosts` = `a.example` |
+/// | [defaults](DiscoveryOptions::defaults_key) | a JSON object: `{"cluster.loadBalancingPolicy": "RoundRobin"}` |
 /// | Traefik's [tags](crate::traefik) | for services that have none of our labels |
+///
+/// Keys of metadata have no dots, and a part of a key that is a number is a position in a list. Defaults
+/// apply to labels that no instance has.
 ///
 /// Metadata takes precedence over tags, and the own datacenter over the others; contradicting labels are
 /// reported. `proxy.destinations.scheme` (`http` or `https`) applies to each instance alone.
 ///
 /// | of an instance | becomes |
 /// |---|---|
-/// | address and port | the destination's address; one without a port, or whose address is none, is left out and reported |
-/// | status | only those whose checks all pass are destinations, and [those that warn](crate::options::ServiceOptions::include_warning) if that is wanted |
+/// | address and port | the destination's address |
+/// | status | a destination if all checks pass |
 /// | weights | the destination's weight |
-/// | datacenter | the destination's zone and [priority](crate::options::ServiceOptions::priorities): the own one first |
+/// | datacenter | the destination's zone and priority |
+///
+/// An instance without a port, or without a valid address, is left out and reported. Instances with warnings
+/// are destinations if [`include_warning`](crate::options::ServiceOptions::include_warning) is set.
+/// [Priorities](crate::options::ServiceOptions::priorities) put the own datacenter first.
 ///
 /// A service without a healthy instance keeps its routes, and has no destinations.
 ///
@@ -123,7 +130,7 @@ impl ConsulDiscoverer {
     ///
     /// # Errors
     ///
-    /// Those of [`ClientBuilder::build`](crate::client::ClientBuilder::build).
+    /// The errors of [`ClientBuilder::build`](crate::client::ClientBuilder::build).
     pub fn new(options: DiscoveryOptions) -> Result<Self, BuildError> {
         let client = ConsulClient::new(options.consul.clone())?;
         Ok(Self::with_client(client, options))
@@ -138,8 +145,8 @@ impl ConsulDiscoverer {
         }
     }
 
-    /// A runner for it, with options and labels that are derived from its own: one may still add filters
-    /// and validators.
+    /// Creates a runner for the discoverer, with options and labels derived from its own. Filters and
+    /// validators may still be added.
     pub fn runner(&self) -> Runner {
         let services = &self.options.services;
         let labels = KeyValueLabels::with_rules(LabelRules::new(services.label_prefix.clone()))

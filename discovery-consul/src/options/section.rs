@@ -23,7 +23,8 @@ const WAITS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 ///
 /// | key | sets |
 /// |---|---|
-/// | `Address`, `Token`, `TokenFile`, `Namespace`, `Partition`, `ConnectTimeout`, `RequestTimeout`, `MaxConnections` | the same of [`ConsulOptions`] |
+/// | `Address`, `Token`, `TokenFile`, `Namespace`, `Partition` | the same of [`ConsulOptions`] |
+/// | `ConnectTimeout`, `RequestTimeout`, `MaxConnections` | the same of [`ConsulOptions`] |
 /// | `Tls.{CaFile, ClientCertificateFile, ClientKeyFile, ServerName}` | [`TlsOptions`] |
 /// | `Datacenter` | [`WatchOptions::own_datacenter`] |
 /// | `Datacenters` | others to watch: a list, or `["*"]` for all |
@@ -31,7 +32,8 @@ const WAITS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 /// | `Patience` | the time for which the first result waits for datacenters other than the own one |
 /// | `Wait`, `RereadInterval` | the wait of a blocking query, and the longest time between two reads of a service |
 /// | `ShrinkGuard.{Share, Least, Settle}` | [`ShrinkGuard`] |
-/// | `LabelPrefix`, `EnabledByDefault`, `TraefikTags`, `TraefikEntryPoints`, `IncludeWarning`, `WanAddresses` | the same of [`ServiceOptions`] |
+/// | `LabelPrefix`, `EnabledByDefault`, `TraefikTags` | the same of [`ServiceOptions`] |
+/// | `TraefikEntryPoints`, `IncludeWarning`, `WanAddresses` | the same of [`ServiceOptions`] |
 /// | `Priorities` | tiers by datacenter: `{ "vla": 2 }` |
 /// | `DefaultsKey`, `AllowStartBeforeDiscovery`, `Persist` | the same of [`DiscoveryOptions`] |
 ///
@@ -44,7 +46,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// Reads the section. What is wrong is added to the reader's problems and stays at its default.
+    /// Reads the section. Invalid values are added to the reader's problems and stay at their default.
     pub fn read(section: &mut ObjectReader<'_, '_>) -> Self {
         let unset = DiscoveryOptions::default();
         let options = DiscoveryOptions {
@@ -68,7 +70,7 @@ impl Section {
     ///
     /// # Errors
     ///
-    /// The address or the certificates cannot be used.
+    /// Returns an error if the address or the certificates cannot be used.
     pub fn connect(&self) -> Result<ConsulDiscoverer, BuildError> {
         ConsulDiscoverer::new(self.options.clone())
     }

@@ -25,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! A program that ends without saying so renews nothing: after [`ttl`](Registration::ttl) its check is
-//! critical, and some time later the instance is taken out of the catalog.
+//! A program that ends without deregistering renews nothing: after [`ttl`](Registration::ttl) its check is
+//! critical, and some time later the agent removes the instance from the catalog.
 
 mod keeper;
 #[cfg(test)]
@@ -94,8 +94,8 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// The agent cannot be reached, or rejects the registration. The registration is not kept then: call
-    /// again.
+    /// Returns an error if the agent cannot be reached or rejects the registration. The registration is not
+    /// kept then: call again.
     ///
     /// # Cancel safety
     ///
@@ -103,7 +103,7 @@ impl Registration {
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub async fn register(self, client: &ConsulClient) -> Result<Registered, ConsulError> {
         client
             .register(&self.definition(HealthStatus::Passing))
@@ -169,7 +169,8 @@ impl Registered {
     ///
     /// # Errors
     ///
-    /// The agent could not be reached. It gets the status as soon as it is available again.
+    /// Returns an error if the agent could not be reached. It gets the status as soon as it is available
+    /// again.
     ///
     /// # Cancel safety
     ///
@@ -186,7 +187,7 @@ impl Registered {
     ///
     /// # Errors and cancel safety
     ///
-    /// Those of [`set_status`](Self::set_status).
+    /// The same as of [`set_status`](Self::set_status).
     pub async fn drain(&self) -> Result<(), ConsulError> {
         self.set_status(HealthStatus::Critical, "draining").await
     }
@@ -195,7 +196,7 @@ impl Registered {
     ///
     /// # Errors
     ///
-    /// The agent could not be reached. The check is not renewed any longer in any case.
+    /// Returns an error if the agent could not be reached. The check is not renewed any longer in any case.
     ///
     /// # Cancel safety
     ///

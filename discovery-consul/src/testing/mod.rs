@@ -1,7 +1,7 @@
 //! A Consul in memory: several datacenters, blocking queries, and faults on demand.
 //!
 //! [`FakeConsul`] is a [`Transport`], so a client over it behaves as over HTTP, and virtual time works. The
-//! tests of this crate hold it to the same contract as a real agent.
+//! tests of this crate check it against the same contract as a real agent.
 //!
 //! ```
 //! use discovery_consul::client::{Query, ServiceDefinition};
@@ -69,7 +69,7 @@ struct State {
 }
 
 impl FakeConsul {
-    /// A Consul whose agent is in this datacenter, the only one for now.
+    /// Creates a Consul whose agent is in this datacenter, the only one for now.
     pub fn new(own: &str) -> Self {
         let consul = Self {
             shared: Arc::new(Shared {
@@ -87,7 +87,7 @@ impl FakeConsul {
         self.change(|state| state.datacenters.push(Store::new(name, FIRST_INDEX)));
     }
 
-    /// A client of it, with options for an agent on this machine.
+    /// Creates a client of this Consul, with options for an agent on this machine.
     pub fn client(&self) -> ConsulClient {
         self.client_with(ConsulOptions::default())
     }
@@ -104,7 +104,7 @@ impl FakeConsul {
     ///
     /// # Panics
     ///
-    /// If there is no such datacenter.
+    /// Panics if there is no such datacenter.
     #[track_caller]
     pub fn register(&self, datacenter: &str, node: &str, instance: ServiceDefinition) {
         self.in_datacenter(datacenter, |store| store.register(node, instance));
@@ -114,7 +114,7 @@ impl FakeConsul {
     ///
     /// # Panics
     ///
-    /// If there is no such datacenter.
+    /// Panics if there is no such datacenter.
     #[track_caller]
     pub fn deregister(&self, datacenter: &str, node: &str, id: &str) {
         self.in_datacenter(datacenter, |store| store.deregister(node, id));
@@ -124,7 +124,7 @@ impl FakeConsul {
     ///
     /// # Panics
     ///
-    /// If there is no such datacenter, or no such check.
+    /// Panics if there is no such datacenter, or no such check.
     #[track_caller]
     pub fn set_check(&self, datacenter: &str, check: &str, status: HealthStatus) {
         let is_there = self.in_datacenter(datacenter, |store| store.set_check(check, status));
@@ -135,7 +135,7 @@ impl FakeConsul {
     ///
     /// # Panics
     ///
-    /// If there is no such datacenter.
+    /// Panics if there is no such datacenter.
     #[track_caller]
     pub fn set_node_maintenance(&self, datacenter: &str, node: &str, is_on: bool) {
         self.in_datacenter(datacenter, |store| store.set_node_maintenance(node, is_on));
@@ -145,7 +145,7 @@ impl FakeConsul {
     ///
     /// # Panics
     ///
-    /// If there is no such datacenter.
+    /// Panics if there is no such datacenter.
     #[track_caller]
     pub fn put(&self, datacenter: &str, key: &str, value: &[u8]) {
         self.in_datacenter(datacenter, |store| store.put(key, value));
@@ -155,7 +155,7 @@ impl FakeConsul {
     ///
     /// # Panics
     ///
-    /// If there is no such datacenter.
+    /// Panics if there is no such datacenter.
     #[track_caller]
     pub fn forget(&self, datacenter: &str) {
         self.in_datacenter(datacenter, |store| {
@@ -163,13 +163,13 @@ impl FakeConsul {
         });
     }
 
-    /// Lets requests fail from now on, also those that are waiting: all whose path after `/v1/` begins so. The latest
-    /// matching fault counts.
+    /// Injects a fault into all requests whose path after `/v1/` begins so, also into waiting ones. The
+    /// latest matching fault counts.
     pub fn fail(&self, path: &str, fault: Fault) {
         self.add_rule(None, path, false, fault);
     }
 
-    /// The same for one datacenter.
+    /// Injects a fault like [`fail`](Self::fail), for one datacenter only.
     pub fn fail_in(&self, datacenter: &str, path: &str, fault: Fault) {
         self.add_rule(Some(datacenter), path, false, fault);
     }
@@ -179,7 +179,7 @@ impl FakeConsul {
         self.add_rule(None, path, true, fault);
     }
 
-    /// Lets everything work again.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.change(|state| state.rules.clear());
     }

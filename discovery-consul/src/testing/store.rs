@@ -36,7 +36,7 @@ struct Instance {
 }
 
 impl Store {
-    /// A datacenter whose history begins at this index.
+    /// Creates a datacenter whose history begins at this index.
     pub(super) fn new(name: &str, index: u64) -> Self {
         Self {
             name: name.to_owned(),

@@ -34,10 +34,11 @@ impl Middlewares {
         settings.insert(setting.to_owned(), tag);
     }
 
-    /// The transforms that a router's list comes to.
+    /// Returns the transforms of a router's list.
     ///
     /// # Errors
-    /// Why one of them cannot be done.
+    ///
+    /// Returns the reason why one of the middlewares is unsupported.
     pub(super) fn transforms(&mut self, list: &str) -> Result<Vec<(&'static str, String)>, String> {
         let mut found = Vec::new();
         let mut count = 0;
@@ -120,7 +121,7 @@ impl Middlewares {
         Ok(())
     }
 
-    /// The one path that a middleware has.
+    /// Returns the only path of a middleware.
     fn path(&mut self, settings: &BTreeMap<String, Tag>, known: &[&str]) -> Result<String, String> {
         let (key, path) = only_tag(settings, known)?;
         let is_plain = path.starts_with('/')

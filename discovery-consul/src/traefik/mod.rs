@@ -3,20 +3,24 @@
 //! | tag | becomes |
 //! |---|---|
 //! | `traefik.enable` | `enable` |
-//! | `traefik.http.routers.<r>.rule` | a route, or several: `Host`, `Path`, `PathPrefix`, `Method`, `Header`, `Headers` and `Query` with `&&`, `\|\|` and parentheses |
-//! | `traefik.http.routers.<r>.priority` | the order of these routes; unset: the length of the rule, as Traefik has it |
-//! | `traefik.http.routers.<r>.entrypoints` | nothing, where these are [ours](crate::options::ServiceOptions::traefik_entry_points) |
+//! | `traefik.http.routers.<r>.rule` | one or several routes |
+//! | `traefik.http.routers.<r>.priority` | the order of these routes. Default: the length of the rule |
+//! | `traefik.http.routers.<r>.entrypoints` | nothing, if they are the configured ones |
 //! | `traefik.http.routers.<r>.middlewares` | transforms, for `stripprefix` with one prefix, `addprefix` and `chain` |
-//! | `traefik.http.services.<s>.loadbalancer.server.port`, `.scheme`, `.weight` | port, scheme and weight of the instance |
-//! | `traefik.http.services.<s>.loadbalancer.passhostheader` | whether the host of the request is kept; unset: yes |
+//! | `traefik.http.services.<s>.loadbalancer.server.port`, `.scheme`, `.weight` | the same of the instance |
+//! | `traefik.http.services.<s>.loadbalancer.passhostheader` | true keeps the request's host. Default: true |
 //! | `traefik.http.services.<s>.loadbalancer.healthcheck.path`, `.interval`, `.timeout` | active health checks |
 //! | `traefik.http.services.<s>.loadbalancer.sticky.cookie`, `.name` | session affinity |
 //!
-//! A router is left out as a whole, with a warning, if its rule has no equivalent here, if one of its
-//! middlewares is unsupported or not defined by these tags, if it is for entry points that do not exist
-//! here, or if it has any other setting that may reject requests. If services of Traefik differ, they are
-//! not one cluster, and all routers are left out. A service whose routers have no rule has the default rule
-//! of Traefik's configuration, which is unknown here; that is a warning as well.
+//! Rules may have `Host`, `Path`, `PathPrefix`, `Method`, `Header`, `Headers` and `Query`, combined with `&&`,
+//! `||` and parentheses. The entry points are those of
+//! [`traefik_entry_points`](crate::options::ServiceOptions::traefik_entry_points).
+//!
+//! A router is left out as a whole, with a warning, if its rule has no equivalent here, or if one of its
+//! middlewares is unsupported or not defined by these tags. The same applies if its entry points do not
+//! exist here, or if any other setting may reject requests. If services of Traefik differ, they are not one
+//! cluster, and all routers are left out. A service whose routers have no rule has the default rule of
+//! Traefik's configuration, which is unknown here; that is a warning as well.
 //!
 //! A prefix consists of whole segments here: `PathPrefix(`/x`)` does not match `/xy`, which it does in
 //! Traefik. Settings that only affect performance or reliability are left out with a warning: compression,
@@ -45,7 +49,7 @@ const PREFIX: &str = "traefik.";
 /// The result of translating a service's tags.
 #[derive(Debug, Default)]
 pub(crate) struct Translated {
-    /// In our own terms, without our prefix.
+    /// The labels in the own dialect, without its prefix.
     pub(crate) labels: Labels,
     /// The service of Traefik that the cluster is. `None` for Traefik's implicit one.
     pub(crate) service: Option<String>,
@@ -174,7 +178,7 @@ impl Translation {
         }
     }
 
-    /// A router, or why it is left out.
+    /// Returns a router, or the reason why it is left out.
     fn served(
         &mut self,
         name: &str,
@@ -291,7 +295,8 @@ impl Translation {
         }
     }
 
-    /// The one service that all routers are for. They are left out if there are several that differ.
+    /// Returns the one service that all routers are for. They are left out if there are several that
+    /// differ.
     fn chosen(&mut self, served: &mut Vec<Served>) -> Option<String> {
         const KEY: &str = "traefik.http.services";
         const CODE: &str = "traefik_services";

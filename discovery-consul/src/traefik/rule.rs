@@ -10,7 +10,7 @@ const MOST_ALTERNATIVES: usize = 16;
 /// Maximum depth of parentheses.
 const DEEPEST: usize = 16;
 
-/// Conditions that must all hold. What is `None` or empty holds always.
+/// Conditions that must all hold. A `None` or empty one always holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
     /// One of these hosts.
@@ -152,7 +152,7 @@ impl<'r> Parser<'r> {
         conditions(name, &values)
     }
 
-    /// A text between backquotes or quotation marks.
+    /// Reads a text between backquotes or quotation marks.
     fn text(&mut self) -> Result<&'r str, String> {
         let rest = self.rest.trim_start();
         let quote = rest.chars().next().filter(|c| matches!(c, '`' | '"'));
@@ -198,6 +198,7 @@ fn conditions(name: &str, values: &[&str]) -> Result<Conditions, String> {
             path: Some(literal(single()?)?.to_owned()),
             ..nothing
         },
+        // Prefixes are whole segments here, as templates are; in Traefik they are any beginning of the text.
         "PathPrefix" => Conditions {
             path: Some(format!(
                 "{}/{{**rest}}",

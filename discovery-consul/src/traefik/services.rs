@@ -19,7 +19,7 @@ pub(crate) struct Server {
 ///
 /// # Errors
 ///
-/// Returns the reason why it cannot be one.
+/// Returns the reason why the text cannot be one.
 pub(crate) fn server_of<'t>(
     tags: impl Iterator<Item = (&'t str, &'t str)>,
     service: Option<&str>,

@@ -139,7 +139,8 @@ fn follow_checks(watching: &Watching) -> BoxStream<'static, Followed<Vec<Check>>
     followed(follower)
 }
 
-/// A query must stay under way while other things happen, and a stream is kept where a call of `next` would be dropped.
+/// Follows a query in a stream. A call of `next` would be dropped when other events happen, but a query
+/// must stay in flight.
 fn followed<T: PartialEq + Send + Sync + 'static>(
     follower: Follower<T>,
 ) -> BoxStream<'static, Followed<T>> {

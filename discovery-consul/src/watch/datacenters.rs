@@ -76,7 +76,7 @@ impl ConsulWatch {
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn start(client: ConsulClient, options: WatchOptions) -> Self {
         let (published, states) = watch::channel(Arc::default());
         let options = options.bounded();
@@ -323,7 +323,7 @@ const SERVERS: &str = "consul";
 const SHORTEST: Duration = Duration::from_millis(10);
 
 impl WatchOptions {
-    /// The same with numbers that can be worked with.
+    /// Returns the options with all numbers in usable ranges.
     fn bounded(mut self) -> Self {
         self.reads = self.reads.clamp(2, 1024);
         for time in [

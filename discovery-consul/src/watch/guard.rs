@@ -300,7 +300,7 @@ mod tests {
             guard.look(Instant::now());
             assert_eq!(guard.judge(&before, &nothing, &sight(true, true)).held, 10);
         }
-        // A small loss is none to believe either.
+        // A small loss is not believed either.
         let less = services_with("a", 9);
         assert_eq!(guard.judge(&before, &less, &sight(true, true)).held, 1);
     }

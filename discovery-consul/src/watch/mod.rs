@@ -10,9 +10,11 @@
 //! | a service is new, removed, or has other tags | that service |
 //! | a check is new, removed, or has changed | its service |
 //! | a check of a node has changed | all services on that node |
-//! | the index of a list has moved without a visible reason: an instance without a check, or another port or other metadata | everything, at least 5 s apart |
+//! | the index of a list has moved without a visible reason | everything, at least 5 s apart |
 //! | the servers have another history, or were unavailable | everything, at least 5 s apart |
 //! | none for about 90 s | each service once, one after the other |
+//!
+//! Changes without a visible reason are those of instances without a check, of ports and of metadata.
 //!
 //! # Trust in results
 //!

@@ -64,7 +64,7 @@ impl ReadSchedule {
         }
     }
 
-    /// Lets those be read whose time has come.
+    /// Queues the services whose time to be read again has come.
     pub(super) fn wake(&mut self, now: Instant) {
         while let Some((due, _)) = self.due.first()
             && *due <= now

@@ -78,7 +78,7 @@ impl Completion {
         }
     }
 
-    /// Records that every service was tried. Unreadable ones are waited for, but not for ever: one of them
+    /// Records that every service was tried. Unreadable ones are waited for, but not forever: one of them
     /// may never respond.
     pub(super) fn tried(&mut self, has_unknown: bool, now: Instant) {
         if self.is_complete {

@@ -17,17 +17,21 @@ use crate::text::without_root;
 ///
 /// | label | is |
 /// |---|---|
-/// | `proxy.enable` | whether the service is served. Unset is `false`, unless the parser is configured otherwise; with other labels of the prefix that is a warning |
-/// | `proxy.cluster.id` | id of the cluster; unset: the service's name |
+/// | `proxy.enable` | `true` to serve the service |
+/// | `proxy.cluster.id` | id of the cluster. Default: the service's name |
 /// | `proxy.cluster.loadBalancingPolicy` | text |
 /// | `proxy.cluster.sessionAffinity.{enabled, policy, failurePolicy, affinityKeyName}` | boolean, texts |
-/// | `proxy.cluster.sessionAffinity.cookie.{path, domain, httpOnly, securePolicy, sameSite, expiration, maxAge, isEssential}` | texts, booleans, times |
+/// | `proxy.cluster.sessionAffinity.cookie.{path, domain, securePolicy, sameSite}` | texts |
+/// | `proxy.cluster.sessionAffinity.cookie.{httpOnly, isEssential, expiration, maxAge}` | booleans, times |
 /// | `proxy.cluster.healthCheck.availableDestinationsPolicy` | text |
 /// | `proxy.cluster.healthCheck.active.{enabled, interval, timeout, policy, path, query}` | boolean, times, texts |
 /// | `proxy.cluster.healthCheck.passive.{enabled, policy, reactivationPeriod}` | boolean, text, time |
-/// | `proxy.cluster.httpClient.{sslProtocols, dangerousAcceptAnyServerCertificate, maxConnectionsPerServer, enableMultipleHttp2Connections, requestHeaderEncoding, responseHeaderEncoding}` | list, boolean, number, boolean, texts |
+/// | `proxy.cluster.httpClient.{sslProtocols, dangerousAcceptAnyServerCertificate}` | list, boolean |
+/// | `proxy.cluster.httpClient.{maxConnectionsPerServer, enableMultipleHttp2Connections}` | number, boolean |
+/// | `proxy.cluster.httpClient.{requestHeaderEncoding, responseHeaderEncoding}` | texts |
 /// | `proxy.cluster.httpClient.webProxy.{address, bypassOnLocal, useDefaultCredentials}` | text, booleans |
-/// | `proxy.cluster.httpRequest.{activityTimeout, version, versionPolicy, allowResponseBuffering}` | time, names, boolean |
+/// | `proxy.cluster.httpRequest.{activityTimeout, allowResponseBuffering}` | time, boolean |
+/// | `proxy.cluster.httpRequest.{version, versionPolicy}` | names |
 /// | `proxy.cluster.metadata.<key>` | text; the key may have dots |
 /// | `proxy.destinations.{weight, priority, zone, host}` | numbers, texts: for every destination without its own |
 /// | `proxy.destinations.metadata.<key>` | text: for every destination without its own |
@@ -38,15 +42,20 @@ use crate::text::without_root;
 /// | `proxy.routes.<name>.headers.[n].{name, values, mode, isCaseSensitive}` | text, list, name, boolean |
 /// | `proxy.routes.<name>.queryParameters.[n].{name, values, mode, isCaseSensitive}` | as for headers |
 /// | `proxy.routes.<name>.clusterId` | another cluster than the service's own |
-/// | `proxy.routes.<name>.weightedClusters.[n].{clusterId, weight}` | text, number; in place of the service's own cluster |
+/// | `proxy.routes.<name>.weightedClusters.[n].{clusterId, weight}` | text, number |
 /// | `proxy.routes.<name>.partitionedClusters.key.{header, queryParameter, routeValue}` | text: one of them |
 /// | `proxy.routes.<name>.partitionedClusters.hash` | `None` or `Fnv1a64` |
-/// | `proxy.routes.<name>.partitionedClusters.partitions.[n].{clusterId, lowKey, highKey, name}` | text, numbers, text; in place of the service's own cluster |
-/// | `proxy.routes.<name>.{authorizationPolicy, corsPolicy, rateLimiterPolicy, outputCachePolicy, timeoutPolicy}` | texts |
+/// | `proxy.routes.<name>.partitionedClusters.partitions.[n].{clusterId, lowKey, highKey, name}` | texts, numbers |
+/// | `proxy.routes.<name>.{authorizationPolicy, corsPolicy, rateLimiterPolicy}` | texts |
+/// | `proxy.routes.<name>.{outputCachePolicy, timeoutPolicy}` | texts |
 /// | `proxy.routes.<name>.timeout` | time |
 /// | `proxy.routes.<name>.metadata.<key>` | text |
 /// | `proxy.routes.<name>.transforms.[n].<key>` | text |
 /// | `proxy.routes.<name>.filters`, `.layers` | lists |
+///
+/// Without `proxy.enable` a service is not served, unless the parser is configured otherwise. If it has other
+/// labels of the prefix, that is a warning. `clusterId`, `weightedClusters` and `partitionedClusters` replace
+/// the service's own cluster.
 ///
 /// Booleans are `true` or `false` in any case, times `00:00:10` or `10s`, lists separated by commas, and
 /// numbers decimal. `[n]` may also follow its name without the dot; elements are taken in numeric order. An
@@ -69,7 +78,7 @@ impl KeyValueLabels {
         Self::with_rules(LabelRules::new(Self::DEFAULT_PREFIX))
     }
 
-    /// The dialect with rules of one's own for prefix and case.
+    /// Creates the dialect with other rules for prefix and case.
     pub fn with_rules(rules: LabelRules) -> Self {
         Self {
             rules,

@@ -93,7 +93,7 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// A service that is served so.
+    /// Creates the result of a service that is served with this configuration.
     pub fn new(fragment: ProxyConfig) -> Self {
         Self {
             fragment: Some(fragment),

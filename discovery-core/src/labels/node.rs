@@ -32,7 +32,7 @@ impl<'t> LabelNode<'t> {
         self.node.is_some()
     }
 
-    /// The place called `name` below this one.
+    /// Returns the place called `name` below this one.
     pub fn child(&self, name: &str) -> Self {
         let node = self.node.and_then(|node| self.tree.find(node, name));
         Self::new(self.tree, node, self.depth + 1)
@@ -96,7 +96,7 @@ impl<'t> LabelNode<'t> {
         self.value(name).map(|(_, value)| value.to_owned())
     }
 
-    /// `true` or `false`, in any case.
+    /// Returns the value as a boolean, `true` or `false` in any case.
     pub fn boolean(&self, name: &str) -> Option<bool> {
         let (leaf, value) = self.value(name)?;
         let value = value.trim();

@@ -28,7 +28,7 @@ struct Alias {
 }
 
 impl LabelRules {
-    /// Keys that begin with `prefix`, compared ignoring case. Unknown ones are warnings.
+    /// Creates rules for keys that begin with `prefix`, compared ignoring case. Unknown keys are warnings.
     pub fn new(prefix: impl Into<String>) -> Self {
         Self {
             prefix: prefix.into(),
@@ -74,7 +74,7 @@ impl LabelRules {
     ///
     /// # Panics
     ///
-    /// If they do not have the same number of parts.
+    /// Panics if the two names do not have the same number of parts.
     #[must_use]
     #[track_caller]
     pub fn with_alias(mut self, written: &str, meant: &str) -> Self {

@@ -64,7 +64,8 @@ impl Listed {
         }
     }
 
-    /// Notes the destinations that filters left of those clusters that they left, as far as they do not serve anyway.
+    /// Records the destinations that filters left of the clusters that they accepted, unless these serve
+    /// already.
     pub(super) fn note_destinations(&mut self, filtered: &ProxyConfig, usable: &ProxyConfig) {
         let unusable = |id: &ClusterId| !usable.clusters.contains_key(id);
         for (id, destinations) in self.clusters.iter_mut().filter(|(id, _)| unusable(id)) {
@@ -217,6 +218,7 @@ impl Accepted {
         if kept.is_empty() {
             return (config, kept);
         }
+        // Older forms may not fit together with the new ones, and are then left out again.
         let (snapshot, _) = Snapshot::compile_isolated(complete, compile);
         let complete = Arc::clone(snapshot.shared_config());
         kept.retain(|item, _| match item {

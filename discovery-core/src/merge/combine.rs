@@ -59,8 +59,8 @@ impl LeftOut {
         };
     }
 
-    /// Goes one step further from what the provider has: a cluster's older settings with its current destinations, then
-    /// all of an older form, then nothing.
+    /// Takes the next older form of an object: a cluster's older settings with its current destinations,
+    /// then the older form as a whole, then none.
     pub(super) fn object(&mut self, named: Named, has_other_settings: bool) {
         match self.held.entry(named.clone()) {
             Entry::Vacant(entry) if has_other_settings => _ = entry.insert(Form::Settings),

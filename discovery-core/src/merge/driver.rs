@@ -63,12 +63,12 @@ pub(super) struct Source {
 pub(super) enum Unusable {
     /// A rejected configuration.
     Refused(Revision),
-    /// There is none, since what there is cannot be read.
+    /// No configuration, since the current one cannot be read.
     Unread(Problems),
 }
 
 impl Source {
-    /// Notes whether the newest configuration can be used. Returns whether it is one that cannot, and was not known.
+    /// Records whether the newest configuration can be used. Returns true if it cannot, and that is new.
     pub(super) fn note_usable(&mut self, state: &ProviderState, is_reverted: bool) -> bool {
         let stands_as_a_whole = self.preparation.strictness == Strictness::AllOrNothing;
         let is_unread = state.status.state == SourceState::Failing && state.problems.has_errors();
@@ -101,7 +101,7 @@ impl Source {
         Some(input)
     }
 
-    /// Notes what serves from now on as accepted.
+    /// Records the serving configuration as accepted.
     pub(super) fn accept(&mut self, position: usize, left_out: &LeftOut) {
         if self.preparation.strictness == Strictness::AllOrNothing {
             return;
@@ -246,7 +246,7 @@ async fn any_changed(sources: &mut [Source]) {
         .collect();
     poll_fn(|context| {
         for (wait, open) in &mut waits {
-            // A provider that was dropped has no more changes, but would be ready for ever.
+            // A provider that was dropped has no more changes, but would be ready forever.
             if **open && let Poll::Ready(result) = wait.as_mut().poll(context) {
                 match result {
                     Ok(()) => return Poll::Ready(()),

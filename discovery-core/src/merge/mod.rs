@@ -83,7 +83,7 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// A merge of nothing, to which providers are added.
+    /// Creates a merge without providers.
     pub fn new() -> Self {
         Self::default()
     }
@@ -134,7 +134,7 @@ impl Merge {
     ///
     /// # Panics
     ///
-    /// When called outside of a tokio runtime.
+    /// Panics when called outside of a tokio runtime.
     #[track_caller]
     pub fn start(self) -> Merged {
         let (mut merged, driver) = self.into_parts();
@@ -220,8 +220,8 @@ impl fmt::Debug for Merge {
 ///
 /// # Cancel safety
 ///
-/// When it is dropped, calls to resolvers and validators that are under way are dropped with it. The last snapshot
-/// stays, and receivers see their channel closed.
+/// May be dropped at any time. Calls to resolvers and validators in progress are dropped too. The last
+/// snapshot stays, and receivers see their channel closed.
 #[must_use = "nothing is merged unless the driver is polled"]
 pub struct MergeDriver(Pin<Box<dyn Future<Output = ()> + Send>>);
 

@@ -134,7 +134,7 @@ impl MergeOptions {
         self
     }
 
-    /// The same with every time short enough to be counted with.
+    /// Returns the options with all times short enough for calculations.
     pub(super) fn bounded(mut self) -> Self {
         const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
         for time in [

@@ -40,7 +40,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// A configuration that our own code could not cope with.
+    /// Creates the form of a configuration whose check panicked or took too long.
     pub(super) fn failed(revision: Revision, broken: &Broken) -> Self {
         let message = format!("checking the configuration {broken}");
         Self {

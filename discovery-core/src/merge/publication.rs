@@ -72,7 +72,8 @@ impl Worker {
         });
     }
 
-    /// Notes what each provider serves from now on, and whose newest configuration does not.
+    /// Records what each provider serves from now on, and the providers whose newest configuration does not
+    /// serve.
     fn note_what_serves(&mut self, draft: &Draft) {
         for (position, (source, part)) in self.sources.iter_mut().zip(&draft.parts).enumerate() {
             let refused = source.newest.as_ref().is_some_and(|p| p.refused)
@@ -196,6 +197,7 @@ impl Worker {
             .flat_map(|(name, own)| own.into_iter().map(move |p| sourced(Some(name), p)))
             .collect();
         problems.extend(nobodys.into_iter().map(|problem| sourced(None, problem)));
+        // Each provider is limited already, but many together are not.
         problems.truncate(Problems::MAX);
         problems
     }
@@ -207,8 +209,8 @@ fn is_replaced(newest: &Prepared, state: &ProviderState) -> bool {
     newest.refused && state.status.state == SourceState::Failing && state.problems.has_errors()
 }
 
-/// Adds those problems that are not known. A runner checks its services with the same rules, and what it finds in a
-/// service is the same problem as what is found here in the route or cluster that the service has made.
+/// Adds the problems that are not known yet. A runner checks its services with the same rules, so a problem
+/// of a service is the same as that of its route or cluster here.
 fn add_new(known: &mut Vec<Problem>, problems: impl IntoIterator<Item = Problem>) {
     type Key = (String, String, String);
     let key = |problem: &Problem| -> Key {

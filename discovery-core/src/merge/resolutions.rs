@@ -22,7 +22,7 @@ const RETRY: Backoff = Backoff::new(MIN_REFRESH, Duration::from_secs(60));
 /// The longest time for which a result is used.
 const MAX_REFRESH: Duration = Duration::from_secs(24 * 3600);
 
-/// The resolutions of all clusters. What runs is dropped with it.
+/// The resolutions of all clusters. Dropping this drops the running ones.
 pub(super) struct Resolutions {
     resolver: Arc<dyn DestinationResolver>,
     timeout: Duration,
@@ -121,7 +121,7 @@ impl Resolutions {
         }
     }
 
-    /// Notes the clusters of a configuration, and queues those whose destinations are new.
+    /// Records the clusters of a configuration, and queues those whose destinations are new.
     fn ask_about(&mut self, config: &ProxyConfig) {
         self.clusters.retain(|id, _| {
             let there = config.clusters.contains_key(id);

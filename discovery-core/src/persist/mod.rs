@@ -38,7 +38,7 @@ pub(crate) struct Store {
     behind: bool,
     /// The time of the last write.
     saved_at: Option<Instant>,
-    /// Not to be tried again before.
+    /// The time before which writing is not retried.
     retry_at: Option<Instant>,
 }
 
@@ -60,7 +60,7 @@ impl Store {
         self.behind && self.retry_at.is_none_or(|at| now >= at)
     }
 
-    /// Notes how writing went.
+    /// Records the result of a write.
     pub(crate) fn saved(&mut self, ok: bool, now: Instant) {
         self.behind = !ok;
         if ok {

@@ -40,7 +40,7 @@ impl StaticProvider {
         Self::with_state(name.into(), ProviderState::serving(config))
     }
 
-    /// A provider that has no configuration before the first [`update`](Self::update).
+    /// Creates a provider that has no configuration before the first [`update`](Self::update).
     pub fn waiting(name: impl Into<Arc<str>>) -> Self {
         Self::with_state(name.into(), ProviderState::waiting())
     }

@@ -109,9 +109,9 @@ impl DnsResolver {
         self
     }
 
-    /// Sets how long looking up one name may take, in place of 2 s. All names of a cluster take two and a
-    /// quarter times as long at most, which should be less than
-    /// [`MergeOptions::resolve_timeout`](crate::merge::MergeOptions::resolve_timeout).
+    /// Sets the time limit for looking up one name. All names of a cluster take two and a quarter times as
+    /// long at most, which should be less than
+    /// [`MergeOptions::resolve_timeout`](crate::merge::MergeOptions::resolve_timeout). Default: 2 s.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

@@ -8,11 +8,11 @@ use async_trait::async_trait;
 /// Looks up the addresses of a host name. A seam for tests, and for resolvers other than the system's.
 #[async_trait]
 pub trait Lookup: Send + Sync {
-    /// The addresses of `host`, in any order. None is an error.
+    /// Returns the addresses of `host`, in any order. An empty list is an error.
     ///
     /// # Errors
     ///
-    /// The name does not exist, or could not be looked up.
+    /// Returns an error if the name does not exist or could not be looked up.
     ///
     /// # Cancel safety
     ///

@@ -56,10 +56,10 @@ pub trait DestinationResolver: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The cluster keeps its last resolved destinations, or has no destination if it was never resolved.
-    /// The resolver is called again soon. A result with an unusable destination is an error too. If only
-    /// some of the destinations cannot be resolved, return the others and report the problem in
-    /// [`Resolved::problems`].
+    /// After an error, the cluster keeps its last resolved destinations, or has no destination if it was
+    /// never resolved. The resolver is called again soon. A result with an unusable destination counts as
+    /// an error. If only some of the destinations cannot be resolved, return the others and report the
+    /// problem in [`Resolved::problems`].
     ///
     /// # Cancel safety
     ///
@@ -140,7 +140,7 @@ pub struct ResolveError {
 }
 
 impl ResolveError {
-    /// An error with a message of one line.
+    /// Creates an error with a message of one line.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),

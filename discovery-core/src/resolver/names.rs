@@ -59,8 +59,8 @@ impl Names {
         }
     }
 
-    /// Notes that looking a name up failed, and whether it was too slow if it was tried. Returns what it
-    /// stood for before.
+    /// Records a failed look-up of a name, and whether it took too long if it was tried. Returns the
+    /// earlier result of the name.
     pub(super) fn failed(&mut self, name: &str, slow: Option<bool>) -> Vec<IpAddr> {
         let Some(known) = self.names.get_mut(name) else {
             return Vec::new();

@@ -242,7 +242,7 @@ async fn names_are_looked_up_side_by_side() {
     assert!(begun.elapsed() < Duration::from_millis(2100));
 }
 
-/// More names hang than there is time for, until hanging names are told from the others.
+/// More names hang than there is time for, until the resolver knows which ones hang.
 #[tokio::test(start_paused = true)]
 async fn names_that_hang_get_out_of_the_way() {
     let lookup = ScriptedLookup::new();

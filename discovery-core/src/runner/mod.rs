@@ -142,7 +142,7 @@ impl Runner {
     ///
     /// # Panics
     ///
-    /// When called outside of a tokio runtime.
+    /// Panics when called outside of a tokio runtime.
     #[track_caller]
     pub fn start(self) -> DiscoveryProvider {
         let (mut provider, driver) = self.into_parts();
@@ -238,8 +238,8 @@ pub struct Once {
 ///
 /// # Cancel safety
 ///
-/// Dropping it drops the calls to the source that are in flight, and sets the provider's state to
-/// [`Stopped`](crate::SourceState::Stopped): the last configuration continues to serve.
+/// May be dropped at any time. That drops the calls to the source that are in flight, and sets the
+/// provider's state to [`Stopped`](crate::SourceState::Stopped): the last configuration continues to serve.
 #[must_use = "nothing is discovered unless the driver is polled"]
 pub struct Driver(Pin<Box<dyn Future<Output = ()> + Send>>);
 
@@ -315,7 +315,7 @@ impl Drop for DiscoveryProvider {
 /// The wait after a round in which validators took all the time, so that some services have never been validated.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
-/// Round after round.
+/// Runs one round after the other.
 async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
     if worker.restore().await.is_none() {
         return;

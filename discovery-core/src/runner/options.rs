@@ -143,7 +143,7 @@ pub(super) const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl RunnerOptions {
-    /// The same with times that can be counted with.
+    /// Returns the options with times that can be used in calculations.
     pub(super) fn bounded(mut self) -> Self {
         for time in [
             &mut self.interval,

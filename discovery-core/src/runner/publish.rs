@@ -176,7 +176,7 @@ impl Publisher {
         failures
     }
 
-    /// Writing to disk succeeded, or failed for a reason.
+    /// Records that writing to disk succeeded, or the reason why it failed.
     pub(super) fn persisted(&self, failure: Option<String>) {
         let reason = failure.clone();
         let first = self.update(|state| {

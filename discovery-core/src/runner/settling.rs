@@ -81,6 +81,7 @@ impl Settling {
     ) {
         let mut problems = evaluation.problems.clone();
         if evaluation.is_good() {
+            // Ids of clusters and routes are unique over all services. The service that has one keeps it.
             let claimed = match &evaluation.fragment {
                 None => Ok(None),
                 Some(fragment) => self.claim(name, fragment).map(|()| Some(fragment)),

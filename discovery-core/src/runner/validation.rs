@@ -114,8 +114,8 @@ impl Validation {
         tried.any(|&tried| tried == NEVER_REACHED)
     }
 
-    /// The verdicts of a round, in the order of the questions. A service whose validators hang costs itself its
-    /// verdict, and no other service.
+    /// Returns the verdicts of a round, in the order of the questions. A service whose validators hang
+    /// loses only its own verdict.
     pub(super) async fn round(&mut self, questions: Vec<Question>) -> Vec<Verdict> {
         let order = self.said.order(&questions);
         let limit = self.limit.saturating_mul(ROUND_LIMITS);
@@ -132,7 +132,7 @@ impl Validation {
         self.fallen_back.settle(questions, verdicts)
     }
 
-    /// The verdicts on what was kept, which nothing should have to wait for.
+    /// Returns the verdicts on the kept services, for which no other service should have to wait.
     pub(super) async fn kept(&mut self, questions: Vec<Question>) -> Vec<Verdict> {
         let order = (0..questions.len()).collect();
         let verdicts = self.ask(&questions, order, self.limit).await;
@@ -225,7 +225,7 @@ impl Validation {
 }
 
 impl Verdict {
-    /// The round ended before the service's turn came.
+    /// Creates the verdict on a service whose turn did not come before the round ended.
     fn missing() -> Self {
         let message =
             "there was no time to validate the service; it comes earlier in the next round";

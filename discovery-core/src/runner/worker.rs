@@ -26,7 +26,7 @@ pub(super) struct Worker {
     pub(super) evaluator: Arc<Evaluator>,
     pub(super) validation: Validation,
     pub(super) options: RunnerOptions,
-    /// `None` while a thread elsewhere works on it.
+    /// The registry. `None` while another thread works on it.
     pub(super) registry: Option<Registry>,
     pub(super) publisher: Publisher,
     pub(super) store: Option<Store>,
@@ -304,6 +304,7 @@ impl Worker {
             }
         };
         let listed = kept.len();
+        // The rules of filters and validators may have changed since the file was written.
         let (kept, mut dropped) = self.still_good(kept).await?;
         let confirmed = kept.iter().map(|service| service.good.at);
         let oldest = confirmed.max_by_key(crate::moment::Moment::age);

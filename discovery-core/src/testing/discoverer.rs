@@ -71,7 +71,7 @@ enum Step {
 }
 
 impl ScriptedDiscoverer {
-    /// A source with an empty script.
+    /// Creates a source with an empty script.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
@@ -143,6 +143,10 @@ impl ScriptedDiscoverer {
     }
 
     /// Waits until the source was polled this often.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
     pub async fn wait_for_calls(&self, calls: usize) {
         let mut counts = self.shared.calls.subscribe();
         // The sender is in `self`, so the channel is open.
@@ -155,6 +159,10 @@ impl ScriptedDiscoverer {
     }
 
     /// Waits until the source received this many reports.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
     pub async fn wait_for_reports(&self, reports: usize) -> Vec<Arc<RoundReport>> {
         let mut received = self.shared.reports.subscribe();
         match received.wait_for(|list| list.len() >= reports).await {

@@ -30,16 +30,16 @@ enum Answer {
 }
 
 impl ScriptedLookup {
-    /// No name exists.
+    /// Creates a look-up in which no name exists.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives a name these addresses.
+    /// Sets the addresses of a name.
     ///
     /// # Panics
     ///
-    /// If one of them is not an IP address.
+    /// Panics if one of the addresses is not an IP address.
     #[track_caller]
     pub fn set(&self, name: &str, addresses: &[&str]) {
         let addresses = addresses
@@ -54,7 +54,7 @@ impl ScriptedLookup {
         self.answer(name, Answer::Failure);
     }
 
-    /// Makes looking up a name take for ever.
+    /// Makes looking up a name take forever.
     pub fn hang(&self, name: &str) {
         self.answer(name, Answer::Hang);
     }

@@ -1,4 +1,4 @@
-//! From members to services.
+//! The conversion of members to services.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -120,7 +120,7 @@ impl Gathering<'_> {
             self.leave_out(member, None, "has no `service`");
         }
         if is_legacy && !members.is_empty() {
-            // A node without the tag may be the proxy's own, and requests to it would come back for ever.
+            // A node without the tag may be the proxy's own, and requests to it would come back forever.
             self.catalog.legacy = Some(Service {
                 problems: said.into_problems(),
                 ..Service::default()
@@ -186,7 +186,7 @@ impl Gathering<'_> {
         self.catalog.problems.append(problems.into_problems());
     }
 
-    /// The service of these members, which come in [`order`].
+    /// Returns the service of these members, which are in [`order`].
     fn service(&mut self, members: &[&Member], name: &Arc<str>) -> Gathered {
         let mut said = Said::default();
         let mut entries = Vec::with_capacity(members.len());
@@ -231,6 +231,7 @@ impl Gathering<'_> {
             ),
         };
         let hint = match hint {
+            // A wrong hint must not make the service take all requests, as one without a hint may.
             RouteHint::None if says_one => RouteHint::Unusable,
             hint => hint,
         };
@@ -287,7 +288,7 @@ impl Gathering<'_> {
         Ok(address)
     }
 
-    /// The instance that a member is, or why it is none.
+    /// Returns the instance of a member, or the reason why it has none.
     fn instance(
         &self,
         member: &Member,

@@ -50,8 +50,8 @@ pub(super) fn without_same_address<'m>(
     (kept, doubles)
 }
 
-/// Makes the keys unique, case ignored as in all ids: the first entry keeps its key, the others get their
-/// address added.
+/// Makes the keys unique, ignoring case as in all ids. The first entry keeps its key, and the others get
+/// their address added.
 pub(super) fn make_unique(entries: &mut [Entry<'_>], said: &mut Said) {
     let mut taken: HashMap<DestinationId, usize> = HashMap::with_capacity(entries.len());
     let mut doubles = Vec::new();

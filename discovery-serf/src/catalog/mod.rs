@@ -12,9 +12,11 @@
 //! | `host` | the host that requests name | `route-path` decides | as if it were missing |
 //! | `route-path` | a route template for the paths of requests | see [`RouteHint`] | as if it were missing |
 //! | `health-path` | the path of health probes | `/health` | as if it were missing |
-//! | `weight` | 0 to 1000; 0 gets no requests, unless all have it: then all are equal | 1 | 1, or 1000 for more than that |
+//! | `weight` | 0 to 1000; 0 gets no requests, unless all have it | 1 | 1, or 1000 for more than that |
 //! | `version`, `region` | any text | none | – |
 //! | `instance` | the destination's id | `ip:port` | as if it were missing |
+//!
+//! Instances share the requests equally if all of a service have the weight 0.
 //!
 //! `host` and `route-path` belong to the service: if instances disagree, the one whose key comes first
 //! decides, and all stay destinations.

@@ -107,7 +107,7 @@ impl TagError {
 /// The scheme of an instance's URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
-    /// In the clear.
+    /// Unencrypted.
     #[default]
     Http,
     /// Over TLS.
@@ -139,7 +139,7 @@ pub(crate) fn is_blank(value: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// The value is not UTF-8, too long, or contains invisible characters.
+/// Returns an error if the value is not UTF-8, is too long, or contains invisible characters.
 pub(crate) fn service(value: &[u8]) -> Result<Option<&str>, TagError> {
     name(SERVICE, value)
 }
@@ -148,7 +148,7 @@ pub(crate) fn service(value: &[u8]) -> Result<Option<&str>, TagError> {
 ///
 /// # Errors
 ///
-/// Those of [`service`].
+/// The errors of [`service`].
 pub(crate) fn instance(value: &[u8]) -> Result<Option<&str>, TagError> {
     name(INSTANCE, value)
 }
@@ -156,7 +156,8 @@ pub(crate) fn instance(value: &[u8]) -> Result<Option<&str>, TagError> {
 /// The port of a service: digits, from 1 to 65535.
 ///
 /// # Errors
-/// It is anything else, even blank.
+///
+/// Returns an error for any other value, even a blank one.
 pub(crate) fn http_port(value: &[u8]) -> Result<u16, TagError> {
     let expected = || {
         let reason = "expected a port from 1 to 65535, in digits";
@@ -177,8 +178,8 @@ pub(crate) fn http_port(value: &[u8]) -> Result<u16, TagError> {
 ///
 /// # Errors
 ///
-/// The value is neither `http` nor `https`, ignoring case. A guess could make requests unencrypted that
-/// should be encrypted.
+/// Returns an error if the value is neither `http` nor `https`, ignoring case. A guess could make requests
+/// unencrypted that should be encrypted.
 pub(crate) fn scheme(value: &[u8]) -> Result<Scheme, TagError> {
     let text = text(SCHEME, value)?;
     if text.is_empty() || text.eq_ignore_ascii_case("http") {
@@ -196,7 +197,7 @@ pub(crate) fn scheme(value: &[u8]) -> Result<Scheme, TagError> {
 ///
 /// # Errors
 ///
-/// The value is not a valid [`HostPattern`].
+/// Returns an error if the value is not a valid [`HostPattern`].
 pub(crate) fn host(value: &[u8]) -> Result<Option<Cow<'_, str>>, TagError> {
     let text = text(HOST, value)?;
     if text.is_empty() {
@@ -216,9 +217,9 @@ pub(crate) fn host(value: &[u8]) -> Result<Option<Cow<'_, str>>, TagError> {
 ///
 /// # Errors
 ///
-/// The value is not a valid [`PathTemplate`], has characters that paths cannot contain, or contains a
-/// `regex`: the memory for all expressions of a configuration is limited, so any node in the gossip could
-/// use up what others need.
+/// Returns an error if the value is not a valid [`PathTemplate`], has characters that paths cannot contain,
+/// or contains a `regex`. The memory for all expressions of a configuration is limited, so any node in the
+/// gossip could use up the share of others.
 pub(crate) fn route_path(value: &[u8]) -> Result<Option<String>, TagError> {
     let Some(path) = path(ROUTE_PATH, value)? else {
         return Ok(None);
@@ -241,7 +242,7 @@ pub(crate) fn route_path(value: &[u8]) -> Result<Option<String>, TagError> {
 ///
 /// # Errors
 ///
-/// The value has characters that paths cannot contain, or a query.
+/// Returns an error if the value has characters that paths cannot contain, or a query.
 pub(crate) fn health_path(value: &[u8]) -> Result<Option<String>, TagError> {
     let path = path(HEALTH_PATH, value)?;
     let is_none = |path: &String| path.contains(['?', '#']) || path.contains("://");
@@ -255,7 +256,8 @@ pub(crate) fn health_path(value: &[u8]) -> Result<Option<String>, TagError> {
 /// The weight of an instance: digits, from 0 to 1,000; blank is 1.
 ///
 /// # Errors
-/// It is anything else.
+///
+/// Returns an error for any other value.
 pub(crate) fn weight(value: &[u8]) -> Result<u32, TagError> {
     match lenient_weight(value) {
         (weight, None) => Ok(weight),

@@ -25,11 +25,11 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Like all requests.
+    /// The errors of all requests.
     ///
     /// # Cancel safety
     ///
-    /// Like all requests.
+    /// May be dropped at any time, as all requests.
     pub async fn members(&self) -> Result<Vec<Member>, ClientError> {
         self.ask_for_members(&Request::Members).await
     }
@@ -38,11 +38,11 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Like all requests. An agent closes the connection when a pattern is no regular expression.
+    /// The errors of all requests. An agent closes the connection if a pattern is not a regular expression.
     ///
     /// # Cancel safety
     ///
-    /// Like all requests.
+    /// May be dropped at any time, as all requests.
     pub async fn members_filtered(
         &self,
         filter: &MemberFilter,
@@ -66,13 +66,13 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Like all requests. [`Refused`](ClientErrorKind::Refused) if the agent does not accept the filter;
+    /// The errors of all requests; [`Refused`](ClientErrorKind::Refused) if the agent rejects the filter;
     /// [`InvalidRequest`](ClientErrorKind::InvalidRequest) if the filter has no representation, or if there
     /// are 32 streams already.
     ///
     /// # Cancel safety
     ///
-    /// Like all requests. If the agent has accepted, it is made to stop.
+    /// May be dropped at any time, as all requests. If the agent has accepted the stream, it is stopped.
     pub async fn stream(&self, filter: &EventFilter) -> Result<EventStream, ClientError> {
         let permit = self.handle.stream_permit()?;
         let Some(filter) = filter.encoded() else {
@@ -98,11 +98,11 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Like all requests. [`Refused`](ClientErrorKind::Refused) if it is too long.
+    /// The errors of all requests, and [`Refused`](ClientErrorKind::Refused) if the event is too long.
     ///
     /// # Cancel safety
     ///
-    /// Like all requests.
+    /// May be dropped at any time, as all requests. The agent may have executed the request or not.
     pub async fn event(
         &self,
         name: &str,
@@ -122,11 +122,12 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Like all requests. [`Refused`](ClientErrorKind::Refused) if it could contact none of them.
+    /// The errors of all requests, and [`Refused`](ClientErrorKind::Refused) if the agent could contact
+    /// none of them.
     ///
     /// # Cancel safety
     ///
-    /// Like all requests.
+    /// May be dropped at any time, as all requests. The agent may have executed the request or not.
     pub async fn join(&self, addresses: &[&str], replay: bool) -> Result<u32, ClientError> {
         let request = Request::Join {
             addresses: owned(addresses),
@@ -143,12 +144,13 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Those of all requests, except for the end of the connection. [`Refused`](ClientErrorKind::Refused)
-    /// if the agent could not notify the others; it ends nevertheless.
+    /// The errors of all requests, except for the end of the connection.
+    /// [`Refused`](ClientErrorKind::Refused) if the agent could not notify the others; it ends
+    /// nevertheless.
     ///
     /// # Cancel safety
     ///
-    /// Like all requests.
+    /// May be dropped at any time, as all requests. The agent may have executed the request or not.
     pub async fn leave(&self) -> Result<(), ClientError> {
         let within = self.gossip_timeout();
         self.handle.tell(&Request::Leave, within).await
@@ -159,11 +161,11 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Like all requests.
+    /// The errors of all requests.
     ///
     /// # Cancel safety
     ///
-    /// Like all requests.
+    /// May be dropped at any time, as all requests. The agent may have executed the request or not.
     pub async fn force_leave(&self, node: &str, prune: bool) -> Result<(), ClientError> {
         let request = Request::ForceLeave {
             node: node.to_owned(),
@@ -178,12 +180,12 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Like all requests. [`TagsTooLong`](ClientErrorKind::TagsTooLong) if all of them together would take
-    /// more than 512 bytes.
+    /// The errors of all requests, and [`TagsTooLong`](ClientErrorKind::TagsTooLong) if all tags together
+    /// would take more than 512 bytes.
     ///
     /// # Cancel safety
     ///
-    /// Like all requests.
+    /// May be dropped at any time, as all requests. The agent may have executed the request or not.
     pub async fn set_tags(&self, set: &Tags, delete: &[&str]) -> Result<(), ClientError> {
         let request = Request::Tags {
             set: set.clone(),
@@ -197,11 +199,11 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Like all requests.
+    /// The errors of all requests.
     ///
     /// # Cancel safety
     ///
-    /// Like all requests.
+    /// May be dropped at any time, as all requests.
     pub async fn stats(&self) -> Result<Stats, ClientError> {
         let within = self.timeout();
         let sections = self.handle.ask(&Request::Stats, within, decode_stats);

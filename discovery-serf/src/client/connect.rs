@@ -26,7 +26,7 @@ impl SerfClient {
     ///
     /// # Panics
     ///
-    /// When called outside of a tokio runtime.
+    /// Panics when called outside of a tokio runtime.
     ///
     /// # Cancel safety
     ///
@@ -58,11 +58,11 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// Those of [`connect`](Self::connect), except [`Unreachable`](ClientErrorKind::Unreachable).
+    /// The errors of [`connect`](Self::connect), except [`Unreachable`](ClientErrorKind::Unreachable).
     ///
     /// # Panics
     ///
-    /// When called outside of a tokio runtime.
+    /// Panics when called outside of a tokio runtime.
     ///
     /// # Cancel safety
     ///

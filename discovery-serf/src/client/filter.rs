@@ -7,7 +7,7 @@ use super::MemberEventKind;
 /// A filter of listed members. Patterns are regular expressions in the syntax of RE2, and match a text as a
 /// whole.
 ///
-/// An agent closes the connection when a pattern is none.
+/// An agent closes the connection if a pattern is not a regular expression.
 ///
 /// ```
 /// use discovery_serf::client::MemberFilter;

@@ -23,7 +23,7 @@ struct State {
     bytes: usize,
     /// Number of records that were dropped before the first of `records`.
     lost: u64,
-    /// There will be no more.
+    /// True if no more records follow.
     has_ended: bool,
     /// True if the reader was dropped.
     is_abandoned: bool,

@@ -58,7 +58,7 @@ impl EventStream {
     ///
     /// # Errors
     ///
-    /// An event is missing. The stream continues afterwards.
+    /// An item is an error if an event is missing. The stream continues afterwards.
     ///
     /// # Cancel safety
     ///

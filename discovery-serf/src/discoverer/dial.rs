@@ -19,7 +19,7 @@ pub trait Dial: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The agent cannot be reached.
+    /// Returns an error if the agent cannot be reached.
     ///
     /// # Cancel safety
     ///

@@ -110,7 +110,7 @@ impl Rounds {
     ///
     /// # Cancel safety
     ///
-    /// When it is dropped the connection is closed, and the next round opens a new one.
+    /// May be dropped at any time. The connection is then closed, and the next round opens a new one.
     pub(super) async fn round(&mut self, asking: &Asking<'_>) -> Result<Answer, DiscoverError> {
         let (mut session, members) = self.ask(asking).await?;
         let now = Instant::now();
@@ -228,7 +228,7 @@ impl Rounds {
         Err(error)
     }
 
-    /// The agent after this one is the next.
+    /// Makes the agent after this one the next.
     fn turn_from(&mut self, agent: &Arc<str>) {
         let at = self.agents.iter().position(|other| other == agent);
         self.next = at.map_or(0, |at| (at + 1) % self.agents.len());

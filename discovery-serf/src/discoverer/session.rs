@@ -41,12 +41,12 @@ impl Drop for Watching {
 }
 
 impl Session {
-    /// Connects, and subscribes to events. Its members may be listed only after the agent has accepted:
+    /// Connects, and subscribes to events. The members may be listed only after the agent has accepted:
     /// later changes are events, and earlier ones are in the list.
     ///
     /// # Cancel safety
     ///
-    /// When it is dropped the connection is closed.
+    /// May be dropped at any time. The connection is then closed.
     pub(super) async fn open(
         agent: &Arc<str>,
         options: &ConnectOptions,

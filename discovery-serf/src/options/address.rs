@@ -30,12 +30,12 @@ impl AddressError {
     }
 }
 
-/// The address of an agent's RPC as `host:port`: with the port 7373 if there is none, with an address of
-/// IPv6 in brackets.
+/// Returns the address of an agent's RPC as `host:port`. An address of IPv6 is in brackets. Default port:
+/// 7373.
 ///
 /// # Errors
 ///
-/// It is none.
+/// Returns an error if the text is not an address.
 ///
 /// ```
 /// use discovery_serf::options::agent_address;

@@ -21,7 +21,7 @@ pub struct KeyFileError {
 ///
 /// # Errors
 ///
-/// The file cannot be read, is not UTF-8, is empty, or longer than 64 KiB.
+/// Returns an error if the file cannot be read, is not UTF-8, is empty, or is longer than 64 KiB.
 pub(crate) fn read_key(path: &Path) -> Result<AuthKey, KeyFileError> {
     let error = |source| KeyFileError {
         path: path.to_owned(),

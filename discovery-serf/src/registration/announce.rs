@@ -26,7 +26,7 @@ pub(super) struct Change {
 /// The earlier registration of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Earlier {
-    /// Under which names it may announce the service.
+    /// The names under which the node may announce the service.
     services: BTreeSet<String>,
     /// The keys of the tags that it may have from that.
     keys: BTreeSet<String>,

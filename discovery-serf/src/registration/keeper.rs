@@ -226,7 +226,7 @@ impl Keeper {
         Ok(node.name)
     }
 
-    /// The connection, if need be a new one.
+    /// Returns the connection, a new one if necessary.
     async fn connected(&mut self) -> Result<SerfClient, RegistrationError> {
         if let Some(client) = self.client.as_ref().filter(|client| !client.is_closed()) {
             return Ok(client.clone());
@@ -236,7 +236,7 @@ impl Keeper {
         Ok(client)
     }
 
-    /// The agent has what is wanted.
+    /// Records that the agent has the wanted tags.
     fn told(&mut self) {
         self.failures = 0;
         self.next = Instant::now() + HEARTBEAT;

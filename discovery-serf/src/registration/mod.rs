@@ -78,7 +78,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// An instance of a service, at a port of the address that its agent gossips from.
+    /// Creates an instance of a service, at a port of the address that its agent gossips from.
     ///
     /// A service needs a host or a path to be routed to, unless it is the only one of its cluster.
     pub fn new(service: impl Into<String>, http_port: u16) -> Self {
@@ -171,8 +171,8 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// [`RegistrationError::InvalidTag`] for the first tag that is wrong, [`RegistrationError::NoService`],
-    /// [`RegistrationError::TagsTooLong`].
+    /// Returns [`RegistrationError::InvalidTag`] for the first invalid tag,
+    /// [`RegistrationError::NoService`], or [`RegistrationError::TagsTooLong`].
     pub fn check(&self) -> Result<(), RegistrationError> {
         let bytes = |key: &str| self.tags.bytes(key).unwrap_or_default();
         // What is blank counts as absent, which is an error for these two alone.
@@ -194,17 +194,17 @@ impl Registration {
     ///
     /// # Errors
     ///
-    /// As [`check`](Self::check), where the tags that the node has besides are counted too; when the node announces
-    /// another service already; when the agent cannot be reached or does not let itself be told. After an error nothing
-    /// is kept: call again.
+    /// The errors of [`check`](Self::check), which then counts the other tags of the node too. Returns an
+    /// error as well if the node already announces another service, or if the agent cannot be reached or
+    /// rejects the tags. After an error nothing is kept: call again.
     ///
     /// # Cancel safety
     ///
-    /// When the future is dropped the tags may be set or not, and are not kept.
+    /// If the future is dropped, the tags may be set or not, and are not kept.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub async fn register(&self, agent: &ConnectOptions) -> Result<Registered, RegistrationError> {
         let agent = Agent::new(agent.clone(), None);
         Registered::start(self.clone(), agent).await
@@ -215,7 +215,7 @@ impl Registration {
     ///
     /// # Errors, cancel safety and panics
     ///
-    /// As [`register`](Self::register).
+    /// The same as of [`register`](Self::register).
     pub async fn register_over(
         &self,
         dialer: impl Dial + 'static,

@@ -78,8 +78,8 @@ impl Registered {
     ///
     /// # Errors
     ///
-    /// Those of [`Registration::register`]. An invalid or too long registration changes nothing. If the
-    /// agent could not be reached for another reason, it gets the new tags as soon as it can be reached.
+    /// The errors of [`Registration::register`]. An invalid or too long registration changes nothing. After
+    /// any other error, the agent gets the new tags as soon as it can be reached.
     ///
     /// # Cancel safety
     ///
@@ -94,7 +94,7 @@ impl Registered {
     ///
     /// # Errors and cancel safety
     ///
-    /// As [`update`](Self::update).
+    /// The same as of [`update`](Self::update).
     pub async fn set_weight(&self, weight: u32) -> Result<(), RegistrationError> {
         self.order(Command::SetWeight(weight)).await
     }
@@ -103,7 +103,7 @@ impl Registered {
     ///
     /// # Errors and cancel safety
     ///
-    /// As [`update`](Self::update).
+    /// The same as of [`update`](Self::update).
     pub async fn drain(&self) -> Result<(), RegistrationError> {
         self.set_weight(0).await
     }
@@ -114,11 +114,11 @@ impl Registered {
     ///
     /// # Errors
     ///
-    /// The agent could not be reached. The registration ends in any case.
+    /// Returns an error if the agent could not be reached. The registration ends in any case.
     ///
     /// # Cancel safety
     ///
-    /// When the future is dropped the tags may be there still or not; they are not kept.
+    /// If the future is dropped, the tags may still be set or not; they are not kept.
     pub async fn withdraw(self) -> Result<(), RegistrationError> {
         self.order(Command::Withdraw).await
     }
@@ -128,11 +128,11 @@ impl Registered {
     ///
     /// # Errors
     ///
-    /// The agent could not be reached. The registration ends in any case.
+    /// Returns an error if the agent could not be reached. The registration ends in any case.
     ///
     /// # Cancel safety
     ///
-    /// When the future is dropped the agent may leave or not; the tags are not kept.
+    /// If the future is dropped, the agent may leave or not; the tags are not kept.
     pub async fn leave(self) -> Result<(), RegistrationError> {
         self.order(Command::Leave).await
     }

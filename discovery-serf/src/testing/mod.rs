@@ -80,7 +80,7 @@ impl Drop for Listening {
 }
 
 impl AgentInMemory {
-    /// An agent on a node of this name, alone in its cluster.
+    /// Creates an agent on a node of this name, alone in its cluster.
     pub fn new(node: impl Into<Arc<str>>) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -114,26 +114,26 @@ impl AgentInMemory {
         });
     }
 
-    /// Lets a member join, or come back.
+    /// Makes a member join, or come back.
     pub fn join(&self, member: Member) {
         let name = Arc::clone(&member.name);
         self.put(member);
         self.emit(MemberEventKind::Join, &[&name]);
     }
 
-    /// Lets a member change its tags.
+    /// Makes a member change its tags.
     pub fn retag(&self, name: &str, tags: Tags) {
         self.change(name, |member| member.tags = tags);
         self.emit(MemberEventKind::Update, &[name]);
     }
 
-    /// Lets a member fail.
+    /// Makes a member fail.
     pub fn fail(&self, name: &str) {
         self.change(name, |member| member.status = MemberStatus::Failed);
         self.emit(MemberEventKind::Failed, &[name]);
     }
 
-    /// Lets a member leave.
+    /// Makes a member leave.
     pub fn leave(&self, name: &str) {
         self.change(name, |member| member.status = MemberStatus::Left);
         self.emit(MemberEventKind::Leave, &[name]);
@@ -179,7 +179,7 @@ impl AgentInMemory {
         self.edit(|state| state.is_stalled = true);
     }
 
-    /// Goes on after [`stall`](Self::stall), with what has come meanwhile.
+    /// Continues after [`stall`](Self::stall), with what has come meanwhile.
     pub fn resume(&self) {
         self.edit(|state| state.is_stalled = false);
     }
@@ -255,7 +255,7 @@ impl AgentInMemory {
     ///
     /// # Errors
     ///
-    /// The agent is stopped: the connection is refused.
+    /// Returns an error if the agent is stopped: the connection is refused.
     pub fn connect(&self) -> io::Result<DuplexStream> {
         if self.shared.state.borrow().is_stopped {
             return Err(io::ErrorKind::ConnectionRefused.into());
@@ -269,7 +269,11 @@ impl AgentInMemory {
     ///
     /// # Errors
     ///
-    /// There is no free port.
+    /// Returns an error if there is no free port.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
     pub async fn listen(&self) -> io::Result<SocketAddr> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;

@@ -67,7 +67,7 @@ impl State {
             .collect()
     }
 
-    /// The members in an order that differs each time, as an agent's do.
+    /// Returns the members in an order that differs each time, as that of an agent does.
     pub(super) fn listed(&mut self) -> Vec<Member> {
         self.rng.shuffle(&mut self.members);
         self.members.clone()
@@ -99,7 +99,7 @@ impl Shared {
         });
     }
 
-    /// After its last words to the one who made it leave an agent ends all connections.
+    /// Ends all connections of an agent that has left, after its last reply.
     pub(super) fn end_if_stopped(&self) {
         self.state.send_if_modified(|state| {
             state.life += u64::from(state.is_stopped);

@@ -59,8 +59,8 @@ impl<'a> Encoder<'a> {
         self
     }
 
-    /// A marker with a length in it, or followed by a length of 1, 2 or 4 bytes, whichever is shortest of
-    /// those there are.
+    /// Writes a marker that contains the length, or is followed by a length of 1, 2 or 4 bytes. It is the
+    /// shortest of those that the type has.
     fn head(
         &mut self,
         length: usize,

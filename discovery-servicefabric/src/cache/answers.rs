@@ -72,7 +72,7 @@ impl<T> Answers<T> {
         self.by_question.retain(|_, answer| {
             now.duration_since(answer.at) <= oldest && now.duration_since(answer.used) <= unused
         });
-        // A burst must not be paid for for ever.
+        // A burst must not occupy memory forever.
         if self.by_question.capacity() / 4 > self.by_question.len() {
             self.by_question.shrink_to_fit();
         }

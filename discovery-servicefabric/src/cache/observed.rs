@@ -32,7 +32,7 @@ impl StaleAnswer {
         }
     }
 
-    /// The older one of two.
+    /// Returns the older one of two.
     pub(crate) fn older(first: Option<Self>, second: Option<Self>) -> Option<Self> {
         match (first, second) {
             (Some(first), Some(second)) if second.at < first.at => Some(second),

@@ -51,7 +51,7 @@ impl fmt::Display for AadMetadata {
 }
 
 impl AadMetadata {
-    /// The same for a message: without the token, should the gateway repeat it.
+    /// Returns the metadata for a message, without the token, in case the gateway repeats it.
     fn without(&self, token: &BearerToken) -> Self {
         Self {
             authority: token.removed_from(&self.authority),
@@ -81,7 +81,11 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As for every call.
+    /// The errors of every call.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
     pub async fn aad_metadata(&self) -> Result<Option<AadMetadata>, CallError> {
         let deadline = Instant::now() + self.shared.options.budget;
         self.shared.aad_metadata(deadline).await

@@ -92,9 +92,9 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// An endpoint is not the URL of a gateway; certificate and key do not belong together, or TLS cannot
-    /// be set up for another reason; tokens would be sent unencrypted to another machine; there is no
-    /// transport.
+    /// Returns an error if an endpoint is not the URL of a gateway, or if there is no transport. Returns an
+    /// error as well if TLS cannot be set up, for example because certificate and key do not belong
+    /// together, or if tokens would be sent unencrypted to another machine.
     pub fn build(self) -> Result<Client, BuildError> {
         let endpoints: Vec<_> = self
             .endpoints

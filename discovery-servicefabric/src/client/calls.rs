@@ -31,7 +31,11 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Those of every call.
+    /// The errors of every call.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
     pub async fn cluster_version(&self) -> Result<String, CallError> {
         let call = Call::get("6.4").at("/$/GetClusterVersion");
         let Version { version } = self.shared.read(&call, self.deadline()).await?;

@@ -84,7 +84,7 @@ pub(super) struct Endpoints {
 }
 
 impl Endpoints {
-    /// `list` is not empty.
+    /// Creates the endpoints. `list` is not empty.
     pub(super) fn new(list: Vec<Endpoint>) -> Self {
         debug_assert!(!list.is_empty());
         Self {

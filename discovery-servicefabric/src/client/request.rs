@@ -49,7 +49,7 @@ pub(super) enum Safety {
 }
 
 impl Call {
-    /// A question, in a version of the API.
+    /// Creates a reading call in a version of the API.
     pub(super) fn get(api: &'static str) -> Self {
         Self {
             method: Method::GET,
@@ -63,7 +63,7 @@ impl Call {
         }
     }
 
-    /// A question or an order with a body.
+    /// Creates a reading or writing call with a body.
     pub(super) fn post(api: &'static str, safety: Safety, body: impl Into<Bytes>) -> Self {
         Self {
             method: Method::POST,

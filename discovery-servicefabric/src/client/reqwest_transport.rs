@@ -81,7 +81,8 @@ impl ReqwestTransport {
     ///
     /// # Errors
     ///
-    /// Certificate and key do not belong together, or the operating system has no certificates to trust.
+    /// Returns an error if certificate and key do not belong together, or if the operating system has no
+    /// certificates to trust.
     pub fn new(options: ReqwestOptions) -> Result<Self, BuildError> {
         Self::for_endpoints(options, true)
     }

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use http::header::{DATE, RETRY_AFTER};
 use httpdate::parse_http_date;
 
-/// More than a day is not believed.
+/// Maximum wait. Longer ones are shortened to it.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Returns the wait in `Retry-After` (RFC 9110, section 10.2.3): seconds, or a time that is compared with

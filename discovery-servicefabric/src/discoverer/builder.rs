@@ -31,7 +31,8 @@ pub struct ServiceFabric {
 }
 
 impl ServiceFabric {
-    /// Discovery by way of `calls`: a client of the cluster's gateway, or another way to a cluster.
+    /// Creates a builder for discovery through `calls`: a client of the cluster's gateway, or another way
+    /// to a cluster.
     pub fn new(calls: impl ClusterCalls + 'static) -> Self {
         Self {
             name: "servicefabric".into(),
@@ -113,7 +114,7 @@ impl ServiceFabric {
         }
     }
 
-    /// The runner of such a discoverer.
+    /// Creates the runner of such a discoverer.
     pub fn runner(self) -> Runner {
         self.discoverer().runner()
     }

@@ -52,7 +52,7 @@ impl Conversion {
     ///
     /// # Cancel safety
     ///
-    /// When it is dropped the thread ends after the service that it is at.
+    /// May be dropped at any time. The thread then ends after its current service.
     pub(super) async fn run(self, turn: &Arc<Semaphore>) -> Result<Converted, DiscoverError> {
         let Ok(turn) = Arc::clone(turn).try_acquire_owned() else {
             let message = "labels that were read in an earlier round are still being parsed";
@@ -203,7 +203,7 @@ impl Conversion {
         making.push(known, service);
     }
 
-    /// A service that could not be read. What it was before is remembered.
+    /// Handles a service that could not be read. Its earlier state is remembered.
     fn unread(&self, known: &KnownService, problem: Problem, making: &mut Making) {
         let name = &known.name;
         if let Some(before) = self.before.get(name)

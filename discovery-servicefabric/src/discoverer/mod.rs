@@ -71,8 +71,8 @@ struct State {
 }
 
 impl ServiceFabricDiscoverer {
-    /// A runner for it, with options that are derived from its own: one may still add filters, validators
-    /// and a file that survives restarts.
+    /// Creates a runner for the discoverer, with options derived from its own. Filters, validators and a
+    /// file that survives restarts may still be added.
     pub fn runner(&self) -> Runner {
         Runner::new(self.clone())
             .options(self.runner_options())
@@ -81,8 +81,8 @@ impl ServiceFabricDiscoverer {
 
     /// The options of [`runner`](Self::runner), to change some of them.
     ///
-    /// Services are considered in the order of their applications and names: of two that claim the same
-    /// cluster the first has it, unless the other one already has.
+    /// Services are converted in the order of their applications and names. If two claim the same cluster,
+    /// the first one gets it, unless the other one already has it.
     pub fn runner_options(&self) -> RunnerOptions {
         let mut options = RunnerOptions::default()
             .with_interval(self.inner.options.discovery_period)

@@ -4,7 +4,8 @@
 //! the type; parameters of the application and properties of the service's name make them different:
 //!
 //! ```text
-//! extension of the type ─▶ declared labels ─▶ `[Parameter]` replaced ─▶ properties of the name applied ─▶ labels of a service
+//! extension of the type ─▶ declared labels ─▶ `[Parameter]` replaced
+//!                       ─▶ properties of the name applied ─▶ labels of a service
 //! ```
 
 mod bounds;
@@ -49,7 +50,8 @@ pub trait LabelsProvider: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A call failed. Problems of the content that was read are in [`DeclaredLabels::problems`].
+    /// Returns an error if a call failed. Problems of the content that was read are in
+    /// [`DeclaredLabels::problems`].
     async fn declared(
         &self,
         calls: &dyn ClusterCalls,
@@ -62,7 +64,7 @@ pub trait LabelsProvider: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A call failed.
+    /// Returns an error if a call failed.
     async fn labels(
         &self,
         calls: &dyn ClusterCalls,
@@ -84,7 +86,7 @@ pub struct DeclaredLabels {
 }
 
 impl DeclaredLabels {
-    /// Labels with nothing wrong.
+    /// Creates labels without problems.
     pub fn new(labels: Labels) -> Self {
         Self {
             labels: Some(Arc::new(labels)),
@@ -169,7 +171,7 @@ pub enum Enlisted {
 pub struct ExtensionLabels {}
 
 impl ExtensionLabels {
-    /// Labels from extensions.
+    /// Creates the provider of labels from extensions.
     pub fn new() -> Self {
         Self {}
     }

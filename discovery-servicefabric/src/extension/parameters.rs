@@ -17,8 +17,8 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// An application's own parameters over the defaults of its type. Of two with one name in one list the
-    /// first counts.
+    /// Returns an application's own parameters over the defaults of its type. If a list has a name twice,
+    /// the first one counts.
     pub fn new(own: &[Parameter], defaults: &[Parameter]) -> Self {
         let mut by_name = BTreeMap::new();
         for parameter in own.iter().chain(defaults) {

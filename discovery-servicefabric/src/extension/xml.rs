@@ -168,7 +168,7 @@ impl Reading {
         self.problems.push(problem);
     }
 
-    /// An element that looks right and is not, since it has the namespace of something else.
+    /// Warns of an element that has the expected name but another namespace.
     fn foreign(&mut self, name: &str) {
         if self.problems.iter().any(|p| p.code == "labels_namespace") {
             return;

@@ -134,7 +134,7 @@ impl Reporter {
         if state.denied_until.is_some_and(|until| now < until) {
             return None;
         }
-        // Two about one thing would be under way at once, and which of them counts would be chance.
+        // Two reports about one entity would be sent at once, and chance would decide which of them counts.
         let mut entities = HashSet::with_capacity(reports.len());
         reports.retain(|report| entities.insert(report.entity.clone()));
         state.told.retain(|entity, _| entities.contains(entity));

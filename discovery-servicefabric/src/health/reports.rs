@@ -282,7 +282,7 @@ fn codes(text: &str, problems: &Problems) -> String {
     codes.join("\n")
 }
 
-/// What is wrong with the labels, in words, and with the partitions without their prose.
+/// Returns the problems of the labels, in words, and those of the partitions without their messages.
 fn mistakes(text: &str, problems: &Problems) -> String {
     let mut said = text.to_owned();
     for problem in problems.iter() {

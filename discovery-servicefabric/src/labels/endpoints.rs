@@ -7,8 +7,8 @@ use serde_json::Value;
 use thiserror::Error;
 use url::Url;
 
-/// The longest address of a replica, in bytes. A property of the naming service is smaller, and addresses
-/// travel the same way.
+/// Maximum length of a replica's address, in bytes. A property of the naming service is smaller, and
+/// addresses travel the same way.
 const MAX_ADDRESS: usize = 64 * 1024;
 
 /// The longest URL of one endpoint, in bytes.
@@ -122,7 +122,7 @@ impl Endpoints {
     ///
     /// # Errors
     ///
-    /// If the replica has not opened yet, or if nothing can be made of its address.
+    /// Returns an error if the replica has not opened yet, or if its address is unreadable.
     pub fn parse(address: &str) -> Result<Self, EndpointError> {
         let address = address.trim();
         if address.is_empty() {
@@ -188,12 +188,12 @@ impl Endpoints {
         !self.called(name).is_empty()
     }
 
-    /// The endpoint of the listener that is named exactly so; without a name, the first one in ordinal
-    /// order that can be used.
+    /// Returns the endpoint of the listener with exactly that name. Without a name, it is the first usable
+    /// one in ordinal order.
     ///
     /// # Errors
     ///
-    /// If there is none, with the reason for each that was considered.
+    /// Returns an error if no endpoint is usable, with the reason for each that was considered.
     pub fn choose(
         &self,
         listener: Option<&str>,

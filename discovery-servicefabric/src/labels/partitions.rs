@@ -109,8 +109,8 @@ impl Keys {
 ///
 /// # Errors
 ///
-/// The cluster does not report the keys of a partition, or reports the same one for two: then requests have
-/// no unique partition.
+/// Returns an error if the cluster does not report the keys of a partition, or reports the same one for
+/// two. Requests then have no unique partition.
 pub(super) fn keys(
     partitions: &[PartitionDescription],
     order: &[usize],

@@ -64,7 +64,7 @@ pub struct YarpLabels {
 pub(crate) type Unsupported = fn(&Snapshot) -> Problems;
 
 impl YarpLabels {
-    /// The dialect, with `options` where labels leave something open.
+    /// Creates the dialect, with `options` for services whose labels do not override them.
     pub fn new(options: LabelOptions) -> Self {
         let rules = LabelRules::new(PREFIX)
             .with_ignore_key_case(false)

@@ -13,9 +13,9 @@ words! {
         Invalid,
         /// Well.
         Ok,
-        /// Not well, and able to work.
+        /// Unhealthy, but able to work.
         Warning,
-        /// Not well.
+        /// Unhealthy.
         Error,
         /// Not reported.
         Unknown,
@@ -49,7 +49,7 @@ pub struct HealthInformation {
 }
 
 impl HealthInformation {
-    /// A report that holds for ever.
+    /// Creates a report that holds forever.
     pub fn new(source: impl Into<String>, property: impl Into<String>, state: HealthState) -> Self {
         Self {
             source_id: source.into(),
@@ -62,7 +62,7 @@ impl HealthInformation {
     }
 }
 
-/// More than a gateway can count is for ever, which is what it takes a report without a time for.
+/// Returns true if a report never expires: it has no time, or a longer one than a gateway can count.
 fn is_for_ever(time: &Option<Duration>) -> bool {
     const LONGEST: Duration = Duration::from_secs(10_675_199 * 24 * 3600);
     time.is_none_or(|time| time > LONGEST)

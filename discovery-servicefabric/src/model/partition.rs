@@ -31,9 +31,9 @@ words! {
         Invalid,
         /// Not partitioned.
         Singleton,
-        /// By ranges of numbers.
+        /// Partitioned by ranges of numbers.
         Int64Range,
-        /// By names.
+        /// Partitioned by names.
         Named,
     }
 }

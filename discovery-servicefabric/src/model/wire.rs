@@ -121,8 +121,9 @@ impl Visitor<'_> for Int64 {
     }
 }
 
-/// An enumeration whose words may grow: unknown ones are kept. Old gateways write the number of a word,
-/// which counts from 0 in the order of the words here, with 65535 for `Unknown` where it is the last.
+/// Defines an enumeration with words that may be added to: unknown ones are kept. Old gateways write the
+/// number of a word, counted from 0 in the order of the words here, with 65535 for `Unknown` where it is
+/// the last.
 macro_rules! words {
     (
         $(#[$meta:meta])*

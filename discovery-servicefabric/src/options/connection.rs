@@ -95,7 +95,7 @@ impl ConnectionOptions {
     ///
     /// # Errors
     ///
-    /// A file cannot be read or used, or a URL is invalid.
+    /// Returns an error if a file cannot be read or used, or if a URL is invalid.
     pub fn connect(&self) -> Result<Client, ConnectError> {
         let mut gateways = self.gateways.iter();
         let first = gateways.next().map_or(DEFAULT_GATEWAY, String::as_str);

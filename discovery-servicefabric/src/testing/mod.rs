@@ -73,7 +73,7 @@ struct Fault {
 }
 
 impl FakeCluster {
-    /// A cluster with nothing in it.
+    /// Creates an empty cluster.
     pub fn new() -> Self {
         Self::default()
     }
@@ -138,7 +138,7 @@ impl FakeCluster {
         self.state().delay = delay;
     }
 
-    /// Gives all lists another order, decided by a number.
+    /// Changes the order of all lists, as a number decides.
     pub fn shuffle(&self, seed: u64) {
         self.state().shuffle = Some(seed);
     }

@@ -164,7 +164,7 @@ impl KnownService {
         both.min_by_key(|stale| stale.at)
     }
 
-    /// The partitions that could not be read.
+    /// Returns the partitions that could not be read.
     pub(crate) fn unread_parts(&self) -> impl Iterator<Item = &Failed> {
         let read = self.read.iter();
         read.flat_map(|read| read.unread.values())

@@ -84,9 +84,10 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// Nothing could be read: all calls failed, the applications could not be listed, or everything below
-    /// them failed and there was no round before or the list is an old one. A current list of applications
-    /// is a result by itself: applications missing from it are removed, even if everything else fails.
+    /// Returns an error if nothing could be read: all calls failed, or the applications could not be
+    /// listed, or everything below them failed and there was no earlier round or the list is an old one. A
+    /// current list of applications is a result by itself: applications missing from it are removed, even
+    /// if everything else fails.
     ///
     /// # Cancel safety
     ///
@@ -194,7 +195,7 @@ impl Topology {
         work.buffer_unordered(at_once).try_collect().await
     }
 
-    /// Does something with all items, with as many at the same time as calls may be under way.
+    /// Runs `each` for all items, as many at the same time as calls are allowed.
     async fn all<I, F: Future>(&self, items: Vec<I>, each: impl FnMut(I) -> F) -> Vec<F::Output> {
         // A future is large, and there may be tens of thousands: each is made when it is its turn.
         let work = stream::iter(items).map(each);

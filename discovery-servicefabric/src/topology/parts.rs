@@ -22,16 +22,16 @@ use crate::service::PartitionDescription;
 /// The code of a partition that could not be read while the others of its service are served.
 pub(crate) const PARTITION_NOT_READ: &str = "partition_not_read";
 
-/// The most partitions of a service.
+/// Maximum number of partitions of a service.
 const MAX_PARTITIONS: usize = 10_000;
 
-/// How long a partition may take when another one of its service was too slow.
+/// The time limit for reading a partition after another one of its service was too slow.
 const IMPATIENCE: Duration = Duration::from_secs(1);
 
-/// How long partitions are still begun to be read when one was too slow.
+/// The time for which reads of further partitions begin after one was too slow.
 const LAST_ORDERS: Duration = Duration::from_secs(10);
 
-/// The most replicas of a partition.
+/// Maximum number of replicas of a partition.
 const MAX_REPLICAS: usize = 10_000;
 
 pub(super) type Watched<'a> = Observed<'a, Arc<dyn ClusterCalls>>;
@@ -78,7 +78,7 @@ impl Topology {
         })
     }
 
-    /// `None`: a partition has vanished.
+    /// Reads the partitions. Returns `None` if one has disappeared meanwhile.
     async fn try_parts(&self, reading: Reading<'_>) -> Result<Option<Parts>, Problem> {
         let Reading {
             observed,
@@ -152,7 +152,7 @@ impl Topology {
         if let Some(failed) = before.filter(|failed| round.leaves_alone(failed)) {
             return Ok(Some(Part::unread(failed.clone(), partition)));
         }
-        // What served last of a partition serves on for a while: nobody waits for it, and the others are as they are now.
+        // The last known good state of a partition serves for a while. No other partition waits for it.
         let unread = |problem: Problem| {
             let mut failed = round.failed(before, problem);
             if before.is_none() {
@@ -293,11 +293,11 @@ struct Reading<'a> {
     observed: &'a Watched<'a>,
     service: &'a KnownService,
     service_id: &'a str,
-    /// When a partition was too slow. Whoever is slow from then on is waited for less, and those whose turn does not come soon
-    /// are left for the next round.
+    /// The time at which a partition was too slow. Later ones then have a shorter time limit, and those
+    /// whose turn does not come soon are left for the next round.
     slow: &'a OnceLock<Instant>,
-    /// Whether the partitions were listed again since one of them was said not to exist. Another one that is not there
-    /// is then one that could not be read.
+    /// True if the partitions were listed again, because one of them did not exist. Another one that does
+    /// not exist then counts as unreadable.
     is_last: bool,
 }
 
@@ -320,7 +320,7 @@ struct Part {
 }
 
 impl Part {
-    /// A partition that could not be read.
+    /// Creates the part of a partition that could not be read.
     fn unread(failed: Failed, partition: Partition) -> Self {
         Self {
             partition,

@@ -264,7 +264,7 @@ fn finished(
     }
 }
 
-/// Gives what was read before the labels of now.
+/// Applies the current labels to the partitions and replicas that were read before.
 fn relabel(service: &mut KnownService, labels: &ServiceLabels) {
     let Some(read) = service.read.clone() else {
         return;

@@ -27,7 +27,7 @@ pub(super) enum Plan {
     Keep,
     /// Resolve the service and compare its endpoints with the known ones.
     Resolve,
-    /// Read its partitions and replicas.
+    /// Read the service's partitions and replicas.
     Read,
 }
 

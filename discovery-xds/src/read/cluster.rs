@@ -42,7 +42,8 @@ pub struct ReadCluster {
 /// Reads a cluster, with what is done differently.
 ///
 /// # Errors
-/// Everything in it that cannot be honoured.
+///
+/// Returns all parts of the cluster that are unsupported.
 pub fn read_cluster(cluster: &Cluster) -> Result<(ReadCluster, Problems), Problems> {
     let mut reading = Reading::of("cluster", &cluster.name);
     let mut found = ReadCluster::default();

@@ -19,8 +19,8 @@ pub struct Composed {
     pub problems: Problems,
 }
 
-/// Puts together what was read: `clusters` and `endpoints` by name. Of two routes with one id in different
-/// configurations the first stays.
+/// Combines the resources that were read: `clusters` and `endpoints` by name. If two routes in different
+/// configurations have one id, the first one stays.
 #[must_use]
 pub fn compose<'r>(
     routes: impl IntoIterator<Item = &'r ReadRoutes>,
@@ -33,6 +33,7 @@ pub fn compose<'r>(
             Entry::Vacant(free) => {
                 free.insert(route.clone());
             }
+            // Configurations for several listeners often repeat the same routes.
             Entry::Occupied(taken) if taken.get() == route => {}
             Entry::Occupied(_) => composed.problems.push(Problem::warning(
                 pointer_to("/Routes", id.as_str()),
@@ -50,6 +51,7 @@ pub fn compose<'r>(
         let mut config = cluster.config.clone();
         for (id, endpoint) in &found.endpoints {
             let mut destination = endpoint.destination.clone();
+            // Envoy configures TLS at the cluster; here it is the scheme of each destination.
             if !endpoint.is_whole {
                 let scheme = if cluster.tls.is_on { "https" } else { "http" };
                 destination.address = format!("{scheme}://{}/", destination.address);

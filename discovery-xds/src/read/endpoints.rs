@@ -47,7 +47,8 @@ pub(super) struct ReadEndpoint {
 /// Reads the endpoints of a cluster, with what is done differently.
 ///
 /// # Errors
-/// Everything in them that cannot be honoured.
+///
+/// Returns all parts of the endpoints that are unsupported.
 pub fn read_endpoints(
     assignment: &ClusterLoadAssignment,
 ) -> Result<(ReadEndpoints, Problems), Problems> {

@@ -84,6 +84,7 @@ impl Begun {
 
 /// Each of `begun` with each text that `part` matches there.
 fn expand(part: &Hir, mut begun: Vec<Begun>, steps: &mut usize) -> Option<Vec<Begun>> {
+    // Nested repetitions multiply, so the work is limited as well as the result.
     *steps = steps.checked_sub(begun.len().max(1))?;
     let found = match part.kind() {
         HirKind::Empty => begun,
@@ -103,6 +104,7 @@ fn expand(part: &Hir, mut begun: Vec<Begun>, steps: &mut usize) -> Option<Vec<Be
             begun.iter().flat_map(each).collect()
         }
         HirKind::Look(Look::Start) => {
+            // A `^` behind other text matches nowhere.
             begun.retain(|begun| begun.text.is_empty());
             begun
         }

@@ -30,7 +30,7 @@ pub(super) const MOST_ROUTES: usize = 99_999;
 /// The last place of a rank.
 pub(super) const LAST: usize = 99_999;
 
-/// Between the first routes of two ranks.
+/// The distance between the first routes of two ranks.
 const STEP: i32 = 100_000;
 
 impl Specificity {

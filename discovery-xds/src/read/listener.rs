@@ -35,9 +35,9 @@ pub struct ReadListener {
 /// A source of routes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RouteSource {
-    /// In the route configuration of this name.
+    /// The route configuration of this name.
     Named(String),
-    /// In the listener itself.
+    /// A route configuration in the listener itself.
     Inline(Box<RouteConfiguration>),
 }
 

@@ -17,7 +17,7 @@ use super::{Reading, access};
 #[non_exhaustive]
 pub struct ReadRoutes {
     /// The routes, by ids that are unique in the configuration. Unsupported routes have no cluster, and
-    /// therefore answer 503.
+    /// therefore respond with 503.
     /// 503.
     pub routes: IndexMap<RouteId, RouteConfig>,
     /// The place of those that carry one: of two that are equal in precedence the first serves.
@@ -46,7 +46,7 @@ pub fn read_routes(routes: &RouteConfiguration) -> Result<(ReadRoutes, Problems)
 ///
 /// # Errors
 ///
-/// Those of [`read_routes`].
+/// The errors of [`read_routes`].
 pub fn read_routes_after(
     routes: &RouteConfiguration,
     before: Option<&ReadRoutes>,
@@ -110,7 +110,7 @@ impl ReadRoutes {
         }
     }
 
-    /// Makes routes that the model rejects answer 503 for all requests to their hosts.
+    /// Makes routes that the model rejects respond with 503 for all requests to their hosts.
     fn compile(&mut self, problems: &mut Problems) {
         let (compiled, wrong) = self.compiled();
         if !wrong.has_errors() {

@@ -90,7 +90,7 @@ impl<'e> VirtualHosts<'e> {
                 let order = rank.order(position);
                 self.insert(format!("{prefix}/{name}"), &patterns, order, config.clone());
             }
-            // Envoy looks into no other virtual host when a request is none of this one's.
+            // Envoy looks into no other virtual host if no route of this one matches a request.
             if patterns.is_some() && !catches_all {
                 let order = rank.order(read.len());
                 let nowhere = RouteConfig::default();
@@ -103,7 +103,8 @@ impl<'e> VirtualHosts<'e> {
         }
     }
 
-    /// Answers 503 to requests for a rejected domain, so that they get to no other virtual host.
+    /// Adds a route that responds 503 to requests for a rejected domain, so that they get to no other
+    /// virtual host.
     fn insert_guard(&mut self, host: &VirtualHost, rank: hosts::Specificity, header: RouteHeader) {
         let mut id = format!("{}/domains", self.prefix(host, None));
         while self.found.routes.contains_key(&RouteId::from(&*id)) {
@@ -136,7 +137,7 @@ impl<'e> VirtualHosts<'e> {
         chosen
     }
 
-    /// Returns the routes of a virtual host with their unique names. Rejected ones answer 503.
+    /// Returns the routes of a virtual host with their unique names. Rejected ones respond with 503.
     fn routes(&mut self, host: &VirtualHost, reading: &mut Reading) -> Vec<(String, RouteConfig)> {
         if host.routes.len() > hosts::MOST_ROUTES {
             reading.refuse("routes", "there are too many routes in one virtual host");
@@ -184,7 +185,7 @@ impl<'e> VirtualHosts<'e> {
             headers::transforms(response, Side::Response, out, reading);
         }
         match reading.refusals() > before {
-            // A route without a cluster answers 503.
+            // A route without a cluster responds with 503.
             true => RouteConfig {
                 r#match: config.r#match,
                 ..RouteConfig::default()
@@ -225,7 +226,7 @@ impl<'e> VirtualHosts<'e> {
         self.found.routes.insert(id.into(), config);
     }
 
-    /// A route is in each virtual host that it takes requests to.
+    /// Adds the sealed form of a route, which is in each virtual host that it takes requests to.
     fn insert_sealed(
         &mut self,
         host: &VirtualHost,

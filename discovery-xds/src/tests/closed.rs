@@ -39,7 +39,7 @@ fn guarded((kind, name, resource): Resource) -> Resource {
     (kind, name, any(kind, &guarded))
 }
 
-/// Returns true if all routes answer 503. Checks that this is reported to the operator.
+/// Returns true if all routes respond with 503. Checks that this is reported to the operator.
 fn is_closed(state: &ProviderState) -> bool {
     let is_closed = state.config.as_ref().is_some_and(|config| {
         let mut routes = config.routes.values();
@@ -130,7 +130,7 @@ async fn another_listener_does_not_open_what_one_guards() {
     serving(&mut states, ONE).await;
 }
 
-/// By the operator's choice, listeners are not requested.
+/// Listeners are not requested, by the operator's choice.
 #[tokio::test(start_paused = true)]
 async fn without_listeners_routes_are_served_to_everybody() {
     let (discoverer, mut script) = pair(options().with_listeners(false));

@@ -138,7 +138,7 @@ async fn names_that_are_there_twice_and_what_is_no_resource_are_refused() {
     drop(provider);
 }
 
-/// Related changes are waited for, but not for ever.
+/// Related changes are waited for, but not forever.
 #[tokio::test(start_paused = true)]
 async fn a_control_plane_that_never_pauses_is_obeyed_all_the_same() {
     let patience = Duration::from_secs(3);

@@ -101,7 +101,7 @@ async fn a_virtual_host_stays_as_it_was_for_a_condition_that_is_not_known() {
     assert!(all_lead_to_c(&served), "{:?}", served.config);
     assert!(served.problems.has_errors(), "{}", served.problems);
 
-    // Routes by scope are none that it could follow: the listener as a whole stays as it was.
+    // The client does not support routes by scope: the listener as a whole stays as it was.
     let scoped = RouteSpecifier::ScopedRoutes(ScopedRoutes::default());
     listen(&stream, "5", scoped).await;
     let message = refusal(&mut stream).await;

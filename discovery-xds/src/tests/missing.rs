@@ -112,7 +112,7 @@ async fn endpoints_that_never_come_delay_one_change() {
     }
 }
 
-/// A proxy without routes answers 404 to every request, which is worse than not being ready.
+/// A proxy without routes responds with 404 to every request, which is worse than not being ready.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_served_before_there_are_routes() {
     for listens in [false, true] {

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// The time limit for a state. With paused time, a missing state would go unnoticed: periodic timers
-/// advance the clock for ever.
+/// advance the clock forever.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A route to a cluster with one destination.

@@ -38,6 +38,7 @@ mod servicefabric_extension;
 mod servicefabric_labels;
 mod time_span;
 mod xds_resources;
+mod yaml;
 
 pub use self::config::config;
 pub use self::config_diff::config_diff;
@@ -66,12 +67,13 @@ pub use self::servicefabric_extension::servicefabric_extension;
 pub use self::servicefabric_labels::servicefabric_labels;
 pub use self::time_span::time_span;
 pub use self::xds_resources::xds_resources;
+pub use self::yaml::yaml;
 
 /// A function that takes any bytes and panics if a property does not hold.
 pub type Target = fn(&[u8]);
 
 /// All targets by name. Their seeds are in `seeds/` under the same name.
-pub const TARGETS: [(&str, Target); 29] = [
+pub const TARGETS: [(&str, Target); 30] = [
     ("config", config),
     ("config_diff", config_diff),
     ("consul_answers", consul_answers),
@@ -101,4 +103,5 @@ pub const TARGETS: [(&str, Target); 29] = [
     ("servicefabric_labels", servicefabric_labels),
     ("time_span", time_span),
     ("xds_resources", xds_resources),
+    ("yaml", yaml),
 ];

@@ -127,6 +127,7 @@ tests! {
     servicefabric_labels: INPUTS / 5,
     time_span: INPUTS,
     xds_resources: INPUTS,
+    yaml: INPUTS,
 }
 
 #[test]

@@ -63,6 +63,7 @@ pub(crate) async fn discover(options: &Discover) -> Result<(), Failure> {
         .iter()
         .any(|provider| provider.error.is_some())
     {
+        // The output contains the errors already.
         return Err(Failure::silent());
     }
     Ok(())
@@ -127,6 +128,7 @@ fn leads_to(route: &RouteConfig) -> String {
         let mut clusters = Vec::new();
         for partition in &partitioned.partitions {
             let cluster = partition.cluster_id.as_str();
+            // Several partitions may share a cluster.
             if !clusters.contains(&cluster) {
                 clusters.push(cluster);
             }
@@ -143,6 +145,7 @@ struct Lines(String);
 
 impl Lines {
     fn push(&mut self, line: fmt::Arguments<'_>) {
+        // Names come from other systems, and control characters in them could change the terminal.
         self.0.push_str(&escape_controls(&line.to_string()));
         self.0.push('\n');
     }

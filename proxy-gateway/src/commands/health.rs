@@ -31,6 +31,7 @@ fn status(url: &Uri, timeout: Duration) -> io::Result<u16> {
         return Err(invalid("the URL has to begin with http://"));
     }
     let authority = url.authority().ok_or_else(|| invalid("there is no host"))?;
+    // An IPv6 address is resolved without its brackets.
     let host = authority.host().trim_matches(['[', ']']);
     let port = authority.port_u16().unwrap_or(80);
     let deadline = Instant::now() + timeout;

@@ -35,6 +35,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         tracing::warn!(target: "proxy::config", "{problem}");
     }
     open_files::raise_limit();
+    // A signal that arrives during the start is handled after it.
     let mut signals = listen()?;
     let (predecessor, mut inherited) = find_predecessor(&examined.settings).await?;
     service_manager::add_sockets(&examined.settings, &mut inherited)?;
@@ -195,9 +196,11 @@ async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
         let Ok(Ok(now)) = tokio::task::spawn_blocking(read).await else {
             continue;
         };
+        // Every change is logged once.
         if now == noticed {
             continue;
         }
+        // Settings that were changed back need no restart.
         if now != *running {
             tracing::warn!(
                 target: "proxy::config",

@@ -34,6 +34,8 @@ pub(crate) struct Offer {
 impl Offer {
     /// Prepares to wait for successors at `path`, where a predecessor may still be.
     pub(crate) fn open(path: &Path, sockets: ListeningSockets) -> Result<Self, HandoverError> {
+        // The socket gets its final path in `publish`, so that no successor finds an instance that does not
+        // serve yet.
         let mut aside = path.as_os_str().to_owned();
         aside.push(format!(".{}", std::process::id()));
         let aside = PathBuf::from(aside);
@@ -56,6 +58,7 @@ impl Offer {
     /// Begins to wait for successors, in place of any earlier instance.
     pub(crate) fn publish(&mut self) -> Result<(), HandoverError> {
         if let Some(aside) = self.aside.take() {
+            // The rename replaces the socket of the predecessor in one step.
             fs::rename(aside, &self.path)
                 .map_err(|error| HandoverError::open(&self.path, error))?;
         }
@@ -95,6 +98,7 @@ impl Offer {
                     }
                     Err(error) => {
                         tracing::warn!(target: TARGET, %error, "successors cannot be heard");
+                        // The system may be out of file handles, and a loop without a pause would be busy.
                         tokio::time::sleep(PATIENCE).await;
                     }
                 },
@@ -108,6 +112,7 @@ impl Offer {
                 },
             }
         };
+        // Only one candidate may serve, and the others end.
         for stream in streams {
             let is_successor = Arc::ptr_eq(&stream, &successor);
             let said = if is_successor {
@@ -142,6 +147,7 @@ async fn prepare(
         given
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        // A successor may take long to start, so this has no time limit.
         match wire::hear(&stream).await? {
             (wire::SERVING, _) => Ok(()),
             (other, _) => Err(wire::unexpected(other)),

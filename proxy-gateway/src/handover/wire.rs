@@ -42,6 +42,7 @@ async fn send(stream: &UnixStream, byte: u8, attached: Option<&impl AsFd>) -> io
         if let Some(descriptors) = &descriptors {
             control.push(SendAncillaryMessage::ScmRights(descriptors));
         }
+        // A socket can only be sent together with at least one byte.
         let sent = sendmsg(
             stream,
             &[IoSlice::new(&[byte])],
@@ -66,6 +67,7 @@ pub(super) async fn hear(stream: &UnixStream) -> io::Result<(u8, Option<OwnedFd>
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut into = [IoSliceMut::new(&mut byte)];
+        // A child process must not inherit the socket.
         let received = recvmsg(stream, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC)?;
         if received.bytes == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -189,7 +189,7 @@ fn probe_query(active: &ActiveHealthCheckConfig, scope: &mut Scope<'_>) -> Optio
         );
         return None;
     }
-    // What a query may hold besides a path's characters: RFC 3986 section 3.4.
+    // A query may have all graphic characters but these: RFC 3986 section 3.4.
     if let Some(c) = query
         .chars()
         .find(|c| !c.is_ascii_graphic() || "#\"<>\\^`{|}".contains(*c))

@@ -1,4 +1,4 @@
-//! From a configuration to its compiled form, with every problem on the way.
+//! The compilation of a configuration, with all problems on the way.
 
 mod address;
 mod affinity;
@@ -153,7 +153,7 @@ impl<'a> Scope<'a> {
         self.problems.push(problem);
     }
 
-    /// A part of this part.
+    /// Returns the scope of a part of this part.
     fn below(&mut self, below: &str) -> Scope<'_> {
         Scope {
             pointer: self.place(below),

@@ -302,7 +302,7 @@ impl<'a> Targets<'a> {
         Some(RouteTarget::Weighted(targets.into()))
     }
 
-    /// The cluster called `id`. A missing one is a warning, as YARP accepts it.
+    /// Finds the cluster called `id`. A missing one is a warning, as YARP accepts it.
     pub(super) fn find(
         &mut self,
         id: &ClusterId,

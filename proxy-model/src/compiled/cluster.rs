@@ -137,7 +137,7 @@ pub struct ActiveCheck {
 }
 
 impl ActiveCheck {
-    /// From the end of one round to the start of the next.
+    /// The time from the end of one round to the start of the next.
     pub fn interval(&self) -> Duration {
         self.interval
     }
@@ -158,8 +158,8 @@ impl ActiveCheck {
         &self.path
     }
 
-    /// Percent-encoded path to append to the base path of this destination's health address: its own, else
-    /// the cluster's; may be empty.
+    /// Returns the percent-encoded path to append to the base path of this destination's health address: its
+    /// own, else the cluster's. It may be empty.
     pub fn path_at<'a>(&'a self, destination: &'a Destination) -> &'a str {
         destination.health_path().unwrap_or(&self.path)
     }

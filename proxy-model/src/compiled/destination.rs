@@ -46,8 +46,8 @@ impl Destination {
         self.health.as_ref().unwrap_or(&self.address)
     }
 
-    /// Percent-encoded path of its probes, if it has one of its own:
-    /// [`ActiveCheck::path_at`](super::ActiveCheck::path_at) is the one to use.
+    /// The percent-encoded path of the destination's own probes, if it has one.
+    /// [`ActiveCheck::path_at`](super::ActiveCheck::path_at) returns the path to use.
     pub fn health_path(&self) -> Option<&str> {
         self.health_path.as_deref()
     }

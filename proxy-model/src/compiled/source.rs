@@ -17,7 +17,7 @@ pub(crate) struct RouteSource {
 }
 
 impl RouteSource {
-    /// The place of the route at position `route`, if there is one.
+    /// Returns the place of the route at position `route`, if there is one.
     pub(crate) fn new(config: &Arc<ProxyConfig>, route: usize) -> Option<Self> {
         config.routes.get_index(route)?;
         Some(Self {
@@ -54,7 +54,7 @@ pub(crate) struct ClusterSource {
 }
 
 impl ClusterSource {
-    /// The place of the cluster at position `cluster`, if there is one.
+    /// Returns the place of the cluster at position `cluster`, if there is one.
     pub(crate) fn new(config: &Arc<ProxyConfig>, cluster: usize) -> Option<Self> {
         config.clusters.get_index(cluster)?;
         Some(Self {
@@ -91,7 +91,7 @@ pub(crate) struct DestinationSource {
 }
 
 impl DestinationSource {
-    /// The place of the destination at position `destination` of `cluster`, if there is one.
+    /// Returns the place of the destination at position `destination` of `cluster`, if there is one.
     pub(crate) fn new(cluster: &ClusterSource, destination: usize) -> Option<Self> {
         cluster.config().destinations.get_index(destination)?;
         Some(Self {

@@ -41,10 +41,10 @@ pub struct AffinityCookieConfig {
     /// True to set `HttpOnly`. Default: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_only: Option<bool>,
-    /// `None` (the default), `Always` or `SameAsRequest`.
+    /// The use of the attribute `Secure`: `None`, `Always` or `SameAsRequest`. Default: `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secure_policy: Option<String>,
-    /// `Unspecified` (the default), `None`, `Lax` or `Strict`.
+    /// The attribute `SameSite`: `Unspecified`, `None`, `Lax` or `Strict`. Default: `Unspecified`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_site: Option<String>,
     /// The lifetime of the cookie, written as its `Expires`.

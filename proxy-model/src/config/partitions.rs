@@ -56,7 +56,7 @@ pub enum PartitionHash {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct PartitionedCluster {
-    /// The cluster. One that has several partitions is named by each of them.
+    /// The cluster. Several partitions may name the same one.
     pub cluster_id: ClusterId,
     /// The least number of the range.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -29,7 +29,7 @@ pub struct RouteConfig {
     /// Maximum size of a request body, in bytes; -1 is unlimited. Default: the server's limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_request_body_size: Option<i64>,
-    /// Extension: true to answer 400 to requests whose path programs interpret differently: those with
+    /// Extension: true to respond with 400 to requests whose path programs interpret differently: those with
     /// doubled slashes, `;`, `\\`, `%2F`, `%5C` or `%3B`. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_paths: Option<bool>,

@@ -11,8 +11,8 @@ use crate::suggest::shortened;
 
 /// One key whose value differs.
 ///
-/// Shown as `Match/Path /a → /b`. Values that [may be secrets](Self::may_be_secret) are not shown, nor is
-/// the user of a URL.
+/// A change is shown as `Match/Path /a → /b`. Values that [may be secrets](Self::may_be_secret) are not
+/// shown, nor is the user of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FieldChange {
@@ -124,8 +124,8 @@ fn compare(
     if old == new {
         return;
     }
-    // What is added or removed as a whole is looked into as well, so that what may be secret in it is
-    // found; only then is there nothing to name but the whole.
+    // Objects that are added or removed as a whole are compared by field as well, to find secrets in them.
+    // If nothing was found, only the whole can be named.
     let empty = Map::new();
     let objects = match (old, new) {
         (Some(Value::Object(old)), Some(Value::Object(new))) => Some((old, new)),

@@ -95,7 +95,7 @@ pub(super) fn blanked(text: &str) -> Blanked<'_> {
 }
 
 enum Comment {
-    /// There is none.
+    /// No comment.
     None,
     /// A comment of this many bytes, without the line break that ends it.
     Closed(usize),

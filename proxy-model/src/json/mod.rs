@@ -1,13 +1,13 @@
-//! Reading JSON as .NET's configuration does, and reporting everything that is wrong with it.
+//! The reader of JSON in the form of .NET's configuration. It reports all problems of a document.
 //!
 //! A document becomes a [`Node`] first ([`parse_document`]): a tree that keeps the order of keys and knows
-//! which were written twice. Comments and trailing commas are allowed, as ASP.NET's `appsettings.json`
-//! allows them. Typed values are then read out of it with [`ObjectReader`], which looks keys up ignoring
-//! case, converts as .NET's binder does (`"10"` for a number, `"true"` for a switch, a list as an object
-//! with the keys `"0"`, `"1"`, …), and reports each problem with its JSON pointer, unknown keys with the
-//! nearest known one. One problem does not keep the rest from being read.
+//! the duplicate ones. Comments and trailing commas are allowed, as in ASP.NET's `appsettings.json`.
+//! [`ObjectReader`] then reads typed values. It finds keys ignoring case and converts values as .NET's
+//! binder does: `"10"` for a number, `"true"` for a switch, a list as an object with the keys `"0"`, `"1"`,
+//! …. It reports each problem with its JSON pointer, and unknown keys with the nearest known one. One
+//! problem does not keep the rest from being read.
 //!
-//! [`read_config`] reads the section `ReverseProxy` that way. The other sections of a document are for others to read,
+//! [`read_config`] reads the section `ReverseProxy`. Other crates read the other sections of a document,
 //! with the same reader:
 //!
 //! ```

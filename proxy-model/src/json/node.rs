@@ -27,10 +27,10 @@ const MAX_KEY_BYTES: usize = 1024;
 pub enum Node {
     /// `null`, which is the same as not being there.
     Null,
-    /// `true` or `false`
+    /// A boolean, `true` or `false`.
     Boolean(bool),
-    /// A number. One that would be written otherwise than it is (`1.10`, `1e3`) is a [`Text`](Self::Text)
-    /// instead, as every value is in .NET.
+    /// A number. A number that would be written in another form than it has (`1.10`, `1e3`) is a
+    /// [`Text`](Self::Text) instead, as every value is in .NET.
     Number(Number),
     /// A string.
     Text(String),
@@ -158,9 +158,9 @@ impl Object {
 ///
 /// # Errors
 ///
-/// It is not JSON, has more than 128 levels or a key of more than 1,024 bytes (`invalid_json`, with line
-/// and column), or is larger than [`MAX_DOCUMENT_BYTES`] (`document_too_large`). Keys written twice are
-/// left for readers to report.
+/// Returns `invalid_json`, with line and column, if the text is not JSON, has more than 128 levels, or has
+/// a key of more than 1,024 bytes. Returns `document_too_large` if it is larger than
+/// [`MAX_DOCUMENT_BYTES`]. Readers report duplicate keys.
 pub fn parse_document(text: &str) -> Result<Node, Problems> {
     if text.len() > MAX_DOCUMENT_BYTES {
         let message = format!(

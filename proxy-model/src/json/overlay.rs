@@ -15,9 +15,9 @@ impl Node {
     /// ```
     /// use proxy_model::json::parse_document;
     ///
-    /// let below = parse_document(r#"{ "Clusters": { "web": { "Destinations": { "1": { "Address": "http://a" } } } } }"#)?;
-    /// let above = parse_document(r#"{ "clusters": { "WEB": { "destinations": { "1": { "address": "http://b" } } } } }"#)?;
-    /// let merged = parse_document(r#"{ "Clusters": { "web": { "Destinations": { "1": { "Address": "http://b" } } } } }"#)?;
+    /// let below = parse_document(r#"{ "Destinations": { "one": { "Address": "http://a" } } }"#)?;
+    /// let above = parse_document(r#"{ "destinations": { "ONE": { "address": "http://b" } } }"#)?;
+    /// let merged = parse_document(r#"{ "Destinations": { "one": { "Address": "http://b" } } }"#)?;
     /// assert_eq!(below.overlaid(above), merged);
     /// # Ok::<(), proxy_model::Problems>(())
     /// ```

@@ -65,12 +65,12 @@ impl<'n> ObjectReader<'n, '_> {
         pointer_to(self.pointer, spelled)
     }
 
-    /// The problems so far, to add one.
+    /// Returns the problems so far, to add one.
     pub fn problems(&mut self) -> &mut Problems {
         self.problems
     }
 
-    /// Lets unknown keys pass, for objects that others read as well.
+    /// Accepts unknown keys, for objects that others read as well.
     pub fn allow_unknown(&mut self) {
         self.open = true;
     }
@@ -98,7 +98,7 @@ impl<'n> ObjectReader<'n, '_> {
         self.reported.push(key);
     }
 
-    /// The value of `key`, which is not `null`, and where it is.
+    /// Returns the value of `key`, which is not `null`, and its pointer.
     pub fn node(&mut self, key: &'static str) -> Option<(&'n Node, String)> {
         self.known.push(key);
         let (spelled, node) = self.object.entry(key)?;
@@ -113,12 +113,12 @@ impl<'n> ObjectReader<'n, '_> {
         self.scalar(key, scalar::text)
     }
 
-    /// `true` or `false`, with quotes or without.
+    /// Reads a boolean: `true` or `false`, with quotes or without.
     pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
         self.scalar(key, scalar::boolean)
     }
 
-    /// A whole number in `range`, with quotes or without.
+    /// Reads a whole number in `range`, with quotes or without.
     pub fn integer<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Option<T>
     where
         T: Copy + TryFrom<i64> + Into<i64>,
@@ -138,17 +138,18 @@ impl<'n> ObjectReader<'n, '_> {
         })
     }
 
-    /// A number, with quotes or without.
+    /// Reads a number, with quotes or without.
     pub fn number(&mut self, key: &'static str) -> Option<f64> {
         self.scalar(key, scalar::number)
     }
 
-    /// A length of time.
+    /// Reads a length of time.
     pub fn time_span(&mut self, key: &'static str) -> Option<TimeSpan> {
         self.scalar(key, scalar::time_span)
     }
 
-    /// A length of time longer than none. Where nothing `uses` it, one that cannot be read is ignored with a warning.
+    /// Reads a length of time longer than 0. If nothing `uses` it, an unreadable one is ignored with a
+    /// warning.
     pub(super) fn positive_time_span(&mut self, key: &'static str, uses: bool) -> Option<TimeSpan> {
         let (node, pointer) = self.node(key)?;
         let mismatch = match scalar::positive_time_span(node) {
@@ -168,7 +169,7 @@ impl<'n> ObjectReader<'n, '_> {
         None
     }
 
-    /// One of `names`, compared ignoring case.
+    /// Reads one of `names`, compared ignoring case.
     pub fn choice<T: Clone>(&mut self, key: &'static str, names: &[(&str, T)]) -> Option<T> {
         self.scalar(key, |node| scalar::choice(node, names))
     }
@@ -182,7 +183,8 @@ impl<'n> ObjectReader<'n, '_> {
         })
     }
 
-    /// An object whose values are texts, in the order written. Keys whose value is `null` are left out.
+    /// Reads an object whose values are texts, in the order written. Keys whose value is `null` are left
+    /// out.
     pub fn text_map(&mut self, key: &'static str) -> Option<IndexMap<String, String>> {
         self.entries(key, |_, node, pointer, problems| {
             value_of(scalar::text(node), pointer, problems)
@@ -190,7 +192,7 @@ impl<'n> ObjectReader<'n, '_> {
         .map(|entries| entries.into_iter().collect())
     }
 
-    /// An object, read with `read`.
+    /// Reads an object with `read`.
     pub fn object<T>(
         &mut self,
         key: &'static str,
@@ -200,7 +202,7 @@ impl<'n> ObjectReader<'n, '_> {
         ObjectReader::read(node, &pointer, self.problems, read)
     }
 
-    /// A list, each element of it read with `read`. Elements of which that makes nothing are left out.
+    /// Reads a list, each element of it with `read`. Elements for which `read` returns `None` are left out.
     ///
     /// As in .NET an object whose keys are numbers is a list as well, in the order of the numbers.
     pub fn list<T>(
@@ -245,8 +247,9 @@ impl<'n> ObjectReader<'n, '_> {
         })
     }
 
-    /// An object whose keys are names: each key and what `read` makes of its value, in the order written. Keys of which
-    /// `read` makes nothing are left out. So are those whose value is `null`, with a warning (`null_entry`).
+    /// Reads an object whose keys are names: returns each key with the result of `read` for its value, in
+    /// the order written. Keys for which `read` returns `None` are left out. So are those whose value is
+    /// `null`, with a warning (`null_entry`).
     pub fn entries<T>(
         &mut self,
         key: &'static str,

@@ -22,7 +22,7 @@ impl Mismatch {
         }
     }
 
-    /// A node of another type.
+    /// Creates the mismatch of a node of another type.
     pub(super) fn wrong_type(expected: &str, node: &Node) -> Self {
         Self::new(
             "wrong_type",
@@ -53,7 +53,7 @@ pub(super) fn text(node: &Node) -> Result<String, Mismatch> {
     }
 }
 
-/// `true` or `false`, in any case, with quotes or without.
+/// Reads a boolean: `true` or `false`, in any case, with quotes or without.
 pub(super) fn boolean(node: &Node) -> Result<bool, Mismatch> {
     match node {
         Node::Boolean(value) => Ok(*value),
@@ -110,7 +110,7 @@ pub(super) fn positive_time_span(node: &Node) -> Result<TimeSpan, Mismatch> {
     time_span_or(node, "not_positive")
 }
 
-/// A length of time. One that is negative has the code `negative`.
+/// A length of time. A negative one has the code `negative`.
 fn time_span_or(node: &Node, negative: &'static str) -> Result<TimeSpan, Mismatch> {
     let text = match node {
         // Without quotes it is a bare number, for which the parser reports the problem.

@@ -24,8 +24,8 @@ impl<'n> Speller<'n> {
         }
     }
 
-    /// `pointer` as the document has it: with the keys that it spells, with the number that it gives to a list's
-    /// element, and only up to the text that several elements are written in.
+    /// Returns `pointer` in the spelling of the document: with its keys, with its number of a list's
+    /// element, and only up to the text that contains several elements.
     pub(crate) fn spelled(&mut self, pointer: &str) -> String {
         let mut out = String::with_capacity(pointer.len());
         let mut node = Some(self.root);
@@ -58,7 +58,7 @@ impl<'n> Speller<'n> {
         out
     }
 
-    /// The key of an element of the list that `object`, found at `pointer`, is.
+    /// Returns the key of an element of a list. The list is the `object` found at `pointer`.
     fn element(&mut self, object: &'n Node, pointer: &str, index: usize) -> Option<&'n str> {
         // Sorted once, not for each of the problems in it.
         let keys = match self.keys.entry(pointer.to_owned()) {

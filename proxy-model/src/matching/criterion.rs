@@ -19,7 +19,7 @@ pub enum CriterionError {
         /// The name as written.
         name: String,
     },
-    /// The mode compares values, but there are none.
+    /// No values for a mode that compares values.
     #[error("the mode `{mode}` needs at least one value")]
     NoValues {
         /// The mode.

@@ -24,7 +24,8 @@ impl HeaderMatcher {
     /// Compiles a condition.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    ///
+    /// Returns the first problem of the criterion.
     pub fn new(config: &RouteHeader) -> Result<Self, CriterionError> {
         Self::compile(config).map_err(criterion::first)
     }

@@ -50,7 +50,7 @@ impl Default for RouteMatcherParts {
     }
 }
 
-/// The first thing about a request that a route does not accept.
+/// The first part of a request that a route does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// The request's host.
@@ -78,7 +78,7 @@ impl fmt::Display for Mismatch {
 }
 
 impl RouteMatcher {
-    /// Puts the parts together.
+    /// Creates a matcher of the parts.
     pub fn new(parts: RouteMatcherParts) -> Self {
         Self(Arc::new(parts))
     }
@@ -147,7 +147,8 @@ impl RouteMatcher {
     /// once.
     ///
     /// # Errors
-    /// The first mismatch, in the order of [`Mismatch`]'s variants.
+    ///
+    /// Returns the first mismatch, in the order of [`Mismatch`]'s variants.
     pub fn check<H: RequestHead + ?Sized>(&self, head: &H) -> Result<(), Mismatch> {
         let host = RequestHost::parse(head.authority(), head.is_https());
         if !self.0.hosts.is_empty() && !self.0.hosts.iter().any(|pattern| pattern.matches(&host)) {
@@ -200,8 +201,8 @@ impl RouteMatcher {
         self.signature() == other.signature()
     }
 
-    /// Text that is equal for two matchers exactly if they have the [same criteria](Self::same_criteria):
-    /// with it, a map finds all that are equal.
+    /// Returns a text that is equal for two matchers exactly if they have the [same
+    /// criteria](Self::same_criteria). A map with this key finds all equal matchers.
     pub fn signature(&self) -> String {
         let hosts = sorted(self.0.hosts.iter().map(HostPattern::signature));
         format!("{}\n{hosts:?}", self.signature_but_hosts())

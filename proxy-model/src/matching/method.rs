@@ -98,7 +98,8 @@ impl MethodSet {
     /// Reads a list of methods. An empty one takes all.
     ///
     /// # Errors
-    /// Everything that is wrong with the list, in its order.
+    ///
+    /// Returns all problems of the list, in its order.
     pub fn parse<T: AsRef<str>>(methods: &[T]) -> Result<Self, Vec<MethodError>> {
         let mut set = Self::default();
         let mut errors = Vec::new();

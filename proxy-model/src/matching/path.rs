@@ -10,8 +10,8 @@ const CAPACITY: usize = MAX_SEGMENTS + 1;
 
 /// The part of a path that is matched: without its first `/`, still encoded.
 ///
-/// A path that does not begin with `/`, such as the `*` of `OPTIONS *`, is taken for an empty one, as
-/// ASP.NET Core does. So is one of 4 GiB, which no server lets pass.
+/// A path that does not begin with `/`, such as the `*` of `OPTIONS *`, counts as an empty one, as in
+/// ASP.NET Core. A path of 4 GiB, which no server accepts, does so too.
 pub(super) fn relevant(path: &str) -> &str {
     path.strip_prefix('/')
         .filter(|rest| u32::try_from(rest.len()).is_ok())

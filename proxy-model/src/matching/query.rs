@@ -11,8 +11,8 @@ use crate::head::RequestHead;
 /// A condition on one query parameter, with the semantics of YARP.
 ///
 /// Names and values are compared after decoding; `+` is a space. If the parameter occurs several times, one
-/// value that satisfies the condition is enough, or for `NotContains` one that does not is too much. A
-/// parameter that is there without a value counts as missing.
+/// value that satisfies the condition is enough; for `NotContains`, one that does not is enough to fail. A
+/// parameter without a value counts as missing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QueryMatcher {
     name: ParameterName,
@@ -24,7 +24,8 @@ impl QueryMatcher {
     /// Compiles a condition.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    ///
+    /// Returns the first problem of the criterion.
     pub fn new(config: &RouteQueryParameter) -> Result<Self, CriterionError> {
         Self::compile(config).map_err(criterion::first)
     }

@@ -32,7 +32,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// No routes and no clusters.
+    /// Creates a snapshot without routes and clusters.
     pub fn empty() -> Self {
         Self::from_pass(Arc::default(), Vec::new(), Vec::new())
     }
@@ -41,7 +41,8 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// Every problem, warnings included, if one of them is an error. Pointers begin at the section: `/Routes/r1`.
+    /// Returns all problems, warnings included, if one of them is an error. Pointers begin at the section:
+    /// `/Routes/r1`.
     pub fn compile(
         config: impl Into<Arc<ProxyConfig>>,
         options: &CompileOptions,
@@ -172,7 +173,7 @@ impl Snapshot {
     ///
     /// # Panics
     ///
-    /// If the position comes from another snapshot that has more routes.
+    /// Panics if the position comes from another snapshot that has more routes.
     #[track_caller]
     pub fn route_at(&self, index: RouteIndex) -> &Route {
         &self.routes[index.0 as usize]
@@ -182,7 +183,7 @@ impl Snapshot {
     ///
     /// # Panics
     ///
-    /// If the position comes from another snapshot that has more clusters.
+    /// Panics if the position comes from another snapshot that has more clusters.
     #[track_caller]
     pub fn cluster_at(&self, index: ClusterIndex) -> &Cluster {
         &self.clusters[index.0 as usize]

@@ -18,9 +18,9 @@ use crate::matching::{HostPattern, PathTemplate};
 /// change nothing. The order of routes, clusters, destinations and metadata makes no difference, since
 /// sources return it by chance. There is one exception: if several routes with equal
 /// [precedence](crate::matching::Precedence) match a request, the first gets it. The order therefore counts
-/// among routes with the same `Order`, path (ignoring names and constraints of parameters), host, and
-/// number of conditions on headers and on query parameters, if all of them name methods or none does. All
-/// other content counts as written, including the case of ids.
+/// among routes with the same `Order`, path, host, and number of conditions on headers and on query
+/// parameters, if all of them name methods or none does. Names and constraints of parameters in the path
+/// are ignored. All other content counts as written, including the case of ids.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision([u8; 16]);
 
@@ -30,7 +30,7 @@ pub struct Revision([u8; 16]);
 pub struct ParseRevisionError;
 
 impl Revision {
-    /// The revision of `config`.
+    /// Returns the revision of `config`.
     pub fn of(config: &ProxyConfig) -> Self {
         let mut hash = Sha256::new();
         let clusters = config.clusters.iter();

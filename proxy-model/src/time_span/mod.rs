@@ -44,7 +44,8 @@ impl TimeSpan {
     /// The longest, `10675199.02:48:05.4775807`: what 63 bits of ticks hold.
     pub const MAX: Self = Self(Duration::new(922_337_203_685, 477_580_700));
 
-    /// `duration`, rounded down to a whole number of ticks and limited to [`MAX`](Self::MAX).
+    /// Creates a time span of `duration`, rounded down to a whole number of ticks and limited to
+    /// [`MAX`](Self::MAX).
     pub const fn new(duration: Duration) -> Self {
         let nanos = duration.subsec_nanos() / TICK * TICK;
         if duration.as_secs() > Self::MAX.0.as_secs()

@@ -1,4 +1,4 @@
-//! From text to a [`TimeSpan`].
+//! The parser of a [`TimeSpan`].
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub enum ParseTimeSpanError {
     /// A number without a unit.
     #[error("`{0}` has no unit: .NET reads a bare number as days")]
     NoUnit(String),
-    /// Less than nothing.
+    /// A negative time.
     #[error("`{0}` is negative")]
     Negative(String),
     /// A part is larger than its place allows, `24:00:00`, or the whole is longer than [`TimeSpan::MAX`].

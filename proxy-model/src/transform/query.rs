@@ -8,7 +8,7 @@ use super::path::push_triplet;
 /// Parameters are found by their decoded names, ignoring case. All others stay byte for byte as they were.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum QueryChange {
-    /// Gives it a value.
+    /// Sets or appends a value.
     Value {
         /// The parameter's name.
         name: Box<str>,
@@ -30,7 +30,8 @@ pub enum QueryValue {
     RouteValue(Box<str>),
 }
 
-/// `query` with a value for `name`, which comes after the last of its kind or, if there is none, at the end.
+/// Returns `query` with a value for `name`, after the last value of that name or, if there is none, at the
+/// end.
 pub(super) fn appended(query: &str, name: &str, value: &str) -> String {
     let pairs = pairs(query);
     let last = pairs.iter().rposition(|pair| is_named(pair, name));

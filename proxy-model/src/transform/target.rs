@@ -14,7 +14,7 @@ use crate::matching::{PathTemplate, RouteValues};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TargetTransform {
-    /// Puts a path before the path.
+    /// Adds a path before the path.
     PathPrefix(PathText),
     /// Takes a path off the start of the path, if it is there and ends where a segment ends.
     PathRemovePrefix(PathText),

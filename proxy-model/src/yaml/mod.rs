@@ -27,9 +27,9 @@ const MOST_LEVELS: usize = 64;
 ///
 /// # Errors
 ///
-/// It is not YAML, has a second document, tags, merge keys, or more than 64 levels (`invalid_yaml`, with
-/// line and column), or is larger (`document_too_large`). Keys written twice are left for readers to
-/// report.
+/// Returns `invalid_yaml`, with line and column, if the text is not YAML, or has a second document, tags,
+/// merge keys, or more than 64 levels. Returns `document_too_large` if it is larger than allowed. Readers
+/// report duplicate keys.
 pub fn parse(text: &str) -> Result<Node, Problems> {
     if text.len() > MOST_BYTES {
         let message = format!(
@@ -47,9 +47,9 @@ pub fn parse(text: &str) -> Result<Node, Problems> {
 ///
 /// # Errors
 ///
-/// Those of [`parse`], in one sentence with line and column, except that several documents are allowed. A
-/// key that occurs twice in an object is an error. `most_bytes` limits the text, and all documents together
-/// with their aliases expanded.
+/// The errors of [`parse`], in one sentence with line and column, except that several documents are
+/// allowed. A key that occurs twice in an object is an error. `most_bytes` limits the text, and all
+/// documents together with their aliases expanded.
 pub fn documents(text: &str, most_bytes: usize) -> Result<Vec<String>, String> {
     if text.len() > most_bytes {
         return Err(format!("it has more than {most_bytes} bytes"));
@@ -164,7 +164,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts a document aside, if there may be several. Anchors are those of one document.
+    /// Stores a finished document, if there may be several. Anchors are those of one document.
     fn end_document(&mut self) {
         let Some(documents) = &mut self.separate else {
             return;
@@ -291,6 +291,10 @@ fn plain_json(text: &str) -> Option<String> {
     if let Ok(number) = text.parse::<i64>() {
         return Some(number.to_string());
     }
+    // A float would round it.
+    if let Ok(number) = text.parse::<u64>() {
+        return Some(number.to_string());
+    }
     text.parse::<f64>()
         .ok()
         .filter(|number| number.is_finite())
@@ -332,6 +336,10 @@ mod tests {
         });
         let found = read(text);
         assert_eq!(found["j"].as_f64(), Some(1000.0));
+        assert_eq!(
+            to_json("18446744073709551615").unwrap(),
+            "18446744073709551615"
+        );
         for key in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "1"] {
             assert_eq!(found[key], expected[key], "{key}");
         }

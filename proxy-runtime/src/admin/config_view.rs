@@ -31,6 +31,7 @@ pub(super) fn of(snapshot: &Snapshot) -> ConfigView {
 fn redact(value: &mut Value) {
     match value {
         Value::Object(entries) => {
+            // A name decides about the values next to it.
             let is_secret = names_secret(entries);
             let has_secret_key = entries.get("Key").is_some_and(keys_secret);
             for (key, value) in entries.iter_mut() {

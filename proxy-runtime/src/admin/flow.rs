@@ -88,6 +88,7 @@ pub(super) fn of(admin: &Inner, routes: &[RouteStatus], clusters: &[ClusterStatu
         .collect();
 
     let mut drawn: Vec<_> = clusters.iter().collect();
+    // Failing clusters first, then the busiest.
     let attention =
         |cluster: &ClusterStatus| !matches!(State::of(cluster), State::Down | State::Degraded);
     drawn.sort_by(|a, b| {

@@ -120,6 +120,7 @@ impl Admin {
     /// Handles one request. Never waits: the response is built from the current state.
     pub fn respond<B>(&self, request: &Request<B>) -> http::Response<bytes::Bytes> {
         let admin = &*self.inner;
+        // First, so that a page of another host cannot read the API (DNS rebinding).
         if let Err(refusal) = admin.check_host(request) {
             return refusal.into_response(false);
         }
@@ -231,6 +232,7 @@ impl Inner {
     }
 
     fn metrics(&self) -> Answer {
+        // Rejections of the merge never reach the proxy's own counter.
         let refused = self
             .merged
             .as_ref()

@@ -291,6 +291,7 @@ fn judge(counts: &Counts, clusters: &Trouble, start: &Start) -> (Verdict, String
         };
         return (Verdict::Ok, sentence);
     }
+    // Only a cluster that is down makes the proxy down.
     let verdict = if counts.clusters_down > 0 {
         Verdict::Down
     } else {

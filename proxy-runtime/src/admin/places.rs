@@ -105,6 +105,7 @@ impl Open {
         if count <= most {
             return None;
         }
+        // A connection whose task is not known yet cannot be closed.
         let known = self
             .connections
             .iter()

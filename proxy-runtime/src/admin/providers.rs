@@ -114,6 +114,7 @@ pub(super) fn problems(admin: &Inner) -> ProblemList {
         .all_problems()
         .map(|(provider, problem)| SourcedProblem { provider, problem })
         .collect();
+    // Errors first; the stable sort keeps the order otherwise.
     all.sort_by_key(|sourced| std::cmp::Reverse(sourced.problem.severity));
     let omitted = all.len().saturating_sub(PROBLEMS);
     all.truncate(PROBLEMS);
@@ -217,6 +218,7 @@ impl Inner {
         if self.proxy.snapshot().revision() != state.snapshot.revision() {
             return Start::Publishing;
         }
+        // Stays ready: a later failure of a source does not stop the proxy.
         self.has_started.store(true, Ordering::Relaxed);
         Start::Ready
     }

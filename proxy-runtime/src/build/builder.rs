@@ -179,6 +179,7 @@ impl ProxyBuilder {
             probe,
         } = self;
         check_names(&settings)?;
+        // The current value counts as seen: the driver waits for the next one.
         let current = snapshots
             .as_mut()
             .map(|snapshots| Arc::clone(&snapshots.borrow_and_update()));

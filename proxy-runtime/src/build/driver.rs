@@ -109,6 +109,7 @@ async fn check(shared: &Arc<Shared>, probe: Arc<dyn Probe>) {
 /// Measures rates at each interval.
 async fn sample(shared: &Shared) {
     let mut ticks = interval(SAMPLING);
+    // Missed samples, after a pause of the machine, are not made up for.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;

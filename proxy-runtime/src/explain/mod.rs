@@ -253,6 +253,7 @@ fn explain_with(
         Lookup::Matched(index) => Some(*index),
         Lookup::MethodNotAllowed(_) | Lookup::NotFound => None,
     };
+    // In every case: the user wants to know why the other routes do not match.
     considered(snapshot, matched, &head, &mut explanation);
     let index = match found {
         Lookup::Matched(index) => index,
@@ -274,6 +275,7 @@ fn explain_with(
         .iter()
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
+    // The checks from here on have the order of a real request.
     if let Some(refusal) = refusal(route) {
         explanation.refused = Some(refusal.to_string());
         return explanation.ending(Verdict::Refused, StatusCode::INTERNAL_SERVER_ERROR);
@@ -281,6 +283,7 @@ fn explain_with(
     if let Err(error) = check_path(route, head.path()) {
         return explanation.rejecting(&error);
     }
+    // Only a running proxy has an id by which it detects loops.
     let state = live.map(|generation| generation.route(index));
     if state.is_some_and(|state| state.is_loop(&head, head.classes())) {
         return explanation.ending(Verdict::LoopDetected, StatusCode::LOOP_DETECTED);
@@ -316,6 +319,7 @@ fn explain_with(
         return explanation.rejecting(&error);
     }
     let eligible = assessment.eligible().map(|i| &cluster.destinations()[i]);
+    // The first by id: the policy is not called, since that would take a turn.
     let Some(destination) = eligible.min_by_key(|destination| destination.id()) else {
         return explanation.ending(Verdict::NoDestination, StatusCode::SERVICE_UNAVAILABLE);
     };
@@ -371,6 +375,7 @@ fn leads_to(
 fn forwarded(request: &Request<()>, destination: &Destination) -> ForwardedRequest {
     let address = destination.address();
     let authority = String::from_utf8_lossy(address.authority().as_bytes());
+    // HTTP/1.1 sends `Host` first.
     let (host, others): (Vec<_>, Vec<_>) = request
         .headers()
         .iter()

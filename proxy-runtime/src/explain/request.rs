@@ -127,6 +127,7 @@ fn parse_url(url: &str) -> Result<Url<'_>, String> {
     }
     let host =
         host_to_ascii(host).ok_or_else(|| format!("`{}` is not a host", host.escape_debug()))?;
+    // Clients do not send the fragment.
     let target = target.split_once('#').map_or(target, |(before, _)| before);
     let target: Cow<'_, str> = utf8_percent_encode(target, NOT_ASCII).into();
     let target = match target.starts_with('/') {

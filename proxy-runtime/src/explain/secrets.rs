@@ -19,6 +19,7 @@ impl Explanation {
 
 fn hide_added(forwarded: &mut ForwardedRequest, asked: &Parts) {
     for (name, value) in &mut forwarded.headers {
+        // The user already knows a value that came with the request.
         let mut sent = asked.headers.get_all(&*name).into_iter();
         if sounds_secret(name) && !sent.any(|sent| sent.as_bytes() == value.as_bytes()) {
             REDACTED.clone_into(value);

@@ -50,6 +50,7 @@ impl Filters {
         context: &FilterContext<'_>,
     ) -> Verdict {
         for (passed, named) in self.0.iter().enumerate() {
+            // A panic fails this request only.
             match contained_call(|| named.filter.on_request(head, context)) {
                 Ok(Flow::Continue) => {}
                 Ok(Flow::Respond(reply)) => return Verdict::Reply(reply, passed),

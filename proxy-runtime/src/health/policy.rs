@@ -75,6 +75,7 @@ pub(crate) struct HealthPolicies(BTreeMap<Arc<str>, Arc<dyn ActiveHealthPolicy>>
 impl HealthPolicies {
     /// Adds a policy of the program. A later registration of the same name replaces it.
     pub(crate) fn register(&mut self, name: Arc<str>, policy: Arc<dyn ActiveHealthPolicy>) {
+        // Names are compared ignoring case, so another spelling is replaced.
         self.0.retain(|registered, _| !same_id(registered, &name));
         self.0.insert(name, policy);
     }

@@ -74,6 +74,7 @@ fn behind(mut bytes: &[u8], class: u8) -> &[u8] {
         }
         bytes = rest;
     }
+    // The rest, or the block in which the run ends.
     while let [byte, rest @ ..] = bytes {
         if classes_of(*byte) & class == 0 {
             break;

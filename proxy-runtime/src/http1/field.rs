@@ -278,6 +278,7 @@ pub(crate) fn is<const N: usize>(name: &[u8], known: &[u8; N]) -> bool {
     let Ok(name) = <&[u8; N]>::try_from(name) else {
         return false;
     };
+    // Shorter than a word.
     let (Some(last), Some(known_last)) = (name.last_chunk(), known.last_chunk()) else {
         return name.map(|byte| byte | 0x20) == *known;
     };
@@ -314,6 +315,7 @@ pub(crate) fn is_imitation(name: &[u8]) -> bool {
         *plain = if *byte == b'_' { b'-' } else { *byte };
     }
     let plain = &plain[..length];
+    // A longer name can only have the prefix of a claim.
     if name.len() > LONGEST {
         return classify(plain) == FieldClass::XForwarded;
     }

@@ -52,6 +52,7 @@ impl ProxyRequestBody {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        // A body that is known to be empty needs no box.
         if body.is_end_stream() {
             return Self::empty();
         }
@@ -72,6 +73,7 @@ impl ProxyRequestBody {
 /// Returns `value` as `T`, if it is one.
 pub(super) fn taken<V: 'static, T: 'static>(value: V) -> Result<T, V> {
     let mut value = Some(value);
+    // A comparison of types at run time: specialisation is not stable in Rust.
     match (&mut value as &mut dyn Any).downcast_mut::<Option<T>>() {
         Some(same) => Ok(same.take().expect("it was put there")),
         None => Err(value.expect("it was not taken")),

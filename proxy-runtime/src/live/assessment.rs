@@ -91,6 +91,7 @@ pub(crate) fn assess(
         }
         let none_left = verdicts.iter().all(Option::is_some);
         if none_left && cluster.availability() == AvailabilityPolicy::HealthyOrPanic {
+            // No panic if all destinations are excluded for other reasons.
             let panic = by_weight.iter().any(Option::is_none);
             return Assessment {
                 verdicts: by_weight,

@@ -38,6 +38,7 @@ impl Available {
         let equal = positions
             .windows(2)
             .all(|pair| weight(&pair[0]) == weight(&pair[1]));
+        // Members of equal weight need no sums: each has one share.
         let weights: Box<[u32]> = if equal {
             Box::default()
         } else {
@@ -124,6 +125,7 @@ impl Available {
         if total == 0 {
             return 0;
         }
+        // In 128 bits, since the product may exceed 64.
         let share = u128::from(turn % total) * u128::from(self.stride) % u128::from(total);
         self.owner(u64::try_from(share).expect("a remainder of a u64 is one"))
     }
@@ -132,6 +134,7 @@ impl Available {
 /// The number coprime to `total` that is closest to its golden section.
 fn stride(total: u64) -> u64 {
     let golden = (total as f64 * 0.618_033_988_749_894_9) as u64;
+    // The number next to the golden section that has no common divisor with the total.
     (0..=total)
         .flat_map(|distance| [golden.saturating_sub(distance), golden + distance])
         .find(|&candidate| candidate > 0 && gcd(candidate, total) == 1)

@@ -147,6 +147,7 @@ impl Exchanges {
     #[inline]
     fn responded(&self, status: StatusCode, latency: Sample) {
         let class = usize::from(status.as_u16() / 100);
+        // HTTP does not define statuses from 600 on.
         self.responses[if class < 6 { class } else { 0 }].increment();
         self.latency.record(latency);
     }

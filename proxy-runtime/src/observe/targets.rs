@@ -4,7 +4,7 @@
 //! | target | events |
 //! |---|---|
 //! | `proxy::request` | requests and their errors (`debug`); panics of filters and policies (`error`) |
-//! | `proxy::upstream` | destinations that begin to fail (`warn`) or work again (`info`); failed connections (`debug`) |
+//! | `proxy::upstream` | destinations that fail (`warn`) or work again (`info`); failed connections (`debug`) |
 //! | `proxy::config` | new generations of the configuration (`info`), rejected ones (`warn`) |
 //! | `proxy::health` | destinations that become unhealthy (`warn`) or recover (`info`) |
 //! | `proxy::server` | listeners, connections, drain |

@@ -54,6 +54,7 @@ impl Traffic {
         let window = samples
             .window
             .get_or_insert_with(|| Box::new(Window::after(samples.baseline.take())));
+        // Idle for the whole window: only the baseline is kept.
         if !window.push(new, &latency) {
             samples.window = None;
             samples.baseline = latency().map(Box::new);
@@ -88,6 +89,7 @@ impl Traffic {
                 (1..=seconds.min(SECONDS)).map(|ago| (window.next + SECONDS - ago) % SECONDS);
             late.map(|at| u64::from(window.seconds[at])).sum()
         });
+        // Adds the requests since the last sample.
         sampled + requests.wrapping_sub(samples.seen)
     }
 

@@ -101,6 +101,7 @@ enum Scope {
 /// Checks one cluster until it is removed or its check is disabled. Returns its id.
 async fn check_cluster(prober: Prober, id: ClusterId) -> ClusterId {
     let mut generations = prober.shared.generations();
+    // Later changes wake the loop below.
     generations.borrow_and_update();
     let Some(target) = Target::find(&prober.shared, &id) else {
         return id;
@@ -177,6 +178,7 @@ impl ClusterCheck {
         if !at_once.is_empty() {
             self.start(Scope::AtOnce, at_once);
         }
+        // A new interval counts from the end of the last cycle.
         if let Some((ended, interval)) = self.last_round
             && interval != self.target.interval()
         {

@@ -181,6 +181,7 @@ async fn probe_one<'a>(
             .acquire()
             .await
             .expect("the semaphore is never closed");
+        // The timeout begins after the wait for a slot.
         let limit = target.check().timeout();
         let begun = Instant::now();
         let probe = prober.probe.probe(target.cluster(), destination);
@@ -200,10 +201,12 @@ async fn probe_one<'a>(
     let out_of_date = async {
         while target.is_current(&prober.shared, destination, state) {
             if generations.changed().await.is_err() {
+                // The proxy has ended: no further generation comes.
                 return std::future::pending().await;
             }
         }
     };
+    // Checked first, so that no outdated result counts.
     tokio::select! {
         biased;
         () = out_of_date => None,
@@ -268,6 +271,7 @@ fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
     if changes.is_empty() {
         return;
     }
+    // Once per round: it makes requests compute the candidates again.
     target.state().live().health_changed();
     for (destination, (before, health, reason)) in changes {
         log(target, destination, before, health, &reason);

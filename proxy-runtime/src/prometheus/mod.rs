@@ -30,10 +30,10 @@ type Label<'a> = (&'static str, &'a str);
 ///
 /// | metric | type | labels |
 /// |---|---|---|
-/// | `http_server_request_duration_seconds` | histogram | `http_route` (the route's id; empty: none matched), `http_request_method`, `network_protocol_version`, `http_response_status_code` |
-/// | `http_client_request_duration_seconds` | histogram | `cluster`, and the last three |
+/// | `http_server_request_duration_seconds` | histogram | `http_route`, and those of HTTP below |
+/// | `http_client_request_duration_seconds` | histogram | `cluster`, and those of HTTP below |
 /// | `http_server_active_requests` | gauge | |
-/// | `proxy_errors_total` | counter | `cluster` (empty: none was chosen), `error_type` |
+/// | `proxy_errors_total` | counter | `cluster`, `error_type` |
 /// | `proxy_config_generation` | gauge | |
 /// | `proxy_config_reload_total` | counter | `result` |
 /// | `proxy_name_failures_total` | counter | |
@@ -48,6 +48,10 @@ type Label<'a> = (&'static str, &'a str);
 /// | `proxy_destination_received_bytes_total` | counter | `cluster`, `destination` |
 /// | `proxy_pool_connections` | gauge | `cluster`, `destination` |
 /// | `proxy_pool_connects_total` | counter | `cluster`, `destination`, `result` |
+///
+/// The labels of HTTP are `http_request_method`, `network_protocol_version` and
+/// `http_response_status_code`. `http_route` is the id of the route, empty if none matched;
+/// `cluster` is empty if none was chosen.
 ///
 /// Names follow the conventions of OpenTelemetry for HTTP where they exist. Unknown methods are
 /// `_OTHER`. Per route and cluster there are at most 64 combinations of method, version and status;
@@ -194,6 +198,7 @@ impl Page<'_, '_> {
         let (shared, generation) = (self.shared, self.generation);
         let help = "Requests that could not be forwarded, or not to their end.";
         let mut family = self.family("proxy_errors", help, MetricType::Counter)?;
+        // Errors without a cluster have an empty label.
         let unrouted = ("", &shared.metrics().errors);
         let clusters = generation
             .clusters()
@@ -347,6 +352,7 @@ fn each_destination(
 
 fn durations(family: &mut MetricEncoder<'_>, owner: Label<'_>, table: &SeriesTable) -> fmt::Result {
     let mut result = Ok(());
+    // The callback cannot stop the iteration, so the first error is kept.
     table.for_each(|labels, counts| {
         if result.is_ok() {
             result = duration(family, owner, labels, counts);

@@ -106,6 +106,7 @@ fn readable(before: &Snapshot, now: &Snapshot) -> (Vec<String>, usize) {
 fn line(what: &impl ToString) -> String {
     let mut line = what.to_string();
     if line.len() > LINE {
+        // Cuts at the boundary of a character.
         let end = (0..=LINE).rev().find(|&end| line.is_char_boundary(end));
         line.truncate(end.unwrap_or(0));
         line.push('…');

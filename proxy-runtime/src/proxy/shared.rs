@@ -103,6 +103,7 @@ impl Shared {
 
     /// Replaces the current configuration.
     pub(crate) fn publish(&self, snapshot: Arc<Snapshot>) -> Result<u64, Problems> {
+        // Locked to the end: concurrent calls publish one after the other.
         let mut history = self.lock_history();
         let before = self.generation.load_full();
         let revision = snapshot.revision();
@@ -141,10 +142,12 @@ impl Shared {
             changes,
             "a new configuration serves"
         );
+        // Only new problems: the others were logged before.
         warn_of(
             &self.unsupported(next.snapshot()),
             &self.unsupported(before.snapshot()),
         );
+        // Last, so that woken tasks see the new generation.
         self.published.send_replace(number);
         Ok(number)
     }

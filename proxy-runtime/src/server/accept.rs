@@ -98,8 +98,10 @@ mod linux {
         /// Fails with the errors of accept(2).
         pub(crate) async fn accept(&self) -> io::Result<(ClientSocket, SocketAddr)> {
             let accept = |listener: &net::TcpListener| {
+                // Set by `accept4`, without further system calls.
                 let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
                 let (socket, remote) = acceptfrom_with(listener, flags)?;
+                // A connection without an address is already gone.
                 let remote = remote.ok_or(io::ErrorKind::ConnectionAborted)?;
                 Ok((ClientSocket::new(socket.into()), remote.try_into()?))
             };

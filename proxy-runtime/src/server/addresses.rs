@@ -40,6 +40,7 @@ impl Addresses {
         let mut counts = self.counts.lock();
         if let Some(count) = counts.get_mut(&source) {
             *count -= 1;
+            // Keeps the map as small as the number of connected addresses.
             if *count == 0 {
                 counts.remove(&source);
             }

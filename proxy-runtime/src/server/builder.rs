@@ -147,6 +147,7 @@ impl<F> ServerBuilder<F> {
 fn by_worker(bound: Vec<Bound>, listeners: &[Listener], workers: usize) -> Vec<Vec<Socket>> {
     let mut sockets: Vec<Vec<Socket>> = (0..workers).map(|_| Vec::new()).collect();
     for (bound, listener) in bound.into_iter().zip(listeners) {
+        // Inherited sockets may be more than one per worker.
         for (index, socket) in bound.sockets.into_iter().enumerate() {
             sockets[index % workers].push(listener.socket(socket));
         }
@@ -221,6 +222,7 @@ impl<F> Server<F> {
             .limits
             .connections
             .unwrap_or_else(open_files::default_connections);
+        // Rounded up, so that the workers together reach the limit.
         let share = connections.div_ceil(self.sockets.len());
         let memory = self.limits.memory_bytes.unwrap_or_else(default_memory);
         self.metrics.limit_held(memory);
@@ -293,11 +295,13 @@ where
     B: Body<Data = Bytes> + 'static,
     B::Error: Into<BoxError>,
 {
+    // The server starts once all workers run, or fails with the error of one.
     let (ready, is_ready) = mpsc::sync_channel(1);
     let (reporter, report) = oneshot::channel();
     let thread = thread::Builder::new()
         .name(format!("proxy-worker-{index}"))
         .spawn(move || {
+            // Gives the thread its own part of split counters.
             let _place = WorkerPlace::take();
             part.take_here();
             let runtime = match worker::runtime() {

@@ -137,6 +137,8 @@ pub struct Limits {
     /// is a `POST` over HTTP/2 with `Content-Type: application/grpc` and `TE: trailers`, which
     /// every gRPC client sends; any client may claim this. A response is gRPC by its content type.
     /// Silent gRPC calls are limited by the `ActivityTimeout` of the cluster, or by the service.
+    ///
+    /// Default: 240 B/s over 30 s.
     pub data_rate: Option<DataRate>,
     /// Bytes of a service's response that are collected for one write on HTTP/1.1, and buffered per
     /// stream on HTTP/2. At least [`header_bytes`](Self::header_bytes) and 8 KiB.

@@ -83,6 +83,7 @@ impl ModeCell {
 
     /// Sets the mode and wakes all watchers.
     pub(crate) fn set(&self, mode: Mode) {
+        // A task that registers at the same time reads the new mode or is woken.
         self.mode.store(mode as u8, SeqCst);
         self.wake_all();
     }
@@ -114,6 +115,7 @@ impl ModeCell {
             offer: None,
             gives_way: false,
         });
+        // Free places are used again: the list grows to the largest number of connections only.
         let Some(place) = watchers.free else {
             watchers.places.push(taken);
             return (watchers.places.len() - 1) as u32;
@@ -199,6 +201,7 @@ impl ModeWatch {
         let Some(watcher) = watchers.get(self.place) else {
             return;
         };
+        // A complete request wins over an eviction that has not taken effect.
         watcher.gives_way = false;
         if let Some(offer) = watcher.offer.take() {
             watchers.offers.remove(offer);

@@ -102,6 +102,7 @@ impl WorkerShared {
         };
         let mut occupied = self.enter();
         occupied.source = source;
+        // This connection is beyond the share: an evictable one makes room.
         if self.active() > self.share && self.mode.evict() {
             WorkerMetrics::add(&self.metrics.evicted);
         }
@@ -114,6 +115,7 @@ impl WorkerShared {
         let is_crowded = self.active() * 2 >= self.share;
         if is_crowded {
             watch.offer(Source::of(remote));
+            // A waiting acceptor can now accept a connection, which evicts this one.
             if !self.has_room() {
                 self.freed.notify_waiters();
             }

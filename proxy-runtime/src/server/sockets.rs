@@ -33,6 +33,7 @@ impl ListeningSockets {
     ///
     /// Fails if it has no address, or cannot be made non-blocking.
     pub fn add(&mut self, socket: TcpListener) -> io::Result<()> {
+        // Inherited sockets may be blocking.
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
         self.sockets.push((address, socket));

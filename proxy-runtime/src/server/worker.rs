@@ -158,6 +158,7 @@ where
     // back here.
     shared.drain();
     let before = shared.active();
+    // Without a command the sender was dropped: nothing is waited for.
     if is_told {
         let drained = async {
             shared.empty().await;
@@ -227,6 +228,7 @@ where
             rules: socket.rules,
             service,
             shared,
+            // A socket for all addresses has a different local address per connection.
             local: local.filter(|local| !local.ip().to_canonical().is_unspecified()),
             sends_at_once: sends_at_once(&socket.listener),
             starved: false,
@@ -257,6 +259,7 @@ where
     }
 
     fn serve(&self, stream: ClientSocket, remote: SocketAddr) {
+        // Closed at once if the client's address has too many connections.
         let Some(occupied) = self.shared.enter_from(remote) else {
             return;
         };
@@ -293,6 +296,7 @@ where
     }
 
     async fn failed(&mut self, error: &io::Error) {
+        // An error of a single connection needs no pause.
         if concerns_one_client(error) {
             return;
         }

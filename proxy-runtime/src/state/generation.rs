@@ -98,6 +98,7 @@ impl Generation {
                 Err(found) => problems.extend(found),
             }
         }
+        // A configuration is never published in part.
         if problems.has_errors() {
             return Err(problems);
         }
@@ -211,6 +212,7 @@ fn cluster_state(
     balancer: crate::balance::Balancer,
     context: &Arc<PickContext>,
 ) -> ClusterState {
+    // The counters and the turn of a cluster survive the change.
     let live = before.map_or_else(Arc::default, |(_, state)| Arc::clone(state.live()));
     let client = match before {
         Some((old, state)) if same_client(old, cluster) => state.client(),

@@ -80,6 +80,7 @@ impl RouteState {
             id: route.id().clone(),
             metrics,
             refusal: refusal(route),
+            // Layers need `http` types, so the outer head of such a route has no plan.
             #[cfg(feature = "server")]
             is_raw: !has_layers,
             #[cfg(feature = "server")]

@@ -105,22 +105,22 @@ pub struct DestinationStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ResponseCounts {
-    /// 1xx
+    /// Number of 1xx responses.
     #[serde(rename = "1xx")]
     pub informational: u64,
-    /// 2xx
+    /// Number of 2xx responses.
     #[serde(rename = "2xx")]
     pub success: u64,
-    /// 3xx
+    /// Number of 3xx responses.
     #[serde(rename = "3xx")]
     pub redirection: u64,
-    /// 4xx
+    /// Number of 4xx responses.
     #[serde(rename = "4xx")]
     pub client_error: u64,
-    /// 5xx
+    /// Number of 5xx responses.
     #[serde(rename = "5xx")]
     pub server_error: u64,
-    /// Other statuses.
+    /// Number of responses with other statuses.
     pub other: u64,
 }
 
@@ -178,6 +178,7 @@ impl DestinationStatus {
     ) -> Self {
         let metrics = live.metrics();
         let check = cluster.active_check();
+        // Without a check, earlier results do not count.
         let record = check.map(|_| live.health().record()).unwrap_or_default();
         Self {
             id: destination.id().clone(),

@@ -78,6 +78,7 @@ impl Overview {
             overview.clusters_without_destinations += usize::from(available.members().is_empty());
             overview.clusters_in_panic += usize::from(available.is_panic());
             overview.clusters_failing += usize::from(Failing::of(cluster, state).is_some());
+            // Results of a disabled check do not count.
             if cluster.active_check().is_some() {
                 for destination in state.destinations() {
                     match destination.health().active() {

@@ -30,6 +30,7 @@ pub(crate) async fn sample(generation: &Generation) {
     for (configured, cluster) in generation.clusters() {
         let metrics = cluster.live().metrics();
         let answers = || metrics.requests.recorded();
+        // Failures before the pick of a destination belong to the cluster.
         report(
             &metrics.failures,
             answers,
@@ -86,6 +87,7 @@ fn report(
         return;
     };
     *turns += 1;
+    // A failure of many destinations must not flood the log.
     if *turns > MOST_LINES {
         return;
     }
@@ -116,6 +118,7 @@ fn is_busy(traffic: &Traffic) -> bool {
 
 async fn pause(sampled: &mut usize) {
     *sampled += 1;
+    // Lets other tasks run between two batches.
     if sampled.is_multiple_of(BATCH) {
         tokio::task::yield_now().await;
     }

@@ -140,6 +140,7 @@ impl ByteStream for LateSocket {
 
     fn has_come_early(&self) -> bool {
         match &self.0 {
+            // Peeks, so that the bytes stay for the next read.
             State::Early { socket, .. } => socket.peek(&mut [0]).is_ok_and(|count| count > 0),
             _ => false,
         }
@@ -164,6 +165,7 @@ impl ByteStream for LateSocket {
 
     #[inline]
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        // The usual state after the first wait.
         if let State::Registered(socket) = &mut self.0 {
             return socket.poll_fill(cx, buffer);
         }

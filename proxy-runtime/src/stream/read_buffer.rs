@@ -86,6 +86,7 @@ impl ReadBuffer {
     /// Takes the first `count` bytes as a value that may outlive this buffer.
     pub(crate) fn take(&mut self, count: usize) -> Bytes {
         let is_all = count == self.filled().len();
+        // Gives the buffer away only if that wastes little of it.
         if !is_all || count < self.bytes.capacity() / COPIED {
             let taken = Bytes::copy_from_slice(&self.filled()[..count]);
             self.consume(count);
@@ -178,11 +179,13 @@ impl ReadBuffer {
             spare::give_back(std::mem::replace(&mut self.bytes, spare::take(SMALL)));
             self.start = 0;
         } else if self.bytes.len() == self.bytes.capacity() {
+            // Moves the content to the front before the buffer may grow.
             if self.start > 0 {
                 self.bytes.copy_within(self.start.., 0);
                 self.bytes.truncate(unused);
                 self.start = 0;
             }
+            // Grows only if the content fills more than half.
             if unused * 2 > self.bytes.capacity() {
                 self.bytes.reserve(self.bytes.capacity());
             }

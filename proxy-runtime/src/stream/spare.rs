@@ -118,6 +118,7 @@ impl Copies {
         let block = match oldest {
             Some(oldest) if is_free => oldest,
             held => {
+                // Further blocks leave the pool: they are freed with their last part.
                 if self.full.len() + 1 < MOST_BLOCKS {
                     self.full.extend(held);
                 }

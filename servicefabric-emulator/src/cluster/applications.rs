@@ -41,10 +41,12 @@ impl Cluster {
             ));
         }
         let parameters = overridden(&declared.default_parameters, &creation.parameters);
+        // An invalid default service is found before the first change.
         let services = declared.default_services.iter();
         let services = services.map(|service| service.creation(&name, &parameters));
         let services = services.collect::<Result<Vec<_>, _>>()?;
         let descriptions = descriptions(&name, declared);
+        // Every node may host a service of the application later.
         for entry in self.nodes.values_mut() {
             for description in &descriptions {
                 entry.host.declare(description.clone());

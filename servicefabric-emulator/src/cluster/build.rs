@@ -144,6 +144,7 @@ impl Cluster {
 
     /// Creates all planned entities. An error comes with its place in the topology.
     fn populate(&mut self, plan: Plan) -> Result<(), (String, FabricError)> {
+        // The scripts come first, since the placements below use them.
         for script in plan.scripts {
             self.scripts.push(Script {
                 node: script.node.map(Into::into),
@@ -168,6 +169,7 @@ impl Cluster {
         }
         for creation in plan.services {
             let at = format!("service {}", creation.name);
+            // All services are placed together, at the end.
             self.add_service(creation).map_err(|error| (at, error))?;
         }
         for (name, property, value) in plan.properties {

@@ -62,6 +62,7 @@ impl Constraint {
 fn alternatives(text: &str, depth: usize) -> Result<Vec<Vec<Comparison>>, FabricError> {
     let mut alternatives = Vec::new();
     for all in split(text, "||")? {
+        // The parentheses are multiplied out: `combined` has every combination of their alternatives.
         let mut combined = vec![Vec::new()];
         for part in split(all, "&&")? {
             let part = part.trim();
@@ -157,6 +158,7 @@ impl Comparison {
                 found.map(|(_, value)| value.as_str())
             }
         };
+        // A property that the node lacks is unequal to every value.
         (found == Some(self.value.as_str())) == self.equal
     }
 }

@@ -33,6 +33,7 @@ impl Partition {
                 && replica.status == ReplicaStatus::Ready
                 && replica.intent == Intent::Stay
         });
+        // The heir is the replica that a move named. Without one, the oldest secondary is chosen.
         let chosen = secondaries.min_by_key(|replica| (!replica.heir, replica.key));
         chosen.map(|replica| replica.key)
     }
@@ -80,11 +81,13 @@ impl Cluster {
         let candidate = partition.candidate();
         let (Some(candidate), false, false) = (candidate, settled, partition.has_lost_quorum())
         else {
+            // A pending reconfiguration is no longer needed or no longer possible.
             partition.reconfigured_at = None;
             return;
         };
         // A working primary hands over at once. The absence of a lost one must be detected first.
         let works = primary.is_some_and(|primary| primary.status == ReplicaStatus::Ready);
+        // The primary stays until the replica that a move builds for the role is ready.
         if works && partition.awaits_heir() {
             return;
         }
@@ -97,6 +100,8 @@ impl Cluster {
             Some(_) => {}
             None => {
                 partition.reconfigured_at = now.after(wait);
+                // The timer only marks the partition. The election then runs again and finds the moment
+                // reached.
                 self.plan(wait, Timer::Reconfigured(id));
             }
         }
@@ -115,6 +120,7 @@ impl Cluster {
             (former, ReplicaRole::ActiveSecondary),
             (Some(key), ReplicaRole::Primary),
         ];
+        // The effects are collected, since `partition` is borrowed until the loop ends.
         let mut told = Vec::new();
         for (changed, role) in changes {
             let Some(changed) = changed else {
@@ -123,6 +129,7 @@ impl Cluster {
             if let Some(replica) = partition.replicas.get_mut(&changed.replica) {
                 replica.role = role;
                 replica.heir = false;
+                // A replica that is not open yet is opened with its role.
                 if replica.status == ReplicaStatus::Ready {
                     told.push(Effect::Role {
                         replica: changed,
@@ -155,6 +162,7 @@ impl Cluster {
         }
         let ready = |replica: &Replica| replica.status == ReplicaStatus::Ready;
         let usable = match partition.scale {
+            // A service with 0 instances lacks nothing.
             ServiceScale::Stateless {
                 instance_count: 0, ..
             } => true,
@@ -170,6 +178,7 @@ impl Cluster {
         } else {
             PartitionStatus::NotReady
         };
+        // An injected fault overrides the status.
         partition.status = partition.status_override.unwrap_or(status);
         let down = partition
             .replicas

@@ -35,6 +35,7 @@ impl PortPool {
 
     /// Returns a free port, as long as there is one.
     fn take(&mut self) -> u16 {
+        // Unused ports come first, so that a released port is not reused at once.
         if let Ok(port) = u16::try_from(self.next)
             && port <= self.last
         {
@@ -100,6 +101,7 @@ impl Cluster {
     pub fn open_failed(&mut self, replica: ReplicaRef, reason: &str) -> Result<(), FabricError> {
         let node = self.existing_replica(replica)?.node.clone();
         self.say_open_failed(replica.partition, replica, reason);
+        // The node is left out for a while, so that the next attempt runs on another one.
         self.refuse(replica.partition, node.clone());
         self.close_in_hosting(replica, &node);
         self.forget_replica(replica);
@@ -225,17 +227,20 @@ impl Cluster {
         if replica.intent == Intent::Upgrade {
             replica.intent = Intent::Stay;
         }
+        // While a fault overrides the address, the real one is only stored.
         match &mut replica.hidden_address {
             Some(hidden) => *hidden = address,
             None => replica.address = address,
         }
         let before = replica.role;
+        // A partition without a primary takes its first ready replica.
         if stateful && alone {
             replica.role = ReplicaRole::Primary;
         } else if stateful && replica.role != ReplicaRole::Primary {
             replica.role = ReplicaRole::ActiveSecondary;
         }
         let role = replica.role;
+        // The first primary and the replacement of a lost one are new configurations.
         if stateful && (alone || partition.epoch.configuration_version == 0) {
             partition.epoch.configuration_version += 1;
         }
@@ -276,6 +281,7 @@ impl Cluster {
         };
         let shown = match (address, found.hidden_address.take()) {
             (Some(address), hidden) => {
+                // A second override keeps the real address that the first one hid.
                 found.hidden_address = Some(hidden.unwrap_or_else(|| found.address.clone()));
                 address.to_owned()
             }

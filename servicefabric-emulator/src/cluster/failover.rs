@@ -29,6 +29,7 @@ impl Cluster {
                 self.reconcile(id);
             }
             self.hear_hosting();
+            // Upgrades and deactivations read the state of replicas, so they continue after all placements.
             if self.dirty.is_empty() {
                 self.go_on_with_upgrades();
                 self.go_on_with_deactivations();
@@ -48,6 +49,7 @@ impl Cluster {
         let Some(partition) = self.partitions.get(&id) else {
             return;
         };
+        // A placement below inserts the partition again if no node can take a replica.
         self.unplaced.remove(&id);
         match partition.scale {
             ServiceScale::Stateless {
@@ -144,6 +146,7 @@ impl Cluster {
                     self.unplaced.insert(id);
                     return;
                 };
+                // The first replica of an empty partition has no state to copy, so it starts as the primary.
                 let first = partition.replicas.is_empty();
                 let role = if first {
                     ReplicaRole::Primary
@@ -165,6 +168,7 @@ impl Cluster {
         if let Some(partition) = self.partitions.get_mut(&id)
             && partition.epoch.configuration_version > 0
         {
+            // The partition had a primary before, so its data is gone. Clients see this in the data loss version.
             partition.epoch.data_loss_version += 1;
             partition.epoch.configuration_version += 1;
         }
@@ -210,11 +214,13 @@ impl Cluster {
         self.health
             .insert(EntityKey::Replica(key), Some(EntityKey::Partition(id)));
         self.say_replica_was_created(key);
+        // The script must be set before hosting opens the package, since the first attempt may end at once.
         self.script_package(node, &package);
         let entry = self.nodes.get_mut(node)?;
         entry.replicas.insert(key);
         self.unheard = true;
         if entry.host.place(placement).is_err() {
+            // The refused node is left out for a while, so that the next round chooses another one.
             self.forget_replica(key);
             self.refuse(id, node.clone());
             return None;
@@ -234,6 +240,8 @@ impl Cluster {
         let delay = service.and_then(|name| self.services.get(name));
         let delay = delay.map_or(Span::ZERO, |service| service.instance_close_delay);
         match replica.draining_until {
+            // A draining instance leaves lookup results at once and serves its open requests until the delay
+            // ends.
             None if replica.is_resolvable() && delay != Span::ZERO => {
                 self.drain(key, delay, Intent::Leave);
             }
@@ -345,6 +353,7 @@ impl Cluster {
             return;
         };
         if replica.status == ReplicaStatus::Down {
+            // A timer of this outage runs already.
             return;
         }
         replica.address.clear();
@@ -368,6 +377,7 @@ impl Cluster {
             return;
         };
         if replica.status != ReplicaStatus::Down || replica.since != since {
+            // The replica came up in the meantime, or the timer is that of an earlier outage.
             return;
         }
         let partition = self.partitions.get(&key.partition);
@@ -393,6 +403,7 @@ impl Cluster {
         let ready = staying
             .filter(|replica| replica.status == ReplicaStatus::Ready)
             .count();
+        // The old replicas serve and hold the quorum until their replacements are ready.
         if ready < target.max(1) {
             return;
         }

@@ -16,6 +16,7 @@ impl Cluster {
     /// Handles the events of the nodes since the last call.
     pub(super) fn hear_hosting(&mut self) {
         self.unheard = false;
+        // The handlers change the nodes, so the events are collected first.
         let mut heard = Vec::new();
         for (name, entry) in &mut self.nodes {
             let events = entry.host.take_events();
@@ -39,6 +40,7 @@ impl Cluster {
                 }
             }
             Event::PlacementRefused { replica, reason } => {
+                // A stopped node loses its replicas in `stop_node`, so its refusals add nothing.
                 if let Some(key) = replica_ref(&replica).filter(|_| reason != Refusal::NodeStopped)
                 {
                     self.on_refused(node, key);
@@ -292,8 +294,10 @@ impl Cluster {
             return;
         };
         if self.scripts.is_empty() || !entry.scripted.insert(package.clone()) {
+            // A second script would start the behaviour over.
             return;
         }
+        // The last matching script wins.
         let mut scripts = self.scripts.iter().rev();
         let script = scripts.find(|script| {
             script.node.as_ref().is_none_or(|wanted| wanted == node)

@@ -65,6 +65,7 @@ impl Cluster {
         let store = &mut self.uploads;
         let before = store.files.get(&path).map_or(0, StoredFile::kept);
         let kept = store.kept - before + text.as_ref().map_or(0, |text| text.len());
+        // A file may be replaced even in a full store.
         let is_new = !store.files.contains_key(&path);
         if kept > MAX_KEPT || (is_new && store.files.len() >= MAX_FILES) {
             let message = format!(
@@ -196,6 +197,7 @@ fn text_of(path: &str, content: &[u8]) -> Result<Arc<str>, FabricError> {
             .map(|pair| read([pair[0], pair[1]]));
         String::from_utf16(&units.collect::<Vec<_>>()).ok()
     };
+    // The byte order mark distinguishes the two forms of UTF-16.
     let text = match content {
         [0xFF, 0xFE, ..] => units(u16::from_le_bytes),
         [0xFE, 0xFF, ..] => units(u16::from_be_bytes),

@@ -304,9 +304,11 @@ impl std::fmt::Display for Escaped<'_> {
                 '<' => f.write_str("&lt;")?,
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
+                // Parsers replace unescaped line breaks and tabs in attributes by spaces.
                 '\n' => f.write_str("&#10;")?,
                 '\r' => f.write_str("&#13;")?,
                 '\t' => f.write_str("&#9;")?,
+                // XML has no form for these characters, not even an escaped one.
                 '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => f.write_char('\u{fffd}')?,
                 other => f.write_char(other)?,
             }

@@ -35,6 +35,7 @@ impl Cluster {
         }
         let keys: Vec<ReplicaRef> = entry.replicas.iter().copied().collect();
         self.disabling.insert(name);
+        // A paused node keeps its replicas and only takes no new ones.
         if intent != DeactivationIntent::Pause {
             for key in keys {
                 self.evacuate(key, intent);
@@ -46,6 +47,7 @@ impl Cluster {
 
     fn evacuate(&mut self, key: ReplicaRef, intent: DeactivationIntent) {
         if !self.is_stateful(key.partition) {
+            // Another node can run an instance at once, since it has no state.
             self.close(key);
             return;
         }
@@ -62,6 +64,7 @@ impl Cluster {
             // Its state stays on the node, so the replica only goes down; a primary hands over before.
             self.elect(key.partition);
             if let Some(replica) = self.replica_mut(key) {
+                // Only the election needed the intent to leave. The replica returns to this node.
                 replica.intent = Intent::Stay;
                 let node = replica.node.clone();
                 self.went_down(key);
@@ -83,6 +86,7 @@ impl Cluster {
                 .deactivation
                 .is_some_and(|found| found.intent == DeactivationIntent::Pause);
             let mut replicas = entry.replicas.iter().filter_map(|key| self.replica(*key));
+            // A replica that is down keeps its state on the node and does not delay the operation.
             if !paused && replicas.any(|replica| replica.status != ReplicaStatus::Down) {
                 continue;
             }
@@ -130,6 +134,7 @@ impl Cluster {
             let Some(replica) = self.replica_mut(key) else {
                 continue;
             };
+            // A replica that only waited for its replacement may stay. A draining instance goes on leaving.
             let leaves = replica.intent == Intent::Leave && replica.draining_until.is_none();
             if leaves {
                 replica.intent = Intent::Stay;
@@ -172,6 +177,7 @@ impl Cluster {
             if service.is_some_and(|service| service.has_persisted_state) {
                 self.went_down(key);
             } else {
+                // Without persisted state, nothing of the replica outlives its process.
                 self.end_workload(key, true);
                 self.forget_replica(key);
             }
@@ -202,6 +208,7 @@ impl Cluster {
             Some(_) => NodeStatus::Disabling,
             None => NodeStatus::Up,
         };
+        // Clients detect a restart by the new instance id.
         entry.node.instance_id = life;
         entry.node.up_at = Some(now);
         entry.node.down_at = None;
@@ -221,6 +228,7 @@ impl Cluster {
     /// `FABRIC_E_NODE_NOT_FOUND`; `FABRIC_E_INSTANCE_ID_MISMATCH` when the node has another life by now.
     pub fn restart_node(&mut self, node: &str, instance_id: i64) -> Result<(), FabricError> {
         let entry = self.existing_node(node)?;
+        // Instance id 0 matches every run of the node.
         if instance_id != 0 && instance_id != entry.node.instance_id {
             return Err(FabricError::new(
                 ErrorCode::InstanceIdMismatch,

@@ -38,6 +38,7 @@ impl Cluster {
         };
         let best = candidates().min_by_key(|entry| {
             let node = &entry.node;
+            // A salt per service spreads the services over nodes that are equal otherwise.
             let salt = hash(partition.service.as_str(), 0);
             (
                 in_domain(&|other| other.fault_domain == node.fault_domain),
@@ -52,6 +53,7 @@ impl Cluster {
     /// Returns true if a node may take a replica of a partition now.
     pub(super) fn may_take(&self, node: &Node, service: &Service, partition: &Partition) -> bool {
         let taken = partition.replicas.values();
+        // A leaving instance does not block its node, so its replacement may start there.
         let mut taken = taken.filter(|replica| !replica.is_drained_away());
         node.takes_replicas()
             && service.constraint.admits(node)
@@ -64,6 +66,7 @@ impl Cluster {
 
     /// Returns true if hosting has blocked the type of a service on a node.
     fn is_blocked(&self, node: &str, service: &Service, partition: PartitionId) -> bool {
+        // The key below allocates, and a blocked type is rare.
         if self.blocked.is_empty() {
             return false;
         }

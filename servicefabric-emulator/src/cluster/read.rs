@@ -20,6 +20,7 @@ use crate::health::{
 impl Cluster {
     /// The nodes, by name.
     pub fn nodes(&self, filter: NodeStatusFilter, page: &PageRequest) -> Page<&Node> {
+        // The token is the last name of the previous page.
         let bound = page.lower_bound().map_or(Unbounded, Excluded);
         let nodes = self
             .nodes

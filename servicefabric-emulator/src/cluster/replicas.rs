@@ -20,6 +20,7 @@ impl Cluster {
         if self.existing_service(&service)?.has_persisted_state {
             self.went_down(replica);
             self.close_in_hosting(replica, node);
+            // Another replica may become the primary while this one restarts.
             self.elect(replica.partition);
             self.place_existing(replica);
         } else {
@@ -43,9 +44,11 @@ impl Cluster {
     ) -> Result<(), FabricError> {
         self.check_on_node(node, replica)?;
         if force {
+            // A forced removal aborts the workload, like the loss of a process.
             self.end_workload(replica, true);
             self.drop_replica(replica);
         } else {
+            // A primary hands over first, so that the partition stays available.
             self.hand_over(replica, |_| true);
             self.close(replica);
         }
@@ -76,10 +79,12 @@ impl Cluster {
         });
         let heir = secondaries.find(|replica| node.is_none_or(|node| *replica.node == *node));
         if let Some(heir) = heir.map(|replica| replica.key) {
+            // A ready secondary only swaps roles with the primary, which copies no state.
             self.promote(partition, heir);
             self.settle();
             return Ok(());
         }
+        // A new primary is built only on a node that the request names.
         let primary = found.primary().filter(|_| node.is_some());
         let moved = primary.map(|replica| replica.key);
         self.move_replica(partition, moved, node, ReplicaRole::Primary)
@@ -157,6 +162,7 @@ impl Cluster {
         if let Some(replica) = self.replica_mut(moved) {
             replica.intent = Intent::Leave;
         }
+        // The replica becomes the primary only after the state is copied to it.
         let built_as = match role {
             ReplicaRole::Primary => ReplicaRole::IdleSecondary,
             role => role,
@@ -167,6 +173,7 @@ impl Cluster {
         {
             heir.heir = true;
         }
+        // A replica with state leaves later, in `let_leavers_go`, after its replacement is ready.
         if role == ReplicaRole::None {
             self.close(moved);
         }
@@ -216,6 +223,7 @@ impl Cluster {
         instance_id: u64,
     ) -> Result<(), FabricError> {
         let entry = self.existing_node(node)?;
+        // Instance id 0 matches every run of the code package.
         if instance_id != 0 {
             let packages = entry.host.code_packages(&process.package.application);
             let mut runs = packages.iter().filter(|found| {

@@ -40,6 +40,7 @@ impl Cluster {
 
     /// Creates a service. The caller lets its replicas be placed.
     pub(super) fn add_service(&mut self, creation: ServiceCreation) -> Result<(), FabricError> {
+        // All checks come before the first change, so that a failed creation leaves nothing behind.
         let application = self.existing_application(&creation.application)?;
         let name = creation.name.clone();
         if !name.is_below(&application.name) {
@@ -116,6 +117,7 @@ impl Cluster {
         self.say_service_was_created(&name);
         self.names.insert_system(&name, self.now);
         for (index, information) in parts.into_iter().enumerate() {
+            // The time of creation is part of the id: a service that is created again gets new partitions.
             let id = PartitionId::derive(name.as_str(), self.now.as_millis(), index);
             service.partitions.insert(id);
             service.by_key.insert(id, &information);
@@ -132,6 +134,7 @@ impl Cluster {
     /// Fails above the limit.
     fn check_wanted(&self, before: usize, after: usize) -> Result<usize, FabricError> {
         let wanted = self.wanted_replicas.saturating_sub(before) + after;
+        // A service may always shrink, even in a cluster over the limit.
         if after > before && wanted > MAX_REPLICAS {
             return Err(FabricError::new(
                 ErrorCode::Fail,
@@ -155,6 +158,7 @@ impl Cluster {
         let Some(run) = self.upgrades.get(&application.name) else {
             return Ok(());
         };
+        // The upgrade may still end in either version.
         for version in run.versions() {
             let other = self.application_type(&application.type_name, version)?;
             let found = other.service_type(&service_type.name);
@@ -294,6 +298,7 @@ impl Cluster {
             .map(|replica| (replica.key, replica.role))
             .collect();
         for (key, role) in misplaced {
+            // A replica stays if no admitted node can take it.
             let _ = self.move_replica(key.partition, Some(key), None, role);
         }
     }
@@ -444,6 +449,7 @@ fn divide(scheme: &PartitionScheme) -> Result<Vec<PartitionInformation>, FabricE
             if size == 0 || size > MAX_PARTITIONS {
                 return too_many(size);
             }
+            // The full range has more keys than `i64` can count.
             let keys = i128::from(*high) - i128::from(*low) + 1;
             if keys < i128::from(*count) {
                 return Err(FabricError::invalid_argument(format!(

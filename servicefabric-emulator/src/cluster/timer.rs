@@ -57,9 +57,11 @@ impl Cluster {
     /// [`next_due`](Self::next_due).
     pub fn advance(&mut self, to: Moment) {
         self.settle();
+        // Every step stops at the next due moment, so that timers fire in order.
         while let Some(due) = self.next_due().filter(|due| *due <= to) {
             self.step(due);
         }
+        // The clock reaches `to` even if nothing is due then.
         if to > self.now {
             self.step(to);
         }
@@ -78,6 +80,7 @@ impl Cluster {
             }
             if let Some((_, timer)) = self.timers.pop_first() {
                 self.fire(timer);
+                // The next timer reads the state that this one led to.
                 self.settle();
             }
         }
@@ -105,6 +108,7 @@ impl Cluster {
                 let now = self.now;
                 let mut asked_again = self.refused.keys().filter(|(id, _)| *id == partition);
                 let any = asked_again.next().is_some();
+                // A refusal of this moment is newer than the timer.
                 self.refused
                     .retain(|(id, _), at| *id != partition || *at == now);
                 if any {

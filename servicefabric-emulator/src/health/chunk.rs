@@ -211,6 +211,7 @@ fn choose<F: Filter>(
     let chosen = specific
         .find(|filter| is_about(filter))
         .or_else(|| filters.iter().find(|filter| !filter.is_specific()))?;
+    // A filter without states admits only an entity that it names.
     if chosen.state().is_default() {
         return chosen.is_specific().then_some(chosen);
     }
@@ -279,6 +280,7 @@ impl HealthStore {
             services: Vec::new(),
             deployed_applications: Vec::new(),
         };
+        // Without inner filters, no children are listed.
         if filter.services.is_empty() && filter.deployed_applications.is_empty() {
             return chunk;
         }

@@ -175,6 +175,7 @@ impl HealthStore {
                 entity.events.remove(position);
             } else {
                 let event = &mut entity.events[position];
+                // An expired event counts as an error.
                 event.is_expired = true;
                 event.modified_at = at;
                 event.last_error_at = Some(at);
@@ -194,6 +195,7 @@ impl HealthStore {
             };
             above.children.insert(key.clone());
         }
+        // Every ancestor counts all entities below it.
         let mut next = parent.clone();
         while let Some(ancestor) = next {
             let Some(entity) = self.entities.get_mut(&ancestor) else {
@@ -276,6 +278,7 @@ impl HealthStore {
             .after(report.ttl)
             .is_some_and(|over| over <= now)
         {
+            // The report outlived its time in the queue.
             return;
         }
         if report.sequence_number <= 0 {
@@ -301,6 +304,7 @@ impl HealthStore {
             Ok(position) => {
                 let previous = entity.events[position].clone();
                 if previous.report.sequence_number == event.report.sequence_number {
+                    // A repeated report changes nothing.
                     return;
                 }
                 let event = following(&previous, event, now);

@@ -136,6 +136,7 @@ fn place(
         .get("persisted")
         .and_then(|value| value.truth(problems))
         .unwrap_or_default();
+    // All keys are read first, so that every error is reported.
     let (package, (service_type, written)) = (package?, service_type?);
     if package.description.host_of(&service_type).is_none() {
         let known: Vec<&str> = package
@@ -240,6 +241,7 @@ fn upgrade(
         })
         .collect();
     if let Some(types) = types {
+        // The list replaces the types of the first code package that hosts any.
         let host = code_packages
             .iter_mut()
             .find(|code| matches!(code.role, Role::TypeHost(_)));

@@ -123,6 +123,7 @@ impl fmt::Display for Timeline {
         }
         let mut states = self.states.iter().peekable();
         for entry in &self.log {
+            // A state follows the events of the same moment.
             while let Some(state) = states.next_if(|state| state.at < entry.at()) {
                 state.fmt(f)?;
             }

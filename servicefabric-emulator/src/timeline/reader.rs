@@ -162,6 +162,7 @@ pub(super) struct Table<'t> {
 impl<'t> Table<'t> {
     /// Returns the value of a known key.
     pub(super) fn get(&mut self, key: &'static str) -> Option<Value<'t>> {
+        // The requested keys are the known ones, which `finish` compares with the written ones.
         self.asked.push(key);
         let (_, tree) = self.entries.iter().find(|(name, _)| name == key)?;
         Some(Value {

@@ -134,6 +134,7 @@ pub(super) fn plan(
     problems: &mut Problems,
 ) -> Deployed {
     let mut deployed = Deployed::default();
+    // The total is checked first, so that a mistyped count does not exhaust the memory.
     let total: usize = described
         .values()
         .map(ApplicationDescription::services_in_all)
@@ -274,6 +275,7 @@ impl ApplicationDescription {
         };
         let version = |planned: &PlannedType| planned.application_type.version.clone();
         let found = match &self.version {
+            // Without a version, the first described one is meant.
             None => versions.first(),
             Some(wanted) => versions.iter().find(|planned| version(planned) == *wanted),
         };

@@ -141,6 +141,7 @@ pub(super) fn plan(
             );
         }
         if let Some(base) = &description.based_on {
+            // The base has to come before, so that no version is based on itself.
             let earlier = || complete.iter().filter(same);
             match earlier().find(|other| other.version.as_deref() == Some(base)) {
                 Some(base) => description = base.clone().overlaid(description),
@@ -200,6 +201,7 @@ impl ApplicationTypeDescription {
                 .or_insert_with(|| ManifestDescription::default().build(&manifest, version));
             described.add_to(manifest, name, &at, problems);
         }
+        // The manifests are completed last, when all of their service types are known.
         for (name, manifest) in &mut manifests {
             let at = format!("{at}.manifests.{name}");
             finish_manifest(manifest, &at, problems);
@@ -252,6 +254,7 @@ fn finish_manifest(manifest: &mut ServiceManifest, at: &str, problems: &mut Prob
             .iter()
             .map(|found| found.name.as_str())
     };
+    // A manifest without code packages gets one that hosts all types.
     if manifest.code_packages.is_empty() {
         let code = CodePackage {
             name: "Code".to_owned(),
@@ -368,6 +371,7 @@ impl ServiceTypeDescription {
                 let port = endpoints.get(*other).and_then(|other| other.port);
                 port.is_some() && port == endpoint.port
             };
+            // A shared port is reported once, at the later endpoint.
             let mut earlier = endpoints.keys().take_while(|other| *other != name);
             if let Some(other) = earlier.find(same_port) {
                 problems.add(
@@ -376,6 +380,7 @@ impl ServiceTypeDescription {
                     "give each a port of its own, or leave it to the node",
                 );
             }
+            // The service types of a manifest may share an endpoint that both describe equally.
             let other = manifest.endpoints.iter().find(|other| other.name == *name);
             match other {
                 None => manifest.endpoints.push(resource),
@@ -406,6 +411,7 @@ const PROTOCOLS: [&str; 4] = ["http", "https", "tcp", "udp"];
 
 /// Checks that a text is valid content of an element of a service manifest.
 fn check_xml(text: &str) -> Result<(), roxmltree::Error> {
+    // An extension is a fragment, so the check gives it a root.
     roxmltree::Document::parse(&format!("<Extension>{text}</Extension>")).map(drop)
 }
 
@@ -485,6 +491,7 @@ fn flatten(
             format!("{prefix}.{key}")
         };
         let text = match value {
+            // The limit keeps deep tables from exhausting the stack.
             toml::Value::Table(inner) if depth < 32 => {
                 flatten(inner, &key, at, depth + 1, flat, problems);
                 continue;

@@ -8,10 +8,14 @@
 //! |---|---|
 //! | connecting | [`RefusingPort`], [`UnansweredPort`], [`resets_on_accept`] |
 //! | silence | [`never_answers`], [`never_reads`], [`stops_mid_head`], [`stops_mid_body`] |
-//! | the end of a connection | [`closes_before_answer`], [`resets_before_answer`], [`closes_mid_body`], [`resets_mid_body`], [`closes_mid_chunk`], [`resets_mid_chunk`], [`ends_body_by_close`] |
+//! | the end of a connection | [`closes_before_answer`], [`resets_before_answer`] |
+//! | the end of a connection | [`closes_mid_body`], [`resets_mid_body`], [`closes_mid_chunk`] |
+//! | the end of a connection | [`resets_mid_chunk`], [`ends_body_by_close`] |
 //! | heads | [`garbage`], [`head_of_bytes`], [`head_with_fields`], [`endless_head`] |
-//! | bodies | [`endless_body`], [`slow_body`], [`many_chunks`], [`malformed_chunk`], [`endless_chunk_extension`], [`body_longer_than_told`], [`trailers`] |
-//! | interim responses | [`continues`], [`never_continues`], [`refuses_expectation`], [`early_hints`], [`endless_interim`], [`switches_unasked`] |
+//! | bodies | [`endless_body`], [`slow_body`], [`many_chunks`], [`malformed_chunk`] |
+//! | bodies | [`endless_chunk_extension`], [`body_longer_than_told`], [`trailers`] |
+//! | interim responses | [`continues`], [`never_continues`], [`refuses_expectation`] |
+//! | interim responses | [`early_hints`], [`endless_interim`], [`switches_unasked`] |
 //! | responses before the request is complete | [`answers_early`], [`answers_early_and_resets`] |
 //! | pooled connections | [`closes_after_answer`], [`closes_at_next_request`], [`resets_at_next_request`] |
 //! | half-closed connections | [`answers_after_half_close`] |

@@ -121,7 +121,7 @@ impl Peer {
     }
 
     /// A command that runs the program: killed when dropped, without standard input, with captured
-    /// output. For [`output`] and [`spawn`].
+    /// output. For [`output()`] and [`spawn`].
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command

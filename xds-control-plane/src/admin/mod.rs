@@ -3,14 +3,18 @@
 //! | path | response |
 //! |---|---|
 //! | `/healthz` | 200 while the process lives |
-//! | `/readyz` | 200 once there is something to serve that is not only kept from an earlier run, otherwise 503 with the reason |
+//! | `/readyz` | 200 once resources of this run are served, otherwise 503 with the reason |
 //! | `/metrics` | Prometheus text |
 //! | `/api/v1/overview` | the state in a few numbers |
 //! | `/api/v1/snapshot` | names and versions of all served resources |
-//! | `/api/v1/snapshot?type=&name=&via=` | the resources of a type (`cds`, `eds`, `lds`, `rds`), or one of them, as clients that come `via` an `aggregated` stream (the default), `separate` ones or `rest` get them |
-//! | `/api/v1/nodes?id=` | the clients that are connected or have polled recently, their resources, and their last rejections |
+//! | `/api/v1/snapshot?type=&name=&via=` | the resources of a type, or one of them |
+//! | `/api/v1/nodes?id=` | the connected and recently polling clients, their resources and last rejections |
 //! | `/api/v1/quarantine` | services that are not served as requested, with the reasons |
 //! | `/api/v1/warnings` | all findings that need attention: the same, one by one, and problems of sources |
+//!
+//! `/readyz` does not count resources that are only kept from an earlier run. A `type` is `cds`, `eds`, `lds`
+//! or `rds`. Resources are shown as clients get them `via` an `aggregated` stream (the default), `separate`
+//! streams or `rest`.
 //!
 //! Responses are JSON with names in `snake_case`, times in seconds since 1970, ages in seconds; resources
 //! are in the canonical JSON of protobuf. Names may be added to `v1`; none is removed or changes its
@@ -63,7 +67,7 @@ struct Inner {
 }
 
 impl Admin {
-    /// The admin API of a server. What `registry` holds is what `/metrics` shows; see
+    /// Creates the admin API of a server. `/metrics` shows the metrics of `registry`; see
     /// [`ServerHandle::register`].
     #[must_use]
     pub fn builder(server: ServerHandle, registry: Registry) -> AdminBuilder {
@@ -107,7 +111,8 @@ impl AdminBuilder {
         self
     }
 
-    /// Lets requests name the address by this host name. IP addresses and `localhost` are always allowed.
+    /// Allows requests to name the address by this host name. IP addresses and `localhost` are always
+    /// allowed.
     #[must_use]
     pub fn host(mut self, name: impl Into<String>) -> Self {
         self.inner.hosts.push(name.into().to_ascii_lowercase());

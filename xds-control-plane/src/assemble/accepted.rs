@@ -49,7 +49,7 @@ impl Endpoints {
 }
 
 impl Accepted {
-    /// Encodes a service. What is as it was before is not encoded again.
+    /// Encodes a service. Unchanged parts are not encoded again.
     pub(super) fn new(
         resources: Arc<ServiceResources>,
         before: Option<&Self>,
@@ -128,8 +128,8 @@ impl Accepted {
         }
     }
 
-    /// The endpoints of a cluster that is to have none, if they have to stay for now: its share of a
-    /// service's requests is going to others, and until every client knows of that some would be failed.
+    /// Returns the endpoints of a cluster that should have none but must keep them for now. Its share of a
+    /// service's requests goes to others, and until every client has that change, requests could fail.
     fn lingers(
         &self,
         assignment: &ClusterLoadAssignment,
@@ -165,8 +165,8 @@ impl Accepted {
         self.take_endpoints(wanted)
     }
 
-    /// Takes newer endpoints for the clusters that it has. What is wrong with some keeps them as they were.
-    /// Returns the names of those that changed.
+    /// Takes newer endpoints for the existing clusters. Clusters whose newer endpoints are invalid keep the
+    /// earlier ones. Returns the names of the changed clusters.
     pub(super) fn take_endpoints(&mut self, wanted: &ServiceResources) -> Vec<Arc<str>> {
         let mut changed = Vec::new();
         for assignment in &wanted_of(wanted) {

@@ -53,14 +53,14 @@ impl Held {
     }
 }
 
-/// Assembles once. Who does so again and again keeps an [`Assembler`].
+/// Assembles once. For repeated use there is an [`Assembler`].
 #[must_use]
 pub fn assemble(services: &[Arc<ServiceResources>], options: AssembleOptions) -> Assembled {
     Assembler::new(options).assemble(services)
 }
 
 impl Assembler {
-    /// Knows nothing yet.
+    /// Creates an assembler without any service.
     #[must_use]
     pub fn new(options: AssembleOptions) -> Self {
         Self {
@@ -96,8 +96,8 @@ impl Assembler {
         self.assembled()
     }
 
-    /// Takes nothing but newer endpoints of clusters that are served already: what has to be fast.
-    /// Everything else waits for the next [`assemble`](Self::assemble).
+    /// Takes only newer endpoints of clusters that are served already, which must be fast. All other
+    /// changes wait for the next [`assemble`](Self::assemble).
     pub fn update_endpoints(&mut self, services: &[Arc<ServiceResources>]) -> Assembled {
         let mut changed: BTreeMap<Arc<str>, Arc<Resource>> = BTreeMap::new();
         for wanted in services {
@@ -133,7 +133,7 @@ impl Assembler {
         accepted.flat_map(Accepted::lingering).cloned().collect()
     }
 
-    /// Lets go of [endpoints that stayed](Self::lingering).
+    /// Removes the [endpoints that were kept](Self::lingering) for a while.
     pub fn let_go(&mut self) -> Assembled {
         let mut changed: BTreeMap<Arc<str>, Arc<Resource>> = BTreeMap::new();
         for (owner, held) in &mut self.services {

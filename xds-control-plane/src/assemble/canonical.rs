@@ -85,7 +85,7 @@ fn key_of(entry: &[u8]) -> Option<Vec<u8>> {
     Some(Vec::new())
 }
 
-/// Puts a field that has a length.
+/// Writes a field that has a length.
 pub(super) fn put(out: &mut Vec<u8>, number: u32, value: &[u8]) {
     put_varint(out, u64::from(number) << 3 | 2);
     put_varint(out, value.len() as u64);

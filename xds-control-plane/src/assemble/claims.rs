@@ -23,7 +23,7 @@ pub(super) struct Claims<'s> {
     endpoints: HashMap<&'s str, &'s Owner>,
     listeners: HashMap<&'s str, &'s Owner>,
     addresses: HashMap<String, &'s Owner>,
-    /// In lower case, as Envoy compares them.
+    /// The owners by domain. Domains are in lower case, as Envoy compares them.
     domains: HashMap<String, &'s Owner>,
     pub(super) served: Served,
     pub(super) warnings: Vec<Warning>,
@@ -41,7 +41,7 @@ pub(super) struct Served {
 }
 
 impl<'s> Claims<'s> {
-    /// Lets a service claim what it has. Those with the better claim come first.
+    /// Claims the resources of a service. Services with the better claim must come first.
     pub(super) fn claim(&mut self, owner: &'s Owner, accepted: &'s Accepted) {
         let mut lost = BTreeSet::new();
         for resource in &accepted.clusters {

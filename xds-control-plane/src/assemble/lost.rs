@@ -30,7 +30,7 @@ pub(crate) fn targets(host: &VirtualHost) -> impl Iterator<Item = &str> {
 /// Returns the host without the routes to the clusters that are `lost`. `None` if it has no routes at all.
 ///
 /// Shares of lost clusters go to the others of their route. A route without any cluster left is removed if
-/// a later one takes all of its requests: those of a branch go to its service. Otherwise it answers 503, as
+/// a later one takes all of its requests: those of a branch go to its service. Otherwise it responds with 503, as
 /// Envoy does if a cluster is missing: without the route its requests would get to another service, and 404
 /// would deny that there is any. A route of another cluster between the two gets the requests that it
 /// matches; no translated host has one.

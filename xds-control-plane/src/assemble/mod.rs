@@ -7,10 +7,10 @@
 //!                             quarantined, with reasons              warnings
 //! ```
 //!
-//! No resource that Envoy would reject is sent: it would reject all others with it. Something that exists
-//! only once (the name of a cluster or a listener, a domain ignoring case, a listening address) goes to the
-//! source that comes first in [`AssembleOptions::precedence`], and within a source to the service whose
-//! name comes first.
+//! No resource that Envoy would reject is sent: it would reject all others with it. The name of a cluster
+//! or a listener, a domain ignoring case, and a listening address exist only once. Each goes to the source
+//! that comes first in [`AssembleOptions::precedence`], and within a source to the service whose name comes
+//! first.
 
 mod accepted;
 mod assembler;

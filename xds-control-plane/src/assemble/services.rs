@@ -47,9 +47,9 @@ pub struct ServiceResources {
     pub owner: Owner,
     /// The service's clusters.
     pub clusters: Vec<Cluster>,
-    /// The endpoints of its clusters of type `EDS`. A cluster without an assignment is served with an empty
-    /// one, since it would not get ready otherwise, unless its endpoints are [not
-    /// known](Self::unknown_endpoints).
+    /// The endpoints of the clusters of type `EDS`. A cluster without an assignment is served with an empty
+    /// one, since it would not get ready otherwise. The exception are clusters with [unknown
+    /// endpoints](Self::unknown_endpoints).
     pub assignments: Vec<ClusterLoadAssignment>,
     /// The clusters whose endpoints are not fully known at the moment, with the datacenters concerned.
     /// There they keep their earlier endpoints; if there are none, no client receives an empty assignment.

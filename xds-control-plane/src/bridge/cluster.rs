@@ -124,7 +124,8 @@ fn per_host(connections: u32) -> CircuitBreakers {
 /// The share of healthy destinations, in percent, below which all are used.
 fn panic_threshold(policy: AvailabilityPolicy) -> f64 {
     match policy {
-        // Below the share of one of any number of destinations: when there is none.
+        // The value is below the share of one of any number of destinations: all are used if none is
+        // healthy.
         AvailabilityPolicy::HealthyOrPanic => 0.000_1,
         AvailabilityPolicy::HealthyAndUnknown => 0.0,
     }

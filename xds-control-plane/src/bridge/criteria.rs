@@ -154,7 +154,8 @@ fn query_expression(parameter: &RouteQueryParameter, text: fn(&str, bool) -> Str
         QueryMatchMode::Exact => value,
         QueryMatchMode::Prefix => format!("{value}[^&]*"),
         QueryMatchMode::Contains | QueryMatchMode::NotContains => {
-            // An escape is passed over as a whole: `%61` has no 1 in it. One that is none is not passed over.
+            // The expression skips an escape as a whole: `%61` has no 1 in it. A `%` without two digits is
+            // not skipped.
             format!("(?:[^&%]|%[0-9a-fA-F]{{2}})*{value}[^&]*")
         }
     };

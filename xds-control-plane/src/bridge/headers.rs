@@ -30,7 +30,7 @@ struct Edit {
 
 #[derive(Debug, Default)]
 struct Edits {
-    /// In the order in which headers are first named.
+    /// The headers, in the order in which they are first named.
     names: Vec<String>,
     by_name: BTreeMap<String, Edit>,
 }

@@ -9,7 +9,7 @@
 //! | in the model | in Envoy |
 //! |---|---|
 //! | precedence of routes over all hosts | each domain has all routes that take requests to it, in that order |
-//! | path templates | prefixes, or expressions; sizes of integers are not checked. Envoys take expressions of at most 100 instructions, about as many characters |
+//! | path templates | prefixes, or expressions that do not check the sizes of integers |
 //! | query parameters, methods | expressions over `:path` and `:method` |
 //! | changes of the path, paths of addresses | one `regex_rewrite` |
 //! | `Host` of the destination | `auto_host_rewrite` with `hostname` of the endpoint |
@@ -17,8 +17,10 @@
 //! | tiers | priorities, with so much overprovisioning that none is skipped before its last destination |
 //! | destinations with host names | `STRICT_DNS` with its endpoints; else `EDS` |
 //!
+//! Envoys accept expressions of at most 100 instructions, which are about as many characters.
+//!
 //! Envoys are expected to normalize paths (`normalize_path`) and to know the client's address
-//! (`use_remote_address`). Where the proxy answers 405, Envoy answers 404. A host that routes match only by
+//! (`use_remote_address`). Where the proxy responds with 405, Envoy responds with 404. A host that routes match only by
 //! a wildcard is known on the ports of [`BridgeOptions::ports`] and on those that any route names.
 
 mod action;

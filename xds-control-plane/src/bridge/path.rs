@@ -120,8 +120,8 @@ fn one_segment(
     }
 }
 
-/// A segment of several parts. The parts are placed from the end, which a regular expression need not do to
-/// find out whether there is a way.
+/// A segment of several parts. The parts are placed from the end. A regular expression need not do that to
+/// find out whether the segment matches.
 fn several(parts: &[TemplatePart<'_>]) -> Result<String, Inexpressible> {
     let mut regex = String::new();
     for part in parts {

@@ -24,12 +24,12 @@ const MOST_PROBLEMS: usize = 100;
 /// and reported with the resources. The last known good resources stay while the provider has nothing else;
 /// before its first configuration there are none.
 ///
-/// The work is done by a task of the current tokio runtime, which ends with the last receiver and with the
+/// A task of the current tokio runtime does the work. It ends with the last receiver and with the
 /// provider's last state.
 ///
 /// # Panics
 ///
-/// Outside of a tokio runtime.
+/// Panics outside of a tokio runtime.
 pub fn provide(provider: impl ConfigProvider + 'static, options: BridgeOptions) -> Provided {
     let (sender, provided) = watch::channel(Reading::default());
     tokio::spawn(async move {

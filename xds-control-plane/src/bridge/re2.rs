@@ -145,7 +145,7 @@ fn push_cases(out: &mut String, c: char, ignore_case: bool, push: impl Fn(&mut S
     out.push(')');
 }
 
-/// The triplets of a character.
+/// Writes the triplets of a character.
 fn push_escaped(out: &mut String, c: char) {
     let mut bytes = [0; 4];
     for byte in c.encode_utf8(&mut bytes).bytes() {

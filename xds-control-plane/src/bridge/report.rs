@@ -43,7 +43,7 @@ impl<'p> Report<'p> {
             .push(Problem::warning(pointer, DIFFERS, message));
     }
 
-    /// The route or cluster is left out.
+    /// Reports an error: the route or cluster is left out.
     pub(super) fn left_out(&mut self, reason: &Inexpressible) {
         let pointer = self.place(&reason.key);
         self.problems

@@ -63,6 +63,7 @@ pub(super) fn rewrite(
                 }
             }
             (Change::Prefixes { off: None, before }, TargetTransform::PathRemovePrefix(prefix))
+                // A prefix is removed from the original path only: Envoy has one replacement for a path.
                 if before.is_empty() =>
             {
                 Change::Prefixes {
@@ -165,8 +166,8 @@ fn prefixes(
         })?;
     let off = re2::in_any_case(&re2::in_path(&off), true);
     let before_text = literal(before);
-    // What has the prefix loses it, and everything gets what comes before. A path that was nothing but the
-    // prefix becomes what comes before, as it was written; it cannot become nothing.
+    // A path loses the prefix if it has it, and every path gets the new beginning. A path that was only the
+    // prefix becomes the new beginning as it was written, since a path cannot be empty.
     Ok(Some(if before.is_empty() || ends_with_slash {
         re2::substitution(
             format!("^(?:{off}(?:/(.*))?|/(.*))$"),

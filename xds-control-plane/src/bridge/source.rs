@@ -3,7 +3,7 @@
 use serde::Serialize;
 use xds_types::carried::{self, Sealable};
 
-/// Puts the form in JSON of `value` into the metadata of `resource`, sealed.
+/// Writes the JSON form of `value` into the metadata of `resource`, sealed.
 pub(super) fn carry<R: Sealable, T: Serialize>(resource: &mut R, value: &T) {
     if let Ok(json) = serde_json::to_string(value) {
         carried::carry(resource, &json);

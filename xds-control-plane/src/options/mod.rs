@@ -96,7 +96,7 @@ pub struct TlsSection {
 /// The location of the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegistrySection {
-    /// In a file.
+    /// A file.
     File(PathBuf),
     /// Behind a URL.
     Http {

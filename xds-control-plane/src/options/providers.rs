@@ -89,11 +89,15 @@ impl ProvidersSection {
     ///
     /// # Errors
     ///
-    /// A certificate, a key or a file that is named cannot be used.
+    /// Returns an error if a configured certificate, key or file cannot be used.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the sources that were started by then stop.
     pub async fn start(&self) -> Result<Vec<(Arc<str>, Provided)>, ProviderError> {
         let mut started = Vec::new();
         if let Some(section) = &self.service_fabric {

@@ -160,6 +160,7 @@ pub(super) async fn drive(
         }
         Err(_) => return,
     };
+    // The registry is compared with the services that served last, to notice a loss across a restart.
     let of_registry = services.iter().map(|service| &service.owner);
     let of_registry = of_registry.filter(|owner| *owner.source == *REGISTRY);
     let served = of_registry
@@ -307,7 +308,7 @@ impl Driver {
         self.shown.ready.send_replace(true);
     }
 
-    /// Does the work on a blocking thread.
+    /// Runs a task on a blocking thread.
     async fn work(&mut self, task: Task) -> Done {
         let mut work = self.work.take().expect("it is put back each time");
         let working = tokio::task::spawn_blocking(move || {
@@ -327,7 +328,7 @@ impl Driver {
         }
     }
 
-    /// No client sends anything to the endpoints that have stayed for that.
+    /// Removes the endpoints that were kept for clients, since no client sends requests to them any more.
     fn let_go(&mut self) {
         self.let_go_at = None;
         self.lingering.clear();
@@ -387,7 +388,7 @@ impl Driver {
     }
 }
 
-/// At a time; never, if there is none.
+/// Waits until `time`, or forever if there is none.
 async fn at(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,
@@ -395,7 +396,7 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// The end of a task; never, if there is none.
+/// Waits for the end of a task, or forever if there is none.
 async fn ended(task: &mut Option<JoinHandle<Result<(), KeptError>>>) -> Result<(), KeptError> {
     match task {
         Some(task) => task.await.unwrap_or(Ok(())),

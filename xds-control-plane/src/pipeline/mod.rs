@@ -100,7 +100,7 @@ impl Pipeline {
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     #[must_use]
     pub fn start(sources: Sources, options: PipelineOptions) -> Self {
         let (snapshot, snapshots) = watch::channel(None);

@@ -1,4 +1,4 @@
-//! From a configuration file to sources.
+//! The sources that a configuration file describes.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(super) fn config(path: &Path) -> Result<Config, Failure> {
         .map_err(|problems| Failure::new(format!("{} cannot be used:\n{problems}", path.display())))
 }
 
-/// Returns the sources of a configuration. Those that gateways have too start to be polled.
+/// Returns the sources of a configuration. The sources that gateways have too begin to poll.
 pub(super) async fn sources(config: &Config) -> Result<Sources, Failure> {
     let mut sources = Sources::new();
     match &config.registry {

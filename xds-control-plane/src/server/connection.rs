@@ -60,7 +60,7 @@ impl Opening {
 }
 
 impl Accepted {
-    /// The first bytes have to come before `until`.
+    /// Creates a connection. Its first bytes must arrive before `until`.
     pub(crate) fn new(
         transport: Transport,
         peer: SocketAddr,
@@ -142,7 +142,7 @@ impl AsyncWrite for Accepted {
     }
 }
 
-/// Calls a method of whichever stream it is.
+/// Calls a method of the inner stream, with or without TLS.
 macro_rules! either {
     ($transport:expr, $stream:ident => $call:expr) => {
         match $transport {

@@ -25,7 +25,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct ConnectionLimits {
     pub(crate) all: usize,
     pub(crate) per_peer: usize,
-    /// Until TLS is agreed on and the first bytes of a request are there.
+    /// The time limit for agreeing on TLS and for the first bytes of a request.
     pub(crate) opening: Duration,
     /// The idle time after which TCP keep-alive probes are sent.
     pub(crate) keep_alive: Duration,

@@ -136,7 +136,8 @@ impl XdsServer {
     ///
     /// # Errors
     ///
-    /// When the descriptors of the API or the files of TLS are not usable, or the transport fails.
+    /// Returns an error if the descriptors of the API or the files of TLS are unusable, or if the transport
+    /// fails.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -263,7 +264,7 @@ fn all_routes(
     Ok(Routes::from(routes.merge(own).fallback(unknown::answer)))
 }
 
-/// Waits for a change; for ever, if there is no sender.
+/// Waits for a change, or forever if there is no sender.
 async fn news(readiness: Option<&mut watch::Receiver<bool>>) {
     if let Some(readiness) = readiness
         && readiness.changed().await.is_ok()

@@ -73,7 +73,7 @@ impl From<FileError> for ServerTlsError {
 }
 
 impl ServerTls {
-    /// A certificate with its key; clients need none.
+    /// Creates the files of a certificate and its key. Clients need no certificate.
     #[must_use]
     pub fn new(certificate_file: impl Into<PathBuf>, key_file: impl Into<PathBuf>) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl ServerTls {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong with them.
+    /// Returns the first problem of the files.
     pub fn check(&self) -> Result<(), ServerTlsError> {
         self.config().map(drop)
     }

@@ -30,7 +30,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// `bodies` have to be encoded deterministically: equal content, equal bytes.
+    /// Creates a resource. `bodies` must be encoded deterministically: equal content, equal bytes.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, bodies: Bodies) -> Self {
         let version = match &bodies {

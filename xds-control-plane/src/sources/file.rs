@@ -58,7 +58,7 @@ impl FollowedFile {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it loses no change.
+    /// May be dropped at any time without losing a change.
     pub(super) async fn next(&mut self) -> Result<String, String> {
         loop {
             let path = self.path.clone();

@@ -21,8 +21,8 @@ use crate::translate::{
 ///
 /// # Errors
 ///
-/// All that is wrong with it, each with where it is. A file that a person wrote counts as a whole or not at
-/// all, so that a typo is seen.
+/// Returns all problems of the file, each with its place. A file that a person wrote is accepted as a whole
+/// or not at all, so that a typo is noticed.
 pub fn parse_static(text: &str) -> Result<StaticConfig, Problems> {
     let document = yaml::parse(text)?;
     let mut problems = Problems::new();

@@ -176,7 +176,7 @@ impl Followed {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost when it is dropped.
+    /// May be dropped at any time without losing anything.
     pub(crate) async fn changed(&mut self) {
         let provided = self.provided.iter_mut();
         let mut provided: FuturesUnordered<_> =
@@ -234,7 +234,7 @@ impl Followed {
     }
 }
 
-/// Waits for a change; for ever, if there is no sender.
+/// Waits for a change, or forever if there is no sender.
 async fn news<T>(receiver: Option<&mut watch::Receiver<T>>) {
     if let Some(receiver) = receiver
         && receiver.changed().await.is_ok()

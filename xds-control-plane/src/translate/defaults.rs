@@ -69,12 +69,11 @@ impl Default for Defaults {
 impl Defaults {
     /// Reads the key's value. An unusable field keeps its default and is reported; the others apply.
     ///
-    /// Numbers may be texts and so may `true` and `false`; times are texts such as `0.4s` or `250ms`, or
-    /// numbers of seconds.
+    /// Numbers and booleans may be texts. Times are texts such as `0.4s` or `250ms`, or numbers of seconds.
     ///
     /// # Errors
     ///
-    /// The value is not a JSON object.
+    /// Returns an error if the value is not a JSON object.
     pub fn from_json(value: &[u8]) -> Result<(Self, Vec<String>), String> {
         let document: Value = serde_json::from_slice(value)
             .map_err(|error| format!("the value is not JSON: {error}"))?;

@@ -30,7 +30,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// The live instances of a service.
+    /// Returns the live instances of a service.
     pub(super) fn of(service: Option<&CatalogService>) -> Self {
         let mut live = Self {
             unknown: service

@@ -3,12 +3,17 @@
 //!
 //! | of | becomes |
 //! |---|---|
-//! | a service of the registry that runs | for each thing that it provides a cluster and a virtual host, named `<service>-<provides>` |
-//! | a branch of it that runs | the same, named `<service>-<branch>-<provides>`; in the service's virtual host a route for the header `x-branch-name`, and its canary share of everybody else |
-//! | a service of Consul with a tag `domain-<name>` that the registry does not know | a cluster, and a virtual host for `<name>` |
+//! | a running service of the registry | clusters and virtual hosts, named `<service>-<provides>` |
+//! | a running branch of it | the same, named `<service>-<branch>-<provides>` |
+//! | a service of Consul with a tag `domain-<name>` | a cluster, and a virtual host for `<name>` |
 //! | a service of the static file | a cluster, and a virtual host if it has domains |
 //! | a listener of the static file | a listener |
 //! | the instances of Consul's service with the name of the cluster | endpoints, those of the own datacenter first |
+//!
+//! Services and branches of the registry have one cluster and one virtual host for each port that they
+//! provide. A branch also has a route in the service's virtual host: for requests with its name in the header
+//! `x-branch-name`, and for its canary share of all others. A tag `domain-<name>` only counts for services
+//! that the registry does not know.
 //!
 //! Equal data gives an equal result, in any order.
 

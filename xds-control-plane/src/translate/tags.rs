@@ -15,7 +15,7 @@ const SETTING: &str = "envoy.settings.upstream.";
 /// The settings in the tags of a service.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct TagSettings {
-    /// In lower case, by name.
+    /// The domains in lower case, sorted by name.
     pub(super) domains: Vec<String>,
     pub(super) timeout: Option<Duration>,
     pub(super) limits: Limits,
@@ -36,7 +36,7 @@ pub(super) fn ask_to_be_served(instances: &[Instance]) -> bool {
 
 /// Reads the tags of all instances of all datacenters, healthy or not.
 ///
-/// Where instances differ the one with the smallest id counts, then node, then datacenter: that is the same
+/// If instances differ, the one with the smallest id counts, then node, then datacenter. That is the same
 /// in each replica of each datacenter.
 pub(super) fn read(service: &CatalogService) -> TagSettings {
     let mut instances: Vec<_> = service

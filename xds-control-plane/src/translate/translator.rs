@@ -40,7 +40,7 @@ impl Translated {
     /// Sets the endpoints of a cluster, as far as they are known.
     pub(super) fn assign(&mut self, cluster: &str, live: &Live, own: &str) {
         let unknown = live.unknown(own);
-        // Those that are known are better than none, and that there are none is to be known.
+        // The known endpoints are better than none. If nothing is unknown, an empty list is sent too.
         if unknown.is_none() || !live.is_empty() {
             let assignment = live.assignment(cluster, own);
             self.resources.assignments.push(assignment);
@@ -252,7 +252,7 @@ impl Round<'_> {
         listed.or(catalog.unlisted.as_ref()).cloned()
     }
 
-    /// The settings for a service: the newest, if it is new or its turn.
+    /// Returns the settings for a service: the newest, if it is new or its turn.
     fn defaults_after(&mut self, before: Option<&Done>) -> Arc<Defaults> {
         let newest = &self.known.defaults;
         match before.map(|before| &before.of.defaults) {

@@ -41,6 +41,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
 /// Marks the primary IP configuration: the first, unless another is marked.
 fn choose_primary(configurations: &mut [Value]) {
     let is_primary = |one: &Value| one["properties"]["primary"] == true;
+    // The first configuration is primary if none is requested to be.
     let chosen = configurations.iter().position(is_primary).unwrap_or(0);
     for (position, configuration) in configurations.iter_mut().enumerate() {
         if let Some(properties) = configuration["properties"].as_object_mut() {

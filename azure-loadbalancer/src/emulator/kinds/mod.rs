@@ -38,6 +38,7 @@ impl Context<'_> {
 
 /// Validates a written resource, and adds defaults and immediately allocated values.
 pub(super) fn accept(context: &Context<'_>, mut body: Object) -> Result<Value, Refusal> {
+    // The server sets these fields.
     for key in ["id", "name", "type", "etag"] {
         body.remove(key);
     }
@@ -97,6 +98,7 @@ pub(super) fn render(references: &References, resource: &Resource) -> Value {
         place.kind.provider(),
         place.kind.segment()
     ));
+    // Resources of Microsoft.Compute have no etag.
     if place.kind.provider() == "Microsoft.Network" {
         body["etag"] = json!(resource.etag());
     }

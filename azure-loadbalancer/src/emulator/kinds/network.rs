@@ -43,6 +43,7 @@ fn check_subnet(context: &Context<'_>, subnet: &Value) -> Result<(), Refusal> {
         .chain([&properties["addressPrefix"]])
         .filter_map(Value::as_str)
         .collect();
+    // A prefix has no bits set after its length.
     let is_network = |text: &&str| text.parse::<IpNet>().is_ok_and(|net| net.trunc() == net);
     if texts.is_empty() || !texts.iter().all(is_network) {
         let message = format!("Subnet {} has no valid address prefix.", name(subnet));

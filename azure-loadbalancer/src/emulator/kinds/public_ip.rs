@@ -91,6 +91,7 @@ fn settle_label(
         );
         return Err(Refusal::bad("InvalidDomainNameLabel", message));
     }
+    // A label is unique in its region.
     let has_label = |other: &&Resource| {
         let theirs = &other.body["properties"]["dnsSettings"]["domainNameLabel"];
         other.place.kind == Kind::PublicIp

@@ -23,6 +23,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
         return Err(Refusal::bad("InvalidParameter", message));
     }
     let properties = object_at(body, "properties")?;
+    // Only the emulator sets the instances.
     properties.remove(INSTANCES);
     let profile = properties
         .get("virtualMachineProfile")

@@ -83,6 +83,7 @@ impl Taken {
             let ports = ports(properties.frontend_port);
             self.add(balancer, Some(frontend), protocols, ports, &by);
         }
+        // The backend ports of a pool are unique, except behind a floating address.
         let ours = name(properties.backend_address_pool.as_ref())
             .is_some_and(|pool| pool.eq_ignore_ascii_case(&world.config.cluster_name));
         if properties.enable_floating_ip != Some(true) && ours {
@@ -104,6 +105,7 @@ impl Taken {
         };
         let port = |field: &str| {
             let number = properties.other.get(field)?.as_u64()?;
+            // Port 0 counts as missing.
             u16::try_from(number).ok().filter(|port| *port != 0)
         };
         let (first, last) = (port("frontendPortRangeStart"), port("frontendPortRangeEnd"));
@@ -120,6 +122,7 @@ impl Taken {
         let protocols: &[Protocol] = match (is("Tcp"), is("Udp")) {
             (true, _) => &[Protocol::Tcp],
             (_, true) => &[Protocol::Udp],
+            // Another or a missing protocol may stand for both.
             (false, false) => &BOTH,
         };
         let by = format!("inbound NAT {}", nat.name);

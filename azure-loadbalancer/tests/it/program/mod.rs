@@ -3,6 +3,7 @@
 
 mod api_server;
 mod documents;
+mod fabric_by_hand;
 mod leaders;
 mod migration;
 mod nodes_from;

@@ -14,14 +14,14 @@ use tokio::process::Command;
 
 use super::{ended, example, program, state};
 
-struct Files {
+pub(super) struct Files {
     directory: tempfile::TempDir,
     state: PathBuf,
     config: PathBuf,
 }
 
 impl Files {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let (directory, state) = state();
         let services = r#"{"kind": "Service", "metadata": {"name": "web", "namespace": "shop", "annotations":
             {"service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip": "true"}},
@@ -36,7 +36,7 @@ impl Files {
         }
     }
 
-    fn command(&self, command: &str, source: &str, cluster: &str) -> Command {
+    pub(super) fn command(&self, command: &str, source: &str, cluster: &str) -> Command {
         let path = self.directory.path().join("nodes.yaml");
         std::fs::write(&path, source).unwrap();
         let mut made = program();
@@ -50,11 +50,11 @@ impl Files {
         made
     }
 
-    async fn plan(&self, source: &str, cluster: &str) -> PeerOutput {
+    pub(super) async fn plan(&self, source: &str, cluster: &str) -> PeerOutput {
         peers::output(self.command("plan", source, cluster)).await
     }
 
-    fn has_member(&self, address: &str) -> bool {
+    pub(super) fn has_member(&self, address: &str) -> bool {
         let text = std::fs::read_to_string(&self.state).unwrap();
         text.contains(&format!("\"ipAddress\": \"{address}\""))
     }

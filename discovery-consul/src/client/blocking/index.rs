@@ -5,8 +5,8 @@ use crate::client::ConsulError;
 /// The index of the next blocking query, following Consul's documentation and the actual behaviour of its
 /// servers.
 ///
-/// Pure: it is told the result of each query, and returns the index of the next. Each query and datacenter
-/// needs its own; an index has no meaning for another query.
+/// The type is pure: it receives the result of each query, and returns the index of the next. Each query
+/// and datacenter needs its own; an index has no meaning for another query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockingIndex(u64);
 

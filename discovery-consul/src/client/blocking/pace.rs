@@ -15,7 +15,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A full bucket.
+    /// Creates a full bucket.
     pub(crate) fn new(burst: u32, period: Duration) -> Self {
         Self {
             burst: burst.max(1),
@@ -37,7 +37,7 @@ impl Pace {
     ///
     /// # Cancel safety
     ///
-    /// The token is taken at once, so one is lost when this is dropped.
+    /// A token is lost if the future is dropped, since it is taken at once.
     pub(crate) async fn wait(&mut self) {
         let due = self.take();
         if due > Instant::now() {

@@ -85,7 +85,7 @@ async fn tokens_see_what_they_may_and_losing_them_takes_nothing_away() {
     let both = [("sas/sas-1/web-1", 8001, 0), ("sas/sas-1/web-2", 8002, 0)];
     published.service("web", &both).await;
 
-    // The policy loses its rules: everything seems to be gone. The agent keeps policies for a while.
+    // The policy loses its rules: all services seem to be removed. The agent keeps policies for a while.
     let rules = |rules: &str| format!(r#"{{"Name": "reader", "Rules": "{rules}"}}"#);
     sas.call("PUT", &policy, &rules(NOTHING)).await.json();
     published.problem("catalog_hidden", true).await;

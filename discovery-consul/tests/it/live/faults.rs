@@ -136,7 +136,7 @@ async fn an_agent_that_hangs_is_noticed_and_followed_when_it_goes_on() {
     sas.suspend();
     let clock = Stopwatch::start();
     published.is(SourceState::Failing).await;
-    // The wait, a sixteenth, and the time for an answer.
+    // The wait, a sixteenth, and the time for a response.
     clock.stop("noticed", Duration::from_secs(8));
     published
         .service("web", &[("sas/sas-1/web-1", 8001, 0)])

@@ -46,7 +46,7 @@ async fn flips_ports_tags_and_bare_instances_are_followed() {
     let moved = [("sas/sas-1/web-1", 8001, 0), ("sas/sas-1/web-2", 8012, 0)];
     published.service("web", &moved).await;
 
-    // Without a check, nothing but the list of services says that it is there.
+    // Only the list of services shows a service without a check.
     let bare = ServiceDefinition::new("web", 8003).with_id("web-3");
     client.register(&bare).await.unwrap();
     let three = [moved[0], moved[1], ("sas/sas-1/web-3", 8003, 0)];
@@ -54,7 +54,7 @@ async fn flips_ports_tags_and_bare_instances_are_followed() {
     client.deregister("web-3").await.unwrap();
     published.service("web", &moved).await;
 
-    // A service that begins to ask, and one that goes.
+    // A service that opts in, and one that is removed.
     client
         .register(&ServiceDefinition::new("late", 8004))
         .await

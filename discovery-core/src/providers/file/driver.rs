@@ -19,9 +19,9 @@ use crate::moment::Moment;
 use crate::provider::ProviderState;
 use crate::status::{Failure, SourceState};
 
-/// Under this, reading the files regularly would be a busy loop.
+/// Minimum interval of polls. With a shorter one, reading the files would be a busy loop.
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
-/// Reading takes no longer than this. What hangs, as network drives do, is left behind.
+/// The time limit for reading. A read that hangs, as on network drives, is abandoned.
 const READ_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum of all waits, so that sums of times cannot overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);

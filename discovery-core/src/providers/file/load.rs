@@ -37,7 +37,7 @@ pub(super) struct Loaded {
 ///
 /// # Errors
 ///
-/// A file is missing, cannot be read, or is not a JSON object.
+/// Returns an error if a file is missing, cannot be read, or is not a JSON object.
 pub fn read_document(paths: &[PathBuf]) -> Result<Node, FileError> {
     let document = read(paths)?.document(paths)?;
     document.ok_or(FileError::NoFile)

@@ -83,7 +83,11 @@ impl FileProvider {
     ///
     /// # Errors
     ///
-    /// A file is missing, cannot be read or cannot be parsed.
+    /// Returns an error if a file is missing, cannot be read, or cannot be parsed.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; then the files are not followed.
     pub async fn open<P: Into<PathBuf>>(
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Self, FileError> {
@@ -231,13 +235,13 @@ impl FileOptions {
     ///
     /// # Errors
     ///
-    /// A file is missing, cannot be read or cannot be parsed: a program that starts should report that and
-    /// end. Unusable values show in the merged configuration, since [filters](crate::ConfigFilter) may
-    /// still change them.
+    /// Returns an error if a file is missing, cannot be read, or cannot be parsed. A program that starts
+    /// should report that and end. Unusable values show in the merged configuration, since
+    /// [filters](crate::ConfigFilter) may still change them.
     ///
     /// # Panics
     ///
-    /// When polled outside of a tokio runtime.
+    /// Panics when polled outside of a tokio runtime.
     ///
     /// # Cancel safety
     ///

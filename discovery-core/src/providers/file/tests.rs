@@ -473,7 +473,7 @@ async fn problems_are_placed_in_the_text_that_is_there() {
         .provider(fixture.open(watching()).await)
         .start();
     let mut states = merged.subscribe();
-    // Of what serves there is a warning besides.
+    // The serving configuration has a warning too.
     let mut told = async |refusals: u64| {
         let reached =
             states.wait_for(|s| s.ready && s.refusals == refusals && !s.problems.is_empty());

@@ -38,7 +38,7 @@ impl DirectoryWatch {
         }
     }
 
-    /// No watch at all.
+    /// Creates a watch that reports nothing.
     pub(super) fn off() -> Self {
         Self {
             _watcher: None,

@@ -248,7 +248,7 @@ impl LabelsParser for HungParser {
     }
 }
 
-/// In real time: paused time stands still while a thread is at work.
+/// The test runs in real time, since paused time stands still while a thread works.
 #[tokio::test]
 async fn a_parser_that_hangs_is_told_and_recovered_from() {
     let (hold, held) = std::sync::mpsc::channel();

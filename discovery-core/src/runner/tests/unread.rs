@@ -49,7 +49,7 @@ async fn each_part_serves_on_for_its_own_time() {
         (3, &["p1/2", "p3/1", "p2/1"], &[kept]),
         (4, &["p1/3", "p3/1"], &[kept, old]),
         (5, &["p1/3"], &[old]),
-        // What the source says counts again.
+        // The current rules of the source count again.
         (6, &["p1/3", "p2/9"], &[]),
     ] {
         let state = after_rounds(&source, &provider, round).await;

@@ -14,7 +14,7 @@ pub(super) trait Answer: Send {
     ///
     /// # Errors
     ///
-    /// The body is malformed. The caller has no response yet.
+    /// Returns an error if the body is malformed. The caller has no response yet.
     fn succeed(&mut self, body: &[u8]) -> Result<(), DecodeError>;
 
     fn fail(&mut self, error: ClientError);

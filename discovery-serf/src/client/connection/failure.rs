@@ -43,7 +43,7 @@ impl Failure {
         self
     }
 
-    /// About a request that has taken too long.
+    /// Creates the failure of a request that has taken too long.
     pub(super) fn timed_out(seq: Option<u64>, timeout: Duration) -> Self {
         let detail = format!("no answer within {timeout:?}");
         Self {

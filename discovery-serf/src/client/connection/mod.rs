@@ -46,7 +46,7 @@ pub(super) struct Handle {
 /// The state shared by handle and task.
 #[derive(Debug)]
 struct Shared {
-    /// The number of the next request. None comes twice, so that a late record of a stream that was stopped
+    /// The number of the next request. No number is used twice, so that a late record of a stopped stream
     /// is never taken for a reply.
     next_seq: AtomicU64,
     /// Woken when a stream was dropped.
@@ -151,6 +151,7 @@ impl Handle {
             return Err(ClientError::new(kind, &self.agent, command, detail));
         }
         let permits = Arc::clone(&self.permits);
+        // The permit stays with the request until its reply, even if this future is dropped.
         let permit = permits.acquire_owned().await;
         let permit = permit.expect("the semaphore is not closed");
         let seq = self.shared.next_seq();

@@ -1,4 +1,4 @@
-//! To whom the messages of an agent go.
+//! The receivers of an agent's messages.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl Routes {
         &self.agent
     }
 
-    /// A request is about to be sent.
+    /// Records a request that is about to be sent.
     pub(super) fn asked(&mut self, seq: u64, pending: Pending, now: Instant) {
         if self.order.is_empty() {
             self.since = now;
@@ -107,7 +107,7 @@ impl Routes {
     ///
     /// # Errors
     ///
-    /// The connection cannot go on.
+    /// Returns an error if the connection cannot continue.
     pub(super) fn take(&mut self, message: &[u8], now: Instant) -> Result<(), Failure> {
         match std::mem::replace(&mut self.next, Next::Header) {
             Next::Header => self.take_header(ResponseHeader::decode(message)?, now),
@@ -243,7 +243,7 @@ impl Routes {
         abandoned
     }
 
-    /// The connection has ended.
+    /// Ends all requests and streams, since the connection has ended.
     pub(super) fn end(self, failure: &Failure) {
         let without_body = match self.next {
             Next::Reply { seq, pending, .. } => Some((seq, pending)),

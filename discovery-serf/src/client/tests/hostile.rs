@@ -1,4 +1,4 @@
-//! Agents that are none.
+//! Tests with peers that are not agents.
 
 use super::*;
 

@@ -41,7 +41,7 @@ async fn numbers_do_not_come_again() {
         let stop = agent.expect(&Request::Stop { seq: before }).await;
         agent.ok(stop).await;
         let (mut stream, seq) = open(&mut agent, &client).await;
-        // A late record of the stream before is none of this one.
+        // A late record of the earlier stream does not belong to this one.
         agent.tell(before, &user_event(1)).await;
         agent.tell(seq, &user_event(2)).await;
         assert_eq!(stream.next().await, Some(Ok(user_event(2))));

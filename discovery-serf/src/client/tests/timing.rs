@@ -159,7 +159,7 @@ async fn a_long_answer_may_take_longer_while_it_comes() {
     assert!(client.end().is_some());
 }
 
-/// An agent that sends so many events that it never replies is disconnected, not read for ever.
+/// An agent that sends so many events that it never replies is disconnected, not read forever.
 #[tokio::test(start_paused = true)]
 async fn events_do_not_make_up_for_an_answer() {
     let (mut agent, client, _stream, events) = streaming().await;

@@ -50,7 +50,7 @@ impl Standing {
         }
     }
 
-    /// The same, where the members with these names are the ones that serve.
+    /// Sets the names of the serving members.
     pub(super) fn served_by(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
         self.instances = names.into_iter().collect();
         self

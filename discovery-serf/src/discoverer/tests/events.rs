@@ -1,4 +1,4 @@
-//! From an event to a publication.
+//! Tests of the way from an event to a publication.
 
 use super::*;
 use crate::client::{Event, MemberEventKind};

@@ -34,7 +34,10 @@ const PAUSES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(86
 /// | `PrefilterMembers`, `AllowStartBeforeDiscovery`, `Persist` | the same of [`SerfOptions`] |
 /// | `MaxFrameSize` | [`SerfOptions::max_frame`], in bytes |
 /// | `AllowedServices`, `AllowedNetworks`, `KeepEmptyServices`, `LegacyBackend` | [`CatalogOptions`] |
-/// | `LoadBalancingPolicy`, `HealthCheck.{Enabled, Interval, Timeout, Path}`, `WeightStrategy`, `VersionHeader`, `RegionHeader`, `InformationalTags` | [`GenerateOptions`](crate::generate::GenerateOptions) |
+/// | `LoadBalancingPolicy`, `HealthCheck.{Enabled, Interval, Timeout, Path}` | [`GenerateOptions`] |
+/// | `WeightStrategy`, `VersionHeader`, `RegionHeader`, `InformationalTags` | [`GenerateOptions`] |
+///
+/// [`GenerateOptions`]: crate::generate::GenerateOptions
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Section {
@@ -52,7 +55,7 @@ pub enum ConnectError {
 }
 
 impl Section {
-    /// Reads the section. What is wrong is added to the reader's problems and stays at its default.
+    /// Reads the section. Invalid values are added to the reader's problems and stay at their default.
     pub fn read(section: &mut ObjectReader<'_, '_>) -> Self {
         let unset = SerfOptions::default();
         let (auth_key, auth_key_file) = read_auth(section);
@@ -92,7 +95,7 @@ impl Section {
     ///
     /// # Errors
     ///
-    /// The file with the key cannot be used.
+    /// Returns an error if the file with the key cannot be used.
     pub fn connect(&self) -> Result<SerfDiscoverer, ConnectError> {
         if let Some(path) = &self.options.auth_key_file {
             read_key(path)?;
@@ -158,7 +161,7 @@ fn read_catalog(section: &mut ObjectReader<'_, '_>) -> CatalogOptions {
     }
 }
 
-/// Settings that others make meaningless.
+/// Warns of settings that other settings make useless.
 fn warn_of_what_does_nothing(section: &mut ObjectReader<'_, '_>, options: &SerfOptions) {
     let mut ineffective = Vec::new();
     if options.debounce_max < options.debounce {

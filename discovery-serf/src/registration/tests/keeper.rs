@@ -70,7 +70,7 @@ async fn an_agent_that_was_just_connected_to_is_told_once_more() {
     assert!(registered.state().is_announced());
 }
 
-/// On SIGHUP an agent has the tags of its configuration again, and the connection stays.
+/// An agent reloads the tags of its configuration on SIGHUP, and the connection stays.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_reads_its_configuration_again_is_told_again() {
     let agent = AgentInMemory::new("n1");

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 pub(crate) use self::skipper::{Skipper, Violation};
 
-/// Read at a time, at least and at most, in bytes.
+/// Minimum and maximum number of bytes that are read at a time.
 const READ: (usize, usize) = (4 << 10, 64 << 10);
 
 /// A buffer that has become longer than this, in bytes, is given back after the message that needed it.
@@ -32,9 +32,8 @@ pub(crate) enum FrameError {
 
 /// Cuts a stream into messages.
 ///
-/// It holds one message that is not complete, of at most `max_frame` bytes, and what has been read after
-/// it, which is less than [`READ`] allows. Nothing is allocated because of a length that a peer only
-/// announces.
+/// The buffer holds one incomplete message of at most `max_frame` bytes, and the bytes that were read after
+/// it, which are fewer than [`READ`] allows. A length that a peer only announces allocates nothing.
 #[derive(Debug)]
 pub(crate) struct FrameReader<R> {
     io: R,
@@ -53,7 +52,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
-    /// The next message; `None` at the end of the stream. There is none after an error.
+    /// Returns the next message, or `None` at the end of the stream. No message follows an error.
     ///
     /// # Cancel safety
     ///

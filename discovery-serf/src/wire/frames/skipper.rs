@@ -3,8 +3,9 @@
 /// The most containers inside of each other. Agents send 4.
 pub(crate) const MAX_DEPTH: usize = 32;
 
-/// The most values in one message: what is made of a message can be larger than the message, since a value
-/// may be one byte. A member takes 23 values and 2 for each tag, so these are 100,000 members with 7 tags.
+/// Maximum number of values in one message. A decoded message can be larger than its bytes, since a value
+/// may be one byte. A member takes 23 values and 2 for each tag, so the limit allows 100,000 members with 7
+/// tags.
 pub(crate) const MAX_VALUES: u64 = 1 << 22;
 
 /// The violation of a limit or of the format.
@@ -71,11 +72,13 @@ impl Skipper {
             self.position += value.length;
             self.values += 1;
             if value.children > 0 {
+                // Depth is limited, since each level takes memory and a decoder recurses.
                 if self.open.len() > MAX_DEPTH {
                     return Err(Violation::TooDeep);
                 }
                 self.open.push(value.children);
             }
+            // Each owed value takes at least one byte, so an announced length fails before its bytes arrive.
             if self.position + self.owed > limit as u64 {
                 return Err(Violation::TooLong { limit });
             }

@@ -133,19 +133,19 @@ fn patterns(tags: &Tags) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The body of the reply to `members`, in the agent's order of fields.
+/// Writes the body of the reply to `members`, in the agent's order of fields.
 pub(crate) fn encode_members(members: &[Member], out: &mut Vec<u8>) {
     let mut out = Encoder::new(out);
     out.map(1).text("Members");
     encode_list(members, &mut out);
 }
 
-/// The body of the reply to `join`.
+/// Writes the body of the reply to `join`.
 pub(crate) fn encode_joined(joined: u32, out: &mut Vec<u8>) {
     Encoder::new(out).map(1).text("Num").uint(joined.into());
 }
 
-/// The body of the reply to `stats`.
+/// Writes the body of the reply to `stats`.
 pub(crate) fn encode_stats(sections: &BTreeMap<String, Tags>, out: &mut Vec<u8>) {
     let mut out = Encoder::new(out);
     out.map(sections.len());
@@ -155,7 +155,7 @@ pub(crate) fn encode_stats(sections: &BTreeMap<String, Tags>, out: &mut Vec<u8>)
     }
 }
 
-/// The body of a record of a stream.
+/// Writes the body of a record of a stream.
 pub(crate) fn encode_event(event: &Event, out: &mut Vec<u8>) {
     let mut out = Encoder::new(out);
     match event {

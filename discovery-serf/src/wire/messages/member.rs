@@ -14,7 +14,7 @@ pub(crate) fn decode_members(frame: &[u8]) -> Result<Vec<Member>, DecodeError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
     struct Fields {
-        // Required, since a reply that is none must not be a cluster without members.
+        // The field is required. Without it, a wrong reply would be a cluster without members.
         #[serde(deserialize_with = "members")]
         members: Vec<Member>,
     }
@@ -54,7 +54,7 @@ pub(super) fn members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<
         }
     }
 
-    /// Read one by one, so that only one member is there twice.
+    /// A member. Members are read one by one, so that only one of them exists in two forms.
     #[derive(Deserialize)]
     #[serde(from = "Wire")]
     struct Read(Member);

@@ -59,7 +59,7 @@ pub(crate) enum Request {
 pub(crate) enum ReplyBody {
     Never,
     OnSuccess,
-    /// Also with an error, unless the agent has not handled the command.
+    /// A body follows errors too, unless the agent has not handled the command.
     Always,
 }
 

@@ -270,7 +270,7 @@ fn what_is_no_reply_is_not_an_empty_one() {
     ] {
         assert!(ResponseHeader::decode(wrong).is_err(), "{wrong:?}");
     }
-    // A member without a name is none.
+    // A member without a name is invalid.
     assert!(decode_members(b"\x81\xa7Members\x91\x80").is_err());
 }
 

@@ -58,7 +58,7 @@ async fn an_agent_that_hangs_is_left_for_another() {
     for gateway in [&first, &second] {
         gateway.wait_for("orders-1", "alive").await;
     }
-    // Nothing but a question that is not answered tells that an agent hangs.
+    // Only an unanswered request shows that an agent hangs.
     let options = options(&[&first, &second])
         .with_reconcile_interval(Duration::from_secs(1))
         .with_request_timeout(Duration::from_secs(1));

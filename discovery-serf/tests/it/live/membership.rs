@@ -93,7 +93,7 @@ async fn an_event_that_changes_nothing_publishes_nothing() {
         .await;
     let changes = published.changes();
 
-    // The agents gossip this, and say so in an event, as they do again with each later event of anybody.
+    // The agents gossip this and report it in an event, and again with each later event of any node.
     orders.set_tag("http-port", "5001").await;
     published.next_round().await;
     assert_eq!(published.changes(), changes);

@@ -108,7 +108,7 @@ async fn an_agent_that_was_started_again_is_told_again() {
         node.kill().await;
         let away = states.wait_for(|state| !state.is_announced());
         guarded("it is away", away).await.unwrap();
-        // What cannot be told now is told later.
+        // Tags that cannot be sent now are sent later.
         let error = registered.set_weight(7).await.unwrap_err();
         assert!(error.is_transient(), "{error}");
         let again = Stopwatch::start("registered again after a restart of the agent");
@@ -157,7 +157,7 @@ async fn a_service_is_found_again_after_a_crash_of_its_agent() {
     let again = Stopwatch::start("found again after a crash of its agent");
     node.restart().await;
     published.service("orders", Some(&there)).await;
-    // Up to 2 s until the agent is asked again, and 2 s more if what it was told first did not get through.
+    // Up to 2 s until the agent is polled again, and 2 s more if the first tags did not arrive.
     again.stop(2 * CHANGE);
 }
 
@@ -169,7 +169,7 @@ async fn who_is_gone_without_a_word_stays_announced() {
     drop(registered);
     assert_eq!(tags_of(&node).await, *orders().tags());
 
-    // And is the same service when it comes back, in whatever form.
+    // It is the same service when it comes back, in any form.
     let again = orders().weight(2).register(&connection_to(&node)).await;
     again.unwrap().withdraw().await.unwrap();
     assert_eq!(tags_of(&node).await, Tags::new());

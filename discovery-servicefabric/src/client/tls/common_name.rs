@@ -12,8 +12,8 @@ const IA5: u8 = 0x16;
 const TELETEX: u8 = 0x14;
 const BMP: u8 = 0x1e;
 
-/// The common names in the content of a subject: `RDNSequence` of RFC 5280, section 4.1.2.4, without its
-/// own tag. What is not well formed ends the list.
+/// Returns the common names in the content of a subject: `RDNSequence` of RFC 5280, section 4.1.2.4,
+/// without its own tag. Malformed content ends the list.
 pub(super) fn common_names(subject: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     let mut subject = Der(subject);
@@ -33,7 +33,7 @@ pub(super) fn common_names(subject: &[u8]) -> Vec<String> {
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {
-    /// The content of the next element, if it has this tag.
+    /// Returns the content of the next element, if it has this tag.
     fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
         let (found, content, rest) = self.next()?;
         self.0 = rest;

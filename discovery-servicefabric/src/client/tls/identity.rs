@@ -25,8 +25,8 @@ impl ClientIdentity {
     ///
     /// # Errors
     ///
-    /// There is no certificate, no key, or the PEM is not well formed. Whether they belong together is
-    /// checked when the client is built.
+    /// Returns an error if there is no certificate or no key, or if the PEM is malformed. The client's
+    /// builder checks that they belong together.
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         Ok(Self {
             chain: pem::certificates(certificates)?,
@@ -38,7 +38,7 @@ impl ClientIdentity {
     ///
     /// # Errors
     ///
-    /// Those of [`from_pem`](Self::from_pem).
+    /// The errors of [`from_pem`](Self::from_pem).
     pub fn from_combined_pem(pem: &[u8]) -> Result<Self, TlsError> {
         Self::from_pem(pem, pem)
     }
@@ -47,7 +47,7 @@ impl ClientIdentity {
     ///
     /// # Errors
     ///
-    /// Those of [`from_pem`](Self::from_pem), or a file cannot be read.
+    /// The errors of [`from_pem`](Self::from_pem), and an error if a file cannot be read.
     pub fn from_files(
         certificates: impl AsRef<Path>,
         key: impl AsRef<Path>,
@@ -59,7 +59,7 @@ impl ClientIdentity {
     ///
     /// # Errors
     ///
-    /// Those of [`from_pem`](Self::from_pem), or the file cannot be read.
+    /// The errors of [`from_pem`](Self::from_pem), and an error if the file cannot be read.
     pub fn from_combined_file(path: impl AsRef<Path>) -> Result<Self, TlsError> {
         Self::from_combined_pem(&read(path.as_ref())?)
     }

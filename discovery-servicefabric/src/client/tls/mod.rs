@@ -1,4 +1,4 @@
-//! TLS with a gateway: whom to trust, and which certificate to show.
+//! TLS with a gateway: trusted servers, and the client's certificate.
 
 mod common_name;
 mod identity;
@@ -42,11 +42,11 @@ pub enum TlsError {
     /// A text is not a thumbprint.
     #[error("`{0}` is not a SHA-1 thumbprint, which has 40 hexadecimal digits")]
     Thumbprint(String),
-    /// There is nothing to trust.
+    /// An empty list of names, thumbprints or authorities to trust.
     #[error("the list of what is trusted is empty")]
     NothingTrusted,
-    /// rustls does not take it: certificate and key do not belong together, a certificate cannot be read,
-    /// or the operating system has no certificates.
+    /// rustls rejects the options: certificate and key do not belong together, a certificate cannot be
+    /// read, or the operating system has no certificates.
     #[error("the certificates cannot be used")]
     Rustls(#[from] rustls::Error),
 }

@@ -11,13 +11,13 @@ use super::TlsError;
 
 /// The SHA-1 hash of a certificate, by which Service Fabric and Windows name certificates.
 ///
-/// Collisions of SHA-1 can be made, but no second certificate for a given hash, which is what an attacker
-/// would need here.
+/// Collisions of SHA-1 can be made. An attacker would need a second certificate for a given hash here,
+/// which cannot be made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Thumbprint([u8; 20]);
 
 impl Thumbprint {
-    /// The thumbprint of a certificate.
+    /// Returns the thumbprint of a certificate.
     pub(super) fn of(certificate: &CertificateDer<'_>) -> Self {
         Self(Sha1::digest(certificate.as_ref()).into())
     }
@@ -26,8 +26,8 @@ impl Thumbprint {
 impl FromStr for Thumbprint {
     type Err = TlsError;
 
-    /// 40 hexadecimal digits in any case; colons, dashes and white space between them are ignored, and the
-    /// invisible mark that Windows' certificate dialog puts in front.
+    /// Reads 40 hexadecimal digits in any case. Colons, dashes and white space between them are ignored,
+    /// and so is the invisible mark that the certificate dialog of Windows puts before them.
     fn from_str(text: &str) -> Result<Self, TlsError> {
         let wrong = || TlsError::Thumbprint(shortened(text, 80));
         let mut bytes = [0; 20];

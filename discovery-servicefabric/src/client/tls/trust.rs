@@ -49,14 +49,14 @@ enum Issuers {
 }
 
 impl Default for ServerTrust {
-    /// [`system`](Self::system).
+    /// Returns [`system`](Self::system).
     fn default() -> Self {
         Self::system()
     }
 }
 
 impl ServerTrust {
-    /// Certificates for the endpoint's host that the operating system trusts. The default.
+    /// Trusts certificates for the endpoint's host that the operating system trusts. The default.
     pub fn system() -> Self {
         Self(Rule::System)
     }
@@ -66,7 +66,7 @@ impl ServerTrust {
     ///
     /// # Errors
     ///
-    /// There is no certificate, or the PEM is not well formed.
+    /// Returns an error if there is no certificate, or if the PEM is malformed.
     pub fn authorities_pem(pem: &[u8]) -> Result<Self, TlsError> {
         Ok(Self(Rule::Authorities(pem::certificates(pem)?)))
     }
@@ -75,7 +75,7 @@ impl ServerTrust {
     ///
     /// # Errors
     ///
-    /// Those of [`authorities_pem`](Self::authorities_pem), or the file cannot be read.
+    /// The errors of [`authorities_pem`](Self::authorities_pem), and an error if the file cannot be read.
     pub fn authorities_file(path: impl AsRef<Path>) -> Result<Self, TlsError> {
         Self::authorities_pem(&read(path.as_ref())?)
     }
@@ -85,7 +85,7 @@ impl ServerTrust {
     ///
     /// # Errors
     ///
-    /// A text is not a thumbprint, or there is none.
+    /// Returns an error if a text is not a thumbprint, or if the list is empty.
     pub fn thumbprints<T: AsRef<str>>(
         thumbprints: impl IntoIterator<Item = T>,
     ) -> Result<Self, TlsError> {
@@ -99,7 +99,7 @@ impl ServerTrust {
     ///
     /// # Errors
     ///
-    /// The list contains no name.
+    /// Returns an error if the list contains no name.
     pub fn names<T: Into<String>>(names: impl IntoIterator<Item = T>) -> Result<Self, TlsError> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         if names.iter().all(|name| name.trim().is_empty()) {
@@ -115,7 +115,7 @@ impl ServerTrust {
     ///
     /// # Errors
     ///
-    /// A text is not a thumbprint, or there is none.
+    /// Returns an error if a text is not a thumbprint, or if the list is empty.
     pub fn issued_by<T: AsRef<str>>(
         mut self,
         thumbprints: impl IntoIterator<Item = T>,
@@ -136,7 +136,7 @@ impl ServerTrust {
     ///
     /// # Errors
     ///
-    /// There is no certificate, or the PEM is not well formed.
+    /// Returns an error if there is no certificate, or if the PEM is malformed.
     pub fn authorities(mut self, pem: &[u8]) -> Result<Self, TlsError> {
         let authorities = pem::certificates(pem)?;
         if let Rule::Names(_, issuers) = &mut self.0 {

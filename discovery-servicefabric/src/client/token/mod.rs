@@ -20,7 +20,7 @@ pub use self::file::TokenFile;
 ///
 /// # Cancel safety
 ///
-/// The future is dropped when the call that waits for it is.
+/// The future is dropped together with the call that waits for it.
 #[async_trait]
 pub trait TokenSource: Send + Sync {
     /// Returns the token to send now. Called for every request, so an implementation caches its token.
@@ -30,7 +30,8 @@ pub trait TokenSource: Send + Sync {
     ///
     /// # Errors
     ///
-    /// There is no token. The call fails as [`Denied`](crate::CallErrorKind::Denied).
+    /// Returns an error if there is no token. The call then fails as
+    /// [`Denied`](crate::CallErrorKind::Denied).
     async fn token(&self, refused: Option<&BearerToken>) -> Result<BearerToken, TokenError>;
 }
 
@@ -46,11 +47,12 @@ impl<T: TokenSource + ?Sized> TokenSource for Arc<T> {
 pub struct BearerToken(Arc<str>);
 
 impl BearerToken {
-    /// A token; white space around it is ignored.
+    /// Creates a token. White space around it is ignored.
     ///
     /// # Errors
     ///
-    /// It is empty, longer than 64 KiB, or has characters that a token does not have (RFC 6750, section 2.1).
+    /// Returns an error if the token is empty, is longer than 64 KiB, or has characters that a token does
+    /// not have (RFC 6750, section 2.1).
     pub fn new(token: &str) -> Result<Self, InvalidToken> {
         const LONGEST: usize = 64 * 1024;
         let token = token.trim();
@@ -131,7 +133,7 @@ impl TokenSource for StaticToken {
     }
 }
 
-/// Gives what a function gives; see [`token_fn`].
+/// A source of tokens that calls a function; see [`token_fn`].
 #[derive(Clone)]
 pub struct TokenFn<F>(F);
 
@@ -141,7 +143,8 @@ pub struct TokenFn<F>(F);
 /// use discovery_servicefabric::client::{BearerToken, TokenError, token_fn};
 ///
 /// let source = token_fn(|_refused| async {
-///     let text = std::env::var("CLUSTER_TOKEN").map_err(|error| TokenError::new("no CLUSTER_TOKEN").with_source(error))?;
+///     let text = std::env::var("CLUSTER_TOKEN");
+///     let text = text.map_err(|error| TokenError::new("no CLUSTER_TOKEN").with_source(error))?;
 ///     BearerToken::new(&text).map_err(|error| TokenError::new("CLUSTER_TOKEN").with_source(error))
 /// });
 /// # let _: &dyn discovery_servicefabric::client::TokenSource = &source;

@@ -125,7 +125,7 @@ proptest! {
         prop_assert_eq!(ordered, again);
     }
 
-    /// Under any sequence of failures and recoveries, no result loses a service. Without failures, all
+    /// No sequence of failures and recoveries makes a result lose a service. Without failures, all
     /// services are listed.
     #[test]
     fn no_sequence_of_failures_loses_a_service(

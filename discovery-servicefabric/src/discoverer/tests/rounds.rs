@@ -149,7 +149,7 @@ async fn without_the_probe_every_service_is_read() {
         let first = round(&discoverer).await;
         calls(&cluster);
         assert_eq!(next(&discoverer).await, first);
-        // A rejection is remembered, so that not every round calls in vain.
+        // A rejection is remembered, so that not every round makes a useless call.
         let expected: Vec<_> = FIRST
             .into_iter()
             .filter(|call| !["replica_ids", "service_types T 1"].contains(call))
@@ -364,8 +364,8 @@ async fn an_instance_that_is_about_to_close_is_left_out_on_request() {
             assert_eq!(resolved, 0);
             continue;
         }
-        // Each partition with the version that was seen last, once more for the one that is read again, and
-        // once more to be sure that the instance is not named.
+        // Each partition with its last known version, once more for the one that is read again, and once
+        // more to be sure that the instance is not listed.
         assert_eq!(resolved, 6);
         assert_eq!(cluster.calls("resolve a1 v2"), 2);
         assert_eq!(cluster.calls("replicas"), 1);

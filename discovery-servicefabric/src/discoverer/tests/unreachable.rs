@@ -8,7 +8,7 @@ use super::*;
 use crate::calls::CallErrorKind;
 use crate::model::ReplicaRole;
 
-/// In the middle of a period, after everything has settled.
+/// Returns a discoverer in the middle of a period, after everything has settled.
 async fn settled(cluster: &FakeCluster, options: ServiceFabricOptions) -> Running {
     let running = Running::start(&with_options(cluster, options));
     running.report(12).await;

@@ -175,7 +175,7 @@ async fn last_good_rules_have_the_addresses_that_were_kept_of_an_unread_partitio
     assert_eq!(db(&running), expected);
 }
 
-/// What is wrong with the only service, by code.
+/// Returns the codes of the only service's problems.
 fn codes(report: &RoundReport) -> Vec<&str> {
     let problems = report.services[0].problems.iter();
     problems.map(|problem| &*problem.code).collect()
@@ -185,7 +185,7 @@ async fn minutes(minutes: u64) {
     tokio::time::sleep(Duration::from_secs(60 * minutes)).await;
 }
 
-/// The last report of a runner.
+/// Returns the last report of a runner.
 async fn latest(running: &Running) -> Arc<RoundReport> {
     running.report(running.provider.state().status.rounds).await
 }
@@ -223,7 +223,7 @@ async fn a_partition_that_was_read_before_freezes_no_other() {
             let reports = discoverer.health_reports(&report);
             assert_eq!(reports[0].information.health_state, HealthState::Warning);
 
-            // An address of which nobody has said for a long time that it is right may be somebody else's by now.
+            // An address that was not confirmed for a long time may belong to another service by now.
             minutes(27).await;
             assert_eq!(addresses_in(&running.config()), ["https://moved:1/"]);
             assert_eq!(
@@ -241,7 +241,7 @@ async fn a_partition_that_was_read_before_freezes_no_other() {
     }
 }
 
-/// With a cache old answers stand in first, and the partition is as old as those.
+/// The cache returns old results at first, and the partition is as old as those.
 #[tokio::test(start_paused = true)]
 async fn a_partition_that_fails_for_longer_than_the_cache_holds_freezes_no_other() {
     let cluster = divided(&["p1", "p2"]);
@@ -342,7 +342,7 @@ async fn a_partition_with_more_replicas_than_there_can_be_is_not_read() {
     );
 }
 
-/// Those that hang were read before: all others are followed within one wait.
+/// The hanging partitions were read before: all others are updated within one wait.
 #[tokio::test(start_paused = true)]
 async fn partitions_that_begin_to_hang_cost_the_others_one_wait() {
     let ids: Vec<_> = (0..100).map(|at| format!("p{at:02}")).collect();
@@ -365,7 +365,7 @@ async fn partitions_that_begin_to_hang_cost_the_others_one_wait() {
     let found = db(&running);
     assert_eq!(found["p99"], ["https://moved:1/"]);
     assert_eq!(found["p07"], ["https://p07:1/"]);
-    // Those that hang are asked ever more seldom, and hold nobody up in between.
+    // Hanging partitions are polled less and less often, and delay no other meanwhile.
     minutes(20).await;
     cluster.forget_calls();
     minutes(20).await;

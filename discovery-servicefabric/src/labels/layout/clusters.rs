@@ -30,7 +30,8 @@ impl Layout<'_> {
 ///
 /// # Errors
 ///
-/// If two would have the same id, since a listener has the name of something else.
+/// Returns an error if two clusters would have the same id, since a listener has the name of something
+/// else.
 pub(super) fn build(layout: &Layout<'_>, config: &mut ProxyConfig) -> Result<(), Problem> {
     for group in layout.groups() {
         for listener in &layout.listeners {

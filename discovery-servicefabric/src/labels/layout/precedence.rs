@@ -64,7 +64,7 @@ type Place = (i32, Option<String>);
 struct Ranked<'l> {
     name: &'l str,
     place: Place,
-    /// In lower case, sorted, each once.
+    /// The hosts in lower case, sorted, each once.
     hosts: Vec<String>,
     /// Equal for equal hosts.
     set: usize,
@@ -116,7 +116,7 @@ impl<'l> Ranked<'l> {
 /// Routes of one place that have methods, some of which are of reads.
 #[derive(Debug, Default)]
 struct Listed<'r> {
-    /// By their hosts, the one that comes last.
+    /// The last route of each set of hosts.
     last: HashMap<usize, &'r Ranked<'r>>,
     /// One that is for every host.
     everywhere: Option<&'r Ranked<'r>>,

@@ -20,8 +20,8 @@ pub(super) struct Split {
     pub(super) route: RouteConfig,
 }
 
-/// The routes that a route becomes. The one for reads has one more condition than the one for everything
-/// else, so it comes first (methods before hosts before headers); the other one keeps the rank that it had.
+/// Returns the routes that a route becomes. The one for reads has one more condition than the one for all
+/// other requests, so it comes first (methods before hosts before headers). The other one keeps its rank.
 pub(super) fn split(route: &RouteConfig, roles: &Roles, pools: &[Pool]) -> Vec<Split> {
     let mut reads = route.clone();
     let mut writes = Some(route.clone());
@@ -45,6 +45,7 @@ pub(super) fn split(route: &RouteConfig, roles: &Roles, pools: &[Pool]) -> Vec<S
             let (safe, others): (Vec<String>, Vec<String>) =
                 written.into_iter().partition(|method| is_safe(method));
             match (safe.is_empty(), others.is_empty()) {
+                // A route without methods takes all: safe ones are reads, and the second route takes the rest.
                 (true, true) => reads.r#match.methods = Some(SAFE.map(str::to_owned).into()),
                 (true, false) => {
                     return vec![Split {

@@ -201,7 +201,8 @@ fn read_header(node: &LabelNode<'_>, routing: RoleRouting) -> Option<RouteHeader
     })
 }
 
-/// The mode that labels choose. One that is not known is an error: any guess could send writes to secondaries.
+/// Reads the mode that labels choose. An unknown one is an error: any guess could send writes to
+/// secondaries.
 fn selection(node: &LabelNode<'_>) -> Option<ReplicaSelection> {
     const NAME: &str = "StatefulReplicaSelectionMode";
     let text = node.text(NAME)?;

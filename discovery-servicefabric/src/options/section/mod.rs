@@ -30,14 +30,23 @@ const PERIODS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration:
 /// | `CallTimeout` | [`ConnectionOptions::call_timeout`] |
 /// | `Security.ClientCertificateFile`, `.ClientKeyFile` | the certificate that the client shows, and its key |
 /// | `Security.TokenFile` | a bearer token |
-/// | `Security.ServerCaFile` | authorities that may issue the server's certificate; with `ServerNames` for one of these names |
+/// | `Security.ServerCaFile` | authorities that may issue the server's certificate |
 /// | `Security.ServerThumbprints` | certificates that the server may have |
-/// | `Security.ServerNames`, `.ServerIssuerThumbprints` | names that its certificate may have, and its allowed issuers |
+/// | `Security.ServerNames` | names of which the server's certificate must have one |
+/// | `Security.ServerIssuerThumbprints` | allowed issuers of that certificate |
 /// | `Security.DangerousAcceptAnyServerCertificate` | `true` accepts any server, for trials only |
 /// | `DiscoveryPeriod`, `FastPeriod`, `FullRefreshPeriod`, `CacheDuration` | times of [`ServiceFabricOptions`] |
-/// | `AllowStartBeforeDiscovery`, `ReportServicesHealth`, `ReportReplicasHealth`, `AlwaysSendImmediateHealthReports`, `ChangeProbe` | switches of it |
-/// | `EndpointSource`, `MaxConcurrentCalls`, `HealthReportSource`, `Persist`, `ConfirmRemoval.{Share, Settle}` | the rest of it |
-/// | `DiscoverInsecureHttpDestinations`, `StatefulReplicaSelectionMode`, `PartitionMode`, `PartitionKey.{Header, QueryParameter, RouteValue, Hash}`, `ListenerMode`, `RoleRouting`, `ReadHeader.{Name, Values, Mode, IsCaseSensitive}`, `DefaultRoute`, `PathPrefix`, `UnknownLabels` | [`LabelOptions`], for services whose labels do not override them |
+/// | `ReportServicesHealth`, `ReportReplicasHealth` | switches of [`ServiceFabricOptions`] |
+/// | `AlwaysSendImmediateHealthReports`, `HealthReportSource` | health reports of [`ServiceFabricOptions`] |
+/// | `AllowStartBeforeDiscovery`, `Persist`, `ChangeProbe` | the same of [`ServiceFabricOptions`] |
+/// | `EndpointSource`, `MaxConcurrentCalls` | the same of [`ServiceFabricOptions`] |
+/// | `ConfirmRemoval.{Share, Settle}` | the same of [`ServiceFabricOptions`] |
+/// | `DiscoverInsecureHttpDestinations`, `StatefulReplicaSelectionMode` | [`LabelOptions`] |
+/// | `PartitionMode`, `PartitionKey.{Header, QueryParameter, RouteValue, Hash}` | [`LabelOptions`] |
+/// | `ListenerMode`, `RoleRouting`, `ReadHeader.{Name, Values, Mode, IsCaseSensitive}` | [`LabelOptions`] |
+/// | `DefaultRoute`, `PathPrefix`, `UnknownLabels` | [`LabelOptions`] |
+///
+/// The label options apply to services whose labels do not override them.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Section {
@@ -48,7 +57,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// Reads the section. What is wrong is added to the reader's problems and stays at its default.
+    /// Reads the section. Invalid values are added to the reader's problems and stay at their default.
     pub fn read(section: &mut ObjectReader<'_, '_>) -> Self {
         let connection = read_connection(section);
         let options = read_options(section);
@@ -70,7 +79,7 @@ impl Section {
     ///
     /// # Errors
     ///
-    /// A file cannot be read or used, or a URL is invalid.
+    /// Returns an error if a file cannot be read or used, or if a URL is invalid.
     pub fn connect(&self) -> Result<ServiceFabric, ConnectError> {
         Ok(ServiceFabric::new(self.connection.connect()?).options(self.options.clone()))
     }

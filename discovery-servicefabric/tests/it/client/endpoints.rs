@@ -76,7 +76,7 @@ async fn a_gateway_that_hangs_holds_the_start_up_for_seconds_only() {
     );
     assert_eq!(hosts(&gateway), "abc");
 
-    // When all are slow, each has its time once all were asked.
+    // If all are slow, each has its time once all were tried.
     let gateway = without("abc", Act::Hang);
     let error = self::client(&gateway).applications().await.unwrap_err();
     assert_eq!(error.kind(), CallErrorKind::TimedOut);

@@ -38,7 +38,7 @@ async fn every_status_and_code_has_a_kind_and_a_number_of_attempts() {
         (404, "FABRIC_E_PROPERTY_DOES_NOT_EXIST", Gone, 1),
         (404, "FABRIC_E_SERVICE_MANIFEST_NOT_FOUND", Gone, 1),
         (404, "FABRIC_E_HEALTH_ENTITY_NOT_FOUND", Gone, 1),
-        // About something else than what was asked for.
+        // The response is about another entity than the requested one.
         (404, "FABRIC_E_CODE_PACKAGE_NOT_FOUND", Rejected, 1),
         (404, "FABRIC_E_ENDPOINT_NOT_FOUND", Rejected, 1),
         (404, "FABRIC_E_DNS_SERVICE_NOT_FOUND", Rejected, 1),
@@ -107,7 +107,7 @@ async fn a_status_without_words_is_nothing_that_a_gateway_says_of_an_entity() {
         (700, "", Malformed, 1),
     ];
     for (status, body, kind, attempts) in cases {
-        // A refused call without a token is followed by the question whose token is wanted.
+        // After a rejected call without a token, the client requests the issuer of tokens.
         let gateway = Gateway::new(move |seen| match seen.uri.contains("GetAadMetadata") {
             true => ok(json!({"type": "aad", "metadata": null})),
             false => text(status, body),
@@ -207,7 +207,7 @@ async fn no_content_means_gone_only_where_one_thing_was_asked_for() {
         client(bare(204)).replicas("p").await.unwrap_err(),
         client(bare(204)).application_types().await.unwrap_err(),
         client(bare(204)).service_types("t", "1").await.unwrap_err(),
-        // What overrides labels would be gone, and a service open that they had closed.
+        // The properties that override labels would be lost, and a service open that they had closed.
         client(bare(204)).properties("n").await.unwrap_err(),
         client(bare(204)).replica_ids().await.unwrap_err(),
         client(bare(204)).cluster_version().await.unwrap_err(),
@@ -258,7 +258,7 @@ async fn common_mistakes_are_explained() {
     )
     .await;
 
-    // Over TLS a connection that breaks says nothing about the scheme.
+    // A broken connection over TLS does not show anything about the scheme.
     let (error, _) = failing(Act::Fail(TransportErrorKind::Interrupted)).await;
     assert!(!error.to_string().contains("https://`"), "{error}");
     for act in [

@@ -71,7 +71,7 @@ async fn retry_after_is_respected() {
         "our own wait still holds: {waits:?}"
     );
 
-    // More than there is time for: the caller is told, at once.
+    // The wait is longer than the remaining time: the caller gets the error at once.
     let gateway = Gateway::acts([with_header(bare(503), "retry-after", "600")]);
     let started = Instant::now();
     let error = gateway.client().applications().await.unwrap_err();
@@ -85,7 +85,7 @@ async fn a_gateway_that_hangs_costs_its_time_and_no_more() {
     gateway.client().applications().await.unwrap();
     let seen = gateway.seen();
     assert_eq!(seen[0].argument("timeout"), Some("30"));
-    // The client waits longer than the gateway was told to work, so that its answer would have come.
+    // The client waits longer than the time limit of the gateway, so that its response would have arrived.
     assert!(seen[1].at - seen[0].at >= Duration::from_secs(35));
     assert_eq!(
         seen[1].argument("timeout"),

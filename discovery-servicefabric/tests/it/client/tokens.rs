@@ -80,7 +80,7 @@ async fn a_refused_token_is_asked_for_anew_once() {
         ["/Applications Bearer old", "/Applications Bearer new"]
     );
 
-    // A report was refused before it was carried out, so that it may be made again.
+    // A report was rejected before it was executed, so it may be repeated.
     let health = HealthInformation::new("YARP", "X", HealthState::Ok);
     client
         .report_health(&HealthEntity::Cluster, &health, false)
@@ -88,7 +88,7 @@ async fn a_refused_token_is_asked_for_anew_once() {
         .unwrap();
     assert_eq!(gateway.seen().len(), 4);
 
-    // Another one that is refused as well is the end of it.
+    // A second rejection ends the attempts.
     let gateway = wanting("never");
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
@@ -129,7 +129,7 @@ async fn the_error_says_whose_token_is_wanted_and_no_token() {
         }
         assert!(!message.contains("hunter2"), "{message}");
     }
-    // The same token again is not tried, and the cluster is asked once for all errors of a minute.
+    // The same token is not tried again, and the cluster is requested once for all errors of a minute.
     assert_eq!(
         calls(&gateway),
         [

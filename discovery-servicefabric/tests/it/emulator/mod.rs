@@ -68,7 +68,11 @@ struct Running {
 
 impl Running {
     async fn start(options: ServiceFabricOptions) -> Self {
-        let topology = Topology::from_toml(TOPOLOGY).unwrap();
+        Self::start_with(TOPOLOGY, options).await
+    }
+
+    async fn start_with(topology: &str, options: ServiceFabricOptions) -> Self {
+        let topology = Topology::from_toml(topology).unwrap();
         let emulator = Emulator::builder(topology)
             .listen("127.0.0.1:0")
             .manual_time()
@@ -118,6 +122,17 @@ impl Running {
 
     fn cluster<R>(&self, look: impl FnOnce(&mut Cluster) -> R) -> R {
         self.emulator.with_cluster(look)
+    }
+
+    /// Returns the reports of discovery about a service.
+    fn told(&self, service: &str) -> Vec<(HealthState, String)> {
+        let name = FabricName::parse(service).unwrap();
+        self.cluster(|cluster| {
+            let events = cluster.health_store().events(&EntityKey::Service(name));
+            let of_us = events.iter().filter(|event| event.report.source == "YARP");
+            let told = of_us.map(|event| (event.state(), event.report.description.clone()));
+            told.collect()
+        })
     }
 
     fn partition(&self, service: &str) -> PartitionId {
@@ -170,16 +185,7 @@ async fn services_of_a_cluster_become_configuration_and_the_cluster_is_told() {
         ]
     );
     running.rounds(2).await;
-    let told = |service: &str| {
-        let name = FabricName::parse(service).unwrap();
-        running.cluster(|cluster| {
-            let events = cluster.health_store().events(&EntityKey::Service(name));
-            let of_us = events.iter().filter(|event| event.report.source == "YARP");
-            of_us
-                .map(|event| (event.state(), event.report.description.clone()))
-                .collect::<Vec<_>>()
-        })
-    };
+    let told = |service: &str| running.told(service);
     let [(state, text)] = &told(WEB)[..] else {
         panic!("{:?}", told(WEB));
     };
@@ -196,6 +202,38 @@ async fn services_of_a_cluster_become_configuration_and_the_cluster_is_told() {
             .iter()
             .any(|of| &*of.name == "fabric:/Shop/Bad")
     );
+    running.emulator.shutdown().await;
+}
+
+/// Each service of the example that is about wrong labels is rejected or reported for the reason that its type has in its
+/// name, and the right one is served.
+#[tokio::test]
+async fn the_labels_that_an_example_calls_wrong_are_wrong() {
+    let options = ServiceFabricOptions::default().with_discover_insecure_http_destinations(true);
+    let topology = include_str!("../../../../servicefabric-emulator/topologies/broken-labels.toml");
+    let running = Running::start_with(topology, options).await;
+    let config = running.config(|config| !config.routes.is_empty()).await;
+    running.rounds(2).await;
+    let told = |service: &str| running.told(&format!("fabric:/Mixed/{service}"));
+    let (state, text) = told("Good").remove(0);
+    assert_eq!(state, HealthState::Ok, "{text}");
+    assert_eq!(destinations(&config, "fabric:/Mixed/Good").len(), 2);
+    for (service, reason) in [
+        ("NoRouteMatch", "YARP.Routes.empty"),
+        ("BadInterval", "YARP.Backend.HealthCheck.Active.Interval"),
+        ("BadHeaderMode", "YARP.Routes.r.MatchHeaders.[0].Mode"),
+        ("UnknownListener", "`grpc`"),
+        ("Twice", "YARP.Enable"),
+    ] {
+        let (state, text) = told(service).remove(0);
+        assert_eq!(state, HealthState::Warning, "{service}: {text}");
+        assert!(text.contains(reason), "{service}: {text}");
+        assert_eq!(
+            destinations(&config, &format!("fabric:/Mixed/{service}")).len(),
+            0
+        );
+    }
+    assert_eq!(told("NotEnabled"), []);
     running.emulator.shutdown().await;
 }
 

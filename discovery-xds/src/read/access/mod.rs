@@ -2,7 +2,7 @@
 //!
 //! A proxy of this project supports none of Envoy's filters except the one that forwards. [`RULES`] names
 //! the treatment of each filter, and of each field of a listener. A filter or field without a rule closes
-//! the routes behind it: they answer 503, so that no request gets through that Envoy would reject.
+//! the routes behind it: they respond with 503, so that no request gets through that Envoy would reject.
 
 mod fields;
 mod rules;

@@ -42,7 +42,7 @@ fn extensions_that_nobody_registered_are_refused() {
     }
 }
 
-/// A name for one kind is none for the other.
+/// A name that is known for one kind is unknown for the other.
 #[test]
 fn filters_and_layers_have_names_of_their_own() {
     refused_with(

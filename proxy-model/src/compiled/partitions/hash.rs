@@ -1,4 +1,4 @@
-//! From the bytes of a key to a number.
+//! The conversion of the bytes of a key to a number.
 
 use std::hash::Hasher;
 

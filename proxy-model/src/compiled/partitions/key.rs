@@ -32,7 +32,7 @@ impl PartitionKeySource {
         Self(Source::Query(ParameterName::new(name)))
     }
 
-    /// `None` if the template has no such parameter.
+    /// Creates the source of a route parameter's value. `None` if the template has no such parameter.
     pub(crate) fn route_value(template: &PathTemplate, name: &str) -> Option<Self> {
         let index = template.parameter_index(name)?;
         Some(Self(Source::Route(template.clone(), index)))
@@ -45,7 +45,7 @@ impl PartitionKeySource {
     ///
     /// # Errors
     ///
-    /// The request has no key, an empty one, or several that differ.
+    /// Returns an error if the request has no key, an empty one, or several that differ.
     pub fn with_key<H: RequestHead + ?Sized, T>(
         &self,
         head: &H,

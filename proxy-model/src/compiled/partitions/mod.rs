@@ -18,8 +18,8 @@ use crate::id::ClusterId;
 pub struct Partitions {
     key: PartitionKeySource,
     hash: PartitionHash,
-    /// Never empty. All have ranges, which are in ascending order and do not overlap; or all have names, which are in
-    /// ascending order and differ.
+    /// The partitions, at least one. Either all have ranges, which are in ascending order and do not
+    /// overlap, or all have names, which are in ascending order and differ.
     targets: Box<[PartitionTarget]>,
 }
 
@@ -74,7 +74,8 @@ pub enum KeyRefusal {
 }
 
 impl Partitions {
-    /// `targets` are not empty; all have ranges, of which no two overlap, or all have names, of which no two are equal.
+    /// Creates the partitions. `targets` are not empty; all have ranges, of which no two overlap, or all
+    /// have names, of which no two are equal.
     pub(crate) fn new(
         key: PartitionKeySource,
         hash: PartitionHash,
@@ -107,7 +108,7 @@ impl Partitions {
     ///
     /// # Errors
     ///
-    /// It belongs to none.
+    /// Returns the reason why the key belongs to no partition.
     pub fn find<H: RequestHead + ?Sized>(&self, head: &H) -> Result<&PartitionTarget, KeyRefusal> {
         self.key.with_key(head, |key| self.partition_of(key))?
     }
@@ -116,7 +117,7 @@ impl Partitions {
     ///
     /// # Errors
     ///
-    /// It belongs to none.
+    /// Returns the reason why the key belongs to no partition.
     pub fn partition_of(&self, key: &[u8]) -> Result<&PartitionTarget, KeyRefusal> {
         let position = match self.number(key)? {
             Some(number) => self.position(number),
@@ -133,7 +134,7 @@ impl Partitions {
     ///
     /// # Errors
     ///
-    /// The key is not a number, and is not hashed.
+    /// Returns an error if the key is not a number and is not hashed.
     pub fn number(&self, key: &[u8]) -> Result<Option<i64>, KeyRefusal> {
         let Some((low, high)) = self.span() else {
             return Ok(None);

@@ -28,11 +28,13 @@ const MAX_TEXT: usize = 4 * MAX_NAME;
 /// | pattern | matches |
 /// |---|---|
 /// | `example.com` | that name, ignoring case, on any port |
-/// | `example.com:8443` | that name on that port; the port of a request that names none is 443 with TLS and 80 without |
+/// | `example.com:8443` | that name on that port |
 /// | `*.example.com` | any name that ends with `.example.com`, whatever the number of labels, but not `example.com` |
 /// | `[::1]`, `[::1]:8080` | that IPv6 address, however it is written |
 /// | `*:8080` | any name on that port |
 /// | `*` | everything |
+///
+/// A request that names no port has the port 443 with TLS and 80 without.
 ///
 /// Names beyond ASCII are written in Unicode and match their ASCII form as well.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,8 +55,8 @@ pub(super) enum Name {
 
 /// The specificity of a host pattern; smaller ranks are tried first.
 ///
-/// In order: a name with a port, a name, a wildcard with a port, a wildcard, any name on a port, anything,
-/// no pattern at all. Of two wildcards, the longer one is smaller.
+/// The order is: a name with a port, a name, a wildcard with a port, a wildcard, any name on a port,
+/// anything, no pattern at all. Of two wildcards, the longer one is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostRank {
     class: HostClass,
@@ -84,6 +86,7 @@ impl HostPattern {
     /// Parses a pattern.
     ///
     /// # Errors
+    ///
     /// Returns the problem and, if it can be guessed, the correction.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         if text.is_empty() {
@@ -107,7 +110,9 @@ impl HostPattern {
     /// configuration files use. The pattern is the one of the name in Unicode.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse); a name that is not the ASCII form of any name.
+    ///
+    /// The errors of [`parse`](Self::parse), and an error for a name that is not the ASCII form of any
+    /// name.
     pub fn parse_ascii(text: &str) -> Result<Self, HostError> {
         if !text.to_ascii_lowercase().contains("xn--") || text.len() > MAX_TEXT {
             return Self::parse(text);
@@ -165,8 +170,8 @@ impl HostPattern {
         &self.name
     }
 
-    /// The pattern in ASCII form and lower case, an IPv6 address in its shortest form, `:*` left out. It is
-    /// the same for patterns that the same hosts match.
+    /// The pattern in ASCII form and lower case, with an IPv6 address in its shortest form and without
+    /// `:*`. Patterns that match the same hosts have the same form.
     pub fn to_ascii(&self) -> String {
         self.signature()
     }

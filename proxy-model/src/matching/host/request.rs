@@ -49,7 +49,7 @@ impl<'a> RequestHost<'a> {
     }
 
     /// The name in ASCII form and in the case in which it was sent, or the IPv6 address in brackets. Empty
-    /// if the request named none. A name that has no ASCII form is as it was sent.
+    /// if the request named no host. A name without an ASCII form is as it was sent.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -133,6 +133,7 @@ impl<'a> Builder<'a> {
 
     fn finish(self) -> RouteTable {
         let mut entries = Vec::new();
+        // The entries of all nodes are in one list, so that a search reads memory that lies together.
         let mut store = |some: &[Entry]| {
             let start = number(entries.len());
             entries.extend_from_slice(some);

@@ -120,9 +120,9 @@ pub struct RouteTable {
     nodes: Box<[Node]>,
     /// The entries of all nodes: those that end at a node together, then those that catch all from there on.
     entries: Box<[Entry]>,
-    /// From a node and a literal segment to the next node.
+    /// The next node, by a node and a literal segment.
     literals: TextTable,
-    /// From a [scope](host_scope) and a name to the root of a trie.
+    /// The root of a trie, by a [scope](host_scope) and a name.
     hosts: TextTable,
     /// The root for requests to any host.
     any_host: Option<NodeIndex>,
@@ -244,7 +244,8 @@ impl RouteTable {
         }
     }
 
-    /// The same of the tries that are for some hosts or ports only.
+    /// Calls `each` with the roots of the tries for the host of the request that are for some hosts or
+    /// ports only.
     fn for_each_root_of_host(&self, host: &RequestHost<'_>, each: &mut impl FnMut(NodeIndex)) {
         let port = host.port().filter(|_| self.has_ports);
         let mut look_up = |is_suffix, name: &str| {

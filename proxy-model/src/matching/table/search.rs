@@ -30,7 +30,8 @@ pub(super) trait Visitor {
 }
 
 impl<'a, C: Candidate, H: RequestHead + ?Sized> Request<'a, C, H> {
-    /// `path` is the relevant part of the path, encoded and decoded; `None` if there is nothing to decode.
+    /// Creates the request of a search. `path` is the relevant part of the path, encoded and decoded;
+    /// `None` if there is nothing to decode.
     #[inline]
     pub(super) fn new(
         table: &'a RouteTable,

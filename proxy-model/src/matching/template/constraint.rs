@@ -48,7 +48,7 @@ enum Check {
     Decimal,
     Float,
     Guid,
-    /// In UTF-16 code units, as .NET counts.
+    /// The length in UTF-16 code units, as .NET counts.
     Length {
         min: usize,
         max: usize,

@@ -44,7 +44,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Goes on if `read` succeeds, else stays.
+    /// Keeps the position after `read` if it succeeds, else returns to the one before.
     fn attempt(&mut self, read: impl FnOnce(&mut Self) -> bool) -> bool {
         let before = self.rest;
         let done = read(self);
@@ -85,7 +85,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[Sat,] 31 December 2016` or `[Sat,] Dec 31, 2016`.
+    /// Reads `[Sat,] 31 December 2016` or `[Sat,] Dec 31, 2016`.
     fn written_date(&mut self) -> bool {
         if self.attempt(|reader| reader.name(&WEEKDAYS).is_some()) {
             self.symbol(',');
@@ -146,14 +146,14 @@ impl Reader<'_> {
         true
     }
 
-    /// `+2`, `+02:00`.
+    /// Reads `+2` or `+02:00`.
     fn offset(&mut self) -> bool {
         (self.symbol('+') || self.symbol('-'))
             && matches!(self.number(2), Some((0..=14, 1..=2)))
             && (!self.symbol(':') || matches!(self.number(2), Some((0..=59, 1..=2))))
     }
 
-    /// A number of at most `most` digits, and how many it has.
+    /// Reads a number of at most `most` digits, and returns it with their count.
     fn number(&mut self, most: usize) -> Option<(u32, usize)> {
         let digits = self.rest.bytes().take_while(u8::is_ascii_digit).count();
         if digits == 0 || digits > most {
@@ -164,7 +164,7 @@ impl Reader<'_> {
         Some((number.parse().ok()?, digits))
     }
 
-    /// The position, from 1, of a name of which at least three letters are written.
+    /// Reads a name of which at least three letters are written, and returns its position from 1.
     fn name(&mut self, names: &[&str]) -> Option<u32> {
         let letters = self
             .rest

@@ -81,7 +81,7 @@ impl PathWriter {
         self.write(|path| percent::encode(path, text, false))
     }
 
-    /// `None` if the value is missing and cannot be left out here.
+    /// Writes the value of a parameter. `None` if the value is missing and cannot be left out here.
     fn write_value(
         &mut self,
         parameter: &Parameter,

@@ -155,6 +155,7 @@ impl PathTemplate {
     /// Parses a template.
     ///
     /// # Errors
+    ///
     /// Returns the problem and its byte offset in `text`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         Self::parse_with(text, &mut Expressions::default())
@@ -183,7 +184,7 @@ impl PathTemplate {
         })
     }
 
-    /// The template that a route without a path has: `/{**catchall}`.
+    /// Returns the template that a route without a path has: `/{**catchall}`.
     pub fn catch_all() -> Self {
         Self::parse("/{**catchall}").expect("it is a valid template")
     }

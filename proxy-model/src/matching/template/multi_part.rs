@@ -8,8 +8,9 @@ use crate::matching::text;
 
 /// A segment of at least two parts, in which parameters and literals take turns.
 ///
-/// The text is matched from its end: the last parameter is as short as it can be, the first as long as it
-/// can be, and none is empty. That is how ASP.NET Core resolves `a.b.c` against `{x}.{y}`: `x` is `a.b`.
+/// The text is matched from its end: the last parameter is as short as possible, the first as long as
+/// possible, and none is empty. ASP.NET Core resolves `a.b.c` against `{x}.{y}` in the same way: `x` is
+/// `a.b`.
 #[derive(Debug)]
 pub(super) struct MultiPart(Box<[Piece]>);
 
@@ -21,7 +22,7 @@ pub(super) enum Piece {
 }
 
 impl MultiPart {
-    /// `pieces` are at least two; no two neighbours are parameters.
+    /// Creates a segment. `pieces` are at least two; no two neighbours are parameters.
     pub(super) fn new(pieces: Vec<Piece>) -> Self {
         Self(pieces.into())
     }

@@ -168,7 +168,7 @@ impl Parser<'_> {
         Ok(Token::Parameter { parsed, offset })
     }
 
-    /// Goes past a parameter; returns where the text between its braces is.
+    /// Skips a parameter, and returns the range of the text between its braces.
     fn braces(&mut self) -> Result<Range<usize>, TemplateError> {
         let offset = self.at;
         self.at += 1;

@@ -8,8 +8,8 @@ use super::{MAX_SEGMENTS, Segment};
 ///
 /// Each segment counts as one digit, and the digits are compared from the first segment on: 1 for a
 /// literal, 2 for a parameter with constraints or a segment of several parts, 3 for a parameter, 4 for a
-/// catch-all with constraints, 5 for a catch-all. A template that ends where another goes on is smaller.
-/// Shown as ASP.NET Core does: `/a/{id}` is `1.3`.
+/// catch-all with constraints, 5 for a catch-all. A template that ends where another one continues is
+/// smaller. The text form is that of ASP.NET Core: `/a/{id}` is `1.3`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TemplatePrecedence(u128);
 

@@ -28,7 +28,7 @@ impl RouteValue {
         }
     }
 
-    /// A value that came from a path, where it was `encoded`.
+    /// Creates a value that came from a path, where it was `encoded`.
     pub(super) fn captured(name: Arc<str>, text: &str, encoded: &str) -> Self {
         Self {
             encoded: encoded.contains('%').then(|| encoded.into()),
@@ -46,7 +46,7 @@ impl RouteValue {
 }
 
 impl RouteValues {
-    /// No values.
+    /// Creates an empty list of values.
     pub const fn new() -> Self {
         Self(Vec::new())
     }

@@ -135,7 +135,7 @@ impl Draft<'_> {
 /// The parameters of `Forwarded` (RFC 7239 section 4).
 const WORDS: [&str; 4] = ["for", "by", "host", "proto"];
 
-/// In the order in which YARP writes them.
+/// The parts, in the order in which YARP writes them.
 const PARTS: [XForwardedPart; 4] = [
     XForwardedPart::For,
     XForwardedPart::Prefix,

@@ -1,4 +1,4 @@
-//! From the maps of a configuration to [`Transforms`].
+//! The compilation of the maps of a configuration to [`Transforms`].
 
 mod forwarded;
 mod values;
@@ -60,7 +60,7 @@ impl Transforms {
 }
 
 impl Default for Transforms {
-    /// The transforms that apply without any configuration.
+    /// Returns the transforms that apply without any configuration.
     fn default() -> Self {
         Draft::new(None, &mut Expressions::default()).finish()
     }

@@ -19,7 +19,7 @@ const NEVER_PASSED_ON: [&str; 5] = [
     "upgrade",
 ];
 
-/// The warning about a field that a transform names in vain.
+/// Returns the warning about a field for which a transform has no effect.
 fn no_effect(entry: &Entry<'_>, name: &HeaderName, why: &str) -> Problem {
     Problem::warning(
         entry.place(entry.kind()),

@@ -174,6 +174,7 @@ impl ChunkTracker {
                     }
                     continue;
                 }
+                // Fast path: a chunk line without extensions that has arrived whole.
                 State::Size if self.digits == 0 => match plain_line(&bytes[at..]) {
                     Some((size, length)) => {
                         self.remaining = size;
@@ -186,6 +187,7 @@ impl ChunkTracker {
                 State::Size => self.size(*byte)?,
                 State::SizeLineFeed if *byte != b'\n' => return Err(Refusal::BareCarriageReturn),
                 State::SizeLineFeed if self.remaining > 0 => self.state = State::Data,
+                // A size of 0 begins the trailer section.
                 State::SizeLineFeed => {
                     self.state = State::Trailers;
                     table.clear();
@@ -236,6 +238,7 @@ impl ChunkTracker {
 
     #[inline]
     fn size_end(&mut self, byte: u8) -> Result<(), Refusal> {
+        // Limited to a signed number, since some parsers read it as one.
         if self.digits == 0 || i64::try_from(self.remaining).is_err() {
             return Err(Refusal::ChunkSize);
         }
@@ -250,6 +253,7 @@ impl ChunkTracker {
 
     #[cold]
     fn extension(&mut self, extension: Extension, byte: u8) -> Result<(), Refusal> {
+        // Counted over all chunks, since small extensions add up.
         self.extension_bytes += 1;
         if self.extension_bytes > EXTENSION_BYTES {
             return Err(Refusal::ChunkExtensionsTooLong);
@@ -271,6 +275,7 @@ impl ChunkTracker {
         progress: &mut Progress,
     ) -> Result<(), Refusal> {
         let window = limits.window(bytes);
+        // Waits for another line end: a slow sender must not cost a parse per byte.
         let read = if table.is_begun() && !table.has_further_line(window) {
             Err(Stop::Partial)
         } else {
@@ -295,6 +300,7 @@ impl ChunkTracker {
         }
         self.state = State::Ended;
         progress.ended = true;
+        // An empty section is consumed here; any other one is left to the caller.
         if table.fields().is_empty() {
             progress.consumed += end;
         } else {

@@ -19,6 +19,7 @@ impl ChunkHead {
     /// Creates the line for `size` bytes of data.
     #[inline]
     pub fn new(size: NonZeroU64) -> Self {
+        // Written from the end, since the number of digits is known only then.
         let mut bytes = [0; 18];
         bytes[16..].copy_from_slice(b"\r\n");
         let mut start = 16;

@@ -29,6 +29,7 @@ pub(super) fn authority_end(bytes: &[u8]) -> Option<usize> {
 }
 
 fn bracketed_end(bytes: &[u8]) -> Option<usize> {
+    // Future versions of addresses (RFC 3986 section 3.2.2) do not exist.
     let close = bytes.iter().position(|byte| *byte == b']')?;
     let address = str::from_utf8(&bytes[1..close]).ok()?;
     address.parse::<Ipv6Addr>().ok().map(|_| close + 1)

@@ -69,6 +69,7 @@ fn read_lines(window: &[u8], table: &mut HeadTable) -> Result<ConnectionOptions,
 /// must not remove what earlier proxies have added.
 fn mark(window: &[u8], table: &mut HeadTable, name: &[u8]) {
     let class = classify(name);
+    // Fields with a meaning of their own keep it even if `Connection` names them.
     if !matches!(class, FieldClass::Other | FieldClass::Date) {
         return;
     }

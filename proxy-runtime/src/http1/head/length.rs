@@ -22,6 +22,7 @@ pub(super) fn read_length(
     version: Version,
 ) -> Result<Announced, Refusal> {
     if let Some(coding) = table.first(FieldClass::TransferEncoding) {
+        // Some programs join the lines, others read one of them.
         if table.repeated.contains(FieldClass::TransferEncoding) {
             return Err(Refusal::CodingRepeated);
         }
@@ -32,6 +33,7 @@ pub(super) fn read_length(
         if version == Version::Http10 {
             return Err(Refusal::CodingInHttp10);
         }
+        // Programs disagree about which of the two counts: the classic request smuggling.
         if table.seen.contains(FieldClass::ContentLength) {
             return Err(Refusal::LengthAndCoding);
         }

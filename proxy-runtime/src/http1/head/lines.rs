@@ -53,6 +53,7 @@ pub(in crate::http1) fn read_fields(
             None if pair_at(window, line) == Some(b"\r\n") => break Ok(line as usize + 2),
             None => match read_line(window, line, section) {
                 Ok(parts) => {
+                    // The fast path accepts no underscore, so only this one looks for it.
                     if parts.name.contains(&b'_') {
                         seen = seen.with(FieldClass::Underscored);
                     }
@@ -124,6 +125,7 @@ fn read_line(window: &[u8], line: u32, section: Section) -> Result<Line<'_>, Sto
     if pair_at(window, end) != Some(b"\r\n") {
         return Err(not_an_end(window.get(end as usize..).unwrap_or_default()));
     }
+    // A `Field` stores the length of its name in 16 bits.
     if u16::try_from(name.len()).is_err() {
         return Err(Refusal::HeadTooLarge.into());
     }

@@ -266,6 +266,7 @@ pub(crate) fn read_request(
     request: &mut RawRequest,
 ) -> Result<Status<()>, Refusal> {
     let window = limits.window(buffer);
+    // Waits for another line end: a slow sender must not cost a parse per byte.
     let read = if table.is_begun() && !table.has_further_line(window) {
         Err(Stop::Partial)
     } else {
@@ -293,6 +294,7 @@ pub(crate) fn read_request(
 /// Parses line and fields into the table. Returns the end of the head.
 #[inline]
 fn read_head(window: &[u8], limits: &HeadLimits, table: &mut HeadTable) -> Result<usize, Stop> {
+    // Parsed once: later calls continue with the fields.
     if table.line == 0 {
         table.clear();
         table.line = read_request_line(window, limits, &mut table.request_line)? as u32;
@@ -341,6 +343,7 @@ fn settle_authority(window: &[u8], table: &HeadTable) -> Result<Span, Refusal> {
             value
         }
     };
+    // The authority of an absolute target overrides `Host` (RFC 9112 section 3.2.2).
     Ok(if line.target.authority.is_empty() {
         host
     } else {
@@ -360,6 +363,7 @@ fn settle_noteworthy(
         Announced::Chunked => Framing::Chunked,
     };
     request.connection = read_connection(window, table)?;
+    // In HTTP/1.0 the field must be ignored (RFC 9110 section 10.1.1).
     if let Some(expectation) = table.first(FieldClass::Expect)
         && version == Version::Http11
     {
@@ -369,6 +373,7 @@ fn settle_noteworthy(
         }
         request.expects_continue = true;
     }
+    // Counts only in HTTP/1.1 and if `Connection` names it (RFC 9110 section 7.8).
     if let Some(protocols) = table.first(FieldClass::Upgrade)
         && request.connection.upgrade
         && version == Version::Http11

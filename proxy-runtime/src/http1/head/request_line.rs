@@ -86,6 +86,7 @@ fn read_method(window: &[u8], start: usize) -> Result<(Method, usize), Stop> {
 }
 
 fn read_other_method(bytes: &[u8]) -> Result<(Method, usize), Stop> {
+    // Bounds the search, so that a long method gets its error at once.
     let end = token_end(&bytes[..bytes.len().min(LONGEST_METHOD + 1)], 0);
     if end > LONGEST_METHOD {
         return Err(Refusal::MethodTooLong.into());

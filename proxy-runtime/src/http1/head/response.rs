@@ -102,6 +102,7 @@ pub fn parse_response(
     table: &mut HeadTable,
 ) -> Result<Status<RawResponse>, Refusal> {
     let window = limits.window(buffer);
+    // Waits for another line end: a slow sender must not cost a parse per byte.
     let read = if table.is_begun() && !table.has_further_line(window) {
         Err(Stop::Partial)
     } else {
@@ -137,6 +138,7 @@ fn read_head(
     match read_fields(window, limits.most_fields(), Section::Response, table) {
         Ok(end) => Ok((line, end)),
         Err(stop) => {
+            // Kept for the next call, which continues with the fields.
             table.status_line = line;
             Err(stop)
         }
@@ -158,6 +160,7 @@ fn settle(
         (announced, read_connection(window, table)?)
     };
     let framing = settle_framing(line.status, announced, asked)?;
+    // A body after a 204 would be read as the next response.
     let is_doubtful =
         line.status == 204 && !matches!(announced, Announced::Nothing | Announced::Length(0));
     let ends_http = matches!(framing, Framing::UntilClose | Framing::Tunnel);
@@ -180,10 +183,12 @@ fn settle_framing(status: u16, announced: Announced, asked: Asked) -> Result<Fra
         101 if asked.upgrade => return Ok(Framing::Tunnel),
         101 => return Err(Refusal::UnexpectedSwitch),
         100..200 | 204 | 304 => return Ok(Framing::None),
+        // A successful response to CONNECT begins the tunnel (RFC 9112 section 6.3).
         200..300 if asked.method == Method::Connect => return Ok(Framing::Tunnel),
         _ if asked.method == Method::Head => return Ok(Framing::None),
         _ => {}
     }
+    // Without a declared length, the body ends with the connection (RFC 9112 section 6.3).
     Ok(match announced {
         Announced::Nothing => Framing::UntilClose,
         Announced::Length(length) => Framing::Length(length),

@@ -75,6 +75,7 @@ fn short_of(digits: &[u8], wanted: usize, refusal: Refusal) -> Stop {
 #[cold]
 fn read_version(window: &[u8]) -> Stop {
     let name = b"HTTP/";
+    // An error as soon as a byte differs, without waiting for the rest of the line.
     let common = window.len().min(name.len());
     if window[..common] != name[..common] {
         return Refusal::StartLine.into();

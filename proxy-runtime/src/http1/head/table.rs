@@ -115,6 +115,7 @@ impl HeadTable {
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn has_crumbs(&self, buffer: &[u8]) -> bool {
+        // The count is needed only if credentials repeat, which is rare.
         self.repeated.contains(FieldClass::Credentials) && self.count_cookies(buffer) > 1
     }
 
@@ -146,6 +147,7 @@ impl HeadTable {
     /// Otherwise each kept table might grow permanently.
     #[inline]
     pub(crate) fn trim(&mut self) {
+        // A large table would stay in the pool.
         if self.fields.capacity() > Self::KEPT {
             self.shrink();
         }

@@ -96,6 +96,7 @@ fn read_other(
     let whole = Span::of(start, end);
     let bytes = &line[start..end];
     if method == Method::Connect {
+        // CONNECT requires a port (RFC 9110 section 9.3.6).
         let has_port = bytes.contains(&b':') && bytes.last().is_some_and(u8::is_ascii_digit);
         if authority_end(bytes) != Some(bytes.len()) || !has_port {
             return Err(Refusal::ConnectTarget.into());
@@ -140,6 +141,7 @@ fn read_absolute(
     target.form = TargetForm::Absolute;
     target.authority = Span::of(authority, path);
     let end = read_path(line, start, path, target)?;
+    // OPTIONS for an absolute target without a path means `*` (RFC 9112 section 3.2.4).
     if method == Method::Options && target.path.is_empty() && !target.has_query {
         target.form = TargetForm::Asterisk;
     }

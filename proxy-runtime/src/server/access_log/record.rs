@@ -153,6 +153,7 @@ impl Draft {
         let authority = target
             .and_then(Uri::authority)
             .map(|authority| authority.as_str().as_bytes());
+        // The authority of the target overrides `Host`.
         let host = self.host.as_ref().map(HeaderValue::as_bytes);
         sink.log(&AccessRecord {
             time: self.time,

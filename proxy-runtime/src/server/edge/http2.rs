@@ -23,6 +23,7 @@ pub(crate) fn admit_http2(
     limits: &Limits,
     rules: ListenerRules,
 ) -> Result<ClassSet, Refusal> {
+    // The order decides about the status of a request with several faults.
     check_size(request, limits)?;
     check_method(request)?;
     let names = Names::of(&request.headers);
@@ -49,6 +50,7 @@ pub(crate) fn admit_http2(
 fn distrust(headers: &mut HeaderMap) {
     let is_distrusted =
         |name: &&HeaderName| classify(name.as_str().as_bytes()) == FieldClass::XForwarded;
+    // Collected first, since removals end the borrow of the names.
     let distrusted: Vec<_> = headers.keys().filter(is_distrusted).cloned().collect();
     for name in distrusted {
         headers.remove(name);

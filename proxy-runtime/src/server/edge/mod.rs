@@ -59,6 +59,7 @@ pub(crate) fn admit_http1(
     if let Framing::Length(length) = request.framing() {
         admit_length(Some(length), limits)?;
     }
+    // The parser has found that the path has one reading.
     if request.has_plain_path() && !rules.strict_paths {
         return Ok(Admitted::AsSent);
     }

@@ -1,8 +1,8 @@
-//! The head of a response as the client gets it.
+//! Response heads for clients of HTTP/1.1.
 
 use http::StatusCode;
 
-use super::failure::Cut;
+use super::failure::ResponseFailure;
 use super::filtering::Shown;
 use super::http1::Body;
 use crate::head::HeadEdits;
@@ -15,13 +15,13 @@ use crate::stream::spare;
 use crate::transform::{HeadPlan, with_slice};
 use crate::upstream::response_limits as limits;
 
-/// What becomes of the head on its way to the client.
+/// The changes to a response head for the client.
 pub(super) struct ForClient<'e> {
-    /// What the route does to it.
+    /// The route's transforms.
     pub(super) plan: &'e HeadPlan,
-    /// What the client is told of its connection.
+    /// The `Connection` field for the client.
     pub(super) connection: OutgoingConnection<'e>,
-    /// Filters that are to be shown it.
+    /// The filters that must see the response.
     pub(super) shown: Option<Shown<'e>>,
 }
 
@@ -30,14 +30,15 @@ impl ForClient<'_> {
     ///
     /// # Errors
     ///
-    /// A filter failed, or the body that has come is framed wrongly, which is found out before filters see the head.
+    /// A filter failed, or the received part of the body is malformed. That is checked before
+    /// filters see the head.
     #[inline]
     pub(super) fn write(
         self,
         status: StatusCode,
         received: Received<'_>,
         output: &mut Vec<u8>,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), ResponseFailure> {
         let Self {
             plan,
             connection,
@@ -45,7 +46,7 @@ impl ForClient<'_> {
         } = self;
         let (_, response, _) = received;
         let mut rewrite = ResponseRewrite::new(response);
-        // A body that ends with the destination's connection goes on in chunks.
+        // A body that ends with the destination's connection is forwarded in chunks.
         rewrite.chunked |= response.framing() == Framing::UntilClose;
         rewrite.connection = connection;
         rewrite.copied = plan.response_copy.copied();
@@ -78,24 +79,24 @@ impl ForClient<'_> {
     }
 }
 
-/// What filters change of a response, which they are shown if it can be passed on.
+/// Calls filters with a response that can be forwarded, and returns their changes.
 #[cold]
 pub(super) fn show<'e>(
     shown: Shown<'e>,
     status: StatusCode,
     (buffer, response, table): Received<'_>,
-) -> Result<&'e HeadEdits, Cut> {
-    // Looked at beforehand, so that they see what the client gets.
+) -> Result<&'e HeadEdits, ResponseFailure> {
+    // Checked first, so that filters see only responses that clients get.
     let body = &buffer[response.head_length()..];
     let followed = Body::new(response.framing()).follow(body, &limits(), &mut HeadTable::default());
     if followed.is_err() {
-        return Err(Cut::Broken(status));
+        return Err(ResponseFailure::BrokenBody(status));
     }
     let edits = shown.show(status, buffer, table);
-    edits.map_err(|_| Cut::Extension(status))
+    edits.map_err(|_| ResponseFailure::Extension(status))
 }
 
-/// Where the head of a response is.
+/// The buffer, the head and the fields of a received response.
 pub(super) type Received<'a> = (&'a [u8], &'a RawResponse, &'a HeadTable);
 
 #[inline]
@@ -104,20 +105,20 @@ fn write_head(
     rewrite: &ResponseRewrite<'_>,
     output: &mut Vec<u8>,
 ) {
-    // There was no need of room while the response was waited for.
+    // The output needs no memory while the response is waited for.
     spare::lend(output);
     write_response(buffer, response, table, rewrite, output);
-    // If it does not say when it was made, who passes it on does (RFC 9110 section 6.6.1).
+    // A recipient adds a missing date (RFC 9110 section 6.6.1).
     if !has_date(table, rewrite) {
         append_date(output);
     }
 }
 
-/// Whether a head says when it was made.
+/// Returns true if the head has a date.
 #[inline]
 fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
     let classes = table.classes();
-    // One that `Connection` names is not passed on, and is among the classes all the same.
+    // A date that `Connection` names is not forwarded, though it is among the classes.
     let has_come = classes.contains(FieldClass::Date)
         && (!classes.contains(FieldClass::NamedByConnection)
             || table
@@ -138,7 +139,7 @@ fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
     })
 }
 
-/// Adds the present date to a head that is written to its end.
+/// Adds the current date to a complete head.
 #[cold]
 fn append_date(output: &mut Vec<u8>) {
     output.truncate(output.len() - 2);

@@ -1,12 +1,12 @@
-//! A connection for a request, the head for it, and another connection in the place of one that failed.
+//! The connection for a request, and the retry over another one.
 
 use http::StatusCode;
 
 use super::downstream::{Downstream, FlowOf, Headed, Upload};
 use super::failure::Failure;
 use super::readdress::{names_destination, readdress};
+use super::recorder::Recorder;
 use super::resolved_route::ResolvedRoute;
-use super::tally::Tally;
 use crate::cluster::Picked;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::filter::Reply;
@@ -15,32 +15,32 @@ use crate::retry::Attempts;
 use crate::transform::Invalid;
 use crate::upstream::Lease;
 
-/// A destination and a connection to it.
+/// A picked destination with a connection.
 pub(super) struct Link {
     pub(super) picked: Picked,
     pub(super) lease: Lease,
-    /// The request's head for it, until it is sent.
+    /// The serialised request head, until it is sent.
     pub(super) head: Result<Vec<u8>, Invalid>,
 }
 
-/// Why there is no connection.
+/// The reason for having no connection.
 pub(super) enum Unconnected {
-    /// None is open to what was picked.
+    /// There is no idle connection to the picked destination.
     Picked(Picked),
     Failed(ForwardError),
-    /// None is needed: a filter answers.
+    /// A filter has replied.
     Replied(Box<Reply>),
-    /// The client has gone meanwhile.
+    /// The client has disconnected.
     Gone,
 }
 
-/// What comes after an attempt that has failed.
+/// The next step after a failed attempt.
 pub(super) enum Again {
-    /// The request is sent over this link, with the head that the flow has.
+    /// The request is sent over this link, with the head in the flow.
     Sends(Link),
-    /// It stays at this failure over this link.
+    /// There is no retry: the failure over this link is final.
     Fails(Failure, Link),
-    /// There is no link.
+    /// There is no connection for a retry.
     Unconnected(Unconnected),
 }
 
@@ -57,21 +57,21 @@ impl Unconnected {
 }
 
 impl<'a> ResolvedRoute<'a> {
-    /// An idle connection to a destination, for which the request is counted, and the head for it.
+    /// Picks a destination, takes an idle connection to it, and serialises the head.
     #[inline]
     pub(super) fn connect_now<D: Downstream>(
         &self,
         down: &D,
         edits: Option<&HeadEdits>,
-        tally: &mut Tally<'a>,
+        recorder: &mut Recorder<'a>,
     ) -> Result<Link, Unconnected> {
         let head = down.head();
         let picked = self.pick(&head).map_err(Unconnected::Failed)?;
-        let place = self.place(down, tally);
-        let Some(lease) = self.ready(&place, &picked, tally.started()) else {
+        let place = self.place(down, recorder);
+        let Some(lease) = self.ready(&place, &picked, recorder.started()) else {
             return Err(Unconnected::Picked(picked));
         };
-        tally.sent_over(self.destination(&picked), &picked.in_flight);
+        recorder.sent_over(self.destination(&picked), &picked.in_flight);
         Ok(Link {
             head: down.write_head(&head, self, edits, &picked),
             picked,
@@ -79,21 +79,21 @@ impl<'a> ResolvedRoute<'a> {
         })
     }
 
-    /// A connection to the picked destination, or to another one if none can be opened there. The request is counted for those that it
-    /// waits for.
+    /// Opens a connection to the picked destination, or to another one if that fails. The request
+    /// counts for each destination that is tried.
     pub(super) async fn connect<D: Downstream>(
         &self,
         unconnected: Unconnected,
         down: &mut D,
         edits: Option<&HeadEdits>,
-        tally: &mut Tally<'a>,
+        recorder: &mut Recorder<'a>,
     ) -> Result<Link, Unconnected> {
         let Unconnected::Picked(mut picked) = unconnected else {
             return Err(unconnected);
         };
         let mut attempts = Attempts::first();
-        let place = self.place(down, tally);
-        tally.sent_to(self.destination(&picked));
+        let place = self.place(down, recorder);
+        recorder.sent_to(self.destination(&picked));
         loop {
             let acquiring = place.acquire(picked.index);
             let error = match down.unless_gone(true, acquiring).await {
@@ -107,20 +107,21 @@ impl<'a> ResolvedRoute<'a> {
                 Some(Err(error)) => error,
                 None => return Err(Unconnected::Gone),
             };
-            // What the client sends meanwhile is read behind its head, which is seen between two attempts only.
-            let other = place.elsewhere(picked.index, error, &down.head(), &mut attempts, tally);
+            // The client's input may grow during an attempt, so the head is borrowed only in between.
+            let other = place.elsewhere(picked.index, error, &down.head(), &mut attempts, recorder);
             picked = other.map_err(Unconnected::Failed)?;
         }
     }
 
-    /// What comes after an attempt over a link that has failed, for a request whose head was written with these edits.
+    /// Decides about a retry of a request that failed over `link`, and connects. `edits`: the
+    /// changes of filters in the head.
     pub(super) async fn again<D: Downstream>(
         &self,
         down: &mut D,
         mut link: Link,
         flow: &mut FlowOf<D>,
         (edits, failure): (Option<&HeadEdits>, Failure),
-        tally: &mut Tally<'a>,
+        recorder: &mut Recorder<'a>,
     ) -> Again {
         let is_kept = flow.outbound.is_kept();
         let Some(connection) = link.lease.raw() else {
@@ -132,16 +133,16 @@ impl<'a> ResolvedRoute<'a> {
             return Again::Fails(failure, link);
         };
         let head = sent.head();
-        let (place, before) = (self.place(down, tally), link.picked.index);
-        let next = place.next(before, failed, &head, &mut flow.attempts, tally);
+        let (place, before) = (self.place(down, recorder), link.picked.index);
+        let next = place.next(before, failed, &head, &mut flow.attempts, recorder);
         let Some(next) = next else {
             return Again::Fails(failure, link);
         };
         let Link { picked, lease, .. } = link;
         let connection = (lease, flow.progress.since);
         let attempts = &mut flow.attempts;
-        let reconnecting = place.reconnect(next, before, connection, &head, attempts, tally);
-        // What is to come of the body is the upload's to read.
+        let reconnecting = place.reconnect(next, before, connection, &head, attempts, recorder);
+        // The upload reads the rest of a body.
         let is_watched = !flow.upload.needs_more();
         let (moved, lease) = match down.unless_gone(is_watched, reconnecting).await {
             Some(Ok(connected)) => connected,
@@ -153,7 +154,7 @@ impl<'a> ResolvedRoute<'a> {
         let picked = match moved {
             None => picked,
             Some(moved) => {
-                // The head that was written for one destination becomes the one that another gets.
+                // The head was serialised for the other destination.
                 let destinations = self.cluster.destinations();
                 let [from, to] = [before, moved.index].map(|index| &destinations[index.0 as usize]);
                 let names_it = names_destination(self.plan, edits, down.has_authority());

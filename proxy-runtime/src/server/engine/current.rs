@@ -1,4 +1,4 @@
-//! The configuration as one worker sees it.
+//! The current configuration of a worker.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
@@ -13,10 +13,10 @@ use crate::proxy::FoundRoute;
 use crate::proxy::{ProxyService, Shared};
 use crate::state::Generation;
 
-/// What one worker forwards with: the service, and the configuration that it saw last.
+/// The raw lane of one worker: the service, and the latest configuration.
 ///
-/// A request loads the configuration with one atomic read; the counter of its owners, which all workers would write, is
-/// touched when the configuration changes and not before.
+/// A request loads the configuration with one atomic read; the counter of its owners, which all
+/// workers would write, is touched when the configuration changes and not before.
 pub(crate) struct Engine {
     service: ProxyService,
     generation: RefCell<Cache<Published, Arc<Generation>>>,
@@ -25,7 +25,8 @@ pub(crate) struct Engine {
     found: Cell<Option<FoundRoute>>,
 }
 
-/// A configuration that the requests of one worker share, which count themselves without a word to the others.
+/// A configuration that the requests of one worker share, which count themselves without a word to
+/// the others.
 pub(super) struct Current(Arc<Generation>);
 
 impl Current {
@@ -70,7 +71,8 @@ impl Engine {
         }
     }
 
-    /// Lets go of each configuration that another one has replaced, also where no request comes that would. Never ends.
+    /// Lets go of each configuration that another one has replaced, also where no request comes
+    /// that would. Never ends.
     pub(crate) async fn keep_current(&self) {
         let mut published = self.service.shared().generations();
         while published.changed().await.is_ok() {
@@ -83,14 +85,15 @@ impl Engine {
         &self.service
     }
 
-    /// Leaves a request to the typed lane. Its route is noted here and not in [`Forwarded`], since idle connections would have
-    /// room for it.
+    /// Leaves a request to the typed lane. Its route is noted here and not in [`Forwarded`], since
+    /// idle connections would have room for it.
     pub(super) fn leave(&self, found: Option<FoundRoute>) -> Forwarded {
         self.found.set(found);
         Forwarded::Typed
     }
 
-    /// The route of the request that was left to others. To be asked as soon as it was, before anything is waited for.
+    /// The route of the request that was left to others. To be asked as soon as it was, before
+    /// anything is waited for.
     pub(crate) fn take_route(&self) -> Option<FoundRoute> {
         self.found.take()
     }

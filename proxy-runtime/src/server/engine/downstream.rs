@@ -1,4 +1,4 @@
-//! The client's side of an exchange: what the one exchange asks of HTTP/1.1 and of HTTP/2.
+//! The client's side of an exchange: the operations that differ between HTTP/1.1 and HTTP/2.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,7 +10,7 @@ use http::response::Parts;
 use proxy_model::RequestHead;
 use tokio::time::Instant;
 
-use super::failure::{Broken, Cut};
+use super::failure::{ResponseFailure, UploadFailure};
 use super::filtering::Filtering;
 use super::flow::{Flow, MOST};
 use super::outbound::Outbound;
@@ -26,13 +26,13 @@ use crate::stream::{ByteStream, ReadBuffer};
 use crate::transform::{HeadPlan, Invalid};
 use crate::upstream::Http1Connection;
 
-/// The state of an exchange with such a client.
+/// The state of an exchange with a client of this kind.
 pub(super) type FlowOf<D> = Flow<<D as Downstream>::Upload, <D as Downstream>::Download>;
 
-/// What a thread keeps of exchanges that are over.
+/// The pool of states of finished exchanges that a thread keeps.
 pub(super) type Flows<D> = Spare<Box<FlowOf<D>>, MOST>;
 
-/// A head that can be shown to who picks a destination.
+/// A request head that a load balancing policy can read.
 pub(super) trait Headed {
     type Head<'h>: RequestHead
     where
@@ -41,15 +41,18 @@ pub(super) trait Headed {
     fn head(&self) -> Self::Head<'_>;
 }
 
-/// A request, and the client that waits for its response: over a connection of HTTP/1.1, or over a stream of HTTP/2.
+/// A request and the client that waits for its response: a connection of HTTP/1.1, or a stream of
+/// HTTP/2.
 ///
-/// An exchange is compiled for each of them, so that nothing here costs a call. What is the same for both is not here.
+/// The exchange is compiled for each implementation, so that these methods are inlined. Rules that
+/// both versions share are not here, but in [`relay`](super::relay) and
+/// [`exchange`](super::exchange).
 pub(super) trait Downstream: Headed {
-    /// The head, once only what was sent of it is sure to be there.
+    /// The head after it was sent. Of HTTP/1.1, only the sent copy remains.
     type SentHead<'h>: Headed;
-    /// The request's body on its way to a destination.
+    /// The state of the request body.
     type Upload: Upload + 'static;
-    /// The response on its way to the client.
+    /// The state of the response.
     type Download: Download + 'static;
 
     // The request.
@@ -58,26 +61,26 @@ pub(super) trait Downstream: Headed {
 
     fn framing(&self) -> Framing;
 
-    /// The classes of the fields.
+    /// The classes of the header fields.
     fn classes(&self) -> ClassSet;
 
-    /// Whether the client has named an authority.
+    /// Returns true if the client sent an authority (`Host` or `:authority`).
     fn has_authority(&self) -> bool;
 
-    /// The head, of which `text` was sent.
+    /// Returns the head after `text` was sent for it.
     fn sent_head<'h>(&self, text: &'h [u8]) -> Option<Self::SentHead<'h>>;
 
-    /// Begins to count the request, which came at `started`.
+    /// Returns the counters of the request, which arrived at `started`.
     fn count(&self, started: Instant) -> Count;
 
-    /// Shows the head to filters.
+    /// Calls `show` with the head as filters see it. Their changes are collected in `edits`.
     fn show_request<R>(
         &self,
         edits: &mut HeadEdits,
         show: impl FnOnce(&mut RequestEdit<'_>) -> R,
     ) -> R;
 
-    /// Makes the head for a destination.
+    /// Returns the serialised head for a destination.
     fn write_head(
         &self,
         head: &Self::Head<'_>,
@@ -86,8 +89,8 @@ pub(super) trait Downstream: Headed {
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid>;
 
-    /// Consumes a request that is not sent, as far as it has come. Returns whether there is more of it that stands in the way of
-    /// the next one.
+    /// Consumes the received part of a request that is not forwarded. Returns true if unread bytes
+    /// of it block the next request.
     fn skip_request(&mut self) -> bool;
 
     // The client.
@@ -96,30 +99,32 @@ pub(super) trait Downstream: Headed {
 
     fn record(&mut self) -> Option<&mut RequestRecord>;
 
-    /// Waits for `work`; `None` when the client is gone before it is done. If the client `is_watched`, nobody else reads what it sends
-    /// meanwhile.
+    /// Waits for `work`. Returns `None` if the client disconnects first. `is_watched`: the
+    /// connection may be read to detect that.
     async fn unless_gone<F: Future>(&mut self, is_watched: bool, work: F) -> Option<F::Output>;
 
-    /// Ready once `due` has come; else the task is woken by then.
+    /// Ready at `due`; until then the task is woken in time.
     fn poll_due(&mut self, cx: &mut Context<'_>, due: Instant) -> Poll<()>;
 
-    /// Ready when the client has gone, or is to be given up by a rule that is not of this exchange. To be polled by whoever waits.
-    fn poll_gone(
+    /// Ready when the client has disconnected, or does not read fast enough. Must be polled while
+    /// the exchange waits. `has_sent_all`: the request body is complete.
+    fn poll_disconnected(
         &mut self,
         cx: &mut Context<'_>,
         download: &mut Self::Download,
         has_sent_all: bool,
     ) -> Poll<()>;
 
-    /// Ready when the client has taken back its request, where that can be told from the end of what it sends.
+    /// Ready when the client has reset the stream. HTTP/1.1 cannot distinguish a cancelled request
+    /// from a half-closed connection.
     fn poll_reset(&mut self, cx: &mut Context<'_>, download: &mut Self::Download) -> Poll<()>;
 
-    /// Notes that the client has gone.
-    fn gone(&mut self);
+    /// Records that the client has disconnected.
+    fn disconnected(&mut self);
 
-    /// Notes how much memory waits for the client, or for the destination to take what the client has sent, of which `input` is what
-    /// was read of the response. Returns whether the exchange is to end for that.
-    fn hold(
+    /// Records the memory that is buffered for the client or the destination; `input` holds the
+    /// unread response bytes. Returns true if the exchange must end to free it.
+    fn note_memory(
         &mut self,
         cx: &mut Context<'_>,
         download: &mut Self::Download,
@@ -128,18 +133,18 @@ pub(super) trait Downstream: Headed {
 
     // The request's body.
 
-    /// Consumes the head, and looks at what has come of the body.
+    /// Consumes the head, and parses the received part of the body.
     fn begin_upload(
         &mut self,
         route: &ResolvedRoute<'_>,
         upload: &mut Self::Upload,
         outbound: &mut Outbound,
-    ) -> Result<(), Broken>;
+    ) -> Result<(), UploadFailure>;
 
-    /// Whether the client may be as slow as it likes with its body.
+    /// Returns true if the minimum data rate does not apply to the upload (gRPC).
     fn may_upload_slowly(&self) -> bool;
 
-    /// Sends what there is; ready when all is sent. `has_news` is set when something moved.
+    /// Sends available bytes; ready when all are sent. Sets `has_news` on progress.
     fn poll_upload<U: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
@@ -147,31 +152,31 @@ pub(super) trait Downstream: Headed {
         outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
-    ) -> Poll<Result<(), Broken>>;
+    ) -> Poll<Result<(), UploadFailure>>;
 
-    /// Sends no more, though there may be more.
+    /// Drops the rest of the body.
     fn stop_upload(&mut self, upload: &mut Self::Upload);
 
     // The response.
 
-    /// Passes an interim response on, whose head is at the front of the connection's input, and consumes that.
+    /// Forwards an interim response (1xx) and consumes its head, which is at the front of `input`.
     fn pass_interim(
         &mut self,
         response: &RawResponse,
         download: &mut Self::Download,
         input: &mut ReadBuffer,
         plan: &HeadPlan,
-    ) -> Result<(), Cut>;
+    ) -> Result<(), ResponseFailure>;
 
-    /// Ready when the client has all of the interim responses.
+    /// Ready when pending interim responses are written to the client.
     fn poll_interim(
         &mut self,
         cx: &mut Context<'_>,
         download: &mut Self::Download,
-    ) -> Poll<Result<(), Cut>>;
+    ) -> Poll<Result<(), ResponseFailure>>;
 
-    /// Makes of the final head, which is at the front of the connection's input, the one that the client gets, and looks at what has
-    /// come of the body. `is_stopped`: the request was not read to its end, and will not be.
+    /// Writes the head of the final response, which is at the front of the connection's input, for
+    /// the client, and parses the received part of the body.
     fn begin_response(
         &mut self,
         cx: &mut Context<'_>,
@@ -179,42 +184,45 @@ pub(super) trait Downstream: Headed {
         download: &mut Self::Download,
         connection: &mut Http1Connection,
         filtering: &mut Filtering,
-    ) -> Result<(), Cut>;
+    ) -> Result<(), ResponseFailure>;
 
-    /// Passes the body on; ready when all of it was handed to the client's connection. `has_news` is set when something moved.
+    /// Forwards the response body; ready when all of it is handed to the client's connection. Sets
+    /// `has_news` on progress.
     fn poll_response(
         &mut self,
         cx: &mut Context<'_>,
         download: &mut Self::Download,
         connection: &mut Http1Connection,
         has_news: &mut bool,
-    ) -> Poll<Result<(), Cut>>;
+    ) -> Poll<Result<(), ResponseFailure>>;
 
-    /// What the client is held to while something waits for it.
-    fn untaken(&self, download: &mut Self::Download) -> Untaken;
+    /// Returns the deadline for the client to read pending bytes.
+    fn backpressure(&self, download: &mut Self::Download) -> Backpressure;
 
-    /// Whether the client, of which something was [waited](Self::untaken) for until now, is given up. Then it is told.
-    fn is_given_up(&mut self, download: &mut Self::Download, untaken: Untaken) -> bool;
+    /// Called at the deadline of [`backpressure`](Self::backpressure). Returns true if the client
+    /// is too slow; then a stream has been reset.
+    fn gives_up(&mut self, download: &mut Self::Download, pressure: Backpressure) -> bool;
 
-    /// Lets the client see that a response is not complete.
+    /// Makes an incomplete response visible to the client as an error.
     fn cut(&mut self, download: &mut Self::Download);
 
     // The end.
 
-    /// Notes that a request was served. `has_more`: it was not read to its end. Returns whether the next one may follow.
+    /// Records the end of a request. `has_more`: it was not read to its end. Returns true if the
+    /// next request may follow.
     fn served(&mut self, has_more: bool, now: Instant) -> bool;
 
-    /// Sends a response of the proxy's own; `None` when the client does not take it. `uptake` is the client's clock where no rate is
-    /// asked of it.
-    async fn say(
+    /// Sends a local reply. Returns `None` if the client does not receive it. `uptake`: the client
+    /// read timeout if there is no minimum data rate.
+    async fn send_reply(
         &mut self,
         head: Parts,
         text: Bytes,
         has_more: bool,
         uptake: Option<Uptake>,
-    ) -> Option<Said>;
+    ) -> Option<SentReply>;
 
-    /// What the thread keeps for the next exchanges.
+    /// Returns the thread's pool of states.
     fn flows() -> &'static LocalKey<Flows<Self>>
     where
         Self: Sized;
@@ -226,70 +234,71 @@ pub(super) struct FinalHead<'e> {
     pub(super) response: &'e RawResponse,
     pub(super) status: StatusCode,
     pub(super) route: &'e ResolvedRoute<'e>,
-    /// The request was not read to its end, and will not be.
+    /// True if the upload ended early, so that the connection cannot be reused.
     pub(super) is_stopped: bool,
 }
 
-/// A response of the proxy's own that was sent.
-pub(super) struct Said {
+/// A local reply that was sent.
+pub(super) struct SentReply {
     /// Bytes of the body.
     pub(super) sent: u64,
-    /// Whether the next request may follow.
+    /// True if the next request may follow.
     pub(super) keep: bool,
 }
 
-/// What a client is held to that does not take what there is for it.
+/// The deadline for a client to read pending bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Untaken {
-    /// Nothing waits for the client.
+pub(super) enum Backpressure {
+    /// No bytes are pending.
     Nothing,
     /// The cluster's `ActivityTimeout`.
     Idle,
-    /// The server's rate, which is looked at then.
+    /// The server's minimum data rate, checked at this time.
     #[cfg_attr(
         not(feature = "http2"),
         expect(dead_code, reason = "streams have windows of their own")
     )]
     Rate(Instant),
-    /// The server's rate, which [`poll_gone`](Downstream::poll_gone) sees to.
+    /// The server's minimum data rate, enforced by
+    /// [`poll_disconnected`](Downstream::poll_disconnected).
     Elsewhere,
 }
 
-/// A request's body on its way to a destination.
+/// The state of a request body.
 pub(super) trait Upload: Default {
-    /// Whether there is nothing beside the head.
+    /// Returns true if the request has no body, or it was sent.
     fn is_empty(&self) -> bool;
 
-    /// Whether more of the body is to come than there is.
+    /// Returns true if more of the body must be read from the client.
     fn needs_more(&self) -> bool;
 }
 
-/// A response on its way to a client.
+/// The state of a response.
 pub(super) trait Download: Default {
-    /// Begins with the response to another request.
+    /// Resets the state for the next response.
     fn restart(&mut self);
 
-    /// Lets go of what the next response does not need.
+    /// Releases memory that the next response does not need.
     fn rest(&mut self);
 
-    /// The fields of the response's head.
+    /// The header fields of the response.
     fn table(&mut self) -> &mut HeadTable;
 
-    /// Whether the client was told nothing yet.
+    /// Returns true if no byte of a response was sent to the client.
     fn is_unanswered(&self) -> bool;
 
-    /// Whether nothing more is to come of it.
+    /// Returns true if the response was received completely.
     fn has_all(&self) -> bool;
 
-    /// Whether all of it was handed to the client's connection.
+    /// Returns true if all of it was handed to the client's connection.
     fn is_done(&self) -> bool;
 
-    /// Whether the destination keeps its connection behind it.
+    /// Returns true if the destination keeps its connection open.
     fn is_persistent(&self) -> bool;
 
-    /// Bytes of content that came since this was last asked.
+    /// Returns the body bytes received since the last call.
     fn take_uncounted(&mut self) -> u64;
 
-    /// Bytes of content that the client has taken.
+    /// Returns the body bytes that the client has received.
     fn sent(&self) -> u64;
 }

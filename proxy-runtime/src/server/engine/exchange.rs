@@ -1,4 +1,4 @@
-//! From a request's head to the end of its response: the raw lane's one loop.
+//! The loop of an exchange, from the request head to the end of the response.
 
 use std::future::poll_fn;
 
@@ -10,9 +10,9 @@ use super::downstream::{Downstream, FlowOf, Upload};
 use super::failure::Failure;
 use super::filtering::Filtering;
 use super::flow::Progress;
+use super::recorder::Recorder;
 use super::relay::Relay;
 use super::resolved_route::ResolvedRoute;
-use super::tally::Tally;
 use super::{Engine, Forwarded};
 use crate::error::ForwardErrorKind;
 use crate::progress::Stage;
@@ -22,7 +22,8 @@ use crate::transform::Invalid;
 
 /// Forwards a request.
 ///
-/// Cancel-safe: dropped, the request is cancelled at the destination, and the client's connection or stream is of no further use.
+/// Cancel-safe: if dropped, the request is cancelled at the destination, and the client's
+/// connection or stream cannot be used any more.
 pub(super) async fn forward<D: Downstream>(mut down: D, engine: &Engine) -> Forwarded {
     let generation = engine.current();
     let route = match ResolvedRoute::of_request(&down, engine, &generation) {
@@ -31,45 +32,45 @@ pub(super) async fn forward<D: Downstream>(mut down: D, engine: &Engine) -> Forw
     };
     #[cfg(test)]
     super::tests::lane::is_raw();
-    // All that looks at the head is done here, without waiting for anything: nearly always there is an idle connection.
-    let mut tally = route.tally(&down, Instant::now());
+    // All reads of the head happen before the first await: nearly always there is an idle connection.
+    let mut recorder = route.recorder(&down, Instant::now());
     let (mut filtering, said) = match route.filters() {
         None => (Filtering::default(), Ok(())),
         Some(filters) => Filtering::ask(filters, &route, &down),
     };
-    // What is not needed any more has an end of its own, so that waiting connections have no room for it.
+    // A block of its own, so that waiting connections need no memory for its variables.
     let (mut link, since) = 'connected: {
         let connecting =
-            said.and_then(|()| route.connect_now(&down, filtering.edits(), &mut tally));
+            said.and_then(|()| route.connect_now(&down, filtering.edits(), &mut recorder));
         let unconnected = match connecting {
-            Ok(link) => break 'connected (link, tally.started()),
+            Ok(link) => break 'connected (link, recorder.started()),
             Err(unconnected) => unconnected,
         };
-        // Boxed, since it is seldom needed.
+        // Boxed, since it is rarely needed.
         let edits = filtering.edits();
-        let connecting = route.connect(unconnected, &mut down, edits, &mut tally);
+        let connecting = route.connect(unconnected, &mut down, edits, &mut recorder);
         let unconnected = match Box::pin(connecting).await {
             Ok(link) => break 'connected (link, Instant::now()),
             Err(unconnected) => unconnected,
         };
         let has_more = down.skip_request();
-        let given_up = route.give_up(&mut down, tally, filtering, unconnected, has_more);
+        let given_up = route.give_up(&mut down, recorder, filtering, unconnected, has_more);
         return Box::pin(given_up).await;
     };
     let head = std::mem::replace(&mut link.head, Err(Invalid));
-    let mut flow = match route.begin(&mut down, head, since, &tally) {
+    let mut flow = match route.begin(&mut down, head, since, &recorder) {
         Ok(flow) => flow,
         Err(refusal) => {
-            // Nothing was sent over it.
+            // It can be reused, since nothing was sent over it.
             link.lease.give_back(Instant::now());
             drop(link.picked);
-            let refused = route.refuse(&mut down, tally, filtering, refusal, true);
+            let refused = route.refuse(&mut down, recorder, filtering, refusal, true);
             return Box::pin(refused).await;
         }
     };
     let failure = loop {
         let Some(connection) = link.lease.raw() else {
-            // It speaks HTTP/2, though its cluster does not.
+            // The connection speaks HTTP/2, though its cluster must not.
             break Some(Failure::UNSPOKEN);
         };
         if connection.keep(route.method).if_sent {
@@ -87,14 +88,14 @@ pub(super) async fn forward<D: Downstream>(mut down: D, engine: &Engine) -> Forw
         match poll_fn(|cx| relay.poll_head(cx)).await {
             Ok(status) => {
                 let now = Instant::now();
-                let elapsed = tally.answered_over(&link.picked.in_flight, status, now);
-                route.log(relay.down, status, &tally, peer);
+                let elapsed = recorder.answered_over(&link.picked.in_flight, status, now);
+                route.log(relay.down, status, &recorder, peer);
                 relay.flow.begun(now, elapsed);
                 match poll_fn(|cx| relay.poll_body(cx)).await {
                     Ok(true) => {}
                     Ok(false) => {
                         relay.answered_early();
-                        tally.end_early(Instant::now());
+                        recorder.end_early(Instant::now());
                         poll_fn(|cx| relay.poll_rest(cx)).await;
                     }
                     Err(failure) => break Some(failure),
@@ -103,9 +104,9 @@ pub(super) async fn forward<D: Downstream>(mut down: D, engine: &Engine) -> Forw
             }
             Err(failed) => {
                 flow.count(&link.picked.in_flight, down.record());
-                // Boxed, since it is seldom needed.
+                // Boxed, since it is rarely needed.
                 let edits = filtering.edits();
-                let again = route.again(&mut down, link, &mut flow, (edits, failed), &mut tally);
+                let again = route.again(&mut down, link, &mut flow, (edits, failed), &mut recorder);
                 let unconnected = match Box::pin(again).await {
                     Again::Sends(fresh) => {
                         link = fresh;
@@ -118,38 +119,38 @@ pub(super) async fn forward<D: Downstream>(mut down: D, engine: &Engine) -> Forw
                     Again::Unconnected(unconnected) => unconnected,
                 };
                 let has_more = flow.outbound.stage() != Stage::Done;
-                let given_up = route.give_up(&mut down, tally, filtering, unconnected, has_more);
+                let given_up = route.give_up(&mut down, recorder, filtering, unconnected, has_more);
                 return Box::pin(given_up).await;
             }
         }
     };
     let (now, elapsed) = flow.ended();
-    let ended = route.settle(&mut down, link, flow, failure.as_ref(), now);
+    let ended = route.finish(&mut down, link, flow, failure.as_ref(), now);
     match failure {
         None => {
-            tally.end_well(now, elapsed);
+            recorder.end_well(now, elapsed);
             Forwarded::Served { keep: ended.keep }
         }
         Some(failure) => {
-            let failed = route.fail(&mut down, tally, filtering, failure, ended);
+            let failed = route.fail(&mut down, recorder, filtering, failure, ended);
             Box::pin(failed).await
         }
     }
 }
 
 impl<'a> ResolvedRoute<'a> {
-    /// From a head that was written to what is relayed.
+    /// Returns the state of the exchange, which begins with a serialised head.
     #[inline]
     fn begin<D: Downstream>(
         &self,
         down: &mut D,
         head: Result<Vec<u8>, Invalid>,
         since: Instant,
-        tally: &Tally<'_>,
+        recorder: &Recorder<'_>,
     ) -> Result<Box<FlowOf<D>>, (ForwardErrorKind, StatusCode)> {
         let head =
             head.map_err(|Invalid| (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY))?;
-        let progress = Progress::new(self.deadlines(self.head_due(tally)), since);
+        let progress = Progress::new(self.deadlines(self.head_due(recorder)), since);
         let mut flow: Box<FlowOf<D>> = D::flows().lend().unwrap_or_default();
         flow.begin(head, progress);
         let begun = down.begin_upload(self, &mut flow.upload, &mut flow.outbound);

@@ -1,4 +1,5 @@
-//! The ways in which an exchange ends before its end, which [`settle`](super::settle) then answers or counts.
+//! The ways in which an exchange fails. [`finish`](super::finish) sends a local reply or aborts the
+//! response.
 
 use http::StatusCode;
 
@@ -8,63 +9,65 @@ use crate::progress::End;
 use crate::retry::{Came, Failed, Sent};
 use crate::upstream::Http1Connection;
 
-/// Why an exchange ended before its end.
+/// The reason for the failure of an exchange.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// Not a byte was sent.
+    /// No byte of the request was sent.
     Unsent,
-    /// The connection was closed without a byte of a response, and all of the request was kept.
+    /// The connection was closed without a byte of a response, and the whole request was kept.
     Stale,
-    /// The client can be told this status.
+    /// No part of a response was sent; the client gets this status.
     Unanswered(ForwardErrorKind, StatusCode),
-    /// The destination's response, which had the first status, is not passed on: the client can be told the other one.
+    /// The destination's response, with the first status, is not forwarded; the client gets the
+    /// other status.
     Withheld(StatusCode, ForwardErrorKind, StatusCode),
-    /// The client has got a part of the response.
-    Cut(ForwardErrorKind),
-    /// The client has gone.
+    /// The client has received a part of the response.
+    Truncated(ForwardErrorKind),
+    /// The client has disconnected.
     Gone(ForwardErrorKind),
 }
 
-/// Why a response ended before its end.
+/// The reason for the failure of a response.
 #[derive(Debug)]
-pub(super) enum Cut {
-    /// There is no response, or none that can be passed on: the client can be told so.
+pub(super) enum ResponseFailure {
+    /// There is no response, or none that can be forwarded; the client gets an error.
     Unanswered(End, &'static str),
-    /// The connection was closed before a byte of a response came.
+    /// The connection was closed before a byte of a response arrived.
     Silence,
-    /// The framing of the body is broken from the start, of the response of this status: the client can still be told.
-    Broken(StatusCode),
-    /// A filter failed at the response of this status.
+    /// The body of the response with this status is malformed from its start; the client can still
+    /// get an error.
+    BrokenBody(StatusCode),
+    /// A filter failed at the response with this status.
     Extension(StatusCode),
-    /// The destination broke off.
+    /// The destination ended the body early.
     Destination(&'static str),
-    /// The client takes no more.
+    /// The client has disconnected.
     Client,
 }
 
-/// Why a request ended before its end.
+/// The reason for the failure of an upload.
 #[derive(Debug)]
-pub(super) enum Broken {
-    /// By what the client sent, or did not send.
+pub(super) enum UploadFailure {
+    /// The client sent an invalid body, or not all of it.
     Client {
         status: StatusCode,
-        /// What it sent has no meaning.
+        /// True if the framing is malformed.
         is_malformed: bool,
     },
-    /// The destination takes no more.
+    /// The destination closed its connection.
     Destination {
-        /// Not a byte of it was taken.
+        /// True if no byte of the request was sent.
         is_unsent: bool,
     },
 }
 
 impl Failure {
-    /// The connection is not one of HTTP/1.1.
+    /// The connection does not speak HTTP/1.1.
     pub(super) const UNSPOKEN: Self =
         Self::Unanswered(ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
 
-    /// What there is to know of an attempt of this `method` that has failed over a connection, given whether all of the request
-    /// `is_kept`. `None` if it is none that can be made again.
+    /// Returns the facts about a failed attempt for the retry rule, or `None` if the failure
+    /// permits no retry. `is_kept`: the whole request is still buffered.
     pub(super) fn attempt(
         &self,
         connection: &Http1Connection,
@@ -86,15 +89,15 @@ impl Failure {
     }
 }
 
-impl Cut {
-    /// What came is no response, or none that anybody asked for.
+impl ResponseFailure {
+    /// A malformed or unsolicited response.
     pub(super) const fn meaningless(why: &'static str) -> Self {
         Self::Unanswered(End::Meaningless, why)
     }
 }
 
-impl Broken {
-    /// By the client, which is told this status.
+impl UploadFailure {
+    /// A fault of the client, which gets this status.
     pub(super) const fn client(status: StatusCode) -> Self {
         Self::Client {
             status,
@@ -119,7 +122,7 @@ impl Broken {
         }
     }
 
-    /// What the client is told if it has no response.
+    /// Returns the error kind, and the status for a client that has no response.
     pub(super) fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
         let status = match self {
             Self::Client { status, .. } => *status,
@@ -128,8 +131,8 @@ impl Broken {
         (self.kind(), status)
     }
 
-    /// What this means for an exchange whose client `is_unanswered`, or has all of its response (`is_answered`). `None`: the response
-    /// may come, or has come, all the same.
+    /// Returns the failure of the exchange, or `None` if it can continue. `is_unanswered`: no byte
+    /// of a response was sent; `is_answered`: all of it was.
     #[cold]
     pub(super) fn failure(&self, is_unanswered: bool, is_answered: bool) -> Option<Failure> {
         match self {
@@ -137,8 +140,8 @@ impl Broken {
             Self::Client { status, .. } if is_unanswered => {
                 Some(Failure::Unanswered(self.kind(), *status))
             }
-            Self::Client { .. } if !is_answered => Some(Failure::Cut(self.kind())),
-            // The destination may have answered before it closed, and the client has its answer.
+            Self::Client { .. } if !is_answered => Some(Failure::Truncated(self.kind())),
+            // The destination may have responded before it closed, or the client has its response.
             Self::Client { .. } | Self::Destination { .. } => None,
         }
     }
@@ -150,18 +153,18 @@ mod tests {
 
     #[test]
     fn an_upload_that_ends_early_has_one_meaning() {
-        use Failure::{Cut, Unanswered, Unsent};
+        use Failure::{Truncated, Unanswered, Unsent};
         const TOO_LARGE: StatusCode = StatusCode::PAYLOAD_TOO_LARGE;
-        let client = || Broken::client(TOO_LARGE);
-        let destination = |is_unsent| Broken::Destination { is_unsent };
-        // Whether the client has no part of its response, and whether it has all.
+        let client = || UploadFailure::client(TOO_LARGE);
+        let destination = |is_unsent| UploadFailure::Destination { is_unsent };
+        // `is_unanswered` and `is_answered`.
         const UNANSWERED: (bool, bool) = (true, false);
         const BEGUN: (bool, bool) = (false, false);
         const ANSWERED: (bool, bool) = (false, true);
         let kind = ForwardErrorKind::RequestBodyClient;
         for (broken, client_has, expected) in [
             (client(), UNANSWERED, Some(Unanswered(kind, TOO_LARGE))),
-            (client(), BEGUN, Some(Cut(kind))),
+            (client(), BEGUN, Some(Truncated(kind))),
             (client(), ANSWERED, None),
             (destination(true), UNANSWERED, Some(Unsent)),
             (destination(false), UNANSWERED, None),

@@ -1,4 +1,4 @@
-//! The filters of a route around one request, over heads as they are in their buffers.
+//! The filters of a route around one request.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -16,32 +16,33 @@ use crate::http1::HeadTable;
 use crate::response::ProxyBody;
 use crate::spare::{Lend, Spare};
 
-/// As many as requests are under way at a time on a busy thread.
+/// The number of states that a thread keeps.
 const MOST: usize = 1024;
 
 thread_local! {
     static SPARE: Spare<Box<Filtered>, MOST> = const { Spare::new() };
 }
 
-/// What the filters of its route make of one request and its response. Most routes have none.
+/// The state of the route's filters for one request; empty for most routes.
 #[derive(Debug, Default)]
 pub(super) struct Filtering(Option<Box<Filtered>>);
 
-/// Lent by the thread, so that filters cost no allocation, and requests without them no room.
+/// Reused by the thread, so that filters need no allocation, and requests without filters no
+/// memory.
 #[derive(Debug, Default)]
 struct Filtered {
-    /// What they change: of the request, and when that is on its way, of the response.
+    /// The changes to the request, later those to the response.
     edits: HeadEdits,
-    /// The first so many have let the request pass, and have not been shown its response.
+    /// The number of filters that passed the request and have not seen its response.
     passed: usize,
 }
 
 impl Filtering {
-    /// Shows the request to the filters of its route.
+    /// Calls the route's filters with the request.
     ///
     /// # Errors
     ///
-    /// One of them answers it, or panicked.
+    /// A filter replied or panicked.
     #[cold]
     pub(super) fn ask<D: Downstream>(
         filters: &Filters,
@@ -62,14 +63,14 @@ impl Filtering {
         (Self(Some(filtered)), said)
     }
 
-    /// What they change of the request, if they do.
+    /// The changes to the request, if there are any.
     #[inline]
     pub(super) fn edits(&self) -> Option<&HeadEdits> {
         let filtered = self.0.as_deref()?;
         Some(&filtered.edits).filter(|edits| !edits.is_empty())
     }
 
-    /// To show them the response that a destination makes.
+    /// The filters that must see the destination's response, if there are any.
     #[inline]
     pub(super) fn shown<'e>(
         &'e mut self,
@@ -87,21 +88,21 @@ impl Filtering {
         })
     }
 
-    /// The response that no destination made, after those that are to be shown it, and after the route's changes.
+    /// Returns a local reply after response filters and the route's transforms.
     #[cold]
-    pub(super) fn answer(
+    pub(super) fn local_reply(
         &mut self,
         route: &ResolvedRoute<'_>,
         connection: ConnectionInfo,
-        answer: Answer,
+        reply: LocalReply,
     ) -> (Parts, Bytes) {
         let passed = self
             .0
             .as_deref_mut()
             .map(|filtered| std::mem::take(&mut filtered.passed));
-        let response = match answer {
-            Answer::Status(status) => own_response(status),
-            Answer::Reply(reply) => reply.into_response().map(ProxyBody::text),
+        let response = match reply {
+            LocalReply::Status(status) => own_response(status),
+            LocalReply::Filter(reply) => reply.into_response().map(ProxyBody::text),
         };
         let filters = route.filters().zip(passed);
         let context = route.filter_context(connection);
@@ -111,15 +112,15 @@ impl Filtering {
     }
 }
 
-/// What the proxy says itself.
+/// The content of a local reply.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum LocalReply {
     Status(StatusCode),
-    /// A filter says it.
-    Reply(Box<Reply>),
+    /// The reply of a filter.
+    Filter(Box<Reply>),
 }
 
-/// A destination's response, to be shown to filters.
+/// The filters that must see a destination's response.
 pub(super) struct Shown<'e> {
     filtered: &'e mut Filtered,
     route: &'e ResolvedRoute<'e>,
@@ -127,11 +128,11 @@ pub(super) struct Shown<'e> {
 }
 
 impl<'e> Shown<'e> {
-    /// What they change of a response.
+    /// Calls the filters with the response head, and returns their changes.
     ///
     /// # Errors
     ///
-    /// One of them panicked; they see no response to this request any more.
+    /// A filter panicked. The filters see no response to this request any more.
     #[cold]
     pub(super) fn show(
         self,
@@ -141,7 +142,7 @@ impl<'e> Shown<'e> {
     ) -> Result<&'e HeadEdits, ForwardError> {
         let Filtered { edits, passed } = self.filtered;
         let passed = std::mem::take(passed);
-        // The request is on its way.
+        // The request head is already written.
         edits.clear();
         if let Some(filters) = self.route.filters() {
             let mut head = ResponseEdit::of_raw(status, buffer, table, edits);
@@ -152,7 +153,7 @@ impl<'e> Shown<'e> {
     }
 }
 
-/// What was lent goes back to the thread, however the request ended.
+/// Recycles the state, however the request ended.
 impl Drop for Filtering {
     #[inline]
     fn drop(&mut self) {

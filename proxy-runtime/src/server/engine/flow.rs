@@ -1,4 +1,4 @@
-//! The state of one exchange, which the thread keeps for the next; [`relay`](super::relay) drives it.
+//! The state of one exchange, which the thread reuses. [`relay`](super::relay) drives it.
 
 use std::task::Context;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::downstream::{Download, Upload};
-use super::failure::{Broken, Failure};
+use super::failure::{Failure, UploadFailure};
 use super::outbound::Outbound;
 use crate::observe::{InFlightGuard, Sample};
 use crate::progress::{Deadlines, End, Stage};
@@ -15,29 +15,31 @@ use crate::server::connection::RequestRecord;
 use crate::stream::{ByteStream, ReadBuffer};
 use crate::upstream::Early;
 
-/// As many as requests are under way at a time on a busy thread: a third of a MiB, and at most 2 MiB for their tables.
+/// The number of states that a thread keeps: the concurrent requests of a busy thread. They take a
+/// third of a MiB, and their tables at most 2 MiB.
 pub(super) const MOST: usize = 1024;
 
-/// How far one request and its response have come. Kept for the next request by the thread when they are over, so that
-/// connections without one have no room for it.
+/// The progress of one request and its response. The thread reuses it, so that idle connections
+/// need no memory for it.
 #[derive(Debug)]
 pub(super) struct Flow<U, D> {
-    /// The request's head, and later what frames its body.
+    /// The request head, and later the framing of the body.
     pub(super) outbound: Outbound,
     pub(super) upload: U,
     pub(super) download: D,
     pub(super) progress: Progress,
-    /// The attempts to have it answered.
+    /// The attempts to send the request.
     pub(super) attempts: Attempts,
-    /// Interim responses that came.
+    /// The number of interim responses (1xx).
     pub(super) interim: u32,
-    /// When the response was there and how long that took, if it is known, of a response that was there at once and has not been
-    /// waited for since.
+    /// The time of the response and its latency, if the whole response arrived with its head and
+    /// the exchange has not waited since.
     pub(super) whole: Option<(Instant, Option<Sample>)>,
 }
 
 impl<U: Upload, D: Download> Flow<U, D> {
-    /// Begins with a request of this head, in the place of an exchange that is over. Its body is begun by who knows it.
+    /// Resets the state for a request with this head. The upload is reset by
+    /// [`Downstream::begin_upload`](super::downstream::Downstream::begin_upload).
     #[inline]
     pub(super) fn begin(&mut self, head: Vec<u8>, progress: Progress) {
         self.outbound = Outbound::new(head);
@@ -48,7 +50,7 @@ impl<U: Upload, D: Download> Flow<U, D> {
         self.whole = None;
     }
 
-    /// Keeps the request, which may be sent a second time, if it has no body.
+    /// Keeps the request for a retry if it has no body.
     #[inline]
     pub(super) fn keep_request(&mut self) {
         if self.upload.is_empty() {
@@ -56,7 +58,7 @@ impl<U: Upload, D: Download> Flow<U, D> {
         }
     }
 
-    /// Begins once more over another connection.
+    /// Restarts over another connection.
     pub(super) fn again(&mut self) {
         self.outbound.again();
         self.download.restart();
@@ -64,7 +66,8 @@ impl<U: Upload, D: Download> Flow<U, D> {
         self.progress.again();
     }
 
-    /// Whether the destination's connection can carry another request, if nothing more came over it.
+    /// Returns true if the destination's connection can carry another request, provided that no
+    /// more bytes arrived.
     #[inline]
     pub(super) fn is_reusable(&self) -> bool {
         self.download.is_done()
@@ -72,21 +75,21 @@ impl<U: Upload, D: Download> Flow<U, D> {
             && self.progress.has_sent_all(self.outbound.stage())
     }
 
-    /// The head of the response is ready for the client now, for which the request may be known to have taken so long.
+    /// Records that the response head is ready for the client, after `elapsed` if that is known.
     #[inline]
     pub(super) fn begun(&mut self, now: Instant, elapsed: Option<Sample>) {
         let has_all = self.outbound.stage() == Stage::Done && self.download.has_all();
         self.whole = has_all.then_some((now, elapsed));
     }
 
-    /// When the exchange ended, which it just did, and how long it took, if that is known. To hand over what was there at once takes
-    /// no time that would be worth another look at the clock.
+    /// Returns the end of the exchange, and its duration if that is known. A response that arrived
+    /// at once needs no second reading of the clock.
     #[inline]
     pub(super) fn ended(&self) -> (Instant, Option<Sample>) {
         self.whole.unwrap_or_else(|| (Instant::now(), None))
     }
 
-    /// Counts what has moved since this was last done.
+    /// Adds the bytes since the last call to the counters.
     #[inline]
     pub(super) fn count(&mut self, flight: &InFlightGuard, record: Option<&mut RequestRecord>) {
         let sent = self.outbound.take_uncounted();
@@ -103,7 +106,7 @@ impl<U: Upload, D: Download> Flow<U, D> {
         }
     }
 
-    /// Whether all of the request was read, so that the next one follows.
+    /// Returns true if the whole request was read.
     #[inline]
     pub(super) fn has_read_request(&self) -> bool {
         !self.progress.is_stopped() && self.outbound.stage() == Stage::Done
@@ -128,17 +131,17 @@ impl<U: Upload, D: Download> Default for Flow<U, D> {
     }
 }
 
-/// What has happened in an exchange, and what it means for the rest.
+/// The events of an exchange that later decisions depend on.
 #[derive(Debug)]
 pub(super) struct Progress {
     pub(super) deadlines: Deadlines,
-    /// When there was a connection.
+    /// The time when the connection was available.
     pub(super) since: Instant,
-    /// When something happened last, as far as that was looked at.
+    /// The time of the last noted activity.
     last: Instant,
-    /// Why the upload ended, if that is not the end of all.
-    stopped: Option<Broken>,
-    /// Bytes moved, in either direction, at a time that was not looked at yet.
+    /// The reason for the early end of the upload, if the exchange continues.
+    stopped: Option<UploadFailure>,
+    /// True if bytes were transferred in either direction since [`note_news`](Self::note_news).
     pub(super) has_news: bool,
     early: Early,
 }
@@ -156,7 +159,7 @@ impl Progress {
         }
     }
 
-    /// Begins once more over another connection, which there is now.
+    /// Restarts over another connection, which is available now.
     pub(super) fn again(&mut self) {
         self.stopped = None;
         self.early = Early::default();
@@ -164,7 +167,7 @@ impl Progress {
         self.last = self.since;
     }
 
-    /// Looks at what has come of a response, before the next part of its request is sent.
+    /// Reads early parts of the response before the next part of the request is sent.
     pub(super) fn look_ahead<U: ByteStream>(
         &mut self,
         input: &mut ReadBuffer,
@@ -174,31 +177,31 @@ impl Progress {
         self.has_news |= self.early.look(input, destination, cx);
     }
 
-    /// What came first was an interim response, and there is no more than this left.
+    /// Records that the early bytes were an interim response; `rest` is left.
     pub(super) fn passed_interim(&mut self, rest: &ReadBuffer) {
         self.early.passed_interim(rest);
     }
 
-    /// The response has begun, while the request was at this stage.
+    /// Records that the response has begun while the upload was at this stage.
     #[inline]
     pub(super) fn answered(&mut self, upload: Stage) {
         self.early.answered(upload == Stage::Done);
         self.has_news = true;
     }
 
-    /// Whether the request ended before its end.
+    /// Returns true if the upload ended early.
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.is_some()
     }
 
-    /// The upload ended for a reason that does not end the exchange.
-    pub(super) fn stop(&mut self, broken: Broken) {
+    /// Records an early end of the upload that does not end the exchange.
+    pub(super) fn stop(&mut self, broken: UploadFailure) {
         self.stopped = Some(broken);
     }
 
-    /// What this end of the exchange means, while its request is at this stage. If that had ended before, that is the reason,
-    /// but for what the destination says.
+    /// Returns the failure for this end of the exchange. An earlier failure of the upload is the
+    /// cause, except if the destination's response is malformed.
     #[cold]
     pub(super) fn failure(&self, end: End, upload: Stage, is_unanswered: bool) -> Failure {
         let (kind, status) = end.verdict(upload, is_unanswered);
@@ -208,17 +211,17 @@ impl Progress {
         };
         match is_unanswered {
             true => Failure::Unanswered(kind, status),
-            false => Failure::Cut(kind),
+            false => Failure::Truncated(kind),
         }
     }
 
-    /// When it has taken too long, unless something happens.
+    /// Returns the next timeout if there is no activity until then.
     #[inline]
     pub(super) fn due(&self, is_unanswered: bool) -> Instant {
         self.deadlines.due(self.last, is_unanswered)
     }
 
-    /// The same, now that it is [due](Self::due).
+    /// Returns the failure when the timeout is [due](Self::due).
     #[cold]
     pub(super) fn timed_out(&self, upload: Stage, is_unanswered: bool) -> Failure {
         let now = Instant::now();
@@ -226,7 +229,7 @@ impl Progress {
         self.failure(end.unwrap_or(End::Idle), upload, is_unanswered)
     }
 
-    /// Looks at the clock if something happened since it last did.
+    /// Reads the clock if there was activity since the last call.
     #[inline]
     pub(super) fn note_news(&mut self) {
         if std::mem::take(&mut self.has_news) {
@@ -234,7 +237,8 @@ impl Progress {
         }
     }
 
-    /// Whether all of the request, which is at this stage, went through in time, so that its connections can carry another one.
+    /// Returns true if the whole request was sent before the response began, so that the connection
+    /// can be reused.
     #[inline]
     pub(super) fn has_sent_all(&self, upload: Stage) -> bool {
         !self.is_stopped() && !self.early.is_known() && upload == Stage::Done

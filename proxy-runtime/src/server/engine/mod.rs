@@ -1,60 +1,80 @@
-//! The raw lane: requests that are forwarded as the bytes or the frames that they came in, to destinations of HTTP/1.1.
+//! The byte path (raw lane): requests that are forwarded as bytes or frames to destinations of
+//! HTTP/1.1.
 //!
 //! # The path of a request
 //!
-//! A request and its client are a [`Downstream`](downstream::Downstream), and everything that is the same for both versions of HTTP
-//! is written once over that trait and compiled for each version.
+//! A request with its client is a [`Downstream`](downstream::Downstream). All that both versions of
+//! HTTP share is written once over this trait, and compiled for each version.
 //!
 //! ```text
-//! server/http1/requests.rs ─▶ Http1Downstream ─┐
-//!                                              ├─▶ exchange::forward
-//! server/http2/mod.rs ──────▶ Http2Downstream ─┘      │
-//!                                                     ▼
-//!  1 current          the configuration, by one atomic read
-//!  2 resolved_route   route and cluster; a request that is not for this lane leaves here
-//!  3 tally            counting begins
-//!  4 filtering        filters see the head; one of them may answer
-//!  5 connect          a destination is picked, an idle connection taken, the head written (outgoing)
-//!  6 relay            both directions are polled together, in whatever order they end:
-//!                       poll_upload    head and body ─▶ destination          (http1::upload, http2::upload)
-//!                       poll_head      head of the response, filters, client (client_head)
-//!                       poll_body      body ─▶ client                        (http1::download, http2::download)
-//!                     whoever waits polls poll_expired: deadlines, a client that has gone or is too slow
-//!                       └─ no byte of a response came: connect::again, and 6 once more, three attempts at most
-//!  7 settle           the connection goes back to its pool, counters and log are told; or the proxy answers itself
+//! server/http1/requests.rs ─▶ http1::Http1Downstream ─┐
+//!                                                     ├─▶ exchange::forward
+//! server/http2/mod.rs ──────▶ http2::Http2Downstream ─┘        │
+//!                                                              ▼
+//!  1 current          read the configuration: one atomic load
+//!  2 resolved_route   find route and cluster, or leave the request to the http path
+//!  3 recorder         start counting
+//!  4 filtering        call request filters; one may reply
+//!  5 connect          pick a destination, take an idle connection, serialise the head (outgoing)
+//!  6 relay            transfer both directions at once, whichever ends first:
+//!                       poll_upload    head and body ─▶ destination    (outbound, upload)
+//!                       poll_head      response head ─▶ filters ─▶ client    (client_head)
+//!                       poll_body      response body ─▶ client    (download)
+//!                       poll_expired   timeouts, disconnected and slow clients
+//!                     no byte of a response? connect::again, then step 6: at most three attempts
+//!  7 finish           return the connection to its pool, record the end, or send a local reply
 //! ```
 //!
-//! The state of one exchange is a [`Flow`](flow::Flow), which the thread keeps for the next one. A request of HTTP/1.1 without filters
-//! that uses an idle connection has no `HeaderMap`, task, timer or allocation of its own: its head is parsed where it was read,
-//! written once into the buffer that is sent, and its body passed on as it came, while its framing is followed. It costs two
-//! reads and two writes. What a route does to heads was compiled when its configuration was published ([`HeadPlan`]); what filters
-//! change is an overlay until the head is written. For HTTP/2, `h2` makes a map of a request's fields and wants one for the
-//! response, and the framing of bodies changes on the way.
+//! [`Flow`](flow::Flow) is the state of one exchange; the thread reuses it. A request of HTTP/1.1
+//! without filters over an idle connection needs no `HeaderMap`, task, timer or allocation: its
+//! head is parsed in place and serialised once, and its body is forwarded unchanged while its
+//! framing is tracked. It costs two reads and two writes. The route's transforms were compiled when
+//! the configuration was published ([`HeadPlan`]); the changes of filters are an overlay until the
+//! head is serialised. On HTTP/2, `h2` parses request heads into maps, and response heads become
+//! maps.
+//!
+//! # Files of one GET
+//!
+//! The files whose code runs for a keep-alive GET of HTTP/1.1 over a pooled connection, without
+//! filters and transforms, as `-C instrument-coverage` counts them:
+//!
+//! | part | files |
+//! |---|---|
+//! | this folder | `exchange`, `current`, `resolved_route`, `recorder`, `filtering`, `connect`, `outgoing`, `readdress`, `flow`, `outbound`, `relay`, `client_head`, `finish`, `http1/`: `mod`, `upload`, `download`, `body` |
+//! | client | `server/http1/`: `requests`, `client`, `clock`; `server/edge/mod`; `server/connection/`: `io`, `state`, `record`, `holding`, `pace`; `server/`: `limits`, `metrics`, `mode`, `shared` |
+//! | parser and writer | `http1/`: `bytes`, `field`, `span`, `limits`, `lent_table`; `http1/block/`; `http1/head/`: `request`, `request_line`, `target`, `authority`, `lines`, `table`, `view`, `response`, `status_line`, `length`, `connection`; `http1/rewrite/`: `mod`, `fields`, `operation`, `request`, `response` |
+//! | route, destination | `proxy/`: `service`, `shared`; `state/`: `generation`, `route`; `strict_path`; `contain`; `cluster`; `balance/registry`; `live/`: `available`, `cluster`, `destination`; `exchange/`: `pick`, `connect`, `count`; `head/address_text`; `transform/`: `head_plan`, `forwarded`; `retry`; `progress/deadlines` |
+//! | destination's connection | `upstream/`: `mod`, `pool`, `destination`, `lease`, `slot`, `queue`, `protocol`, `transport`, `io`; `upstream/http1/`: `mod`, `early`, `response_head` |
+//! | bytes, counters | `stream/`: `byte_stream`, `socket`, `read_buffer`, `write`, `spare`; `spare`; `observe/`: `metrics`, `counter`, `per_worker`, `series`, `labels`, `histogram` |
 //!
 //! # Two lanes
 //!
-//! A request takes the *raw lane*, which is this module and makes no `http::Request` of it, or the *typed lane*, over `http` types
-//! ([`forward`](crate::forward)): so it does with layers, and in servers of others. Both have the same routes, pools, limits, ends
-//! and counters ([`exchange`](crate::exchange)), and the same rule for retries ([`retry`](crate::retry)).
+//! The other lane is the *`http` path* (typed lane, [`forward`](crate::forward)), which makes an
+//! `http::Request` of each request: for routes with layers, and in servers of other crates. Both
+//! have the same routes, pools, limits, timeouts and counters ([`exchange`](crate::exchange)), and
+//! the same retry rule ([`retry`](crate::retry)).
 //!
-//! The raw lane counts on the stack of who forwards ([`Tally`](tally::Tally)). The account of the typed lane goes with the response's
-//! body ([`ProxyBody`](crate::response::ProxyBody)), which the server drops. The server's own counts, the access log's line among
-//! them, are the [`RequestRecord`](crate::server::connection::RequestRecord) on either lane.
+//! The [`Recorder`](recorder::Recorder) of the raw lane lives on the stack of the exchange. The
+//! account of the typed lane belongs to the response body
+//! ([`ProxyBody`](crate::response::ProxyBody)). The server's own counters and the access log use
+//! the [`RequestRecord`](crate::server::connection::RequestRecord) on both.
 //!
 //! # What leaves the raw lane
 //!
-//! Nothing was read or written by then. The typed lane gets, with its route if that was found:
+//! Nothing was read or written before. These take the typed lane:
 //!
-//! - what the edge refuses, and in HTTP/1.1 paths with dot segments, which are written in another form;
-//! - HTTP/1.0, switches of protocols, `CONNECT` and `Expect`;
-//! - what no route takes, and what a route takes that refuses all or leads to no cluster, or to none for this request;
+//! - requests that validation rejects, and in HTTP/1.1 paths with dot segments, which must be
+//!   normalised;
+//! - HTTP/1.0, `Upgrade`, `CONNECT` and `Expect`;
+//! - requests without a route, and of routes that reject all requests or lead to no cluster;
 //! - routes with layers;
-//! - requests whose method a route changes from or to `HEAD` or `TRACE`, to which responses have another shape;
-//! - clusters of which a destination is, or may be, spoken to in another version than HTTP/1.1;
-//! - a `Content-Length` that is no number, or more than the request may have;
+//! - requests whose method a route changes from or to `HEAD` or `TRACE`: their responses have another
+//!   shape;
+//! - clusters with a destination that speaks, or may speak, another version than HTTP/1.1;
+//! - a `Content-Length` that is malformed or exceeds the limit;
 //! - requests that [have come back](crate::state::RouteState::is_loop) to the proxy.
 //!
-//! Everything that routes change is changed on either lane: method, path, query, fields, trailers of responses.
+//! Both lanes make all changes of a route: method, path, query, fields, trailers of responses.
 //!
 //! [`HeadPlan`]: crate::transform::HeadPlan
 
@@ -65,6 +85,7 @@ mod downstream;
 mod exchange;
 mod failure;
 mod filtering;
+mod finish;
 mod flow;
 mod http1;
 #[cfg(feature = "http2")]
@@ -72,10 +93,9 @@ mod http2;
 mod outbound;
 mod outgoing;
 mod readdress;
+mod recorder;
 mod relay;
 mod resolved_route;
-mod settle;
-mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -84,16 +104,16 @@ pub(crate) use self::http1::Http1Downstream;
 #[cfg(feature = "http2")]
 pub(crate) use self::http2::Http2Downstream;
 
-/// What became of a request that the raw lane was offered.
+/// The result of offering a request to the raw lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forwarded {
-    /// Not: nothing was read or written, and it is one for the typed lane. Its route, if it was looked for, is to
-    /// be asked for at once ([`Engine::take_route`]).
+    /// Not: nothing was read or written, and it is one for the typed lane. Its route, if it was
+    /// looked for, is to be asked for at once ([`Engine::take_route`]).
     Typed,
     /// The whole response was written.
     Served {
-        /// Whether the next request may follow: the connection was not announced to close, and the request's body was
-        /// read to its end.
+        /// Whether the next request may follow: the connection was not announced to close, and the
+        /// request's body was read to its end.
         keep: bool,
     },
     /// The client went away or is too slow, or the response broke off after it had begun.

@@ -1,40 +1,40 @@
-//! What is the same of every request on its way to a destination, wherever its content comes from.
+//! The part of an upload that does not depend on the version of HTTP: head, framing, data rate.
 
 use std::task::{Context, Poll, ready};
 
 use tokio::time::Instant;
 
-use super::failure::Broken;
+use super::failure::UploadFailure;
 use crate::progress::Stage;
 use crate::server::DataRate;
 use crate::server::connection::Pace;
 use crate::stream::{ByteStream, poll_write_all, spare};
 
-/// A request on its way to a destination, but for its content.
+/// The state of an upload, except for its content.
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
-    /// What stands in front of content: the head, and later what frames the body, until it is sent. A head that is
-    /// [kept](Self::keep) stays longer.
+    /// Bytes to send in front of content: the head, later the framing of the body. A
+    /// [kept](Self::keep) head stays after it was sent.
     pub(super) front: Vec<u8>,
-    /// The head, which is all of the request, is kept when it was sent: it may be sent a second time.
+    /// True if the head, which is the whole request, is kept for a retry.
     is_kept: bool,
-    /// How much was written of the front and of what follows it.
+    /// Bytes written of the front and the following content.
     written: usize,
     stage: Stage,
-    /// Nothing has been written.
+    /// True if no byte was written.
     is_unsent: bool,
-    /// Bytes of content that came from the client.
+    /// Body bytes received from the client.
     pub(super) received: u64,
-    /// Bytes of content that were sent.
+    /// Body bytes sent.
     pub(super) sent: u64,
-    /// How many of them were counted for the destination.
+    /// Body bytes already counted for the destination.
     counted: u64,
-    /// How slow the client may be, while the rest of the body is waited for.
+    /// The minimum data rate of the client, while the body is waited for.
     pace: Option<Pace>,
 }
 
 impl Outbound {
-    /// A request that begins with `head`.
+    /// Returns the state of a request with this head.
     #[inline]
     pub(super) fn new(head: Vec<u8>) -> Self {
         Self {
@@ -50,19 +50,19 @@ impl Outbound {
         }
     }
 
-    /// Keeps the head of a request that has nothing else, and may be sent a second time.
+    /// Keeps the head of a request without a body for a retry.
     #[inline]
     pub(super) fn keep(&mut self) {
         self.is_kept = true;
     }
 
-    /// Whether all of the request is there to be sent a second time.
+    /// Returns true if the whole request is kept for a retry.
     #[inline]
     pub(super) fn is_kept(&self) -> bool {
         self.is_kept
     }
 
-    /// Begins once more over another connection, and keeps the head no longer.
+    /// Restarts over another connection. The head is not kept any more.
     pub(super) fn again(&mut self) {
         self.is_kept = false;
         self.written = 0;
@@ -75,19 +75,20 @@ impl Outbound {
         self.stage
     }
 
-    /// Whether something was written over this connection.
+    /// Returns true if a byte was written over this connection.
     #[inline]
     pub(super) fn has_begun(&self) -> bool {
         !self.is_unsent
     }
 
-    /// The client is waited for.
+    /// Records that the client is waited for.
     #[inline]
     pub(super) fn wait_for_client(&mut self) {
         self.stage = Stage::Client;
     }
 
-    /// All of it was sent, or no more will be. Who waits for a response holds no more memory than what is kept takes.
+    /// Ends the upload, and releases memory: an exchange that waits for its response holds only a
+    /// kept head.
     #[inline]
     pub(super) fn end(&mut self) {
         self.stage = Stage::Done;
@@ -98,14 +99,14 @@ impl Outbound {
         }
     }
 
-    /// Exchanges the buffer of a head that is longer than what there are buffers for.
+    /// Copies a long kept head into a buffer of its own size.
     #[cold]
     fn shrink(&mut self) {
         let own = self.front.as_slice().to_vec();
         spare::give_back(std::mem::replace(&mut self.front, own));
     }
 
-    /// Gives back what the next request does not need, however this one ended.
+    /// Releases the buffer.
     #[inline]
     pub(super) fn rest(&mut self) {
         self.is_kept = false;
@@ -114,19 +115,19 @@ impl Outbound {
         }
     }
 
-    /// Bytes of content that were sent since this was last asked.
+    /// Returns the body bytes sent since the last call.
     #[inline]
     pub(super) fn take_uncounted(&mut self) -> u64 {
         let before = std::mem::replace(&mut self.counted, self.sent);
         self.sent - before
     }
 
-    /// Gives up on a client that is slower than `rate`.
+    /// Enforces a minimum data rate.
     pub(super) fn pace(&mut self, rate: DataRate) {
         self.pace = Some(Pace::new(rate));
     }
 
-    /// So much content has come from the client.
+    /// Records body bytes from the client.
     #[inline]
     pub(super) fn arrived(&mut self, content: u64) {
         if let Some(pace) = &mut self.pace {
@@ -134,7 +135,7 @@ impl Outbound {
         }
     }
 
-    /// When a client that is waited for [may be too slow](Self::is_too_slow), if nothing comes until then.
+    /// Returns the next check of the [data rate](Self::is_too_slow) while the client is waited for.
     #[inline]
     pub(super) fn pace_due(&mut self) -> Option<Instant> {
         match (&mut self.pace, self.stage) {
@@ -143,7 +144,8 @@ impl Outbound {
         }
     }
 
-    /// Whether the client had a whole window, which is over now, and did not use it. Else another one begins.
+    /// Checks the data rate at the end of a window. Returns true if it was too low; otherwise a new
+    /// window begins.
     #[cold]
     pub(super) fn is_too_slow(&mut self) -> bool {
         let Some(pace) = &mut self.pace else {
@@ -154,8 +156,8 @@ impl Outbound {
         is_too_slow
     }
 
-    /// Sends `parts`, of which the first is the place of the front; ready when they were taken. `has_news` is set when some of it was,
-    /// but for what is sent at once: that it began is no news.
+    /// Sends `parts`, the first of which is replaced by the front; ready when all are written. Sets
+    /// `has_news` on progress, except for the first write.
     #[inline]
     pub(super) fn poll_write<U: ByteStream, const N: usize>(
         &mut self,
@@ -163,7 +165,7 @@ impl Outbound {
         parts: [&[u8]; N],
         destination: &mut U,
         has_news: &mut bool,
-    ) -> Poll<Result<(), Broken>> {
+    ) -> Poll<Result<(), UploadFailure>> {
         self.stage = Stage::Destination;
         let (was_unsent, before) = (self.is_unsent, self.written);
         let mut parts: [&[u8]; N] = parts;
@@ -171,7 +173,7 @@ impl Outbound {
         let polled = poll_write_all(destination, cx, parts, &mut self.written);
         self.is_unsent &= self.written == 0;
         *has_news |= self.written != before && !was_unsent;
-        ready!(polled).map_err(|_| Broken::Destination {
+        ready!(polled).map_err(|_| UploadFailure::Destination {
             is_unsent: self.is_unsent,
         })?;
         self.written = 0;

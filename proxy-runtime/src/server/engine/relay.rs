@@ -1,11 +1,12 @@
-//! One request and its response, both directions at once as far as they must be. [`exchange`](super::exchange) polls it.
+//! The transfer of a request and its response: one state machine for both directions, which
+//! [`exchange`](super::exchange) polls.
 
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
 
-use super::downstream::{Download, Downstream, FinalHead, FlowOf, Untaken};
-use super::failure::{Broken, Cut, Failure};
+use super::downstream::{Backpressure, Download, Downstream, FinalHead, FlowOf};
+use super::failure::{Failure, ResponseFailure, UploadFailure};
 use super::filtering::Filtering;
 use super::resolved_route::ResolvedRoute;
 use crate::error::ForwardErrorKind;
@@ -15,19 +16,19 @@ use crate::progress::{End, Stage};
 use crate::server::metrics::WorkerMetrics;
 use crate::upstream::{Http1Connection, MOST_INTERIM, response_limits};
 
-/// One request and its response between a client and a destination's connection, while both are in use.
+/// The transfer of a request and its response over a destination's connection.
 pub(super) struct Relay<'e, D: Downstream> {
     pub(super) down: &'e mut D,
     pub(super) flow: &'e mut FlowOf<D>,
     pub(super) route: &'e ResolvedRoute<'e>,
-    /// The request in flight at its destination.
+    /// The counters of the destination's requests in flight.
     pub(super) flight: &'e InFlightGuard,
     pub(super) filtering: &'e mut Filtering,
     pub(super) connection: &'e mut Http1Connection,
 }
 
 impl<D: Downstream> Relay<'_, D> {
-    /// Sends the request, and waits until the head of the response is ready for the client.
+    /// Sends the request; ready when the head of the response is ready for the client.
     #[inline]
     pub(super) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, Failure>> {
         if let Err(failure) = self.poll_upload(cx) {
@@ -41,10 +42,10 @@ impl<D: Downstream> Relay<'_, D> {
         Poll::Ready(begun.map_err(|cut| self.failure(&cut)))
     }
 
-    /// Waits for the head of the final response, which is at the front of the connection's input then. Interim responses are passed
-    /// on meanwhile, with what the route takes away from responses taken away from them as well.
+    /// Ready when the head of the final response is at the front of the connection's input. Interim
+    /// responses are forwarded; the route's removals of response headers apply to them, too.
     #[inline]
-    fn poll_final(&mut self, cx: &mut Context<'_>) -> Poll<Result<RawResponse, Cut>> {
+    fn poll_final(&mut self, cx: &mut Context<'_>) -> Poll<Result<RawResponse, ResponseFailure>> {
         let limits = response_limits();
         let asked = Asked {
             method: self.route.method,
@@ -64,17 +65,19 @@ impl<D: Downstream> Relay<'_, D> {
                     Ok(Status::Partial) => {}
                     Err(refusal) => {
                         tracing::debug!(target: crate::observe::targets::REQUEST, %refusal, "response refused");
-                        return Poll::Ready(Err(Cut::meaningless("its head has no one meaning")));
+                        return Poll::Ready(Err(ResponseFailure::meaningless(
+                            "its head has no one meaning",
+                        )));
                     }
                 }
             }
             match ready!(input.poll_read(io, cx)) {
                 Ok(1..) => self.flow.progress.has_news = true,
                 Ok(0) | Err(_) if input.is_empty() && self.flow.interim == 0 => {
-                    return Poll::Ready(Err(Cut::Silence));
+                    return Poll::Ready(Err(ResponseFailure::Silence));
                 }
                 Ok(0) | Err(_) => {
-                    return Poll::Ready(Err(Cut::Unanswered(
+                    return Poll::Ready(Err(ResponseFailure::Unanswered(
                         End::Closed,
                         "the connection was closed within the head",
                     )));
@@ -83,14 +86,16 @@ impl<D: Downstream> Relay<'_, D> {
         }
     }
 
-    fn pass_interim(&mut self, response: &RawResponse) -> Result<(), Cut> {
+    fn pass_interim(&mut self, response: &RawResponse) -> Result<(), ResponseFailure> {
         if response.framing() == Framing::Tunnel {
-            // Nobody asked for it, so nobody knows what follows.
-            return Err(Cut::meaningless("it switches protocols"));
+            // No switch was requested, so the following bytes have no meaning.
+            return Err(ResponseFailure::meaningless("it switches protocols"));
         }
         self.flow.interim += 1;
         if self.flow.interim > MOST_INTERIM {
-            return Err(Cut::meaningless("it has too many interim responses"));
+            return Err(ResponseFailure::meaningless(
+                "it has too many interim responses",
+            ));
         }
         let (download, input) = (&mut self.flow.download, &mut self.connection.input);
         self.down
@@ -99,13 +104,17 @@ impl<D: Downstream> Relay<'_, D> {
         Ok(())
     }
 
-    /// Makes the head for the client.
+    /// Prepares the final response for the client.
     #[inline]
-    fn begin(&mut self, cx: &mut Context<'_>, response: &RawResponse) -> Result<StatusCode, Cut> {
+    fn begin(
+        &mut self,
+        cx: &mut Context<'_>,
+        response: &RawResponse,
+    ) -> Result<StatusCode, ResponseFailure> {
         let status = StatusCode::from_u16(response.status());
-        let status = status.map_err(|_| Cut::meaningless("it has no status"))?;
+        let status = status.map_err(|_| ResponseFailure::meaningless("it has no status"))?;
         if response.framing() == Framing::Tunnel {
-            return Err(Cut::meaningless("it switches protocols"));
+            return Err(ResponseFailure::meaningless("it switches protocols"));
         }
         let final_head = FinalHead {
             response,
@@ -120,8 +129,8 @@ impl<D: Downstream> Relay<'_, D> {
         Ok(status)
     }
 
-    /// Passes the body on, and of the request what is left meanwhile; ready when the response is complete, with whether the
-    /// request is as well.
+    /// Forwards the response body, and the rest of the request; ready when the response is
+    /// complete. Returns true if the request is complete, too.
     #[inline]
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Failure>> {
         if let Err(failure) = self.poll_upload(cx) {
@@ -142,7 +151,8 @@ impl<D: Downstream> Relay<'_, D> {
         Poll::Ready(Ok(self.flow.outbound.stage() == Stage::Done))
     }
 
-    /// Passes on what is left of a request whose client has its response. What becomes of it ends nothing but connections.
+    /// Forwards the rest of a request after its response is complete. Failures only close
+    /// connections.
     pub(super) fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.poll_upload(cx).is_ok() {
             if self.flow.outbound.stage() == Stage::Done {
@@ -150,11 +160,11 @@ impl<D: Downstream> Relay<'_, D> {
             }
             ready!(self.poll_expired(cx));
         }
-        self.stop_upload(Broken::Destination { is_unsent: false });
+        self.stop_upload(UploadFailure::Destination { is_unsent: false });
         Poll::Ready(())
     }
 
-    /// The client has its response, though there is more of its request.
+    /// Records that the response is complete before the request.
     #[cold]
     pub(super) fn answered_early(&mut self) {
         self.flow.count(self.flight, self.down.record());
@@ -188,10 +198,10 @@ impl<D: Downstream> Relay<'_, D> {
     }
 
     #[cold]
-    fn upload_broke(&mut self, cx: &mut Context<'_>, broken: Broken) -> Result<(), Failure> {
+    fn upload_broke(&mut self, cx: &mut Context<'_>, broken: UploadFailure) -> Result<(), Failure> {
         let download = &mut self.flow.download;
         if self.down.poll_reset(cx, download).is_ready() {
-            return Err(self.gone());
+            return Err(self.disconnected());
         }
         if broken.is_malformed() {
             WorkerMetrics::add(&self.down.state().metrics().malformed);
@@ -204,17 +214,17 @@ impl<D: Downstream> Relay<'_, D> {
         Ok(())
     }
 
-    /// Sends no more of the request, while its response goes on.
-    fn stop_upload(&mut self, broken: Broken) {
+    /// Ends the upload early, while the response continues.
+    fn stop_upload(&mut self, broken: UploadFailure) {
         self.down.stop_upload(&mut self.flow.upload);
         self.flow.outbound.end();
         self.flow.progress.stop(broken);
     }
 
-    /// The client has gone.
+    /// Returns the failure for a client that has disconnected.
     #[cold]
-    fn gone(&mut self) -> Failure {
-        self.down.gone();
+    fn disconnected(&mut self) -> Failure {
+        self.down.disconnected();
         Failure::Gone(match self.flow.download.is_unanswered() {
             true => ForwardErrorKind::RequestCanceled,
             false => ForwardErrorKind::ResponseBodyCanceled,
@@ -222,21 +232,21 @@ impl<D: Downstream> Relay<'_, D> {
     }
 
     #[cold]
-    fn failure(&mut self, cut: &Cut) -> Failure {
+    fn failure(&mut self, cut: &ResponseFailure) -> Failure {
         let (end, why) = match *cut {
-            Cut::Unanswered(end, why) => (end, why),
-            Cut::Silence if self.flow.outbound.is_kept() => return Failure::Stale,
-            Cut::Silence => (End::Closed, "it closed without an answer"),
-            Cut::Destination(why) => (End::Closed, why),
-            Cut::Extension(status) => {
+            ResponseFailure::Unanswered(end, why) => (end, why),
+            ResponseFailure::Silence if self.flow.outbound.is_kept() => return Failure::Stale,
+            ResponseFailure::Silence => (End::Closed, "it closed without an answer"),
+            ResponseFailure::Destination(why) => (End::Closed, why),
+            ResponseFailure::Extension(status) => {
                 let instead = StatusCode::INTERNAL_SERVER_ERROR;
                 return Failure::Withheld(status, ForwardErrorKind::Extension, instead);
             }
-            Cut::Broken(status) => {
+            ResponseFailure::BrokenBody(status) => {
                 let (kind, instead) = End::BrokenBody.verdict(Stage::Done, true);
                 return Failure::Withheld(status, kind, instead);
             }
-            Cut::Client => return self.gone(),
+            ResponseFailure::Client => return self.disconnected(),
         };
         tracing::debug!(target: crate::observe::targets::REQUEST, ?end, why, "the destination failed");
         let upload = self.flow.outbound.stage();
@@ -244,31 +254,34 @@ impl<D: Downstream> Relay<'_, D> {
         self.flow.progress.failure(end, upload, is_unanswered)
     }
 
-    /// Ready when it took too long, or when the client has gone.
+    /// Ready when a timeout has expired or the client has disconnected. Must be polled while the
+    /// exchange waits.
     #[inline]
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         let flow = &mut *self.flow;
         flow.whole = None;
         flow.count(self.flight, self.down.record());
         let has_sent_all = flow.outbound.stage() == Stage::Done;
-        let gone = self.down.poll_gone(cx, &mut flow.download, has_sent_all);
+        let gone = self
+            .down
+            .poll_disconnected(cx, &mut flow.download, has_sent_all);
         if gone.is_ready() {
-            return Poll::Ready(self.gone());
+            return Poll::Ready(self.disconnected());
         }
         flow.progress.note_news();
         let input = &self.connection.input;
-        if self.down.hold(cx, &mut flow.download, input) {
+        if self.down.note_memory(cx, &mut flow.download, input) {
             return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
         }
         let is_unanswered = flow.download.is_unanswered();
         let idle_due = flow.progress.due(is_unanswered);
         loop {
-            let untaken = self.down.untaken(&mut flow.download);
-            // A client of which a rate is asked is held to that alone.
+            let untaken = self.down.backpressure(&mut flow.download);
+            // A minimum data rate replaces the activity timeout of the cluster.
             let due = match untaken {
-                Untaken::Nothing | Untaken::Idle => idle_due,
-                Untaken::Rate(due) => due,
-                Untaken::Elsewhere => return Poll::Pending,
+                Backpressure::Nothing | Backpressure::Idle => idle_due,
+                Backpressure::Rate(due) => due,
+                Backpressure::Elsewhere => return Poll::Pending,
             };
             if let Some(pace_due) = flow.outbound.pace_due()
                 && pace_due < due
@@ -284,11 +297,11 @@ impl<D: Downstream> Relay<'_, D> {
                 continue;
             }
             ready!(self.down.poll_due(cx, due));
-            if untaken == Untaken::Nothing {
+            if untaken == Backpressure::Nothing {
                 let upload = flow.outbound.stage();
                 return Poll::Ready(flow.progress.timed_out(upload, is_unanswered));
             }
-            if self.down.is_given_up(&mut flow.download, untaken) {
+            if self.down.gives_up(&mut flow.download, untaken) {
                 return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
             }
         }

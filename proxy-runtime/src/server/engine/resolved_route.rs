@@ -1,4 +1,4 @@
-//! Where a request on the raw lane goes, whatever version of HTTP its client speaks.
+//! The route and the cluster of a request on the raw lane.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Engine;
 use super::downstream::Downstream;
-use super::tally::Tally;
+use super::recorder::Recorder;
 use crate::cluster::{ClusterState, Picked};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
@@ -28,7 +28,7 @@ use crate::strict_path;
 use crate::transform::{HeadPlan, sent_method};
 use crate::upstream::{Lease, Protocols};
 
-/// The route that takes a request and can do so on bytes, and what the configuration says of it and of its cluster.
+/// The route of a request that can be forwarded as bytes, with its cluster.
 #[derive(Clone, Copy)]
 pub(super) struct ResolvedRoute<'a> {
     pub(super) engine: &'a Engine,
@@ -42,7 +42,8 @@ pub(super) struct ResolvedRoute<'a> {
 }
 
 impl<'a> ResolvedRoute<'a> {
-    /// The route of a request, if the request can be forwarded by the raw lane; else its index, if it was found.
+    /// Returns the route of a request for the raw lane; otherwise the index of the route, if there
+    /// is one.
     #[inline]
     pub(super) fn of_request<D: Downstream>(
         down: &D,
@@ -65,7 +66,7 @@ impl<'a> ResolvedRoute<'a> {
         }
     }
 
-    /// `None` if the requests of the route are for the typed lane, or this one is.
+    /// Returns `None` if the request must take the typed lane.
     #[inline]
     fn of_route<H: RequestHead>(
         engine: &'a Engine,
@@ -99,14 +100,15 @@ impl<'a> ResolvedRoute<'a> {
         })
     }
 
-    /// Begins to count a request, which came just now.
+    /// Starts recording a request that has just arrived.
     #[inline]
-    pub(super) fn tally<D: Downstream>(&self, down: &D, now: Instant) -> Tally<'a> {
+    pub(super) fn recorder<D: Downstream>(&self, down: &D, now: Instant) -> Recorder<'a> {
         let shared = self.engine.service().shared();
-        Tally::new(shared, self.route_state, self.state, down.count(now))
+        Recorder::new(shared, self.route_state, self.state, down.count(now))
     }
 
-    /// The most content that a request may have: [`body_limit`], and never more than the `server` allows.
+    /// The limit of the request body in bytes: [`body_limit`], and at most the limit of the
+    /// `server`.
     #[inline]
     pub(super) fn allowed(&self, server: Option<u64>) -> u64 {
         let most = body_limit(
@@ -116,13 +118,13 @@ impl<'a> ResolvedRoute<'a> {
         most.unwrap_or(u64::MAX).min(server.unwrap_or(u64::MAX))
     }
 
-    /// The filters of the route.
+    /// The route's filters.
     #[inline]
     pub(super) fn filters(&self) -> Option<&'a Filters> {
         self.route_state.extensions()?.filters()
     }
 
-    /// What filters are told beside a head.
+    /// The context for filters.
     pub(super) fn filter_context(&self, connection: ConnectionInfo) -> FilterContext<'a> {
         FilterContext::new(self.route, self.cluster, connection)
     }
@@ -132,14 +134,14 @@ impl<'a> ResolvedRoute<'a> {
         self.state.destination(picked.index)
     }
 
-    /// When the response must have begun.
+    /// The time by which the response must have begun: the route's `Timeout`.
     #[inline]
-    pub(super) fn head_due(&self, tally: &Tally<'_>) -> Option<Instant> {
+    pub(super) fn head_due(&self, recorder: &Recorder<'_>) -> Option<Instant> {
         let timeout = self.route.timeout();
-        timeout.map(|wait| after(tally.started(), wait))
+        timeout.map(|wait| after(recorder.started(), wait))
     }
 
-    /// How long its exchange may take, whose response must have begun by `head`.
+    /// The timeouts of an exchange whose response must have begun by `head`.
     #[inline]
     pub(super) fn deadlines(&self, head: Option<Instant>) -> Deadlines {
         Deadlines {
@@ -148,7 +150,7 @@ impl<'a> ResolvedRoute<'a> {
         }
     }
 
-    /// The clock of a client that does not take what the proxy says itself, where no rate is asked of it.
+    /// The client read timeout for a local reply, if there is no minimum data rate.
     #[cold]
     pub(super) fn uptake(&self, rate: Option<DataRate>) -> Option<Uptake> {
         let timeout = self.cluster.upstream().activity_timeout();
@@ -161,9 +163,9 @@ impl<'a> ResolvedRoute<'a> {
         pick(self.state, self.cluster, head)
     }
 
-    /// What it takes to get a connection for a request.
+    /// The parameters of a connection for a request.
     #[inline]
-    pub(super) fn place<D: Downstream>(&self, down: &D, tally: &Tally<'_>) -> Place<'a> {
+    pub(super) fn place<D: Downstream>(&self, down: &D, recorder: &Recorder<'_>) -> Place<'a> {
         let has_body = !matches!(down.framing(), Framing::None | Framing::Length(0));
         Place {
             cluster: self.cluster,
@@ -171,46 +173,50 @@ impl<'a> ResolvedRoute<'a> {
             pool: self.engine.service().pool(),
             switch: None,
             is_careful: has_body || !self.method.is_idempotent(),
-            due: self.head_due(tally),
+            due: self.head_due(recorder),
         }
     }
 
-    /// An idle connection to a destination.
+    /// Returns an idle connection to a destination.
     #[inline]
     pub(super) fn ready(&self, place: &Place<'a>, picked: &Picked, now: Instant) -> Option<Lease> {
         let wanted = place.wanted_in(picked.index, Protocols::Http1);
         place.pool.ready(&wanted, now)
     }
 
-    /// Tells the access log what a destination has answered.
+    /// Passes the status of a destination's response to the access log.
     #[inline]
     pub(super) fn log<D: Downstream>(
         &self,
         down: &mut D,
         status: StatusCode,
-        tally: &Tally<'_>,
+        recorder: &Recorder<'_>,
         peer: SocketAddr,
     ) {
         if let Some(record) = down.record()
             && record.draft.is_some()
         {
-            let info = self.info(tally, Some(peer));
+            let info = self.info(recorder, Some(peer));
             record.answered(status, Some(info));
         }
     }
 
-    /// What there is to say of a request, for logs.
+    /// Returns the information for logs.
     #[cold]
-    pub(super) fn info(&self, tally: &Tally<'_>, upstream: Option<SocketAddr>) -> ExchangeInfo {
+    pub(super) fn info(
+        &self,
+        recorder: &Recorder<'_>,
+        upstream: Option<SocketAddr>,
+    ) -> ExchangeInfo {
         ExchangeInfo {
             route: Some(self.route.id().clone()),
             cluster: Some(self.cluster.id().clone()),
-            destination: tally
+            destination: recorder
                 .destination()
                 .map(|destination| destination.id().clone()),
             upstream,
             error: None,
-            time_to_head: upstream.map(|_| tally.waited()),
+            time_to_head: upstream.map(|_| recorder.waited()),
             uptake: None,
         }
     }

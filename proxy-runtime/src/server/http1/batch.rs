@@ -43,6 +43,7 @@ impl Batch {
 
     /// Appends data.
     pub(super) fn push(&mut self, buffer: &mut Vec<u8>, data: Bytes) {
+        // A copy of a few bytes costs less than another slice.
         if data.len() <= COPIED {
             buffer.extend_from_slice(&data);
         } else {

@@ -235,6 +235,7 @@ impl BodySender {
                 Ok(Some(part)) => break Ok(part),
                 Ok(None) => {}
                 Err(refusal) => {
+                    // Limits are the server's choice: only invalid bytes count as malformed.
                     if !refusal.is_of_limit() {
                         WorkerMetrics::add(&client.state.metrics().malformed);
                     }
@@ -291,6 +292,7 @@ impl BodySender {
                 }))
             }
             Rest::Chunks(tracker) => {
+                // Removes the chunk framing: data of several chunks become one frame.
                 let mut data = Vec::with_capacity(filled.len());
                 let push = |run: &[u8]| data.extend_from_slice(run);
                 let progress = tracker.track_data(filled, limits, &mut client.table, push)?;
@@ -320,6 +322,7 @@ impl BodySender {
             }
             Err(error) => {
                 shared.end = Some(Err(error));
+                // The end of this body is unknown, so no request can follow.
                 self.rest = Rest::Broken;
             }
         }
@@ -335,6 +338,7 @@ impl BodySender {
 impl Drop for BodySender {
     fn drop(&mut self) {
         let mut shared = lock(&self.shared);
+        // Only if the body has not ended: a reader must not wait forever.
         shared.end.get_or_insert(Err(UploadError::Closed));
         let reader = shared.reader.take();
         let outdated = shared.connection.take();

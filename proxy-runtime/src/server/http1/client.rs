@@ -188,6 +188,7 @@ impl<T: Transport> Client<T> {
             if filled.starts_with(PREFACE) {
                 return Some(Head::Http2);
             }
+            // Incomplete, but no HTTP/1 request begins like this.
             if PREFACE.starts_with(filled) {
                 return None;
             }
@@ -217,6 +218,7 @@ impl<T: Transport> Client<T> {
             Waiting::Next => {}
         }
         if is_silent {
+            // An idle connection holds no buffers.
             self.rest();
             self.state.hold_nothing();
         } else {
@@ -229,6 +231,7 @@ impl<T: Transport> Client<T> {
         let watch = self
             .watch
             .get_or_insert_with(|| ModeWatch::new(worker, cx.waker()));
+        // A connection between requests is not offered: in mode `Full` it ends after its grace.
         if self.waiting != Waiting::Next {
             if self.is_offered && watch.gives_way() {
                 return Poll::Ready(Head::Evicted);
@@ -236,6 +239,7 @@ impl<T: Transport> Client<T> {
             self.is_offered = self.is_offered || worker.offer(watch, self.state.info.remote);
         }
         let mode = self.state.worker.mode();
+        // The grace counts from the change of the mode.
         if mode != self.mode {
             self.mode = mode;
             self.mode_since = Instant::now();
@@ -245,6 +249,8 @@ impl<T: Transport> Client<T> {
             WorkerMetrics::add(&self.state.metrics().header_timeouts);
             return Poll::Ready(Head::TimedOut(self.since));
         }
+        // A client that never sends a request counts as a timeout, unless the server closes it
+        // early.
         if self.waiting == Waiting::First && self.mode == Mode::Serving {
             WorkerMetrics::add(&self.state.metrics().header_timeouts);
         }
@@ -340,6 +346,7 @@ impl<T: Transport> Client<T> {
     ) -> Option<F::Output> {
         let mut work = pin!(work);
         poll_fn(|cx| {
+            // Work first, so that a finished result is not lost to a disconnect.
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(done));
             }

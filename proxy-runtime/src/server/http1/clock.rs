@@ -51,6 +51,7 @@ impl Clock {
     /// Ready once `deadline` has passed; otherwise the task is woken by then.
     #[inline]
     pub(crate) fn poll_due(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        // The maximum age of the connection may come first.
         let due = self
             .retires
             .map_or(deadline, |retires| deadline.min(retires));
@@ -75,6 +76,7 @@ impl Clock {
                 .map_or(deadline, |retires| deadline.min(retires));
             let alarm = match &mut self.alarm {
                 Some(alarm) => {
+                    // Kept if it is right: moving a timer costs more than the check.
                     if alarm.deadline() != due || alarm.is_elapsed() {
                         alarm.as_mut().reset(due);
                     }

@@ -40,6 +40,7 @@ impl Cached {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         self.write(since.as_secs());
+        // Valid until the next full second.
         let rest = Duration::from_secs(1) - Duration::from_nanos(since.subsec_nanos().into());
         self.until = Some(now + rest);
     }

@@ -116,6 +116,7 @@ impl Dispatch {
                 return Next::Drop;
             }
         }
+        // The body is complete, so a graceful close is correct again.
         if ends_with_connection {
             client.state.abort.store(false, Relaxed);
         }
@@ -152,6 +153,7 @@ impl Dispatch {
         if client.clock.poll_slow_reader(cx, &client.state).is_ready() {
             return Meanwhile::Stop;
         }
+        // Pipelined bytes count as held memory too.
         let unsent = match client.input.is_empty() {
             true => 0,
             false => client.input.memory(),
@@ -212,6 +214,7 @@ impl Dispatch {
         poll_fn(|cx| {
             loop {
                 let mut is_waiting = false;
+                // Collects frames up to the size of a batch, to write them with one call.
                 while end.is_none() && !batch.is_full(&client.output) {
                     let Poll::Ready(frame) = body.as_mut().poll_frame(cx) else {
                         is_waiting = true;
@@ -224,6 +227,8 @@ impl Dispatch {
                             let fits = writing.put(data, &mut batch, out);
                             if !fits {
                                 Some(false)
+                            // Ends without another poll, so that the last bytes and the end are
+                            // written together.
                             } else if writing.is_complete() || body.is_end_stream() {
                                 Some(writing.end(None, out))
                             } else {
@@ -253,6 +258,7 @@ impl Dispatch {
                 };
                 if let Some(uptake) = &mut uptake {
                     let sent = client.state.written.load(Relaxed);
+                    // Progress of the socket restarts the client's time.
                     if written.is_ready() || std::mem::replace(&mut before, sent) != sent {
                         uptake.moved();
                     }
@@ -267,11 +273,13 @@ impl Dispatch {
                     if let Some(is_whole) = end {
                         return Poll::Ready(Ok(is_whole));
                     }
+                    // The body may have more frames ready.
                     if !is_waiting {
                         continue;
                     }
                 }
                 match self.poll_meanwhile(cx, client, false, untaken) {
+                    // The service got data, so its response body may go on.
                     Meanwhile::Again if is_waiting => {}
                     Meanwhile::Again | Meanwhile::Wait => return Poll::Pending,
                     Meanwhile::Stop => return Poll::Ready(Err(io::ErrorKind::TimedOut.into())),

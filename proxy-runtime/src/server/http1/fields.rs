@@ -142,9 +142,11 @@ fn read_path(head: &Bytes, request: &RawRequest) -> Result<PathAndQuery, http::u
         _ if path.is_empty() => {
             let query = request.query().map(|query| query.get(head));
             let query = query.map(String::from_utf8_lossy).unwrap_or_default();
+            // An empty query keeps its `?`.
             let mark = if request.query().is_some() { "?" } else { "" };
             PathAndQuery::try_from(format!("/{mark}{query}"))
         }
+        // Path and query are adjacent: one slice holds both.
         Some(query) => {
             let whole = path.start() as usize..query.end() as usize;
             PathAndQuery::from_maybe_shared(head.slice(whole))

@@ -114,6 +114,7 @@ where
     let (mut io, mut input, state) = client.into_parts();
     state.hold_nothing();
     let read = input.filled().len();
+    // The preface has already been read: the HTTP/2 code reads it again.
     io.read_again(input.take(read));
     drop(input);
     crate::server::http2::serve(io, service, state).await;
@@ -151,8 +152,10 @@ where
             #[cfg(feature = "http2")]
             Head::Http2 => return End::Http2,
         }
+        // First, so that neither the log nor a service sees fields that clients must not set.
         edge::settle_claims(&mut client.table, client.state.info.rules);
         begin(client, &request);
+        // Requests that need no `http` types take the byte path.
         if let Some(engine) = &served.engine
             && admit(client, &request) == Ok(Admitted::AsSent)
             && let Some(down) = Http1Downstream::new(client, &request)
@@ -199,12 +202,14 @@ fn admit<T: Transport>(
 /// Begins the record of a request.
 fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
     let state = &client.state;
+    // The last allowed request: its response announces the close.
     if state.begin_request() >= state.worker.limits.requests_per_connection {
         state.retire();
     }
     client.clock.begin_exchange();
     let mut record = RequestRecord::new(state.clone());
     if state.worker.access_log.is_some() {
+        // Parsed for the log only: the byte path needs no `http` types.
         let head = Bytes::copy_from_slice(&client.input.filled()[..request.head_length()]);
         let mut read = Request::new(());
         if read_request(&head, request, &client.table, Chosen::Logged, &mut read).is_ok() {
@@ -309,6 +314,7 @@ fn receive<T: Transport>(
     request: &RawRequest,
 ) -> (Option<BodySender>, RequestBody) {
     match request.framing() {
+        // The whole body has arrived: no channel is needed.
         Framing::Length(length @ 1..) if client.input.filled().len() as u64 >= length => {
             let whole = client.input.take(length as usize);
             (None, RequestBody::whole(whole, &client.state))
@@ -351,6 +357,7 @@ fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
     );
     write_date(out);
     out.extend_from_slice(format!("\r\ncontent-length: {}\r\n\r\n{text}", text.len()).as_bytes());
+    // More bytes of the client may follow, so the close must linger.
     state.unread.store(true, Relaxed);
 }
 
@@ -363,6 +370,7 @@ fn time_out<T: Transport>(client: &mut Client<T>, since: Instant) {
     );
     log_refused_head(state, since, why, 0);
     client.output.extend_from_slice(TIMEOUT);
+    // The rest of the head may still arrive, so the close must linger.
     state.unread.store(true, Relaxed);
 }
 
@@ -382,6 +390,7 @@ fn log_refused_head(
 /// Writes the output buffer, and closes the connection so that the client can still read it
 /// (lingering close).
 async fn close<T: Transport>(client: &mut Client<T>) {
+    // A close with unread input would become a reset, which discards the response.
     if !client.input.is_empty() {
         client.state.unread.store(true, Relaxed);
     }

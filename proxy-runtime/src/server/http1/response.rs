@@ -82,8 +82,10 @@ pub(super) fn write_head(
         && writing != Writing::UntilClose
         && !(has_options && has_option(&head.headers, "close"));
     write_status_line(head, out);
+    // RFC 9110 section 8.6 forbids a length in these.
     let has_no_length = status.is_informational() || status == StatusCode::NO_CONTENT;
     let is_plain = classes.intersection(SPECIAL).is_empty();
+    // Framing fields are dropped here and written below for the chosen framing.
     for (name, value) in &head.headers {
         if !is_plain
             && (name == TRANSFER_ENCODING
@@ -119,8 +121,10 @@ pub(super) fn write_head(
         }
         _ => {}
     }
+    // A 101 keeps the service's own `Connection: upgrade`.
     if !is_switch {
         let offers = classes.contains(FieldClass::Upgrade);
+        // HTTP/1.0 clients need an explicit `keep-alive`; HTTP/1.1 reuses by default.
         let is_told = !keep || asker.version == Version::Http10;
         out.extend_from_slice(match (keep, is_told, offers) {
             (false, _, false) => b"connection: close\r\n".as_slice(),
@@ -131,6 +135,7 @@ pub(super) fn write_head(
             (true, false, false) => b"",
         });
     }
+    // A server with a clock must send `Date` (RFC 9110 section 6.6.1).
     if !classes.contains(FieldClass::Date) && !status.is_informational() {
         out.extend_from_slice(b"date: ");
         write_date(out);
@@ -251,6 +256,7 @@ fn write_length(length: u64, out: &mut Vec<u8>) {
 impl Writing {
     /// Appends data up to the declared length. Returns false if there was more.
     pub(super) fn put(&mut self, mut data: Bytes, batch: &mut Batch, out: &mut Vec<u8>) -> bool {
+        // An empty chunk would end the body.
         let Some(size) = NonZeroU64::new(data.len() as u64) else {
             return true;
         };
@@ -259,6 +265,7 @@ impl Writing {
             Self::Length(left) => {
                 let fits = size.get() <= *left;
                 if !fits {
+                    // The client would read the excess as the next response.
                     data.truncate(*left as usize);
                 }
                 *left -= data.len() as u64;

@@ -47,6 +47,7 @@ impl Backlog {
         }
         let mut waiting = self.waiting.lock();
         let Waiting(waiting) = &mut **waiting.get_or_insert_default();
+        // A stream that polls twice registers once.
         if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
             waiting.push(cx.waker().clone());
         }

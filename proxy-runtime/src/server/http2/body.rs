@@ -54,6 +54,7 @@ impl BodyReader {
         if self.has_ended {
             return Poll::Ready(None);
         }
+        // The reader has consumed the previous data: the window opens by it.
         let held = std::mem::take(&mut self.held);
         if held > 0 {
             // The call fails only for more than was received.

@@ -138,6 +138,7 @@ where
         state
             .backlog
             .is_flushed(state.written.load(Relaxed), is_full);
+        // Counts only while the socket is full: otherwise `h2` has written everything.
         let bytes = match is_full {
             true => state.backlog.held() + state.behind_socket(),
             false => 0,
@@ -164,6 +165,8 @@ where
                             // A stream that was not processed may be retried elsewhere (RFC 9113
                             // section 8.7).
                             respond.send_reset(Reason::REFUSED_STREAM);
+                            // Refused streams count like resets: a client could open them without
+                            // limit.
                             if self.resets.add(1, Instant::now()) {
                                 open.end_now(Reason::ENHANCE_YOUR_CALM, &self.state);
                             }

@@ -84,6 +84,7 @@ impl Alarm {
         if self.0.as_ref().is_some_and(|alarm| alarm.is_elapsed()) {
             deadlines.expire(Instant::now(), &mut expired);
         }
+        // In a loop, since the next deadline may have passed meanwhile.
         while let Some(next) = deadlines.next.get() {
             let alarm = match &mut self.0 {
                 Some(alarm) => {

@@ -57,6 +57,7 @@ where
                 return Poll::Ready(Some(Ok(())));
             }
             clock.look(connection.unfinished());
+            // Only a connection without a complete request is evictable.
             match clock.has_asked_for_nothing() {
                 true if is_offered && watch.gives_way() => return Poll::Ready(Some(Ok(()))),
                 true if is_offered => {}
@@ -222,6 +223,7 @@ impl Clock {
         } else {
             Phase::Idle
         };
+        // A request that began and ended between two looks restarts the idle time.
         if phase != self.phase || (phase == Phase::Idle && requests != self.requests) {
             let now = Instant::now();
             self.since = now;
@@ -282,6 +284,7 @@ impl Clock {
             self.state.retire();
         }
         let is_late = self.acknowledges.take_if(|due| now >= *due).is_some();
+        // Before the preface the deadline of the phase applies instead.
         if is_late && self.phase != Phase::Opening {
             WorkerMetrics::add(&self.state.metrics().header_timeouts);
             self.phase = Phase::Closing;
@@ -298,6 +301,7 @@ impl Clock {
         if now < self.phase_due() {
             return Verdict::Wait;
         }
+        // Also in the phase `Closing`: its requests are still served.
         if self.phase != Phase::Opening && self.state.is_busy() {
             return self.check(now);
         }
@@ -319,6 +323,7 @@ impl Clock {
     /// Checks a connection with requests in progress.
     fn check(&mut self, now: Instant) -> Verdict {
         match self.phase {
+            // The closing deadline moves on while requests are in progress.
             Phase::Closing => self.since = now,
             _ => self.check = after(now, CHECK),
         }
@@ -343,6 +348,7 @@ impl Clock {
     /// A measure of the client's activity: bytes it sent, and bytes it received from a full socket.
     fn signs(&self) -> u64 {
         let read = self.state.read();
+        // Progress of a full socket proves that the client reads.
         match self.state.write_blocked.load(Relaxed) {
             true => read + self.state.written.load(Relaxed),
             false => read,
@@ -406,6 +412,7 @@ impl Silence {
             return Hearing::Recent;
         }
         if !std::mem::replace(&mut self.was_asked, true) {
+            // The time limit for the answer begins with the ping.
             self.since = now - SILENCE;
             return Hearing::Silent;
         }

@@ -19,6 +19,7 @@ pub(crate) fn settle(headers: &mut HeaderMap) {
         HeaderName::from_static("keep-alive"),
         HeaderName::from_static("proxy-connection"),
     ];
+    // HTTP/2 has no hop-by-hop fields (RFC 9113 section 8.2.2).
     for name in named(headers) {
         headers.remove(name);
     }

@@ -104,6 +104,7 @@ impl Frames {
         if head.length > LARGEST {
             return Verdict::End(Reason::FRAME_SIZE_ERROR);
         }
+        // Fixed sizes by RFC 9113 section 6.
         let has_size = match head.kind {
             PRIORITY => head.length == 5,
             RST_STREAM | WINDOW_UPDATE => head.length == 4,
@@ -117,6 +118,7 @@ impl Frames {
             return Verdict::End(Reason::FRAME_SIZE_ERROR);
         }
         let whole = HEAD + head.length;
+        // A frame whose payload decides the verdict must be complete.
         let needs_payload = matches!(head.kind, HEADERS | SETTINGS | WINDOW_UPDATE);
         if needs_payload && bytes.len() < whole {
             let is_block = head.kind == HEADERS;
@@ -166,6 +168,7 @@ impl Frames {
             Ok(read) => read,
             Err(reason) => return Verdict::End(reason),
         };
+        // A larger id opens a stream. Otherwise the block holds trailers.
         if self.last < head.stream {
             self.last = head.stream;
             if !head.has(END_STREAM) && self.open.len() < MOST_OPEN {
@@ -246,6 +249,7 @@ fn continued(stream: u32, bytes: &[u8]) -> Result<usize, Verdict> {
         let Some(next) = Head::of(&bytes[at..]) else {
             return Err(wait);
         };
+        // No other frame may interrupt a header block (RFC 9113 section 6.10).
         if next.kind != CONTINUATION || next.stream != stream {
             return Err(Verdict::End(Reason::PROTOCOL_ERROR));
         }

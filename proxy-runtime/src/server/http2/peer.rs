@@ -107,6 +107,7 @@ impl Peer {
     /// connection before.
     pub(crate) async fn wait_for(&self, is_it: impl Fn(&Frame) -> bool) -> (Instant, Frame) {
         loop {
+            // Registered before the search, so that no frame is missed in between.
             let news = self.seen.news.notified();
             let found = {
                 let frames = self.seen.frames.borrow();

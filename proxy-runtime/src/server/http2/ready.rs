@@ -41,6 +41,7 @@ impl Ready {
     /// connection is ready.
     pub(super) fn take(&self, streams: &mut Vec<u32>) -> bool {
         let mut state = self.lock();
+        // Swapped, so that both lists keep their memory.
         std::mem::swap(&mut state.streams, streams);
         std::mem::take(&mut state.connection)
     }
@@ -72,6 +73,7 @@ impl Ready {
                 CONNECTION => state.connection = true,
                 stream => state.streams.push(stream),
             }
+            // During a poll the task looks at the list again at its end.
             match state.is_polling {
                 true => None,
                 false => state.task.clone(),

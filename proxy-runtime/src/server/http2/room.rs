@@ -82,6 +82,7 @@ impl Room {
                 }))
             }
         };
+        // Counted once per wait.
         if !std::mem::replace(&mut lack.is_waiting, true) {
             connection.without_room.fetch_add(1, Relaxed);
         }

@@ -73,6 +73,7 @@ impl<F: Future<Output = Ending>> Streams<F> {
         let serving = Lent::new(&self.blocks, serving);
         if let Some(place) = self.places.get_mut(number as usize) {
             place.serving = Some(serving);
+            // Schedules the first poll.
             place.waker.wake_by_ref();
         }
     }
@@ -109,6 +110,7 @@ impl<F: Future<Output = Ending>> Streams<F> {
                 has_ended = true;
             }
         }
+        // Releases the memory of a burst of streams.
         if has_ended && self.places.len() > KEPT && self.is_empty() {
             self.places.truncate(KEPT);
             self.free.clear();

@@ -46,6 +46,7 @@ impl AsyncRead for Tunnel {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // Empty DATA frames carry nothing.
         while self.unread.is_empty() {
             match ready!(self.receive.poll_data(cx)) {
                 None => return Poll::Ready(Ok(())),

@@ -123,6 +123,7 @@ where
             }
         }
     };
+    // The client may still send the body of a refused request, so the close must linger.
     if refused.is_some_and(|body| !body.is_end_stream()) {
         connection.unread.store(true, Relaxed);
     }
@@ -152,6 +153,7 @@ fn begin_tunnel(
     connection: &Arc<ConnectionState>,
 ) {
     settle(&mut head.headers);
+    // RFC 9110 section 9.3.6 forbids a length in a successful response to CONNECT.
     head.headers.remove(CONTENT_LENGTH);
     if let Ok(send) = respond.send_response(Response::from_parts(head, ()), false) {
         let tunnel = Tunnel::new(receive, send, connection.enter_stream());
@@ -255,6 +257,7 @@ where
             }
         };
         let is_end = body.is_end_stream();
+        // An empty DATA frame would be work for the client without content.
         if data.is_empty() && !is_end {
             continue;
         }

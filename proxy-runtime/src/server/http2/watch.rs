@@ -129,6 +129,7 @@ impl<T: Transport> Watched<T> {
     fn take(&mut self, bytes: &[u8]) -> usize {
         let mut at_once = 0;
         let mut replaced = None;
+        // Fast path: complete frames are passed on without a copy.
         if self.held.is_empty() {
             (at_once, replaced) = self.watch.look(bytes);
             if at_once == bytes.len() {
@@ -136,6 +137,7 @@ impl<T: Transport> Watched<T> {
                 return at_once;
             }
         } else {
+            // Removes the bytes that `h2` has taken.
             self.held.drain(..self.passed);
             self.released -= self.passed;
             self.passed = 0;
@@ -212,6 +214,7 @@ impl Watch {
     }
 
     fn wait(&self, is_block: bool) {
+        // The time limit counts from the first part of the frame.
         let since = match self.noticed.unfinished.get() {
             Some(unfinished) => unfinished.since,
             None => Instant::now(),
@@ -286,6 +289,7 @@ impl Rate {
         let needed = self.least.saturating_mul(count);
         let is_covered = written - before >= needed;
         if self.keeps_rest {
+            // Only the justified part is consumed; the rest counts later.
             self.began.1 = if is_covered { before + needed } else { before };
         }
         now < since + SECOND && !is_covered

@@ -47,6 +47,7 @@ pub(super) fn choose(candidates: Vec<Candidate>, excess: u64) -> Vec<usize> {
         let Some(worst) = worst else { continue };
         freed += worst.bytes;
         chosen.push(worst.place);
+        // The address competes again with its remaining connections.
         heap.push((sum - worst.bytes, source));
     }
     chosen

@@ -85,6 +85,7 @@ impl Holding {
     }
 
     pub(super) fn wake(&self) {
+        // Cloned, so that it is not woken under the lock.
         let waker = self.waker.lock().clone();
         if let Some(waker) = waker {
             waker.wake();

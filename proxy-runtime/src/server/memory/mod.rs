@@ -84,6 +84,7 @@ impl Memory {
     /// Adds a connection, unless it is present already.
     pub(crate) fn enter(&self, source: Source, own: &ArcSwapOption<Holding>) -> Arc<Holding> {
         let mut holders = self.holders.lock();
+        // Another task of the connection may have added it.
         if let Some(holding) = own.load_full() {
             return holding;
         }
@@ -101,6 +102,7 @@ impl Memory {
         let mut holders = self.holders.lock();
         let place = holding.place();
         holders.swap_remove(place);
+        // `swap_remove` has moved the last one to the freed place.
         if let Some(moved) = holders.get(place) {
             moved.set_place(place);
         }
@@ -173,6 +175,7 @@ impl Memory {
             .iter()
             .map(|place| Arc::clone(&holders[*place]))
             .collect();
+        // Released first, since a waker may run any code.
         drop(holders);
         for holding in &chosen {
             self.leaving.fetch_add(holding.tell(), Relaxed);

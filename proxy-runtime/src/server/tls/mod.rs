@@ -96,7 +96,9 @@ impl TlsServerConfig {
                 )
             }
         };
+        // The clone shares the table, so replacements apply to later handshakes.
         let mut config = builder.with_cert_resolver(Arc::new(certificates.clone()));
+        // In the order of the server's preference.
         config.alpn_protocols = vec![
             #[cfg(feature = "http2")]
             b"h2".to_vec(),

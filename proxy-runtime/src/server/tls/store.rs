@@ -115,6 +115,7 @@ impl Table {
         let mut exact = HashMap::new();
         let mut wildcards = HashMap::new();
         for (index, certificate) in certificates.iter().enumerate() {
+            // Only the first certificate, the default one, may have no names.
             if certificate.names().is_empty() && index > 0 {
                 return Err(TlsConfigError::NoNames {
                     origin: certificate.origin().to_owned(),
@@ -139,6 +140,7 @@ impl Table {
     /// `name` must be in lower case, which rustls guarantees.
     fn find(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let index = name.and_then(|name| {
+            // An absolute name ends in a dot.
             let name = name.strip_suffix('.').unwrap_or(name);
             let by_wildcard = || self.wildcards.get(name.split_once('.')?.1);
             self.exact.get(name).or_else(by_wildcard)

@@ -198,6 +198,7 @@ impl Switch {
 
 impl Drop for Switch {
     fn drop(&mut self) {
+        // Dropped without a decision: there will be no tunnel.
         let is_undecided = matches!(&*self.shared.lock(), State::Undecided(_));
         if is_undecided {
             self.shared.decide(State::Gone);

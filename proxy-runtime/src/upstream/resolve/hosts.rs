@@ -26,6 +26,7 @@ async fn read() -> std::io::Result<String> {
 #[cfg(any(unix, test, feature = "dns"))]
 pub(super) fn find_in(table: &str, name: &str) -> Vec<IpAddr> {
     let lines = table.lines().filter_map(|line| {
+        // A `#` begins a comment.
         let line = line.split('#').next()?;
         let mut words = line.split_ascii_whitespace();
         let address = words.next()?.parse().ok()?;

@@ -56,6 +56,7 @@ impl InFlight {
         let name = host.to_ascii_lowercase();
         let mut names = self.0.lock();
         let entries = names.get(&*name).map_or(&[][..], Vec::as_slice);
+        // Only the newest look-up can be joined.
         if let Some(last) = entries.last()
             && (entries.len() >= MOST || now.duration_since(last.begun) < FRESH)
         {
@@ -98,6 +99,7 @@ impl Drop for Ticket {
         let names = &self.in_flight.0;
         let mut names = names.lock();
         if let Some(entries) = names.get_mut(&self.name) {
+            // Only its own entry: a second look-up of the name may be in flight.
             entries.retain(|entry| !entry.result.same_channel(&self.result.subscribe()));
             if entries.is_empty() {
                 names.remove(&self.name);

@@ -182,6 +182,7 @@ impl Resolver {
                 waiting
             }
         };
+        // Without earlier addresses, only the caller's timeout limits the wait.
         let Some(kept) = kept else {
             return waiting.found().await;
         };
@@ -216,6 +217,7 @@ impl Resolver {
         is_kept: bool,
     ) -> Result<(), Arc<io::Error>> {
         let place = self.kinds.of(kind).try_take(cluster);
+        // It would wait for a permit that other hanging names hold, and has no earlier addresses.
         if place.is_none() && kind == Kind::Hanging && !is_kept {
             return Err(Arc::new(too_many_hang()));
         }
@@ -292,6 +294,7 @@ impl Pending {
         if let Ok(outcome) = timeout(SLOW, &mut asked).await {
             return outcome;
         }
+        // Names that do not hang need the permit.
         let Some(_place) = self.kinds.hanging.try_take(&self.cluster) else {
             return Outcome::from(Err(too_many_hang()));
         };

@@ -163,12 +163,14 @@ impl Names {
     pub(super) fn begin(self: &Arc<Self>, name: Arc<str>, generation: u64) -> Running {
         let now = Instant::now();
         let mut entries = self.lock();
+        // Bounds the map: names of removed destinations would stay forever.
         if entries.len() >= MANY && !entries.contains_key(&name) {
             entries.retain(|_, entry| now.duration_since(entry.asked) <= self.keep);
         }
         let entry = entries
             .entry(Arc::clone(&name))
             .or_insert_with(|| Entry::new(now));
+        // A second look-up counts from the start of the first.
         entry.begun.get_or_insert(now);
         drop(entries);
         Running {
@@ -267,6 +269,7 @@ impl Entry {
         self.in_part = Some((since, times.saturating_add(1)));
         let is_kept = now.duration_since(since) < keep;
         let known = self.good.iter().flat_map(|good| good.iter());
+        // Only the family that `found` lacks is added.
         let told = found.first().map(IpAddr::is_ipv6);
         let others = known.filter(|address| is_kept && Some(address.is_ipv6()) != told);
         let all = found.iter().chain(others).copied().collect();
@@ -329,10 +332,12 @@ impl Running {
         }
         match &mut found {
             Ok(addresses) => {
+                // A complete result, or another name, ends the series of partial ones.
                 if !is_same || !outcome.is_part {
                     entry.in_part = None;
                 }
                 if outcome.is_part {
+                    // Addresses of another absolute name must not be mixed in.
                     let keep = if is_same { keep } else { Duration::ZERO };
                     let (completed, longest) = entry.completed(addresses, now, keep);
                     *addresses = completed;
@@ -352,6 +357,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // Another look-up of the name may have begun since.
         if let Some(entry) = self.names.lock().get_mut(&self.name)
             && entry.begun == Some(self.begun)
         {

@@ -98,6 +98,7 @@ impl State {
         waiting.retain(|waiting| !waiting.is_closed());
         let is_first = waiting.is_empty();
         waiting.push_back(sender);
+        // A cluster has one turn, however many callers wait.
         if is_first && !self.turns.contains(cluster) {
             self.turns.push_back(cluster.clone());
         }
@@ -124,6 +125,7 @@ impl State {
                 entry.taken += 1;
                 self.free -= 1;
             }
+            // Back to the end of the queue, even without a permit.
             self.turns.push_back(cluster.clone());
             if let Some(next) = next {
                 return Some((cluster, next));
@@ -150,6 +152,7 @@ impl Drop for Place {
             entry.taken -= 1;
         }
         state.forget(&self.cluster);
+        // Sent without the lock: a failed send drops a permit, which locks again.
         let mut turns = Vec::new();
         while let Some(turn) = state.next() {
             turns.push(turn);

@@ -34,6 +34,7 @@ impl LookUp for System {
 
     async fn look_up(&self, name: &str) -> Outcome {
         let name = name.to_owned();
+        // The C library blocks, so the call needs a thread.
         let work = move || -> io::Result<Vec<IpAddr>> {
             let found = (&*name, 0).to_socket_addrs()?;
             Ok(found.map(|address| address.ip()).collect())

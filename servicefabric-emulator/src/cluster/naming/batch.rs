@@ -25,6 +25,7 @@ impl Cluster {
                 "a batch has 1 to {MAX_STEPS} steps"
             )));
         }
+        // A failed step restores the properties.
         let before = self.names.entry(name)?.clone();
         let sequence = self.names.sequence;
         let mut results = Vec::new();

@@ -49,6 +49,7 @@ impl ResolveCache {
     ) -> Option<&Answer> {
         let answer = self.answers.get(&partition)?;
         let fresh = self.age.is_infinite() || now.since(answer.at) < self.age;
+        // The client has this result already, and it did not work.
         let challenged = previous.is_some_and(|previous| previous >= answer.lookup);
         (fresh && !challenged).then_some(answer)
     }
@@ -83,6 +84,7 @@ impl Cluster {
         }
         let endpoints = endpoints(partition);
         if endpoints.is_empty() {
+            // A failure is not cached.
             self.resolve_cache.forget(id);
             return Err(FabricError::new(
                 ErrorCode::ServiceOffline,
@@ -112,6 +114,7 @@ impl Cluster {
         let found = self.existing_service(service)?;
         let candidate = found.by_key.candidate(key);
         let partition = candidate.and_then(|id| self.partitions.get(&id));
+        // The candidate may end before the key.
         let partition = partition.filter(|found| found.information.has(key) == Some(true));
         partition.ok_or_else(|| {
             FabricError::new(

@@ -80,6 +80,7 @@ impl NameStore {
                 "the value of '{property}' has more than {MAX_VALUE} bytes"
             ));
         }
+        // The new value replaces the one of the same name, which does not count.
         let others = entry
             .properties
             .iter()
@@ -145,6 +146,7 @@ impl Cluster {
                 format!("there are {MAX_NAMES} names already"),
             ));
         }
+        // Missing parents are created as well.
         let mut next = Some(name);
         while let Some(name) = next {
             next = name.parent();
@@ -179,6 +181,7 @@ impl Cluster {
 
     /// Returns all names below a name, in order. They are adjacent, since all begin with the name and `/`.
     fn names_below(&self, name: &FabricName) -> impl Iterator<Item = &FabricName> {
+        // The slash excludes names that only begin with the same text.
         let prefix = format!("{name}/");
         let names = self
             .names

@@ -59,6 +59,7 @@ impl DefaultService {
                 "the default service `{name}` is neither a `StatelessService` nor a `StatefulService`"
             ))
         })?;
+        // The values stay texts, since they may refer to parameters of the application.
         let given = |name: &str| described.get(name).map(str::to_owned);
         let scale = match described.name() {
             "StatelessService" => Scale::Stateless {
@@ -130,6 +131,7 @@ impl DefaultService {
         };
         let optional = |text: &Option<String>| {
             let text = text.as_deref().map(|text| values.text(text)).transpose()?;
+            // An empty value counts as missing.
             Ok::<_, FabricError>(text.filter(|text| !text.is_empty()))
         };
         let name = FabricName::parse(&format!("{application}/{}", values.text(&self.name)?))?;
@@ -176,6 +178,7 @@ struct Values<'a> {
 
 impl Values<'_> {
     fn text(&self, text: &str) -> Result<String, FabricError> {
+        // A value in brackets is the name of a parameter.
         let inner = text
             .strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'));

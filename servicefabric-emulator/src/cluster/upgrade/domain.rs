@@ -38,6 +38,7 @@ impl Cluster {
             if !waits {
                 continue;
             }
+            // A primary moves to another domain, since all nodes of this one switch together.
             self.hand_over(key, |node| !nodes.contains(node));
             if self
                 .replica(key)
@@ -48,6 +49,7 @@ impl Cluster {
                 longest = longest.max(delay);
             }
         }
+        // The instances of a domain drain together, so the longest delay counts.
         if longest == Span::ZERO {
             self.switch_domain(name, domain);
         } else {

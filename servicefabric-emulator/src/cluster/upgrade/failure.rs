@@ -34,6 +34,7 @@ impl Cluster {
             return;
         };
         run.back = true;
+        // Only domains that have begun go back, the last one first.
         let begun = if run.phase == Phase::Begin || run.phase == Phase::Paused {
             run.index
         } else {

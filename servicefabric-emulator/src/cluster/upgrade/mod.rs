@@ -107,6 +107,7 @@ impl Cluster {
         }
         let target = self.application_type(&application.type_name, &request.to_version)?;
         check_parameters(target, &request.parameters)?;
+        // The services survive the upgrade, so the target version has to declare their types.
         for service in application
             .services
             .iter()
@@ -132,6 +133,7 @@ impl Cluster {
             ));
         }
         let nodes = self.nodes.values();
+        // The domains are upgraded in the order of their names.
         let domains: BTreeSet<&String> = nodes.map(|entry| &entry.node.upgrade_domain).collect();
         let domains: Vec<String> = domains.into_iter().cloned().collect();
         let progress = domains.iter().map(|name| UpgradeDomainProgress {
@@ -223,6 +225,7 @@ impl Cluster {
     pub(super) fn go_on_with_upgrades(&mut self) {
         let names: Vec<FabricName> = self.upgrades.keys().cloned().collect();
         for name in names {
+            // A domain without replicas ends at once, so several domains may pass here.
             while self.go_on_with_upgrade(&name) {}
         }
     }
@@ -275,6 +278,7 @@ impl Cluster {
         run.domain_timer = 0;
         let last = run.index == run.domains.len();
         let pause = run.mode == UpgradeMode::UnmonitoredManual && !run.back && !last;
+        // A domain that was rolled back is as it was before the upgrade.
         let state = if run.back {
             UpgradeDomainState::Pending
         } else {
@@ -308,6 +312,7 @@ impl Cluster {
             } else {
                 UpgradeState::RollingForwardCompleted
             };
+            // A rollback ends in the version that the application still records.
             if !run.back {
                 application.parameters = upgrade.to_parameters.clone();
                 application.type_version = run.to;
@@ -334,6 +339,7 @@ impl Cluster {
     }
 
     pub(super) fn end_upgrade_wait(&mut self, name: &FabricName, token: u64) {
+        // A timer of an earlier phase has another token.
         let Some(run) = self.upgrades.get(name).filter(|run| run.token == token) else {
             return;
         };
@@ -347,6 +353,7 @@ impl Cluster {
                 self.finish_domain(name, &domain)
             }
             Phase::Settling => {
+                // The wait starts over after the replica is ready again.
                 self.enter_phase(name, Phase::Opening);
             }
             Phase::Begin | Phase::Opening | Phase::Paused | Phase::Stopped => {}

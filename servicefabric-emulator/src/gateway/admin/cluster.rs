@@ -47,6 +47,7 @@ fn crash_code() -> i32 {
 pub(super) fn crash(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let wanted: Crash = call.json()?;
     let application = FabricName::parse(&wanted.application)?;
+    // The shared package has an empty activation id.
     let process = PackageKey::exclusive(
         application.as_str(),
         &wanted.manifest,
@@ -121,6 +122,7 @@ pub(super) fn upgrade(call: &mut Call<'_>) -> Result<Answer, ApiError> {
             ))
         })?,
     };
+    // Without parameters, the application keeps its own.
     let parameters = wanted.parameters.unwrap_or_else(|| {
         call.cluster
             .application(&name)
@@ -146,6 +148,7 @@ pub(super) fn partition_status(call: &mut Call<'_>) -> Result<Answer, ApiError> 
         #[serde(deserialize_with = "present")]
         status: Option<String>,
     }
+    // The body may be `null`, which ends the override.
     let wanted: Option<Status> = call.json()?;
     let status = wanted
         .and_then(|wanted| wanted.status)

@@ -64,6 +64,7 @@ fn health(
 
 fn applications(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let node = call.at("node");
+    // An invalid flag is an error even if nothing is deployed.
     call.arguments.flag("IncludeHealthState", false)?;
     call.paging()?.answer(
         |page| call.cluster.deployed_applications(node, page),
@@ -201,6 +202,7 @@ fn restart_code_package(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let instance = u64::try_from(instance).map_err(|_| {
         ApiError::invalid(format!("CodePackageInstanceId is {instance}, less than 0"))
     })?;
+    // The shared package has an empty activation id.
     let process = PackageKey::exclusive(
         application.as_str(),
         &wanted.service_manifest_name,

@@ -125,6 +125,7 @@ fn update(call: &mut Call<'_>) -> Result<Answer, ApiError> {
 }
 
 fn delete(call: &mut Call<'_>) -> Result<Answer, ApiError> {
+    // The flag is only checked, since nothing delays the removal.
     call.arguments.flag("ForceRemove", false)?;
     let name = call.name("service")?;
     call.cluster.delete_service(&name)?;

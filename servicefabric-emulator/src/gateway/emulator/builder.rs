@@ -220,6 +220,7 @@ impl Builder {
     /// If the future is dropped, a cluster that is being built is completed on its thread and discarded.
     /// Nothing else remains.
     pub async fn start(self) -> Result<Emulator, StartError> {
+        // The negated comparison also rejects NaN.
         if let Time::Real { speed } = self.time
             && !(speed > 0.0 && speed <= MAX_SPEED)
         {
@@ -237,11 +238,13 @@ impl Builder {
             topology.cluster.health_report_interval = interval.into();
         }
         let workloads = self.workload.is_some();
+        // Without a date in the ids, runs with manual time are reproducible.
         let ids_since = match self.time {
             Time::Manual => None,
             Time::Real { .. } => Some(Date::of(SystemTime::now())),
         };
         let packages = self.packages;
+        // The build of a large cluster would block the runtime.
         let built = spawn_blocking(move || {
             let mut cluster = Cluster::build(&topology, workloads, ids_since)?;
             for package in packages {
@@ -266,6 +269,7 @@ impl Builder {
             address: self.listen.clone(),
             source,
         };
+        // The port is bound after the build, so that no client waits for a cluster that is not ready.
         let listener = TcpListener::bind(&self.listen)
             .await
             .map_err(listen_error)?;

@@ -85,6 +85,7 @@ impl Clock {
     pub(super) fn instant(&self, moment: Moment) -> Option<Instant> {
         let state = self.lock();
         if state.speed <= 0.0 {
+            // A stopped clock reaches no later moment by itself.
             return None;
         }
         let ahead = moment.as_millis().saturating_sub(state.base) as f64 / 1_000.0;

@@ -77,6 +77,7 @@ impl Driver {
             for effect in effects {
                 self.dispatch(effect);
             }
+            // The pause lets requests take the lock between two turns.
             if !caught_up {
                 if self.behind.tell() {
                     tracing::warn!(
@@ -116,6 +117,7 @@ impl Driver {
         let key = opened.replica;
         if let Some(replica) = self.replicas.get_mut(&key) {
             if matches!(replica.stage, Stage::Cutting(_) | Stage::Closing(_)) {
+                // The replica opens again after its previous workload has ended.
                 replica.next = Some(opened);
             }
             return;
@@ -139,6 +141,7 @@ impl Driver {
         match &replica.stage {
             Stage::Opening(task) => {
                 task.abort();
+                // The task may have opened the workload already, so its end is awaited.
                 replica.stage = Stage::Cutting(task.clone());
             }
             Stage::Open => self.begin_to_close(key),
@@ -162,6 +165,7 @@ impl Driver {
             Ok((key, Done::Closed)) => self.closed(key),
             Ok((key, Done::Opened(result))) => self.opened(key, result),
             Err(error) => {
+                // A failed task does not return its key, so the replica is found by the id of the task.
                 let ended = error.id();
                 let key = self
                     .replicas
@@ -174,6 +178,7 @@ impl Driver {
                 match key.and_then(|key| Some((key, &self.replicas.get(&key)?.stage))) {
                     Some((key, Stage::Closing(_))) => self.closed(key),
                     Some((key, _)) => {
+                        // For a cancelled opening, this only starts the closing.
                         self.opened(key, Err(io::Error::other("the workload panicked")));
                     }
                     None => {}

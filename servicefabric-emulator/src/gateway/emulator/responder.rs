@@ -97,6 +97,7 @@ impl Workload for Responder {
 
     fn close<'a>(&'a self, replica: &'a ReplicaRef) -> BoxFuture<'a, ()> {
         Box::pin(async move {
+            // The lock is released before the servers end.
             let servers = self.lock().remove(replica).unwrap_or_default();
             for listening in servers {
                 listening.server.shutdown().await;

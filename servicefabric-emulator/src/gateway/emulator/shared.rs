@@ -88,9 +88,11 @@ impl Shared {
     pub(crate) fn with_cluster<R>(&self, look: impl FnOnce(&mut Cluster) -> R) -> R {
         let result = {
             let mut cluster = self.lock();
+            // All that is due happens first, so that the caller reads the current state.
             self.follow(&mut cluster);
             look(&mut cluster)
         };
+        // The lock is released before the driver wakes up.
         self.changed.notify_one();
         result
     }
@@ -118,6 +120,7 @@ impl Shared {
         let begun = Instant::now();
         let mut cluster = self.lock();
         if !self.follow(&mut cluster) {
+            // A cluster behind its clock must catch up before it skips more time.
             return by;
         }
         while !by.is_zero() {
@@ -164,6 +167,7 @@ impl Shared {
             if left.is_zero() || begun.elapsed() >= patience {
                 return left;
             }
+            // Requests take the lock between two turns.
             sleep(TURN).await;
         }
     }

@@ -13,6 +13,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
             at += 1;
             in_text += 1;
         } else if let Some((star_at, taken)) = star {
+            // The last star takes one more byte, and the rest is compared again.
             star = Some((star_at, taken + 1));
             at = star_at + 1;
             in_text = taken + 1;

@@ -65,6 +65,7 @@ impl Template {
                     rest = behind;
                 }
                 Segment::Name(name) => {
+                    // A name may contain slashes, so it ends at the next `$`.
                     let end = rest
                         .iter()
                         .position(|segment| segment == OPERATION)

@@ -146,11 +146,13 @@ async fn accept<A: Answers>(
                     if refused.tell() {
                         tracing::warn!(%error, "connections cannot be accepted");
                     }
+                    // The system may be out of file handles, and a loop without a pause would be busy.
                     sleep(ACCEPT_PAUSE).await;
                 }
             },
         }
     }
+    // New clients are rejected at once, while open connections finish.
     drop((listener, newcomer));
     places.drain(DRAIN).await;
 }

@@ -36,6 +36,7 @@ pub(super) async fn read(head: &Parts, body: Incoming) -> Result<Bytes, ApiError
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.parse::<u64>().ok());
+    // A declared length is rejected before anything is read.
     if declared.is_some_and(|length| length > MAX_BODY as u64) {
         return Err(too_large());
     }
@@ -94,6 +95,7 @@ pub(super) async fn upload(head: &Parts, mut body: Incoming) -> Result<Content, 
                     format!("the file is larger than {MAX_UPLOAD} bytes"),
                 ));
             }
+            // Only the size of a large file is used.
             match size > MAX_BODY as u64 {
                 true => kept = Vec::new(),
                 false => kept.extend_from_slice(&data),

@@ -79,6 +79,7 @@ impl Connection {
         let result = tokio::select! {
             result = connection.as_mut() => result,
             () = until(&mut stopped) => {
+                // The current request is still answered.
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }

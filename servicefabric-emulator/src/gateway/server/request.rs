@@ -60,8 +60,10 @@ impl Gateway {
         let found = self.router.find(&head.method, head.uri.path());
         let (reads, anonymous) = match &found {
             Ok((route, _)) => (route.reads, route.anonymous),
+            // A path without a route needs the rights of a read.
             Err(_) => (true, false),
         };
+        // Access is checked before the path, so that a client without rights learns nothing about paths.
         self.shared
             .security()
             .admit(&head.headers, peer, reads, anonymous)
@@ -91,6 +93,7 @@ impl Gateway {
             Some(body) => body::read(head, body).await?.into(),
             None => Bytes::new().into(),
         };
+        // Time moves asynchronously, and the call below holds the lock of the cluster.
         if route.moves_time {
             admin::move_time(&self.shared, &body.kept).await?;
         }

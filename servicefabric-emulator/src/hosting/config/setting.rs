@@ -162,6 +162,7 @@ impl HostingConfig {
         name: &str,
         value: &SettingValue,
     ) -> Result<Option<String>, SettingError> {
+        // The name may include its section, before a slash.
         let short = name.rsplit('/').next().unwrap_or(name);
         let Some(setting) = SETTINGS
             .iter()
@@ -200,6 +201,7 @@ impl HostingConfig {
     ) -> Result<(Self, Vec<String>), Vec<SettingError>> {
         let (mut errors, mut warnings) = (Vec::new(), Vec::new());
         let mut config = Self::default();
+        // The profile replaces all defaults, so it is applied before the other settings.
         for (name, value) in settings.clone() {
             if name == PROFILE {
                 match profile(value) {

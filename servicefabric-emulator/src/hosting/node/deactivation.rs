@@ -156,6 +156,7 @@ impl Node {
             let upgrading = self.has_upgrade(&name);
             if !upgrading && unused(self.applications[&name].unused_since) {
                 self.schedule_application(&name);
+                // The packages leave together with the application.
                 continue;
             }
             for key in self.packages_of(&name) {

@@ -23,6 +23,7 @@ impl Node {
     pub fn activate(&mut self, package: &PackageKey) -> Result<(), NodeError> {
         self.check_up()?;
         self.description(package)?;
+        // A closing application takes no new packages.
         let closing = self
             .applications
             .get(&package.application)
@@ -72,6 +73,7 @@ impl Node {
             return;
         };
         let jitter = self.attempted(key, phase).next_jitter();
+        // Only the deployment has a configured bound of the jitter.
         let jitter = match phase {
             Phase::Download => jitter.min(self.config.deployment_failed_retry_interval_range),
             Phase::Activation => jitter,
@@ -111,6 +113,7 @@ impl Node {
         let time = self.attempted(key, phase).time();
         let time = match phase {
             Phase::Download => time,
+            // An activation ends at its time limit, as a failure.
             Phase::Activation => time.min(self.config.activation_timeout),
         };
         if time == Span::ZERO {
@@ -161,6 +164,7 @@ impl Node {
         let Some(operation) = self.operation(key) else {
             return;
         };
+        // An uncounted failure does not lengthen the wait.
         let failures = operation.failures;
         self.retry(key, failures);
     }
@@ -197,6 +201,7 @@ impl Node {
             return;
         }
         self.retry(key, failures);
+        // Only the first failure of a phase is reported to health.
         if failures == 1 {
             let (property, problem) = match phase {
                 Phase::Download => (format!("Download:{version}"), "download"),
@@ -258,6 +263,7 @@ impl Node {
         }
         self.clear_blocks(key);
         let now = self.now;
+        // The unused time of a package counts from the end of its download.
         if let Some(package) = self.packages.get_mut(key)
             && package.usage == 0
         {

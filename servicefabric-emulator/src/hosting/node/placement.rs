@@ -167,6 +167,7 @@ impl Node {
             .map(|known| known.status)
         {
             Some(TypeStatus::Registered) => Answer::Open,
+            // A new replica may go to another node. An existing one waits, since its state is here.
             Some(TypeStatus::Disabled) if placement.kind == ReplicaKind::New => {
                 Answer::Refuse(Refusal::TypeDisabled)
             }
@@ -238,6 +239,7 @@ impl Node {
         }
         self.timers.cancel(&mut slot.poll);
         slot.poll = self.timers.set(retry_at, Timer::Poll(replica.clone()));
+        // Only a new reason is logged.
         if slot.deferral.replace(reason) != Some(reason) {
             self.emit(Event::PlacementDeferred {
                 replica: replica.clone(),
@@ -249,6 +251,7 @@ impl Node {
 
     /// Returns the poll interval. It is never zero, since polls without a pause would stop the clock.
     fn poll_interval(&self) -> Span {
+        // Without a wait, the polls of one moment would never end.
         self.config
             .rap_message_retry_interval
             .max(self.config.minimum_interval_between_rap_message_retry)

@@ -61,6 +61,7 @@ impl Node {
         let Some(package) = self.packages.get(key) else {
             return;
         };
+        // No main program starts before all setups have ended.
         let waits =
             |code: &Code| matches!(code.state, CodeState::Setup | CodeState::SetupBackingOff);
         if package.codes.iter().any(waits) {
@@ -168,6 +169,7 @@ impl Node {
             self.config
                 .code_package_continuous_exit_failure_reset_interval,
         );
+        // Without failures there is nothing to reset.
         let failed = self
             .code_mut(process)
             .is_some_and(|code| code.main.failures() > 0);
@@ -175,6 +177,7 @@ impl Node {
             .timers
             .set(reset_at.filter(|_| failed), Timer::Reset(process.clone()));
         let registers = !self.types_of(process).is_empty();
+        // Types without a delay are registered below, without a timer.
         let register_at = now.after(delay).filter(|&at| registers && at > now);
         let registration = self
             .timers
@@ -232,6 +235,7 @@ impl Node {
                 code.state = CodeState::Completed;
             }
         } else {
+            // A main program that is not meant to end is restarted.
             self.start_main(process);
         }
     }

@@ -32,9 +32,11 @@ impl Node {
             .operation
             .as_ref()
             .map_or(&package.description, |operation| &operation.target);
+        // An upgrade to the same target goes on.
         if *aim == target || package.state == PackageState::Deactivating {
             return Ok(());
         }
+        // A package that never ran is simply activated in the new version.
         let upgrade = package.state != PackageState::Starting || package.is_upgrading();
         let from = Arc::clone(&package.description.version);
         self.emit(Event::UpgradeStarted {
@@ -118,6 +120,7 @@ impl Node {
     /// Handles the end of the old version's processes.
     pub(super) fn replaced(&mut self, key: &PackageKey) {
         self.code_stopped(key);
+        // The reports concern the old version.
         self.retract_all(&HealthEntity::DeployedServicePackage(key.clone()));
         let Some(package) = self.packages.get_mut(key) else {
             return;

@@ -144,7 +144,7 @@ fn endpoint_of(field: &str, endpoint: &LbEndpoint, are_ips: bool, findings: &mut
     }
 }
 
-/// An address that is there and can be used; with `is_ip` only one that need not be looked up.
+/// Checks that an address exists and can be used. With `is_ip`, it must not need a look-up.
 pub(super) fn address(
     field: &str,
     address: Option<&Address>,

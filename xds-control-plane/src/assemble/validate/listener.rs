@@ -50,7 +50,7 @@ fn filter_chain(field: &str, chain: &FilterChain, findings: &mut Findings) {
     }
 }
 
-/// Both kinds that are known end a chain.
+/// Checks a network filter. Both known kinds end a chain.
 fn network_filter(field: &str, filter: &Filter, findings: &mut Findings) {
     findings.name(&format!("{field}.name"), &filter.name);
     let Some(ConfigType::TypedConfig(config)) = &filter.config_type else {

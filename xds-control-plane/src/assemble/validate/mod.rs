@@ -98,14 +98,14 @@ impl Findings {
         }
     }
 
-    /// A name that may not be empty.
+    /// Checks a name, which must not be empty.
     fn name(&mut self, field: &str, name: &str) {
         if name.is_empty() {
             self.refuse(field, "must not be empty");
         }
     }
 
-    /// A time that has to be longer than none, if it is there.
+    /// Checks a time, if it is set, which must be longer than 0.
     fn positive(&mut self, field: &str, time: Option<&ProtoDuration>) {
         if let Some(time) = time
             && time_of(time).is_none_or(|time| time.is_zero())
@@ -114,7 +114,7 @@ impl Findings {
         }
     }
 
-    /// A time, if it is there, that may be none.
+    /// Checks a time, if it is set, which must not be negative.
     fn not_negative(&mut self, field: &str, time: Option<&ProtoDuration>) {
         if let Some(time) = time
             && time_of(time).is_none()

@@ -64,6 +64,7 @@ impl Measure {
                     bytes.add(item);
                     bytes.pieces(self.folds_case, class.negated)
                 }
+                // RE2 has no set operations, so such an expression is rejected by its size.
                 ClassSet::BinaryOp(_) => MOST,
             },
             Ast::Group(group) => {
@@ -145,8 +146,8 @@ impl ByteClass {
         }
     }
 
-    /// A range of characters is one from the last byte of the first to the first byte of the last, with the
-    /// others beside it.
+    /// Adds a range of characters, as a range from the last byte of the first to the first byte of the
+    /// last, with the other bytes beside it.
     fn add_range(&mut self, first: char, last: char) {
         let (mut one, mut other) = ([0; 4], [0; 4]);
         let first = first.encode_utf8(&mut one).as_bytes();

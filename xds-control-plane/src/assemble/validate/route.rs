@@ -324,7 +324,7 @@ fn weighted_clusters(field: &str, weighted: &WeightedCluster, findings: &mut Fin
     }
 }
 
-/// Pseudo-headers may be matched, too.
+/// Checks the name of a header. Pseudo-headers may be matched too.
 fn header_name(field: &str, name: &str, findings: &mut Findings) {
     let plain = name.strip_prefix(':').unwrap_or(name);
     if plain.is_empty() || http::HeaderName::from_bytes(plain.as_bytes()).is_err() {

@@ -1,4 +1,4 @@
-//! From the model to Envoy and back.
+//! Round trips from the model to Envoy and back.
 
 use std::collections::BTreeMap;
 
@@ -213,7 +213,7 @@ proptest! {
                 }
                 _ => None,
             };
-            // For an unmatched request, one answers 404 and the other 503.
+            // For an unmatched request, one responds with 404 and the other 503.
             prop_assert_eq!(target(&again).flatten(), target(&snapshot).flatten(), "{:?}", request);
         }
     }

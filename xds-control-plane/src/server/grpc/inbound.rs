@@ -56,8 +56,8 @@ impl Inbound for DiscoveryRequest {
 
 impl Inbound for DeltaDiscoveryRequest {
     const PROTOCOL: Protocol = Protocol::Delta;
-    /// `resource_names_subscribe`, `resource_names_unsubscribe`, `initial_resource_versions` and the two
-    /// lists of locators.
+    /// The fields `resource_names_subscribe`, `resource_names_unsubscribe`, `initial_resource_versions` and
+    /// the two lists of locators.
     const NAMES: &'static [u64] = &[3, 4, 5, 8, 9];
 
     fn node(&self) -> Option<&Node> {

@@ -38,11 +38,11 @@ pub(super) struct Requests<R> {
 const PREFIX: usize = 5;
 
 impl<R: Inbound> Requests<R> {
-    /// `headers` are those of the request with that body.
+    /// Creates the requests of a body. `headers` are those of the request with that body.
     ///
     /// # Errors
     ///
-    /// If messages are compressed, which is not offered.
+    /// Returns an error if messages are compressed, which is unsupported.
     pub(super) fn new(
         headers: &HeaderMap,
         body: Body,
@@ -69,7 +69,7 @@ impl<R: Inbound> Requests<R> {
         })
     }
 
-    /// The next one; nothing after the last. Nothing is lost if the future is dropped.
+    /// Returns the next request, or `None` after the last. Nothing is lost if the future is dropped.
     pub(super) async fn next(&mut self) -> Result<Option<R>, Status> {
         loop {
             if let Some(message) = self.whole_message()? {
@@ -95,7 +95,7 @@ impl<R: Inbound> Requests<R> {
         }
     }
 
-    /// The only request of a call with one.
+    /// Returns the only request of a unary call.
     pub(super) async fn only(&mut self) -> Result<R, Status> {
         // <https://grpc.github.io/grpc/core/md_doc_statuscodes.html>: "Request cardinality violation".
         let wrong = || Status::unimplemented("this method takes exactly one request");

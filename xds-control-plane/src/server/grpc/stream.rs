@@ -166,6 +166,7 @@ impl<R: Inbound> Conversation<R> {
             return Ok(());
         };
         let view = self.exchange.view().cloned();
+        // Acknowledgements repeat all names. Equal fingerprints save interning and comparing them.
         let named = self.fingerprint(resource_type, &request);
         let is_unchanged = named.is_some() && self.named[resource_type as usize] == named;
         let request = request.into_request(is_unchanged, |name| match &view {
@@ -183,6 +184,7 @@ impl<R: Inbound> Conversation<R> {
                 "more than {limit} names are subscribed to from this address"
             ))
         })?;
+        // A stale request changes no subscription, so the next one is compared with the request before it.
         if heard != Heard::Stale {
             self.named[resource_type as usize] = named;
         }

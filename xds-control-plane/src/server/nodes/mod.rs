@@ -56,7 +56,7 @@ pub(crate) struct TooManyStreams;
 pub(crate) struct TooManyNames;
 
 impl Nodes {
-    /// Notes that a stream is opened, until the record is dropped.
+    /// Records an open stream, until the returned record is dropped.
     pub(crate) fn open(
         &self,
         kind: StreamKind,
@@ -79,7 +79,7 @@ impl Nodes {
         Ok(Record::new(self.clone(), number, address, status))
     }
 
-    /// Notes that a stream of `address` is subscribed to `now` names, and was to `before`.
+    /// Records that a stream of `address` is subscribed to `now` names in place of `before`.
     fn count_names(
         &self,
         address: Option<IpAddr>,

@@ -60,7 +60,7 @@ impl Record {
         node.map(|node| node.id.clone()).unwrap_or_default()
     }
 
-    /// A request came in.
+    /// Records a received request.
     pub(crate) fn heard<'a>(
         &self,
         resource_type: ResourceType,
@@ -99,7 +99,7 @@ impl Record {
         });
     }
 
-    /// A response goes out.
+    /// Records a response that is being sent.
     pub(crate) fn sent(&self, reply: &Reply) {
         self.with(reply.resource_type, |status| {
             status.responses += 1;

@@ -31,7 +31,7 @@ pub struct PollStatus {
     /// The resource type.
     #[serde(rename = "type", serialize_with = "shown")]
     pub resource_type: ResourceType,
-    /// By a unary call, or over HTTP with JSON.
+    /// The kind of polls: unary calls, or HTTP with JSON.
     #[serde(serialize_with = "subscription")]
     pub subscription: Subscription,
     /// Number of polls.

@@ -65,7 +65,7 @@ impl Exchange {
         }
     }
 
-    /// Notes that the client accepts the good resources of a response that it rejects in part.
+    /// Records that the client accepts the good resources of a response that it rejects in part.
     pub(crate) fn accept_in_part(&mut self) {
         self.accepts_in_part = true;
     }

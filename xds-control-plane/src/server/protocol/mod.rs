@@ -55,9 +55,9 @@ pub(crate) enum Wants {
         /// The client's version, if it comes from this server.
         version: Option<Version>,
     },
-    /// The same as with the request before, of a type without a wildcard. An acknowledgement with state of
-    /// the world names everything once more, and in a large fleet nearly all of the work would be to find
-    /// that out name by name.
+    /// The same names as in the request before, of a type without a wildcard. An acknowledgement with state
+    /// of the world names all resources again. In a large fleet, comparing them name by name would be
+    /// nearly all of the work.
     Unchanged,
     /// The changes of the subscription.
     Delta {

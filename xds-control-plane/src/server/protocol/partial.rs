@@ -10,8 +10,8 @@ use crate::server::view::Served;
 #[derive(Debug, Default)]
 pub(super) struct Partial {
     ledger: Ledger,
-    /// Subscribed to, and left out of a request that came too late to count. The client may have let go of
-    /// these meanwhile.
+    /// Names that are subscribed to and were left out of a request that came too late to count. The client
+    /// may have dropped these resources meanwhile.
     doubted: BTreeSet<Arc<str>>,
 }
 

@@ -29,7 +29,8 @@ struct Retained {
 }
 
 impl Feed {
-    /// Removed clusters are held for `grace`, and new ones are `lead` ahead of what refers to them.
+    /// Creates a feed. Removed clusters are held for `grace`, and new ones are `lead` ahead of the
+    /// resources that refer to them.
     pub(crate) fn new(grace: Duration, lead: Duration) -> Self {
         Self {
             grace,
@@ -39,7 +40,7 @@ impl Feed {
         }
     }
 
-    /// The view of a new snapshot.
+    /// Returns the view of a new snapshot.
     pub(crate) fn publish(&mut self, snapshot: Arc<Snapshot>, now: Instant) -> Arc<View> {
         let mut adds = false;
         if let Some(last) = self.last.clone() {
@@ -53,7 +54,7 @@ impl Feed {
         self.view(snapshot)
     }
 
-    /// A view without what has been held long enough, if there is such.
+    /// Returns a view without the resources that were held long enough, if there are any.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<Arc<View>> {
         let before = self.retained.len();
         self.retained.retain(|_, retained| retained.until > now);

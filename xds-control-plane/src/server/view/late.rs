@@ -27,7 +27,7 @@ pub(super) struct Referring {
 }
 
 impl Late {
-    /// New clusters are `lead` ahead.
+    /// Creates a state in which new clusters are `lead` ahead.
     pub(super) fn new(lead: Duration) -> Self {
         Self {
             lead,

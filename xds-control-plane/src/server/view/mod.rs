@@ -113,7 +113,7 @@ struct Step {
 }
 
 impl Served {
-    /// `set` after `before`.
+    /// Creates the view of `set` after `before`.
     pub(crate) fn after(before: &Self, set: Arc<ResourceSet>) -> Self {
         if set.version() == before.set.version() {
             return before.clone();

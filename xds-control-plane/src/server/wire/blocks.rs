@@ -54,7 +54,7 @@ impl Selection<'_> {
         }
     }
 
-    /// `envoy.service.discovery.v3.Resource`.
+    /// Writes an `envoy.service.discovery.v3.Resource`.
     fn resource(&self, sink: &mut impl Sink, resource: &Resource) {
         const VERSION: u32 = 1;
         const RESOURCE: u32 = 2;
@@ -64,7 +64,7 @@ impl Selection<'_> {
         singular(sink, NAME, resource.name().as_bytes());
     }
 
-    /// `google.protobuf.Any`.
+    /// Writes a `google.protobuf.Any`.
     fn any(&self, sink: &mut impl Sink, number: u32, resource: &Resource) {
         const TYPE_URL: u32 = 1;
         const VALUE: u32 = 2;

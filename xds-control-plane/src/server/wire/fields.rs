@@ -25,7 +25,7 @@ pub(super) fn text(sink: &mut impl Sink, number: u32, value: &str) {
     field(sink, number, value.as_bytes());
 }
 
-/// A field that is there once, and is left out if it is empty.
+/// Writes a field that occurs once, unless it is empty.
 pub(super) fn singular(sink: &mut impl Sink, number: u32, value: &[u8]) {
     if !value.is_empty() {
         field(sink, number, value);
@@ -37,7 +37,7 @@ fn field(sink: &mut impl Sink, number: u32, value: &[u8]) {
     sink.put(value);
 }
 
-/// The key and length of a field that is delimited by its length.
+/// Writes the key and length of a field that is delimited by its length.
 pub(super) fn head(sink: &mut impl Sink, number: u32, length: usize) {
     const LENGTH_DELIMITED: u32 = 2;
     varint(sink, u64::from(number << 3 | LENGTH_DELIMITED));

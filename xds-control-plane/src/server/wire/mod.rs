@@ -28,7 +28,7 @@ pub(crate) struct Response {
     pub(crate) identifier: Arc<str>,
 }
 
-/// A message in gRPC's frame, in pieces that are sent one after the other. What is long in it is shared.
+/// A message in gRPC's frame, in pieces that are sent one after the other. Long pieces are shared.
 #[derive(Debug, Clone)]
 pub(crate) struct Framed {
     pieces: Vec<Bytes>,
@@ -40,8 +40,8 @@ pub(crate) struct Framed {
 #[error("the response has {0} bytes, and no message of gRPC has more than 4 GiB")]
 pub(crate) struct TooLong(usize);
 
-/// From what length on resources are shared: less is a frame of HTTP/2 at most (RFC 9113, section 6.5.2),
-/// and cheaper to copy than to keep account of.
+/// Minimum length of a resource that is shared. A shorter one fits into one frame of HTTP/2 (RFC 9113,
+/// section 6.5.2), and copying it is cheaper than keeping account of it.
 const SHARED_FROM: usize = 16 * 1024;
 
 /// "Compressed-Flag" and "Message-Length" of

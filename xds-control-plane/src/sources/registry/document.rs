@@ -41,7 +41,7 @@ pub struct ParsedRegistry {
 ///
 /// # Errors
 ///
-/// It is no such document at all. A service that is wrong costs that service.
+/// Returns an error if the text is not such a document at all. An invalid service only loses that service.
 pub fn parse_registry(text: &str) -> Result<ParsedRegistry, Problems> {
     let document = yaml::parse(text)?;
     let Some(Node::List(services)) = document.get("services") else {

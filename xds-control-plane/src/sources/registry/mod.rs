@@ -30,7 +30,7 @@ use crate::translate::RegistryService;
 /// use xds_control_plane::sources::{Registry, RegistryError};
 /// use xds_control_plane::sources::{ParsedRegistry, parse_registry};
 ///
-/// /// One that is the same for ever.
+/// /// One that is the same forever.
 /// struct Fixed(ParsedRegistry, bool);
 ///
 /// #[async_trait]

@@ -2,7 +2,7 @@
 
 use super::world::World;
 
-/// Domains for which this project's gateways would answer 503 are reported.
+/// Domains for which this project's gateways would respond with 503 are reported.
 #[test]
 fn domains_that_gateways_cannot_take_are_reported() {
     for domain in [

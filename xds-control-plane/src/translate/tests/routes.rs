@@ -182,8 +182,8 @@ fn a_long_branch_name_is_routed_to_and_where_it_cannot_be_costs_that_route_only(
     assert!(served.cluster_names().contains(&&*format!("a-{long}-http")));
 }
 
-/// Two branches of different services may have one joined name, and so may two of one service: the first
-/// has it, and the other loses that branch and nothing else.
+/// Two branches of different services, or of one service, may have one joined name. The first gets it. The
+/// other branch is left out, and nothing else.
 #[test]
 fn branches_with_one_joined_name_cost_the_second_its_branch_only() {
     let both = "[{name: shop, provides: [{name: http}], branches: [{name: a-b}]},

@@ -139,7 +139,7 @@ async fn what_happens_in_consul_happens_to_requests() {
     drop((only_far, late));
 }
 
-/// Case C15: a removed service is answered by 404 and never by 503, and an added one by 200 or 404.
+/// Case C15: a removed service responds with 404 and never with 503, and an added one with 200 or 404.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn services_come_and_go_without_a_503() {
     let Some(envoy) = Envoy::find() else { return };

@@ -114,7 +114,7 @@ async fn fetch_says_by_the_version_that_nothing_changed() {
     let again = fetch(&server, &first.version_info).await;
     assert_eq!(again.version_info, first.version_info);
     assert_eq!(again.resources, []);
-    // Of what was not asked for, changes do not count.
+    // Changes of resources that were not requested do not count.
     let moved = plan().service("c", &[]);
     server.publish(moved.snapshot());
     let other = fetch(&server, &first.version_info).await;

@@ -47,7 +47,7 @@ async fn who_says_nothing_gives_the_place_back() {
     assert_eq!(ask(&mut served).await, 200);
     for mut connection in silent {
         let mut rest = Vec::new();
-        // Closed, by whatever the reader of HTTP says of it.
+        // The connection is closed, with any error of the HTTP reader.
         let _ = guarded("its end", connection.read_to_end(&mut rest)).await;
     }
     // Who has begun in time may take breaks.

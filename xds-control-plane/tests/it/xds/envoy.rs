@@ -170,7 +170,7 @@ async fn what_envoy_refuses_is_seen_and_not_sent_again() {
             .wait_for_stat("cluster_manager.cds.update_rejected", |count| count == 1)
             .await;
 
-        // It keeps what it had, follows what else changes, and is not asked to take the same again.
+        // Envoy keeps its earlier resources, follows other changes, and does not get the same again.
         for endpoint in [&other, &origin, &other] {
             let moved = Plan {
                 services: vec![("svc".to_owned(), vec![endpoint.addr()])],

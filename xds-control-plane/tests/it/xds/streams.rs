@@ -193,7 +193,7 @@ async fn the_incremental_stream_of_a_type_needs_no_type_url() {
         .map(|resource| resource.name.as_str())
         .collect();
     assert_eq!(names, ["a", "b"]);
-    // The client has said all that it wanted to say, and so the stream ends.
+    // The client has sent all its requests, so the stream ends.
     let end = guarded("the end", responses.message()).await.unwrap();
     assert_eq!(end, None);
 }

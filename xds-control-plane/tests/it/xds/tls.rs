@@ -114,7 +114,7 @@ async fn handshakes_do_not_wait_for_each_other() {
     let mut connection = Connection::tls(server.address, "xds.test", config)
         .await
         .unwrap();
-    // A path that there is not; gRPC says so in a header.
+    // The path does not exist; gRPC reports that in a header.
     connection.get("/").await.unwrap();
     drop(silent);
 }

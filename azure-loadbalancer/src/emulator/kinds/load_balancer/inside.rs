@@ -201,6 +201,7 @@ pub(super) fn uses(body: &Value) -> BTreeMap<String, BTreeMap<&'static str, Vec<
         let ids = id_of(reference).zip(user["id"].as_str());
         if let Some((target, user)) = ids {
             let users = uses.entry(key(target)).or_default().entry(by).or_default();
+            // The user may refer to the same target in the field for one and in the one for several.
             if users.last().is_none_or(|last| last != user) {
                 users.push(user.to_owned());
             }

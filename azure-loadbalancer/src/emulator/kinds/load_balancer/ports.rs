@@ -45,12 +45,14 @@ fn check_backends(body: &Value) -> Result<(), Refusal> {
     for rule in children(body, RULES) {
         let properties = &rule["properties"];
         if properties["enableFloatingIP"].as_bool() == Some(true) {
+            // Behind a floating address, a node distinguishes the rules by the address.
             continue;
         }
         let Some(port) = properties["backendPort"].as_u64() else {
             continue;
         };
         let protocol = properties["protocol"].as_str().unwrap_or_default();
+        // A rule names its pools in one field or in the other.
         let several = properties["backendAddressPools"].as_array();
         let pools = std::iter::once(&properties["backendAddressPool"])
             .chain(several.into_iter().flatten())

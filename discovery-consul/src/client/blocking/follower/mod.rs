@@ -211,7 +211,8 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it cancels the query; the next call repeats it, and no change is missed.
+    /// May be dropped at any time. That cancels the query; the next call repeats it, and no change is
+    /// missed.
     pub async fn next(&mut self) -> Followed<T> {
         let woken = async {
             match &mut self.wake {
@@ -272,7 +273,7 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
         let is_same = self.last.as_deref() == Some(&answer.value);
         match moved {
             Moved::Unknown => self.pause = self.options.poll.mul_f64(0.9 + fastrand::f64() / 5.0),
-            // Who comes back early with nothing would do so for ever.
+            // A server that responds early without a change would do so forever.
             Moved::Not if waited < self.options.wait => {
                 let due = self.idle.take();
                 self.pause = due.saturating_duration_since(Instant::now());

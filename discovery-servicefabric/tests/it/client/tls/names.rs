@@ -93,7 +93,7 @@ async fn names_with_pinned_issuers_need_no_authority() {
     let forged = other.issue(&["b.example"]);
     let chain = vec![forged.certificate(), ours.certificate()];
     assert!(call(showing(chain, &forged.key()), trust()).await.is_err());
-    // An authority that is known and not pinned is none.
+    // An authority that is known but not pinned does not count.
     let known = trust()
         .authorities(other.certificate_pem().as_bytes())
         .unwrap();

@@ -1,25 +1,25 @@
-//! Bodies that are passed on as they come.
+//! The framing of bodies that are forwarded without changes.
 
 use crate::http1::{ChunkTracker, Framing, HeadLimits, HeadTable, Refusal};
 
-/// How far a body has come that is passed on as it comes.
+/// The position in a body.
 #[derive(Debug, Default)]
 pub(in crate::server::engine) enum Body {
-    /// It is complete.
+    /// The end.
     #[default]
     Ended,
-    /// So many bytes are still to come, which is not 0.
+    /// The number of bytes to the end, at least 1.
     Length(u64),
-    /// It comes in chunks.
+    /// A position in a chunked body.
     Chunked(ChunkTracker),
-    /// It ends with the connection.
+    /// A body that ends with the connection.
     UntilClose,
 }
 
-/// What of the bytes that are there belongs to a body.
+/// The part of received bytes that belongs to a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::server::engine) struct Part {
-    /// Bytes that can be passed on as they are.
+    /// Bytes to forward unchanged.
     pub(in crate::server::engine) bytes: usize,
     /// Bytes of content among them.
     pub(in crate::server::engine) content: u64,
@@ -28,7 +28,7 @@ pub(in crate::server::engine) struct Part {
 }
 
 impl Body {
-    /// A body of this framing, of which nothing has come. A tunnel is none.
+    /// The start of a body with this framing. A tunnel has none.
     #[inline]
     pub(in crate::server::engine) fn new(framing: Framing) -> Self {
         match framing {
@@ -39,17 +39,17 @@ impl Body {
         }
     }
 
-    /// Whether all of it has come.
+    /// Returns true at the end.
     #[inline]
     pub(in crate::server::engine) fn has_ended(&self) -> bool {
         matches!(self, Self::Ended)
     }
 
-    /// Follows it through `bytes`, which come after those that were followed before.
+    /// Advances through `bytes`, which follow those of earlier calls.
     ///
     /// # Errors
     ///
-    /// It is framed wrongly. Nothing more of it may be passed on.
+    /// The framing is malformed. No more of the body may be forwarded.
     #[inline]
     pub(in crate::server::engine) fn follow(
         &mut self,
@@ -65,7 +65,7 @@ impl Body {
                 if *left == 0 {
                     *self = Self::Ended;
                 }
-                // It is not longer than the slice.
+                // At most the length of the slice.
                 Ok(Part::plain(part as usize))
             }
             Self::UntilClose => Ok(Part::plain(bytes.len())),

@@ -1,4 +1,4 @@
-//! A response on its way to a client of HTTP/1.1: its head, and its body as it comes.
+//! The response to a client of HTTP/1.1: its head, and its body without changes.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -14,57 +14,57 @@ use crate::http1::{
 };
 use crate::server::engine::client_head::ForClient;
 use crate::server::engine::downstream;
-use crate::server::engine::failure::Cut;
+use crate::server::engine::failure::ResponseFailure;
 use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
 use crate::transform::{HeadPlan, TrailerPlan};
 use crate::upstream::response_limits as limits;
 
-/// Parts of a body up to this size are copied behind what is in front of them, which costs less than a slice of its own.
+/// The largest part of a body that is copied behind the head: a copy costs less than another slice.
 const COPIED: usize = 2 * 1024;
 
-/// A response on its way to the client.
+/// The state of a response.
 #[derive(Debug)]
 pub(in crate::server::engine) struct Download {
     phase: Phase,
     body: Body,
-    /// What of the destination's bytes comes behind what is in the client's output.
+    /// The parsed part of the destination's input that is sent behind the client's output.
     part: Part,
-    /// How much of both was written.
+    /// Bytes written of both.
     written: usize,
-    /// The body ends with the destination's connection, and goes to the client in chunks.
+    /// The chunks of a body that ends with the destination's connection.
     chunks: Chunks,
-    /// What the route does to the trailers, if anything.
+    /// Changes of the trailers by the route, if there are any.
     trailers: Option<Box<ChangedTrailers>>,
-    /// The destination keeps its connection.
+    /// True if the destination keeps its connection open.
     is_persistent: bool,
-    /// Bytes of content that came.
+    /// Body bytes received.
     received: u64,
-    /// How many of them were counted for the destination.
+    /// Body bytes already counted for the destination.
     counted: u64,
-    /// How many of them the client has not taken.
+    /// Body bytes received but not written to the client.
     unwritten: u64,
-    /// The response's head, and then its trailers.
+    /// The fields of the head, later those of trailers.
     table: HeadTable,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The final head has not come.
+    /// Waiting for the final head.
     Head,
-    /// An interim head is being written.
+    /// Writing an interim head.
     Interim,
-    /// The final head has come and its body is not complete.
+    /// Forwarding the final response.
     Body,
     Done,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chunks {
-    /// The body is framed as it came.
+    /// The framing is unchanged.
     AsTheyCame,
-    /// It is put into chunks here, and none was begun.
+    /// The body is chunked here; no chunk was written.
     First,
-    /// The data of a chunk is to be ended.
+    /// The body is chunked here; the data of a chunk must be ended.
     Next,
     /// They came, and what comes behind the last one is changed.
     Changed,
@@ -118,7 +118,7 @@ impl downstream::Download for Download {
     fn is_unanswered(&self) -> bool {
         match self.phase {
             Phase::Head => true,
-            // Half a head cannot be taken back.
+            // A partly written head cannot be taken back.
             Phase::Interim => self.written == 0,
             Phase::Body | Phase::Done => false,
         }
@@ -152,29 +152,29 @@ impl downstream::Download for Download {
 }
 
 impl Download {
-    /// So many bytes of what there is were not written. Content comes last, and what frames it counts as content.
+    /// Records unwritten bytes. Content comes last; its framing counts as content.
     #[cold]
     fn keep_unwritten(&mut self, unwritten: usize) {
         self.unwritten = self.part.content.min(unwritten as u64);
     }
 
-    /// Whether it waits for the client to take what there is.
+    /// Returns true if bytes are pending for the client.
     #[inline]
     pub(super) fn waits_for_client(&self, output: &[u8]) -> bool {
         output.len() + self.part.bytes > 0
     }
 
-    /// Ready when the client has all of the interim response that is in its output, if there is one.
+    /// Ready when a pending interim response is written to the client.
     #[inline]
     pub(super) fn poll_interim<C: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
         client: &mut C,
         output: &mut Vec<u8>,
-    ) -> Poll<Result<(), Cut>> {
+    ) -> Poll<Result<(), ResponseFailure>> {
         if self.phase == Phase::Interim {
             let written = poll_write_all(client, cx, [output, &[]], &mut self.written);
-            ready!(written).map_err(|_| Cut::Client)?;
+            ready!(written).map_err(|_| ResponseFailure::Client)?;
             self.written = 0;
             output.clear();
             self.phase = Phase::Head;
@@ -182,8 +182,8 @@ impl Download {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes the body on; ready when all of it was handed to the client's connection. `has_news` is set when
-    /// something moved.
+    /// Forwards the body; ready when all of it is handed to the client's connection. Sets
+    /// `has_news` on progress.
     #[inline]
     pub(super) fn poll_body<C, U>(
         &mut self,
@@ -191,7 +191,7 @@ impl Download {
         (client, output): (&mut C, &mut Vec<u8>),
         (destination, input): (&mut U, &mut ReadBuffer),
         has_news: &mut bool,
-    ) -> Poll<Result<(), Cut>>
+    ) -> Poll<Result<(), ResponseFailure>>
     where
         C: ByteStream,
         U: ByteStream,
@@ -210,7 +210,7 @@ impl Download {
                 if !matches!(written, Poll::Ready(Ok(()))) {
                     let unwritten = output.len() + self.part.bytes - self.written;
                     self.keep_unwritten(unwritten);
-                    return written.map(|_| Err(Cut::Client));
+                    return written.map(|_| Err(ResponseFailure::Client));
                 }
                 self.unwritten = 0;
                 self.part.content = 0;
@@ -246,15 +246,19 @@ impl Download {
                     }
                     continue;
                 }
-                Ok(0) => return Poll::Ready(Err(Cut::Destination("it ended too early"))),
-                Err(_) => return Poll::Ready(Err(Cut::Destination("its connection failed"))),
+                Ok(0) => {
+                    return Poll::Ready(Err(ResponseFailure::Destination("it ended too early")));
+                }
+                Err(_) => {
+                    return Poll::Ready(Err(ResponseFailure::Destination("its connection failed")));
+                }
                 Ok(_) => *has_news = true,
             }
             self.look(input, output)?;
         }
     }
 
-    /// Makes of an interim head the one that the client gets, in `output`.
+    /// Writes an interim head for the client to `output`.
     #[cold]
     pub(super) fn pass_interim(
         &mut self,
@@ -263,7 +267,7 @@ impl Download {
         output: &mut Vec<u8>,
         plan: &HeadPlan,
     ) {
-        // What the route takes away from responses is not for the client in these either.
+        // The route's removals apply to interim responses, too.
         let status = StatusCode::from_u16(response.status()).unwrap_or(StatusCode::PROCESSING);
         let removals = plan.response.iter();
         let removals: Vec<_> = removals.filter_map(|one| one.removal(status)).collect();
@@ -276,8 +280,8 @@ impl Download {
         self.phase = Phase::Interim;
     }
 
-    /// Makes of the final head, which is at the front of the input, the one that the client gets, in `output`, and looks at what
-    /// has come of the body.
+    /// Writes the final head, which is at the front of `input`, for the client to `output`, and
+    /// parses the received part of the body.
     #[inline]
     pub(super) fn begin(
         &mut self,
@@ -286,7 +290,7 @@ impl Download {
         input: &mut ReadBuffer,
         output: &mut Vec<u8>,
         outgoing: ForClient<'_>,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), ResponseFailure> {
         let received = (input.filled(), response, &self.table);
         outgoing.write(status, received, output)?;
         let framing = response.framing();
@@ -300,15 +304,17 @@ impl Download {
             self.chunks = Chunks::Changed;
         }
         if !self.body.has_ended() && !input.is_empty() {
-            self.look(input, output).map_err(|_| Cut::Broken(status))?;
+            self.look(input, output)
+                .map_err(|_| ResponseFailure::BrokenBody(status))?;
         }
         self.phase = Phase::Body;
         Ok(())
     }
 
-    /// Looks whether the body breaks off before anything of it has come, while the client can still be told so. It waits for nothing.
+    /// Checks without waiting if the body fails before its first byte, while the client can still
+    /// get an error.
     ///
-    /// To be asked where more is known to have come, be it the end: otherwise the look would cost each response a call of the system.
+    /// Only for a readable connection: otherwise the check would cost each response a system call.
     #[cold]
     pub(super) fn look_behind_head<U: ByteStream>(
         &mut self,
@@ -319,17 +325,17 @@ impl Download {
         match input.poll_read(destination, cx) {
             Poll::Pending => Ok(()),
             Poll::Ready(Ok(1..)) => self.look(input, output).map_err(drop),
-            // Which is read again, and ends the body then.
+            // The end of the body; it is read again later.
             Poll::Ready(Ok(0)) if matches!(self.body, Body::UntilClose) => Ok(()),
             Poll::Ready(Ok(0) | Err(_)) => Err(()),
         }
     }
 
-    /// Finds out what of the destination's bytes belongs to the body.
+    /// Parses the next part of the body in the destination's input.
     #[inline]
-    fn look(&mut self, input: &ReadBuffer, output: &mut Vec<u8>) -> Result<(), Cut> {
+    fn look(&mut self, input: &ReadBuffer, output: &mut Vec<u8>) -> Result<(), ResponseFailure> {
         let followed = self.body.follow(input.filled(), &limits(), &mut self.table);
-        self.part = followed.map_err(|_| Cut::Destination("its framing is broken"))?;
+        self.part = followed.map_err(|_| ResponseFailure::Destination("its framing is broken"))?;
         self.received += self.part.content;
         if self.chunks != Chunks::AsTheyCame {
             self.reframe(output);

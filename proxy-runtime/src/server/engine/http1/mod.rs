@@ -1,4 +1,4 @@
-//! Clients of HTTP/1.1: bytes are passed on as they came, and their framing is only followed.
+//! Clients of HTTP/1.1: bytes are forwarded unchanged, while their framing is tracked.
 
 mod body;
 mod download;
@@ -22,9 +22,9 @@ pub(super) use self::body::Body;
 use self::download::Download;
 use self::upload::Upload;
 use super::client_head::ForClient;
+use super::downstream::{Backpressure, Downstream, FinalHead, Flows, Headed, SentReply};
 use super::downstream::{Download as _, Upload as _};
-use super::downstream::{Downstream, FinalHead, Flows, Headed, Said, Untaken};
-use super::failure::{Broken, Cut};
+use super::failure::{ResponseFailure, UploadFailure};
 use super::filtering::Filtering;
 use super::outbound::Outbound;
 use super::outgoing::Outgoing;
@@ -45,22 +45,23 @@ use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare as buffers};
 use crate::transform::{HeadPlan, Invalid};
 use crate::upstream::Http1Connection;
 
-/// Bytes of a client's head that fits into a [buffer for heads](buffers::HEAD) with what is usually added to it.
+/// The largest client head that fits into a [buffer for heads](buffers::HEAD) with the usual
+/// additions.
 const USUAL_HEAD: usize = buffers::HEAD * 3 / 4;
 
-/// The same for a buffer for long ones.
+/// The largest client head for a buffer for long heads.
 const LONG_HEAD: usize = buffers::LONG_HEAD * 7 / 8;
 
 /// A request whose head is at the front of its client's input.
 pub(crate) struct Http1Downstream<'c, T: Transport> {
     client: &'c mut Client<T>,
     request: &'c RawRequest,
-    /// The connection closes after this response, which the client is told.
+    /// True if the connection closes after this response, which then has `Connection: close`.
     is_last: bool,
 }
 
 impl<'c, T: Transport> Http1Downstream<'c, T> {
-    /// `None` if the request is one for the typed lane, whatever its route is.
+    /// Returns `None` if the request must take the typed lane, whatever its route is.
     #[inline]
     pub(crate) fn new(client: &'c mut Client<T>, request: &'c RawRequest) -> Option<Self> {
         let is_plain = request.version() == Version::Http11
@@ -76,12 +77,12 @@ impl<'c, T: Transport> Http1Downstream<'c, T> {
 
     /// Forwards the request.
     ///
-    /// Cancel-safe: dropped, the request is cancelled at the destination.
+    /// Cancel-safe: if dropped, the request is cancelled at the destination.
     pub(crate) fn forward(self, engine: &Engine) -> impl Future<Output = Forwarded> {
         exchange::forward(self, engine)
     }
 
-    /// The method, for the counters: those that they do not know are all the same to them.
+    /// The method for the counters.
     #[inline]
     fn method_value(&self) -> HttpMethod {
         match self.request.method() {
@@ -222,13 +223,13 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     }
 
     #[inline]
-    fn poll_gone(
+    fn poll_disconnected(
         &mut self,
         cx: &mut Context<'_>,
         _: &mut Download,
         has_sent_all: bool,
     ) -> Poll<()> {
-        // In this order, since the first may be due sooner.
+        // This order, since the first timer may be due earlier.
         if has_sent_all && self.client.poll_gone(cx).is_ready() {
             return Poll::Ready(());
         }
@@ -238,15 +239,20 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
 
     #[inline]
     fn poll_reset(&mut self, _: &mut Context<'_>, _: &mut Download) -> Poll<()> {
-        // It may have closed its side alone, and wait for the response.
+        // A client may close its sending side and wait for the response.
         Poll::Pending
     }
 
     #[inline]
-    fn gone(&mut self) {}
+    fn disconnected(&mut self) {}
 
     #[inline]
-    fn hold(&mut self, cx: &mut Context<'_>, download: &mut Download, input: &ReadBuffer) -> bool {
+    fn note_memory(
+        &mut self,
+        cx: &mut Context<'_>,
+        download: &mut Download,
+        input: &ReadBuffer,
+    ) -> bool {
         let client = &*self.client;
         let mut bytes = match client.input.is_empty() {
             true => 0,
@@ -265,7 +271,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         route: &ResolvedRoute<'_>,
         upload: &mut Upload,
         outbound: &mut Outbound,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), UploadFailure> {
         let client = &mut *self.client;
         client.input.consume(self.request.head_length());
         upload.restart(Body::new(self.request.framing()));
@@ -291,7 +297,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
-    ) -> Poll<Result<(), Broken>> {
+    ) -> Poll<Result<(), UploadFailure>> {
         let Client {
             io, input, table, ..
         } = &mut *self.client;
@@ -308,7 +314,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         download: &mut Download,
         input: &mut ReadBuffer,
         plan: &HeadPlan,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), ResponseFailure> {
         download.pass_interim(response, input, &mut self.client.output, plan);
         Ok(())
     }
@@ -318,7 +324,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         &mut self,
         cx: &mut Context<'_>,
         download: &mut Download,
-    ) -> Poll<Result<(), Cut>> {
+    ) -> Poll<Result<(), ResponseFailure>> {
         let Client { io, output, .. } = &mut *self.client;
         download.poll_interim(cx, io, output)
     }
@@ -331,7 +337,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         download: &mut Download,
         connection: &mut Http1Connection,
         filtering: &mut Filtering,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), ResponseFailure> {
         let FinalHead {
             response,
             status,
@@ -355,7 +361,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         download.begin(response, status, input, output, outgoing)?;
         if !download.has_all() && input.is_empty() && io.may_be_readable() {
             let looked = download.look_behind_head(cx, (io, input), output);
-            looked.map_err(|()| Cut::Broken(status))?;
+            looked.map_err(|()| ResponseFailure::BrokenBody(status))?;
         }
         self.is_last = is_last;
         Ok(())
@@ -368,24 +374,24 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         download: &mut Download,
         connection: &mut Http1Connection,
         has_news: &mut bool,
-    ) -> Poll<Result<(), Cut>> {
+    ) -> Poll<Result<(), ResponseFailure>> {
         let Client { io, output, .. } = &mut *self.client;
         let destination = (&mut connection.io, &mut connection.input);
         download.poll_body(cx, (io, output), destination, has_news)
     }
 
     #[inline]
-    fn untaken(&self, download: &mut Download) -> Untaken {
+    fn backpressure(&self, download: &mut Download) -> Backpressure {
         if download.is_unanswered() || !download.waits_for_client(&self.client.output) {
-            return Untaken::Nothing;
+            return Backpressure::Nothing;
         }
         match self.client.state.worker.limits.data_rate {
-            Some(_) => Untaken::Elsewhere,
-            None => Untaken::Idle,
+            Some(_) => Backpressure::Elsewhere,
+            None => Backpressure::Idle,
         }
     }
 
-    fn is_given_up(&mut self, _: &mut Download, _: Untaken) -> bool {
+    fn gives_up(&mut self, _: &mut Download, _: Backpressure) -> bool {
         true
     }
 
@@ -403,13 +409,13 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     }
 
     #[cold]
-    async fn say(
+    async fn send_reply(
         &mut self,
         head: Parts,
         text: Bytes,
         has_more: bool,
         mut uptake: Option<Uptake>,
-    ) -> Option<Said> {
+    ) -> Option<SentReply> {
         let client = &mut *self.client;
         let is_last = has_more || !self.request.is_persistent() || client.is_closing();
         client.output.clear();
@@ -429,14 +435,14 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
                 uptake.moved();
             }
             ready!(client.clock.poll_due(cx, uptake.due()));
-            // It is not to take what it has for the whole.
+            // The client must not take a truncated reply for a complete one.
             client.state.abort.store(true, Relaxed);
             Poll::Ready(false)
         });
         let wrote = pin!(wrote).await;
         client.output.clear();
         let keep = !is_last;
-        wrote.then_some(Said { sent, keep })
+        wrote.then_some(SentReply { sent, keep })
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-//! The body of a request of HTTP/1.1 on its way to a destination, passed on as it comes.
+//! The request body of a client of HTTP/1.1, forwarded without changes.
 
 use std::task::{Context, Poll, ready};
 
@@ -7,19 +7,19 @@ use http::StatusCode;
 use super::body::{Body, Part};
 use crate::http1::{HeadLimits, HeadTable, write_trailers};
 use crate::server::engine::downstream;
-use crate::server::engine::failure::Broken;
+use crate::server::engine::failure::UploadFailure;
 use crate::server::engine::outbound::Outbound;
 use crate::stream::{ByteStream, ReadBuffer};
 
-/// The body of a request on its way to a destination. What stands in front of it is [`Outbound`].
+/// The state of a request body. [`Outbound`] has the bytes in front of it.
 #[derive(Debug, Default)]
 pub(in crate::server::engine) struct Upload {
     body: Body,
-    /// What of the client's bytes comes behind what stands in front.
+    /// The parsed part of the client's input that is sent next.
     part: Part,
-    /// Content that the request may still have.
+    /// The remaining limit of the body in bytes.
     allowed: u64,
-    /// How large its trailers may be.
+    /// The limits of trailers.
     limits: HeadLimits,
 }
 
@@ -36,14 +36,15 @@ impl downstream::Upload for Upload {
 }
 
 impl Upload {
-    /// Begins with the body of another request.
+    /// Resets the state for another request.
     #[inline]
     pub(super) fn restart(&mut self, body: Body) {
         self.body = body;
         self.part = Part::default();
     }
 
-    /// Looks at the beginning of the body, which came together with the head, and may have so much content.
+    /// Parses the part of the body that arrived with the head. `allowed`: the limit of the body in
+    /// bytes.
     pub(super) fn begin(
         &mut self,
         allowed: u64,
@@ -51,7 +52,7 @@ impl Upload {
         input: &ReadBuffer,
         table: &mut HeadTable,
         outbound: &mut Outbound,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), UploadFailure> {
         self.allowed = allowed;
         self.limits = limits;
         match input.is_empty() {
@@ -60,13 +61,13 @@ impl Upload {
         }
     }
 
-    /// Sends no more, though there may be more.
+    /// Drops the rest of the body.
     pub(super) fn stop(&mut self) {
         self.body = Body::Ended;
         self.part = Part::default();
     }
 
-    /// Sends what there is; ready when all is sent. `has_news` is set when something moved.
+    /// Sends available bytes; ready when all are sent. Sets `has_news` on progress.
     #[inline]
     pub(super) fn poll<C, U>(
         &mut self,
@@ -75,7 +76,7 @@ impl Upload {
         outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
-    ) -> Poll<Result<(), Broken>>
+    ) -> Poll<Result<(), UploadFailure>>
     where
         C: ByteStream,
         U: ByteStream,
@@ -98,7 +99,7 @@ impl Upload {
             outbound.wait_for_client();
             match ready!(input.poll_read(client, cx)) {
                 Ok(0) | Err(_) => {
-                    return Poll::Ready(Err(Broken::client(StatusCode::BAD_REQUEST)));
+                    return Poll::Ready(Err(UploadFailure::client(StatusCode::BAD_REQUEST)));
                 }
                 Ok(count) => outbound.arrived(count as u64),
             }
@@ -115,7 +116,7 @@ impl Upload {
         outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
-    ) -> Poll<Result<(), Broken>> {
+    ) -> Poll<Result<(), UploadFailure>> {
         let parts = [&[], &input.filled()[..self.part.bytes]];
         ready!(outbound.poll_write(cx, parts, destination, has_news))?;
         input.consume(self.part.bytes);
@@ -125,23 +126,23 @@ impl Upload {
         Poll::Ready(Ok(()))
     }
 
-    /// Finds out what of the client's bytes belongs to the body.
+    /// Parses the next part of the body in the client's input.
     #[inline]
     fn look(
         &mut self,
         input: &ReadBuffer,
         table: &mut HeadTable,
         outbound: &mut Outbound,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), UploadFailure> {
         let part = self.body.follow(input.filled(), &self.limits, table);
-        self.part = part.map_err(|refusal| Broken::Client {
+        self.part = part.map_err(|refusal| UploadFailure::Client {
             status: refusal.status(),
             is_malformed: !refusal.is_of_limit(),
         })?;
         outbound.received += self.part.content;
         match self.allowed.checked_sub(self.part.content) {
             Some(rest) => self.allowed = rest,
-            None => return Err(Broken::client(StatusCode::PAYLOAD_TOO_LARGE)),
+            None => return Err(UploadFailure::client(StatusCode::PAYLOAD_TOO_LARGE)),
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The heads of responses as a stream gets them.
+//! Response heads for streams.
 
 use bytes::Bytes;
 use http::header::DATE;
@@ -12,8 +12,8 @@ use crate::server::connection::{GRPC, is_grpc};
 use crate::server::http2::date;
 use crate::transform::HeadPlan;
 
-/// The head that a client gets for a destination's final one, of which `head` is the text, with what filters changed before what the
-/// route does. `None` if it cannot be said.
+/// Returns the client's head for a final response, whose serialised head is `head`, or `None` if
+/// HTTP/2 cannot represent it. The changes of filters (`edits`) come before the route's transforms.
 pub(super) fn final_head(
     response: &RawResponse,
     head: &Bytes,
@@ -25,7 +25,7 @@ pub(super) fn final_head(
         None => response_head(response, head, table, plan, 1)?,
         Some(edits) => edited_head(response, head, table, plan, edits)?,
     };
-    // A route that changes nothing leaves the date where it is.
+    // Without changes the date is where it was.
     let is_kept = edits.is_none() && plan.keeps_responses();
     let has_date = is_kept && table.first(FieldClass::Date).is_some();
     if !has_date && !fields.contains_key(DATE) {
@@ -53,7 +53,8 @@ fn edited_head(
     Some((status, fields))
 }
 
-/// Whether the response to which `head` belongs, and which came as `text`, is one of gRPC. `is_kept`: nobody has changed the head.
+/// Returns true for a response of gRPC, with this head and its serialised form `text`. `is_kept`:
+/// the head is unchanged.
 pub(super) fn is_grpc_response(
     head: &Response<()>,
     text: &Bytes,
@@ -71,7 +72,7 @@ pub(super) fn is_grpc_response(
     kind.is_some_and(|kind| kind.value().get(text).starts_with(GRPC))
 }
 
-/// The head that a client gets for a destination's interim one.
+/// Returns the client's head for an interim response, or `None` if HTTP/2 cannot represent it.
 pub(super) fn interim_head(
     response: &RawResponse,
     head: &Bytes,
@@ -79,7 +80,7 @@ pub(super) fn interim_head(
     plan: &HeadPlan,
 ) -> Option<Response<()>> {
     let (status, mut fields) = kept(response, head, table, plan, 1)?;
-    // What the route takes away from responses is not for the client in these either.
+    // The route's removals apply to interim responses, too.
     for operation in &plan.response {
         operation.apply_removal(status, &mut fields);
     }

@@ -1,4 +1,4 @@
-//! A response on its way from a destination of HTTP/1.1 to a stream.
+//! The response from a destination of HTTP/1.1 to a stream.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -15,42 +15,42 @@ use crate::server::engine::downstream;
 use crate::server::http2::{Room, poll_room};
 use crate::upstream::{Http1Body, Http1Connection};
 
-/// A response on its way to a stream.
+/// The state of a response.
 #[derive(Default)]
 pub(in crate::server::engine) struct StreamDownload {
-    /// The fields of its head.
+    /// The fields of the head.
     pub(super) table: LentTable,
-    /// The response, once its head was sent.
+    /// The response after its head was sent.
     pub(super) begun: Option<Begun>,
     pub(super) held: Held,
 }
 
 /// A response whose head was sent.
 pub(super) struct Begun {
-    /// Its body, as it comes.
+    /// The body to read.
     body: Http1Body,
-    /// Whether the destination keeps its connection behind it.
+    /// True if the destination keeps its connection open.
     is_persistent: bool,
     stream: Option<SendStream<Bytes>>,
-    /// What has come of it and was not sent.
+    /// Body bytes received but not sent.
     data: Bytes,
     trailers: Option<Box<HeaderMap>>,
     /// What the route does to trailers that have not come.
     rules: TrailerRules,
     room: Room,
-    /// gRPC and the like: a slow reader is no attacker.
+    /// True for gRPC and similar protocols, whose clients may read slowly.
     is_exempt: bool,
-    /// All of it was handed to the connection.
+    /// True if all of it was handed to the connection.
     is_sent: bool,
-    /// Bytes of content that came.
+    /// Body bytes received.
     received: u64,
-    /// How many of them were counted for the destination.
+    /// Body bytes already counted for the destination.
     counted: u64,
-    /// Bytes of content that were handed to the connection.
+    /// Body bytes handed to the connection.
     pub(super) sent: u64,
 }
 
-/// The client wants no more.
+/// The client has reset the stream.
 pub(super) struct Gone;
 
 impl downstream::Download for StreamDownload {
@@ -94,7 +94,7 @@ impl downstream::Download for StreamDownload {
 }
 
 impl Begun {
-    /// Of which `data` has come. `is_exempt`: the client may be as slow as it likes.
+    /// Returns a response of which `data` has arrived. `is_exempt`: the client may read slowly.
     pub(super) fn of(
         response: &RawResponse,
         body: Http1Body,
@@ -120,51 +120,51 @@ impl Begun {
         begun
     }
 
-    /// The head was sent, and with it all if `is_end`.
+    /// Records that the head was sent. `is_end`: it was the whole response.
     pub(super) fn begin(&mut self, stream: SendStream<Bytes>, is_end: bool) {
         self.stream = Some(stream);
         self.is_sent = is_end;
     }
 
-    /// Bytes of content that came since this was last asked.
+    /// Returns the body bytes received since the last call.
     fn take_uncounted(&mut self) -> u64 {
         let before = std::mem::replace(&mut self.counted, self.received);
         self.received - before
     }
 
-    /// Whether all of it was handed to the connection.
+    /// Returns true if all of it was handed to the connection.
     pub(super) fn is_sent(&self) -> bool {
         self.is_sent
     }
 
-    /// Whether something has come that the client has no room for yet.
+    /// Returns true if received bytes wait for the client's window.
     pub(super) fn has_data(&self) -> bool {
         !self.data.is_empty()
     }
 
-    /// Bytes that have come and that the client has no room for yet.
+    /// The number of received bytes that wait for the client's window.
     pub(super) fn waiting(&self) -> usize {
         self.data.len()
     }
 
-    /// Notes that the client is waited for.
+    /// Records that the client's window is waited for.
     pub(super) fn waits_for(&mut self, client: &Arc<ConnectionState>) {
         if !self.is_exempt {
             self.room.lacks(client);
         }
     }
 
-    /// When a client that is waited for may take too little; [`Room::due`].
+    /// Returns the next check of the data rate; [`Room::due`].
     pub(super) fn room_due(&mut self) -> Option<Instant> {
         self.room.due()
     }
 
-    /// Whether it did.
+    /// Checks the data rate; [`Room::is_too_slow`].
     pub(super) fn is_too_slow(&mut self) -> bool {
         self.room.is_too_slow()
     }
 
-    /// Ready when the client has reset the stream before it had all.
+    /// Ready when the client has reset the stream before the end.
     pub(super) fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.stream {
             Some(stream) if !self.is_sent => stream.poll_reset(cx).map(drop),
@@ -172,12 +172,12 @@ impl Begun {
         }
     }
 
-    /// Whether all has come, and nothing of it is left to be sent but the end.
+    /// Returns true if all of it was received, and only the end is left to send.
     pub(super) fn has_all(&self) -> bool {
         self.body.has_ended() && self.data.is_empty() && self.trailers.is_none()
     }
 
-    /// Reads what comes next; ready when something has come, be it the end.
+    /// Reads the next part; ready when a part or the end has arrived.
     pub(super) fn poll_read(
         &mut self,
         connection: &mut Http1Connection,
@@ -214,7 +214,7 @@ impl Begun {
         }
     }
 
-    /// Sends what has come to the client; ready when more of it can be taken.
+    /// Sends received bytes to the client; ready when more can be read.
     pub(super) fn poll_send(
         &mut self,
         client: &ConnectionState,
@@ -247,7 +247,7 @@ impl Begun {
         Poll::Ready(sent.map_err(|_| Gone))
     }
 
-    /// Lets the client see that it is not complete.
+    /// Resets the stream.
     pub(super) fn cut(&mut self, reason: Reason) {
         if let Some(stream) = &mut self.stream {
             stream.send_reset(reason);

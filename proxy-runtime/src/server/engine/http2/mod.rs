@@ -1,12 +1,12 @@
-//! Clients of HTTP/2: streams, whose heads are maps of `h2` and whose bodies change their framing.
+//! Clients of HTTP/2: streams of `h2`. Heads are maps, and the framing of bodies changes.
 //!
 //! ```text
-//! head, as `h2` read it ─▶ head, written in HTTP/1.1 out of the map, with what came of the body ─▶ destination
+//! map of `h2` ─▶ head serialised in HTTP/1.1, with the received part of the body ─▶ destination
 //! client ◀─ HEADERS ◀─ one map of fields ◀─ head, parsed in place ◀─ destination
-//! client ◀─ DATA, a frame for what came together ◀─ content, without its framing ◀─ destination
+//! client ◀─ DATA, one frame per read ◀─ body without its framing ◀─ destination
 //! ```
 //!
-//! A small response that came whole is one block of memory ([`small`]).
+//! A small response that arrives completely uses one block of memory ([`small`]).
 
 mod client_head;
 mod download;
@@ -35,8 +35,8 @@ use self::download::{Begun, Gone, StreamDownload};
 use self::small::take_whole;
 use self::upload::{Allowed, StreamUpload};
 use super::client_head::show;
-use super::downstream::{Downstream, FinalHead, Flows, Headed, Said, Untaken};
-use super::failure::{Broken, Cut};
+use super::downstream::{Backpressure, Downstream, FinalHead, Flows, Headed, SentReply};
+use super::failure::{ResponseFailure, UploadFailure};
 use super::filtering::Filtering;
 use super::outbound::Outbound;
 use super::resolved_route::ResolvedRoute;
@@ -60,17 +60,18 @@ use crate::stream::{ByteStream, ReadBuffer, spare as buffers};
 use crate::transform::{HeadPlan, Invalid};
 use crate::upstream::{Http1Body, Http1Connection};
 
-/// A request that was admitted, and so has a target of HTTP/1.1, and its stream.
+/// A validated request, whose target is valid in HTTP/1.1, and its stream.
 pub(crate) struct Http2Downstream<'c> {
     client: &'c mut Client,
     head: HttpHead<'c>,
     method: Method,
-    /// How a destination gets the body.
+    /// The framing of the body for a destination.
     framing: Framing,
 }
 
 impl<'c> Http2Downstream<'c> {
-    /// A request whose fields are of these classes. `None` if it is one for the typed lane, whatever its route is.
+    /// Returns `None` if the request must take the typed lane, whatever its route is. `classes`:
+    /// those of its header fields.
     pub(crate) fn new(
         parts: &'c request::Parts,
         classes: ClassSet,
@@ -91,11 +92,12 @@ impl<'c> Http2Downstream<'c> {
 
     /// Forwards the request.
     ///
-    /// Cancel-safe: dropped, the request is cancelled at the destination.
+    /// Cancel-safe: if dropped, the request is cancelled at the destination.
     pub(crate) fn forward(self, engine: &Engine) -> impl Future<Output = Forwarded> {
         exchange::forward(self, engine)
     }
 
+    /// Returns true for a gRPC call.
     fn is_call(&self) -> bool {
         is_grpc_call(self.head.method_value(), self.head.headers())
     }
@@ -194,7 +196,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     fn skip_request(&mut self) -> bool {
-        // It has a stream of its own.
+        // Other requests have streams of their own.
         false
     }
 
@@ -225,7 +227,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     #[inline]
-    fn poll_gone(
+    fn poll_disconnected(
         &mut self,
         cx: &mut Context<'_>,
         download: &mut StreamDownload,
@@ -238,21 +240,26 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     fn poll_reset(&mut self, cx: &mut Context<'_>, download: &mut StreamDownload) -> Poll<()> {
-        self.poll_gone(cx, download, false)
+        self.poll_disconnected(cx, download, false)
     }
 
-    fn gone(&mut self) {
+    fn disconnected(&mut self) {
         self.client.has_reset = true;
     }
 
     #[inline]
-    fn hold(&mut self, _: &mut Context<'_>, download: &mut StreamDownload, _: &ReadBuffer) -> bool {
+    fn note_memory(
+        &mut self,
+        _: &mut Context<'_>,
+        download: &mut StreamDownload,
+        _: &ReadBuffer,
+    ) -> bool {
         let untaken = download.begun.as_ref().map_or(0, Begun::waiting);
         let body = self.client.body.as_mut();
         let unsent = body.map_or(0, |body| body.flow_control().used_capacity());
         let bytes = (untaken + unsent) as u64;
         download.held.set(bytes, &self.client.record.connection);
-        // Who has the connection ends it.
+        // The connection's task ends it.
         false
     }
 
@@ -262,7 +269,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         route: &ResolvedRoute<'_>,
         upload: &mut StreamUpload,
         _: &mut Outbound,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), UploadFailure> {
         let limits = &self.client.record.connection.worker.limits;
         let allowed = Allowed {
             content: route.allowed(limits.body_bytes),
@@ -284,7 +291,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
-    ) -> Poll<Result<(), Broken>> {
+    ) -> Poll<Result<(), UploadFailure>> {
         upload.poll(cx, &mut self.client.body, outbound, destination, has_news)
     }
 
@@ -301,11 +308,11 @@ impl<'c> Downstream for Http2Downstream<'c> {
         download: &mut StreamDownload,
         input: &mut ReadBuffer,
         plan: &HeadPlan,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), ResponseFailure> {
         let head = input.take(response.head_length());
         let interim = interim_head(response, &head, &download.table, plan).ok_or(UNSAYABLE)?;
         let sent = self.client.respond.send_informational(interim);
-        sent.map_err(|_| Cut::Client)
+        sent.map_err(|_| ResponseFailure::Client)
     }
 
     #[inline]
@@ -313,7 +320,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         &mut self,
         _: &mut Context<'_>,
         _: &mut StreamDownload,
-    ) -> Poll<Result<(), Cut>> {
+    ) -> Poll<Result<(), ResponseFailure>> {
         Poll::Ready(Ok(()))
     }
 
@@ -324,7 +331,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         download: &mut StreamDownload,
         connection: &mut Http1Connection,
         filtering: &mut Filtering,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), ResponseFailure> {
         let FinalHead {
             response,
             status,
@@ -361,16 +368,16 @@ impl<'c> Downstream for Http2Downstream<'c> {
             None => {
                 let body = Http1Body::received(response, table);
                 let mut begun = Begun::of(response, body, Bytes::new(), is_exempt, rules);
-                // The client can still be told of a body that is broken from the start.
+                // The client can still get an error for a body that is malformed from its start.
                 if let Poll::Ready(Err(_)) = begun.poll_read(connection, cx) {
-                    return Err(Cut::Broken(status));
+                    return Err(ResponseFailure::BrokenBody(status));
                 }
                 begun
             }
         };
         let is_end = begun.has_all();
         let stream = self.client.respond.send_response(head, is_end);
-        begun.begin(stream.map_err(|_| Cut::Client)?, is_end);
+        begun.begin(stream.map_err(|_| ResponseFailure::Client)?, is_end);
         download.begun = Some(begun);
         Ok(())
     }
@@ -382,7 +389,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         download: &mut StreamDownload,
         connection: &mut Http1Connection,
         has_news: &mut bool,
-    ) -> Poll<Result<(), Cut>> {
+    ) -> Poll<Result<(), ResponseFailure>> {
         let Some(begun) = &mut download.begun else {
             return Poll::Ready(Ok(()));
         };
@@ -393,7 +400,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             *has_news |= begun.sent != before;
             match sent {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(Gone)) => return Poll::Ready(Err(Cut::Client)),
+                Poll::Ready(Err(Gone)) => return Poll::Ready(Err(ResponseFailure::Client)),
                 Poll::Pending => {
                     begun.waits_for(client);
                     return Poll::Pending;
@@ -403,28 +410,28 @@ impl<'c> Downstream for Http2Downstream<'c> {
                 return Poll::Ready(Ok(()));
             }
             if ready!(begun.poll_read(connection, cx)).is_err() {
-                return Poll::Ready(Err(Cut::Destination("its body broke off")));
+                return Poll::Ready(Err(ResponseFailure::Destination("its body broke off")));
             }
             *has_news = true;
         }
     }
 
     #[inline]
-    fn untaken(&self, download: &mut StreamDownload) -> Untaken {
+    fn backpressure(&self, download: &mut StreamDownload) -> Backpressure {
         let begun = download.begun.as_mut().filter(|begun| begun.has_data());
         match begun.map(Begun::room_due) {
-            None => Untaken::Nothing,
-            Some(None) => Untaken::Idle,
-            Some(Some(due)) => Untaken::Rate(due),
+            None => Backpressure::Nothing,
+            Some(None) => Backpressure::Idle,
+            Some(Some(due)) => Backpressure::Rate(due),
         }
     }
 
     #[cold]
-    fn is_given_up(&mut self, download: &mut StreamDownload, untaken: Untaken) -> bool {
+    fn gives_up(&mut self, download: &mut StreamDownload, pressure: Backpressure) -> bool {
         let Some(begun) = &mut download.begun else {
             return true;
         };
-        if matches!(untaken, Untaken::Rate(_)) {
+        if matches!(pressure, Backpressure::Rate(_)) {
             if !begun.is_too_slow() {
                 return false;
             }
@@ -446,13 +453,13 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     #[cold]
-    async fn say(
+    async fn send_reply(
         &mut self,
         mut head: Parts,
         text: Bytes,
         _: bool,
         uptake: Option<Uptake>,
-    ) -> Option<Said> {
+    ) -> Option<SentReply> {
         let is_for_call = self.is_call() && head.extensions.get::<OwnResponse>().is_some();
         if is_for_call {
             head.status = grpc::for_call(head.status, &mut head.headers);
@@ -471,11 +478,11 @@ impl<'c> Downstream for Http2Downstream<'c> {
         }
         let response = Response::from_parts(head, ());
         let Ok(mut stream) = self.client.respond.send_response(response, is_end) else {
-            self.gone();
+            self.disconnected();
             return None;
         };
         if is_end {
-            return Some(Said {
+            return Some(SentReply {
                 sent: 0,
                 keep: true,
             });
@@ -490,12 +497,12 @@ impl<'c> Downstream for Http2Downstream<'c> {
             uptake,
         };
         match waiting.send(&mut stream, text, true, |_| {}).await {
-            Ok(()) => Some(Said {
+            Ok(()) => Some(SentReply {
                 sent: length,
                 keep: true,
             }),
             Err(NotTaken::Gone) => {
-                self.gone();
+                self.disconnected();
                 None
             }
             Err(NotTaken::TooSlow) => None,
@@ -516,5 +523,6 @@ fn is_bodiless(status: StatusCode) -> bool {
     matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
-/// A head that cannot be said in HTTP/2.
-const UNSAYABLE: Cut = Cut::Unanswered(End::Unsayable, "its head cannot be said in HTTP/2");
+/// A response head that HTTP/2 cannot represent.
+const UNSAYABLE: ResponseFailure =
+    ResponseFailure::Unanswered(End::Unsayable, "its head cannot be said in HTTP/2");

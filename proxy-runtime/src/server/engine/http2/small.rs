@@ -1,15 +1,15 @@
-//! Small responses that came whole.
+//! Small responses that arrive completely.
 
 use bytes::Bytes;
 
 use crate::http1::{Framing, RawResponse};
 use crate::stream::ReadBuffer;
 
-/// Bytes of a response that is taken whole: its head and its content. What of its fields the connection keeps to send it
-/// again by a number (RFC 7541 section 2.3.2) holds all of them, so that they are few.
+/// The largest response, head and body, that is copied into one block. The block lives as long as
+/// the HPACK table (RFC 7541 section 2.3.2) keeps one of its fields, so it must be small.
 const MOST: usize = 512;
 
-/// A response in one block of memory, whose parts are shared.
+/// A response in one shared block of memory.
 struct Small {
     bytes: [u8; MOST],
     length: usize,
@@ -21,7 +21,8 @@ impl AsRef<[u8]> for Small {
     }
 }
 
-/// Takes a response with all of its content, if it is small, has content of a known length, and has come whole.
+/// Takes a small response with its body from `input`, if it is complete and has a body of known
+/// length.
 pub(super) fn take_whole(response: &RawResponse, input: &mut ReadBuffer) -> Option<Bytes> {
     let content = match response.framing() {
         Framing::Length(length) => usize::try_from(length).ok().filter(|length| *length > 0)?,

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::upload::{Allowed, StreamUpload};
 use crate::http1::Framing;
-use crate::server::engine::failure::Broken;
+use crate::server::engine::failure::UploadFailure;
 use crate::server::engine::outbound::Outbound;
 
 const ALLOWED: Allowed = Allowed {
@@ -51,7 +51,7 @@ fn upload(
     mut upload: StreamUpload,
     body: RecvStream,
     room: usize,
-) -> (DuplexStream, JoinHandle<Result<u64, Broken>>) {
+) -> (DuplexStream, JoinHandle<Result<u64, UploadFailure>>) {
     let (mut near, far) = duplex(room);
     let mut body = Some(body);
     let mut outbound = Outbound::new(head.as_bytes().to_vec());
@@ -161,8 +161,8 @@ async fn what_is_too_large_or_reset_is_the_clients_fault() {
         let limited = StreamUpload::new(Framing::Chunked, true, allowed);
         let (far, task) = upload("", limited, body, 1 << 16);
         let status = match task.await.unwrap().unwrap_err() {
-            Broken::Client { status, .. } => status,
-            Broken::Destination { .. } => panic!("not the destination's"),
+            UploadFailure::Client { status, .. } => status,
+            UploadFailure::Destination { .. } => panic!("not the destination's"),
         };
         assert_eq!(status, 413);
         assert_eq!(received(far).await, "");
@@ -171,7 +171,10 @@ async fn what_is_too_large_or_reset_is_the_clients_fault() {
         let (far, task) = upload(HEAD, chunked(), body, 1 << 16);
         sleep(Duration::from_secs(1)).await;
         up.send_reset(h2::Reason::CANCEL);
-        assert!(matches!(task.await.unwrap(), Err(Broken::Client { .. })));
+        assert!(matches!(
+            task.await.unwrap(),
+            Err(UploadFailure::Client { .. })
+        ));
         assert_eq!(received(far).await, "head\r\n\r\n", "it has no end");
     })
     .await;
@@ -185,7 +188,10 @@ async fn a_destination_that_is_closed_has_got_nothing() {
         let (far, task) = upload(HEAD, chunked(), body, 1 << 16);
         drop(far);
         let broken = task.await.unwrap().unwrap_err();
-        assert!(matches!(broken, Broken::Destination { is_unsent: true }));
+        assert!(matches!(
+            broken,
+            UploadFailure::Destination { is_unsent: true }
+        ));
     })
     .await;
 }

@@ -1,4 +1,4 @@
-//! The body of a request on its way from a stream to a destination of HTTP/1.1.
+//! The request body from a stream to a destination of HTTP/1.1.
 
 use std::num::NonZeroU64;
 use std::task::{Context, Poll, ready};
@@ -10,17 +10,17 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use crate::head::headers::strip_trailers;
 use crate::http1::{CHUNK_END, ChunkHead, Framing, LAST_CHUNK};
 use crate::server::engine::downstream;
-use crate::server::engine::failure::Broken;
+use crate::server::engine::failure::UploadFailure;
 use crate::server::engine::outbound::Outbound;
 use crate::stream::ByteStream;
 
-/// Frames that came together and leave with one write.
+/// The largest number of frames that are sent with one write.
 const FRAMES: usize = 8;
 
 /// The end of a chunk, and of the body.
 const CHUNK_AND_BODY_END: &[u8] = b"\r\n0\r\n\r\n";
 
-/// What a request may have beside its head.
+/// The limits of a request body.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Allowed {
     /// Bytes of content.
@@ -29,22 +29,21 @@ pub(super) struct Allowed {
     pub(super) trailers: usize,
 }
 
-/// The body of a request on its way to a destination. What stands in front of it, the head and later the framing, is
-/// [`Outbound`].
+/// The state of a request body. [`Outbound`] has the bytes in front of it.
 ///
-/// The client's window opens by what the destination has taken.
+/// The client's window opens by the bytes that were written to the destination.
 #[derive(Debug, Default)]
 pub(in crate::server::engine) struct StreamUpload {
-    /// What of the body follows that: up to [`FRAMES`], for which there is no room before the first of them comes.
+    /// Up to [`FRAMES`] received frames. Allocated with the first one.
     frames: Vec<Bytes>,
-    /// The framing behind that.
+    /// The framing behind the frames.
     end: &'static [u8],
     is_chunked: bool,
-    /// The client has sent all, and it was read.
+    /// True if the whole body was read.
     has_all: bool,
-    /// Content that is still to come, if its length was told.
+    /// The rest of the body in bytes, if its length is known.
     left: Option<u64>,
-    /// What the request may still have.
+    /// The remaining limits.
     limits: Allowed,
 }
 
@@ -59,7 +58,7 @@ impl downstream::Upload for StreamUpload {
 }
 
 impl StreamUpload {
-    /// The body of a request, unless `has_body` says that there is none.
+    /// The start of a request body. `has_body`: false if there is none.
     pub(super) fn new(framing: Framing, has_body: bool, limits: Allowed) -> Self {
         let left = match framing {
             Framing::Length(length) => Some(length),
@@ -75,14 +74,14 @@ impl StreamUpload {
         }
     }
 
-    /// Sends no more, though there may be more, for which the client has the connection's window back.
+    /// Drops the rest of the body, and returns its part of the connection's window to the client.
     pub(super) fn stop(&mut self, body: &mut Option<RecvStream>) {
         self.release(body);
         *body = None;
         self.frames = Vec::new();
     }
 
-    /// Lets go of what was read; returns how much that is.
+    /// Releases the received frames; returns their size.
     fn release(&mut self, body: &mut Option<RecvStream>) -> usize {
         if self.frames.is_empty() {
             return 0;
@@ -95,7 +94,7 @@ impl StreamUpload {
         content
     }
 
-    /// Sends what there is; ready when all is sent. `has_news` is set when something moved.
+    /// Sends available bytes; ready when all are sent. Sets `has_news` on progress.
     pub(super) fn poll<U: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
@@ -103,9 +102,9 @@ impl StreamUpload {
         outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
-    ) -> Poll<Result<(), Broken>> {
+    ) -> Poll<Result<(), UploadFailure>> {
         if !outbound.has_begun() && self.frames.is_empty() && !self.has_all {
-            // What has come of the body leaves with the head.
+            // The received part of the body is sent with the head.
             if let Poll::Ready(read) = self.poll_read(cx, body, outbound) {
                 read?;
             }
@@ -133,7 +132,7 @@ impl StreamUpload {
         outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
-    ) -> Poll<Result<(), Broken>> {
+    ) -> Poll<Result<(), UploadFailure>> {
         let polled = match self.frames.len() {
             0 => outbound.poll_write(cx, [&[], self.end], destination, has_news),
             _ => {
@@ -151,13 +150,13 @@ impl StreamUpload {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes what has come of the body; ready when there is something, be it the end.
+    /// Reads available frames; ready when a frame or the end has arrived.
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
         body: &mut Option<RecvStream>,
         outbound: &mut Outbound,
-    ) -> Poll<Result<(), Broken>> {
+    ) -> Poll<Result<(), UploadFailure>> {
         let Some(body) = body else {
             self.has_all = true;
             return Poll::Ready(Ok(()));
@@ -187,12 +186,12 @@ impl StreamUpload {
         }
         outbound.received += content;
         let Some(rest) = self.limits.content.checked_sub(content) else {
-            return Poll::Ready(Err(Broken::client(StatusCode::PAYLOAD_TOO_LARGE)));
+            return Poll::Ready(Err(UploadFailure::client(StatusCode::PAYLOAD_TOO_LARGE)));
         };
         self.limits.content = rest;
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(content);
-            // What the destination waits for is complete. The end of the stream may take its time.
+            // The destination has the whole body. The end of the stream may arrive later.
             self.has_all |= *left == 0;
         }
         outbound.arrived(content);
@@ -203,7 +202,7 @@ impl StreamUpload {
             let count = trailers.as_ref().map_or(0, HeaderMap::len);
             if count > self.limits.trailers {
                 let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                return Poll::Ready(Err(Broken::client(status)));
+                return Poll::Ready(Err(UploadFailure::client(status)));
             }
             self.has_all = true;
             self.end_body(trailers, outbound);
@@ -213,7 +212,7 @@ impl StreamUpload {
         Poll::Ready(Ok(()))
     }
 
-    /// Frames so much content, which is one chunk however many frames it came in.
+    /// Writes the framing of received frames, which become one chunk.
     fn frame(&mut self, size: NonZeroU64, outbound: &mut Outbound) {
         if self.is_chunked {
             let head = ChunkHead::new(size);
@@ -225,7 +224,8 @@ impl StreamUpload {
         }
     }
 
-    /// A body whose length was told has no trailers (RFC 9110 section 6.5).
+    /// Writes the end of a chunked body. A body with a length has no trailers (RFC 9110 section
+    /// 6.5).
     fn end_body(&mut self, trailers: Option<HeaderMap>, outbound: &mut Outbound) {
         if !self.is_chunked {
             return;
@@ -250,7 +250,7 @@ fn write_field(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The client has reset the stream, or gone.
-const fn broken() -> Broken {
-    Broken::client(StatusCode::BAD_REQUEST)
+/// The failure after the client has reset the stream.
+const fn broken() -> UploadFailure {
+    UploadFailure::client(StatusCode::BAD_REQUEST)
 }

@@ -220,6 +220,42 @@ async fn a_filter_that_fails_at_a_response_has_a_destination_behind_it() {
     }
 }
 
+/// The log has the destination also for responses that are not forwarded to a stream.
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn a_response_that_a_stream_does_not_get_has_a_destination_in_the_log() {
+    use crate::server::http2::peer::Peer;
+
+    const BROKEN: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n";
+    const WHOLE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let broken = (502, ForwardErrorKind::ResponseBodyDestination);
+    let failed = (500, ForwardErrorKind::Extension);
+    for is_typed in WAYS {
+        for (settings, response, (status, error)) in [
+            ("", BROKEN, broken),
+            (r#","Filters":["breaks"]"#, BROKEN, broken),
+            (r#","Filters":["breaks"]"#, WHOLE, failed),
+        ] {
+            let what = format!("typed: {is_typed}{settings}, {error:?}");
+            local(async {
+                let (mut destination, transport) = duplex(1024);
+                let scene = Scene::new(is_typed, settings, transport).await;
+                let mut peer = Peer::open(scene.client, &[]).await;
+                peer.get(1, "/").await;
+                read_to(&mut destination, "\r\n\r\n").await;
+                destination.write_all(response).await.unwrap();
+                assert_eq!(peer.end_of(1).await.1, None, "{what}");
+                let line = scene.log.only().await;
+                assert_eq!(line.status, Some(status), "{what}");
+                assert_eq!(line.error, Some(error), "{what}");
+                assert!(line.upstream.is_some(), "{what}: {line:?}");
+                resume();
+            })
+            .await;
+        }
+    }
+}
+
 /// A client that takes its request back has not sent it wrongly.
 #[cfg(feature = "http2")]
 #[tokio::test]

@@ -45,6 +45,8 @@ impl Codes {
         let mut count = 0;
         let mut length = 1;
         while length <= LONGEST {
+            // Codes of one length are consecutive, so a difference leads from the code to its
+            // place.
             next <<= 1;
             codes.places[length] = count as i64 - next as i64;
             let mut byte = 0;
@@ -54,6 +56,7 @@ impl Codes {
                     if length <= SHORT as usize {
                         let shift = SHORT as usize - length;
                         let mut tail = 0;
+                        // Every continuation of a short code leads to its byte.
                         while tail < 1 << shift {
                             codes.short[((next as usize) << shift) + tail] =
                                 (byte as u8, length as u8);

@@ -114,6 +114,7 @@ impl Reading<'_> {
 
     /// Copies the last representation, if the block is being replaced.
     fn keep(&mut self, begin: usize) {
+        // Empty while the block can be passed on unchanged.
         if !self.replaced.is_empty() {
             self.replaced.extend_from_slice(&self.block[begin..self.at]);
         }
@@ -171,6 +172,7 @@ impl Reading<'_> {
             push_harmless(entry.value_length, &mut self.replaced);
         }
         self.note(entry);
+        // Only literals with incremental indexing enter the table.
         if prefix == 6 {
             fields.table.add(entry);
         }
@@ -189,6 +191,7 @@ impl Reading<'_> {
         if number < most {
             return Ok(number);
         }
+        // Further bytes would encode a number beyond every limit.
         for shift in [0, 7, 14, 21] {
             let byte = usize::from(self.byte()?);
             number += (byte & 0x7f) << shift;

@@ -82,6 +82,7 @@ impl Table {
 
     /// Adds a field at the first index. Evicts the oldest fields if necessary.
     pub(super) fn add(&mut self, entry: Entry) {
+        // Evicts first; an entry larger than the table leaves it empty (RFC 7541 section 4.4).
         self.shrink(self.most.saturating_sub(entry.size()));
         if entry.size() <= self.most {
             self.size += entry.size();

@@ -59,15 +59,18 @@ impl Servers {
                     waited_for.retain(|(waiting, _)| *waiting != server);
                     self.answers(server);
                     match answer {
+                        // Kept for the case that all servers fail.
                         Answer::Failed(_) => last = answer,
                         known => return known,
                     }
+                    // The next server is queried at once.
                     pause.as_mut().reset(Instant::now());
                 }
                 () = &mut pause, if !is_over => {
                     let now = Instant::now();
                     self.are_silent(&waited_for, now);
                     let Some(server) = tries.next() else {
+                        // Only queries in flight are left.
                         is_over = true;
                         continue;
                     };
@@ -95,6 +98,7 @@ impl Servers {
         let now = Instant::now();
         let mut silent = self.silent.lock();
         silent.retain(|_, since| now.duration_since(*since) < AVOIDED);
+        // A stable sort keeps the configured order otherwise.
         servers.sort_by_key(|server| silent.contains_key(server));
         servers
     }

@@ -82,6 +82,7 @@ impl Config {
         });
         let dots = name.bytes().filter(|byte| *byte == b'.').count();
         let mut candidates: Vec<Name> = searched.collect();
+        // A name with few dots is tried with the search domains first.
         match dots >= self.ndots {
             true => candidates.insert(0, full),
             false => candidates.push(full),

@@ -83,11 +83,13 @@ impl Dns {
         {
             return Arc::clone(machine);
         }
+        // One task reads; others use the previous contents if there are any.
         let _reading = match (self.reading.try_lock(), current) {
             (Ok(reading), _) => reading,
             (Err(_), Some(current)) => return current,
             (Err(_), None) => self.reading.lock().await,
         };
+        // Another task may have read the files during the wait.
         let before = self.machine.load_full();
         if let Some(machine) = &before
             && machine.read.elapsed() < REREAD
@@ -144,6 +146,7 @@ impl Dns {
                 // Continues like the C library: not every server knows every domain.
                 failed @ Answer::Failed(_) => ends = failed,
                 Answer::Silent => {
+                    // Further names would wait for the same servers.
                     ends = Answer::Silent;
                     break;
                 }
@@ -203,6 +206,7 @@ impl Dns {
 impl Answer {
     /// Combines this result of one family with that of the other one.
     async fn with(self, other: impl Future<Output = Self>) -> Self {
+        // Found addresses do not wait long for those of the other family.
         let other = match self {
             Self::Addresses(..) => timeout(OTHER_FAMILY, other).await,
             _ => Ok(other.await),

@@ -198,7 +198,7 @@ fn a_content_that_came_back_while_others_waited_is_still_told() {
     peer.change(Endpoint, &["a"]);
     peer.accept(Endpoint, &[]);
     assert_eq!(peer.publish(&[endpoints(&["a=2", "b=1"])]), ["eds a=2"]);
-    // While this is open, b is requested and answered from a later state, in which a is as at first.
+    // Meanwhile b is requested, and sent from a later state, in which a is as at first.
     assert_eq!(peer.publish(&[endpoints(&["a=1", "b=2"])]), [""; 0]);
     assert_eq!(peer.change(Endpoint, &["b"]), ["eds b=2"]);
     assert_eq!(peer.publish(&[endpoints(&["a=1", "b=1"])]), [""; 0]);

@@ -41,7 +41,7 @@ impl Peer {
         peer
     }
 
-    /// Before there is anything to serve.
+    /// Creates an exchange before there are resources to serve.
     pub(super) fn early(protocol: Protocol, subscription: Subscription) -> Self {
         Self {
             protocol,

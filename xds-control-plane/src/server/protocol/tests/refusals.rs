@@ -36,7 +36,7 @@ fn what_was_refused_stays_refused() {
     assert_eq!((heard, replies), (Heard::Asked, vec!["lds b=1".to_owned()]));
 }
 
-/// In both protocols a rejection applies to the whole response, so the good resources must be sent again
+/// A rejection applies to the whole response in both protocols, so the good resources must be sent again
 /// once the bad one is corrected.
 #[test]
 fn what_was_refused_for_its_company_comes_after_the_mended() {

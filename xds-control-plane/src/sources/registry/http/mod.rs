@@ -81,7 +81,7 @@ impl HttpRegistry {
     ///
     /// # Errors
     ///
-    /// TLS cannot be set up, or the URL is neither of `http` nor of `https`.
+    /// Returns an error if TLS cannot be set up, or if the URL is neither of `http` nor of `https`.
     pub fn new(options: HttpRegistryOptions) -> Result<Self, RegistryError> {
         if !matches!(options.url.scheme(), "http" | "https") {
             return Err(RegistryError::new(

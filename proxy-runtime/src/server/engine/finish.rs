@@ -1,4 +1,4 @@
-//! The end of an exchange, well or not, and responses of the proxy's own.
+//! The end of an exchange: recording, reuse of the connection, and local replies.
 
 use std::net::SocketAddr;
 
@@ -10,37 +10,38 @@ use super::Forwarded;
 use super::connect::{Link, Unconnected};
 use super::downstream::{Download, Downstream, FlowOf};
 use super::failure::Failure;
-use super::filtering::{Answer, Filtering};
+use super::filtering::{Filtering, LocalReply};
+use super::recorder::Recorder;
 use super::resolved_route::ResolvedRoute;
-use super::tally::Tally;
 use crate::error::ForwardErrorKind;
 use crate::server::Outcome;
 use crate::spare::Lend;
 use crate::upstream::Http1Connection;
 
-/// How an exchange left the client's connection.
+/// The state of the client's connection after an exchange.
 #[derive(Clone, Copy)]
 pub(super) struct Ended {
-    /// The next request may follow.
+    /// True if the next request may follow.
     pub(super) keep: bool,
-    /// The request was not read to its end.
+    /// True if the request was not read to its end.
     has_more: bool,
-    /// The destination, if the exchange did not come to its end.
+    /// The destination's address, if the exchange failed.
     upstream: Option<SocketAddr>,
 }
 
-/// The reason for a response of the proxy's own.
+/// The reason for a local reply.
 #[derive(Clone, Copy, Default)]
 struct About {
     error: Option<ForwardErrorKind>,
-    /// The destination that had answered.
+    /// The destination whose response is not forwarded.
     upstream: Option<SocketAddr>,
 }
 
 impl ResolvedRoute<'_> {
-    /// Counts what went through, and puts away what the next request can use.
+    /// Updates the counters, returns the connection to its pool if it can be reused, and recycles
+    /// the state.
     #[inline]
-    pub(super) fn settle<D: Downstream>(
+    pub(super) fn finish<D: Downstream>(
         &self,
         down: &mut D,
         mut link: Link,
@@ -52,7 +53,7 @@ impl ResolvedRoute<'_> {
         let upstream = match failure {
             None => None,
             Some(failure) => {
-                if let Failure::Cut(_) = failure {
+                if let Failure::Truncated(_) = failure {
                     down.cut(&mut flow.download);
                 }
                 link.lease.raw().map(|connection| connection.peer)
@@ -79,12 +80,12 @@ impl ResolvedRoute<'_> {
         }
     }
 
-    /// Ends an exchange that did not come to its end.
+    /// Ends a failed exchange.
     #[cold]
     pub(super) async fn fail<D: Downstream>(
         &self,
         down: &mut D,
-        mut tally: Tally<'_>,
+        mut recorder: Recorder<'_>,
         filtering: Filtering,
         failure: Failure,
         ended: Ended,
@@ -92,7 +93,7 @@ impl ResolvedRoute<'_> {
         let mut about = About::default();
         let (kind, status) = match failure {
             Failure::Withheld(status, kind, instead) => {
-                tally.answered(status, Instant::now());
+                recorder.answered(status, Instant::now());
                 about.upstream = ended.upstream;
                 (kind, instead)
             }
@@ -100,61 +101,62 @@ impl ResolvedRoute<'_> {
                 (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY)
             }
             Failure::Unanswered(kind, status) => (kind, status),
-            Failure::Cut(kind) => {
+            Failure::Truncated(kind) => {
                 if let Some(record) = down.record() {
                     record.outcome = Outcome::Failed;
                     if let Some(draft) = &mut record.draft {
                         draft.failed(Some(kind));
                     }
                 }
-                tally.end(Some(kind), Instant::now());
+                recorder.end(Some(kind), Instant::now());
                 return Forwarded::Gone;
             }
             Failure::Gone(kind) => {
-                tally.end(Some(kind), Instant::now());
+                recorder.end(Some(kind), Instant::now());
                 return Forwarded::Gone;
             }
         };
         about.error = Some(kind);
-        let answer = Answer::Status(status);
-        self.answer(down, tally, filtering, answer, about, ended.has_more)
+        let reply = LocalReply::Status(status);
+        self.reply_locally(down, recorder, filtering, reply, about, ended.has_more)
             .await
     }
 
-    /// Ends a request for which there is no connection, be it that a filter has answered it.
+    /// Ends a request without a connection; a filter may have replied.
     #[cold]
     pub(super) async fn give_up<D: Downstream>(
         &self,
         down: &mut D,
-        tally: Tally<'_>,
+        recorder: Recorder<'_>,
         filtering: Filtering,
         unconnected: Unconnected,
         has_more: bool,
     ) -> Forwarded {
         match unconnected {
             Unconnected::Gone => {
-                down.gone();
-                tally.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
+                down.disconnected();
+                recorder.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
                 Forwarded::Gone
             }
             Unconnected::Replied(reply) => {
-                let (answer, about) = (Answer::Reply(reply), About::default());
-                self.answer(down, tally, filtering, answer, about, has_more)
+                let (reply, about) = (LocalReply::Filter(reply), About::default());
+                self.reply_locally(down, recorder, filtering, reply, about, has_more)
                     .await
             }
             unconnected => {
                 let refusal = unconnected.refusal();
-                self.refuse(down, tally, filtering, refusal, has_more).await
+                self.refuse(down, recorder, filtering, refusal, has_more)
+                    .await
             }
         }
     }
 
-    /// Answers for a destination that did not.
+    /// Sends an error response for a request without a response.
     #[cold]
     pub(super) async fn refuse<D: Downstream>(
         &self,
         down: &mut D,
-        tally: Tally<'_>,
+        recorder: Recorder<'_>,
         filtering: Filtering,
         (kind, status): (ForwardErrorKind, StatusCode),
         has_more: bool,
@@ -163,45 +165,51 @@ impl ResolvedRoute<'_> {
             error: Some(kind),
             upstream: None,
         };
-        let answer = Answer::Status(status);
-        self.answer(down, tally, filtering, answer, about, has_more)
+        let reply = LocalReply::Status(status);
+        self.reply_locally(down, recorder, filtering, reply, about, has_more)
             .await
     }
 
-    /// Sends what the proxy says itself, after the filters that are to be shown it. That ends the request.
+    /// Sends a local reply after response filters and transforms, and ends the request.
     #[cold]
-    async fn answer<D: Downstream>(
+    async fn reply_locally<D: Downstream>(
         &self,
         down: &mut D,
-        mut tally: Tally<'_>,
+        mut recorder: Recorder<'_>,
         mut filtering: Filtering,
-        answer: Answer,
+        reply: LocalReply,
         about: About,
         has_more: bool,
     ) -> Forwarded {
-        let (head, text) = filtering.answer(self, down.state().info, answer);
-        self.told(down, &mut tally, &head, about);
+        let (head, text) = filtering.local_reply(self, down.state().info, reply);
+        self.record_reply(down, &mut recorder, &head, about);
         let uptake = self.uptake(down.state().worker.limits.data_rate);
-        let said = down.say(head, text, has_more, uptake).await;
-        tally.end(about.error, Instant::now());
-        let Some(said) = said else {
+        let sent = down.send_reply(head, text, has_more, uptake).await;
+        recorder.end(about.error, Instant::now());
+        let Some(sent) = sent else {
             return Forwarded::Gone;
         };
         if let Some(record) = down.record() {
-            record.sent = said.sent;
+            record.sent = sent.sent;
             record.outcome = Outcome::Complete;
         }
-        Forwarded::Served { keep: said.keep }
+        Forwarded::Served { keep: sent.keep }
     }
 
-    /// Notes what the client is told.
-    fn told<D: Downstream>(&self, down: &mut D, tally: &mut Tally<'_>, head: &Parts, about: About) {
+    /// Records a local reply.
+    fn record_reply<D: Downstream>(
+        &self,
+        down: &mut D,
+        recorder: &mut Recorder<'_>,
+        head: &Parts,
+        about: About,
+    ) {
         let status = head.status;
-        tally.refused(status);
+        recorder.refused(status);
         let allowed = self.allowed(down.state().worker.limits.body_bytes);
         let Some(record) = down.record() else { return };
         if record.draft.is_some() {
-            let mut info = self.info(tally, about.upstream);
+            let mut info = self.info(recorder, about.upstream);
             info.error = about.error;
             record.answered(status, Some(info));
         }

@@ -1,4 +1,4 @@
-//! Counts what becomes of a request that is forwarded as bytes.
+//! The recorder of one request on the raw lane.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,18 +15,19 @@ use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sampl
 use crate::proxy::Shared;
 use crate::state::RouteState;
 
-/// Counts what becomes of one request of a route, out of what the connection holds anyway.
+/// Counts the events of one request. It borrows the state of route and cluster, so that it needs no
+/// reference counts.
 ///
-/// Dropped before it was told the end, it counts the request as cancelled: its client has gone.
+/// If dropped before the end, it counts the request as cancelled: the client has disconnected.
 #[derive(Debug)]
-pub(super) struct Tally<'a> {
+pub(super) struct Recorder<'a> {
     books: Borrowed<'a>,
     count: Count,
-    /// Until it has ended.
+    /// `None` after the end.
     active: Option<SplitEntry<'a>>,
 }
 
-/// Where it is counted.
+/// The counters that are updated.
 #[derive(Clone, Copy, Debug)]
 struct Borrowed<'a> {
     route: &'a RouteState,
@@ -58,7 +59,7 @@ impl Books for Borrowed<'_> {
     }
 }
 
-impl<'a> Tally<'a> {
+impl<'a> Recorder<'a> {
     #[inline]
     pub(super) fn new(
         shared: &'a Shared,
@@ -77,27 +78,27 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// When the request came.
+    /// The time when the request arrived.
     #[inline]
     pub(super) fn started(&self) -> Instant {
         self.count.started()
     }
 
-    /// The request goes to this destination.
+    /// Records that the request is sent to this destination.
     #[inline]
     pub(super) fn sent_to(&mut self, destination: &'a DestinationState) {
         destination.metrics().requested();
         self.books.destination = Some(destination);
     }
 
-    /// The same, of a request that is in flight there.
+    /// Records it for a request in flight there.
     #[inline]
     pub(super) fn sent_over(&mut self, destination: &'a DestinationState, flight: &InFlightGuard) {
         flight.requested();
         self.books.destination = Some(destination);
     }
 
-    /// The destination's response has begun.
+    /// Records the head of a destination's response.
     #[inline]
     pub(super) fn answered(&mut self, status: StatusCode, now: Instant) {
         let elapsed = self.count.answered(&self.books, status, now);
@@ -106,8 +107,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The same, of a request that is in flight there. Returns how long that took since the request came, if the first pick was
-    /// then.
+    /// Records it for a request in flight there. Returns the latency since the request arrived, if
+    /// the first pick was at that time.
     #[inline]
     pub(super) fn answered_over(
         &mut self,
@@ -120,35 +121,35 @@ impl<'a> Tally<'a> {
         (self.count.picked() == self.count.started()).then_some(elapsed)
     }
 
-    /// Where it was sent.
+    /// The destination of the request.
     pub(super) fn destination(&self) -> Option<&'a DestinationState> {
         self.books.destination
     }
 
-    /// From the pick until now.
+    /// The time since the pick.
     pub(super) fn waited(&self) -> Duration {
         self.count.picked().elapsed()
     }
 
-    /// What the client is told instead.
+    /// Records the status of a local reply.
     pub(super) fn refused(&mut self, status: StatusCode) {
         self.count.told(status);
     }
 
-    /// The response has ended well, though the request has not.
+    /// Records the successful end of the response while the upload continues.
     #[cold]
     pub(super) fn end_early(&mut self, now: Instant) {
         self.settle(None, now, None);
         self.active = None;
     }
 
-    /// The response has ended.
+    /// Records the end of the response.
     #[inline]
     pub(super) fn end(mut self, error: Option<ForwardErrorKind>, now: Instant) {
         self.settle(error, now, None);
     }
 
-    /// The response has ended well; how long that took since the request came may be known.
+    /// Records the successful end of the response, after `elapsed` if that is known.
     #[inline]
     pub(super) fn end_well(mut self, now: Instant, elapsed: Option<Sample>) {
         self.settle(None, now, elapsed);
@@ -166,7 +167,7 @@ impl<'a> Tally<'a> {
     }
 }
 
-impl<'a> Ledger<'a> for Tally<'a> {
+impl<'a> Ledger<'a> for Recorder<'a> {
     fn failed(&mut self, kind: ForwardErrorKind) {
         self.count.failed(&self.books, kind);
     }
@@ -177,7 +178,7 @@ impl<'a> Ledger<'a> for Tally<'a> {
     }
 }
 
-impl Drop for Tally<'_> {
+impl Drop for Recorder<'_> {
     fn drop(&mut self) {
         if !self.count.has_ended() {
             self.settle(Some(self.count.cancelled()), Instant::now(), None);
