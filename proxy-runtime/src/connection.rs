@@ -27,11 +27,12 @@ pub struct ConnectionInfo {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListenerRules {
-    /// Paths must have one reading for every program behind the proxy: doubled slashes become one, and a path with an encoded slash
-    /// or backslash (`%2F`, `%5C`) or with a parameter (`;`, `%3B`) gets 400. Default: false.
+    /// Paths must have one reading for every program behind the proxy: doubled slashes become one,
+    /// and a path with an encoded slash or backslash (`%2F`, `%5C`) or with a parameter (`;`, `%3B`)
+    /// gets 400. Default: false.
     ///
-    /// For routes that keep requests from a part of a destination, where that may read `//admin`, `/admin;x` or `/x/..%2Fadmin` as
-    /// `/admin`.
+    /// For routes that keep requests from a part of a destination that may read `//admin`,
+    /// `/admin;x` or `/x/..%2Fadmin` as `/admin`.
     pub strict_paths: bool,
     /// Clients are proxies that say where requests came from in fields that the transforms of routes know nothing of:
     /// `X-Real-IP`, `True-Client-IP`, `X-Forwarded-Client-Cert`, and all of `X-Forwarded-*` but `-For`, `-Host`, `-Proto` and

@@ -30,7 +30,7 @@ pub(crate) struct RouteState {
     /// types.
     #[cfg(feature = "server")]
     is_raw: bool,
-    /// What it does to the trailers of responses, if anything.
+    /// Changes of response trailers, if there are any.
     trailers: Option<Arc<TrailerPlan>>,
     extensions: Option<Box<RouteExtensions>>,
     /// The detection of forwarding loops, unless it is disabled for the route.
@@ -121,7 +121,7 @@ impl RouteState {
         self.is_raw.then_some(&*self.plan)
     }
 
-    /// What it does to the trailers of responses, if anything.
+    /// Changes of response trailers, if there are any.
     pub(crate) fn trailers(&self) -> Option<&Arc<TrailerPlan>> {
         self.trailers.as_ref()
     }

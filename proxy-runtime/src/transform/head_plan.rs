@@ -34,9 +34,9 @@ pub(crate) struct HeadPlan {
     pub(crate) request_removed: Option<ClassSet>,
     pub(crate) response_copy: CopyRule,
     pub(crate) response: Box<[ResponseOperation]>,
-    /// What it does to the trailers of responses, if anything.
+    /// Changes of response trailers, if there are any.
     pub(crate) trailers: Option<Arc<TrailerPlan>>,
-    /// Another method than the client's may be sent.
+    /// True if the method may change.
     pub(crate) changes_method: bool,
     /// Method, path or query may change.
     pub(crate) rewrites_target: bool,
@@ -196,7 +196,8 @@ impl HeadPlan {
         names.collect()
     }
 
-    /// Calls `write` with the `Host` of one request and the operations for it: what filters changed, then what the route does.
+    /// Calls `write` with the `Host` of one request and the operations for it: changes of filters, then
+    /// those of the route.
     #[inline]
     pub(crate) fn for_request<'n, H: RequestHead>(
         &self,

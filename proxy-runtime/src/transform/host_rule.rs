@@ -4,14 +4,14 @@ use http::HeaderValue;
 
 use super::NoValue;
 
-/// Which `Host` a destination gets.
+/// The rule for the `Host` of requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum HostRule {
     /// The client's.
     Original,
-    /// Its own.
+    /// The destination's.
     Destination,
-    /// Its own, whatever filters say.
+    /// The destination's, even if filters changed it.
     Restored,
     /// The one that the route names.
     Fixed(HeaderValue),
@@ -28,11 +28,12 @@ pub(crate) struct ComputedHost {
     pub(super) otherwise: HostRule,
 }
 
-/// The line of a `Host` that may name the destination.
+/// The start of a `Host` line that may name the destination.
 pub(crate) const HOST_LINE: &[u8] = b"\r\nHost: ";
 
-/// Marks a `Host` that does not name the destination, by the case of its name: the first field of a head for HTTP/1.1. To be done where
-/// that depends on the request: what the route takes the value from may not be in the head any more when it is made over.
+/// Marks the `Host` of a written head as one that does not name the destination, by the case of its
+/// name. Needed where that depends on the request: the path that the value came from may be gone when
+/// the head is changed for another destination.
 #[cold]
 pub(crate) fn mark_host(head: &mut [u8]) {
     let line = head.windows(2).position(|there| there == b"\r\n");
@@ -43,21 +44,21 @@ pub(crate) fn mark_host(head: &mut [u8]) {
     }
 }
 
-/// Which `Host` a destination gets with one request.
+/// The `Host` of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Host<'v> {
     /// The client's.
     Original,
-    /// Its own.
+    /// The destination's.
     Destination,
-    /// Its own, whatever filters say.
+    /// The destination's, even if filters changed it.
     Restored,
-    /// This one.
+    /// The given one.
     Named(&'v HeaderValue),
 }
 
 impl HostRule {
-    /// What it means for a request for which the plan computed `values`.
+    /// Resolves the rule for a request with these computed `values`.
     #[inline]
     pub(crate) fn resolve<'v>(&'v self, values: &'v [Result<HeaderValue, NoValue>]) -> Host<'v> {
         match self {

@@ -89,12 +89,12 @@ pub(crate) fn route_value(values: &RouteValues, parameter: &str) -> Result<Heade
     HeaderValue::from_bytes(value).map_err(|_| NoValue::NotToBeWritten)
 }
 
-/// The same as a `Host`, which is a host and port (RFC 9110 section 7.2): the path is the client's, and anything else would be
-/// rejected or read in several ways.
+/// The value of a route parameter as `Host`, which must be a host and port (RFC 9110 section 7.2): the
+/// path is the client's, and other text would be rejected or read in several ways.
 ///
 /// # Errors
 ///
-/// There is none, or none that is a host.
+/// Fails if there is none, or none that is a host.
 pub(crate) fn route_host(values: &RouteValues, parameter: &str) -> Result<HeaderValue, NoValue> {
     let value = route_value(values, parameter)?;
     match is_authority(value.as_bytes()) {

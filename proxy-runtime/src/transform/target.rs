@@ -22,7 +22,7 @@ use crate::http1::OutgoingTarget;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Invalid;
 
-/// What a destination is asked for whose address or whose route changes that.
+/// The method and target of a request that its route or destination changes.
 #[cfg(feature = "server")]
 pub(crate) struct Elsewhere<'a> {
     /// `None`: the client's.
@@ -49,7 +49,7 @@ impl<'a> Elsewhere<'a> {
     }
 }
 
-/// What a request asks for, with this path and query, whose route or destination changes them.
+/// Rewrites method and target of a request with this path and query.
 #[cfg(feature = "server")]
 #[cold]
 pub(crate) fn elsewhere<'a, H: RequestHead>(
@@ -80,7 +80,7 @@ pub(crate) fn elsewhere<'a, H: RequestHead>(
     }
 }
 
-/// The method that a destination is sent in the place of the client's; `None` if it is the client's.
+/// The method for the destination if it differs from the client's.
 pub(crate) fn sent_method<'a>(route: &'a Route, asked: &str) -> Option<&'a Method> {
     let mut sent: Option<&Method> = None;
     for change in route.transforms().target() {

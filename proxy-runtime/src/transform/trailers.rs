@@ -5,7 +5,7 @@ use proxy_model::transform::{HeaderCopy, ResponseTransform, Transforms};
 
 use super::response::{change, copy};
 
-/// What a route does to the trailers of responses.
+/// Changes of response trailers.
 #[derive(Debug)]
 pub(crate) struct TrailerPlan {
     copy: HeaderCopy,

@@ -7,7 +7,7 @@ mod llhttp;
 mod server;
 mod server_reload;
 
-/// What is made by default, with a change.
+/// Returns the default value with a change.
 fn changed<T: Default>(change: impl FnOnce(&mut T)) -> T {
     let mut made = T::default();
     change(&mut made);

@@ -1,6 +1,7 @@
 //! `cargo xtask public-api`: what the published libraries show to others, against checked-in lists.
 //!
-//! The lists are read from what rustdoc writes as JSON, a format that is not stable yet; so only a few of its keys are looked at.
+//! The lists come from rustdoc's JSON, whose format is not stable; so only a few of its keys are
+//! used.
 
 mod external_types;
 mod public;
@@ -24,7 +25,7 @@ const RENEW: &str = "xtask public-api --renew";
 /// Names of items or crates.
 type Names = BTreeSet<String>;
 
-/// What rustdoc says of each published library.
+/// Rustdoc's JSON by published library.
 type Pages = BTreeMap<String, Value>;
 
 #[derive(Default, clap::Args)]
@@ -96,7 +97,8 @@ fn lists(workspace: &Workspace, pages: &Pages) -> crate::Result<Vec<Listed>> {
 /// Has rustdoc describe the published libraries, with all features.
 fn pages(workspace: &Workspace) -> crate::Result<Pages> {
     let target = workspace.target_directory();
-    // Set for rustdoc alone: build scripts look at the variable, and everything would be compiled for it once more.
+    // Set for rustdoc only: build scripts read the variable, and everything would be compiled for
+    // it again.
     let rustdoc = target.join("rustdoc-with-json.sh");
     fs::create_dir_all(target)?;
     write_program(

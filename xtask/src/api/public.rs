@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use super::{Listed, Pages, RENEW};
 
-/// Libraries that show no more than this number of items. Fields, variants and what is passed on from other crates do not count.
+/// The maximum number of public items by library. Fields, variants and re-exports of other crates do
+/// not count.
 const MOST: [(&str, usize); 1] = [("proxy-runtime", 279)];
 
 /// Libraries without a list: what they show is generated.

@@ -15,7 +15,7 @@ use crate::transform::{
     mark_host,
 };
 
-/// What is asked for in the place of what the client asked for.
+/// The method and target in place of the client's.
 #[derive(Clone, Copy, Default)]
 struct Other<'a> {
     method: Option<OutgoingMethod<'a>>,
@@ -208,7 +208,7 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Returns whether the client named an authority.
+    /// True if the client named an authority.
     #[inline]
     fn has_authority(&self) -> bool {
         !self.request.authority().is_empty()

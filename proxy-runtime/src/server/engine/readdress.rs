@@ -48,7 +48,8 @@ impl Headed for SentHead<'_> {
     }
 }
 
-/// Whether the `Host` that a destination gets with one request names the destination, given whether the client named an authority.
+/// True if the `Host` of one request names the destination. `has_authority`: the client named an
+/// authority.
 #[inline]
 pub(super) fn is_of_destination(
     host: Host<'_>,
@@ -63,7 +64,8 @@ pub(super) fn is_of_destination(
     }
 }
 
-/// Whether the `Host` of a head that was written names its destination, unless it is [marked](crate::transform::mark_host).
+/// True if the `Host` of a written head names its destination, unless it is
+/// [marked](crate::transform::mark_host).
 pub(super) fn names_destination(
     plan: &HeadPlan,
     edits: Option<&HeadEdits>,

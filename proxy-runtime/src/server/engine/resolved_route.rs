@@ -35,7 +35,7 @@ pub(super) struct ResolvedRoute<'a> {
     pub(super) route: &'a Route,
     pub(super) route_state: &'a RouteState,
     pub(super) plan: &'a HeadPlan,
-    /// The method that destinations are sent.
+    /// The method for the destination.
     pub(super) method: Method,
     pub(super) cluster: &'a Cluster,
     pub(super) state: &'a ClusterState,
@@ -222,8 +222,8 @@ impl<'a> ResolvedRoute<'a> {
     }
 }
 
-/// The method that a destination is sent by a route that changes methods. `None` if its response would have another shape than one to
-/// the client's method has.
+/// The method for the destination, of a route that changes methods. `None` if its response would have
+/// another shape than a response to the client's method.
 #[cold]
 fn changed_method<H: RequestHead>(asked: Method, route: &Route, head: &H) -> Option<Method> {
     let Some(sent) = sent_method(route, head.method()) else {

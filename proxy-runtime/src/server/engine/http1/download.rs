@@ -66,7 +66,7 @@ enum Chunks {
     First,
     /// The body is chunked here; the data of a chunk must be ended.
     Next,
-    /// They came, and what comes behind the last one is changed.
+    /// The framing is unchanged up to the last chunk; the trailers are the route's.
     Changed,
 }
 
@@ -343,10 +343,10 @@ impl Download {
         Ok(())
     }
 
-    /// Frames what has come otherwise than it came.
+    /// Changes the framing of the part that was parsed.
     fn reframe(&mut self, output: &mut Vec<u8>) {
         if self.chunks == Chunks::Changed {
-            // The empty line of a body without trailers is a section, too: there may be trailers in it.
+            // The empty line of a body without trailers is a section, too: the route may add some.
             if self.body.has_ended()
                 && self.part.trailers == 0
                 && let Some(bytes) = self.part.bytes.checked_sub(CHUNK_END.len())
@@ -376,7 +376,8 @@ impl Download {
         }
     }
 
-    /// Has trailers changed as the route says, behind a response of this status. To be said before its head is begun with.
+    /// Sets the route's changes of trailers for a response of this status. Must be called before
+    /// [`begin`](Self::begin).
     #[cold]
     pub(super) fn change_trailers(
         &mut self,

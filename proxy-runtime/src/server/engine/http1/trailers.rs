@@ -1,4 +1,4 @@
-//! Trailers of a response that its route changes.
+//! Changes of a response's trailers by its route.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use crate::response::TrailerRules;
 use crate::server::http1::{read_trailers, write_trailers};
 use crate::transform::TrailerPlan;
 
-/// What a route does to the trailers of one response.
+/// The changes of one response's trailers.
 #[derive(Debug)]
 pub(super) struct ChangedTrailers {
     rules: TrailerRules,
-    /// The client accepts trailers.
+    /// True if the client accepts trailers.
     are_accepted: bool,
 }
 
@@ -25,7 +25,7 @@ impl ChangedTrailers {
         }
     }
 
-    /// Writes what comes behind the last chunk, to its empty line, in the place of this section, if one came.
+    /// Writes the trailers, with the empty line that ends them, in place of a received section.
     #[cold]
     pub(super) fn write(&self, section: Option<(&[u8], &HeadTable)>, out: &mut Vec<u8>) {
         if !self.are_accepted {

@@ -35,7 +35,7 @@ pub(super) struct Begun {
     /// Body bytes received but not sent.
     data: Bytes,
     trailers: Option<Box<HeaderMap>>,
-    /// What the route does to trailers that have not come.
+    /// Changes of trailers that were not received yet.
     rules: TrailerRules,
     room: Room,
     /// True for gRPC and similar protocols, whose clients may read slowly.
@@ -205,7 +205,7 @@ impl Begun {
         Poll::Ready(Ok(()))
     }
 
-    /// Adds the trailers of the route to a body that has ended without any.
+    /// Adds the route's trailers to a body that has ended without any.
     fn add_trailers(&mut self) {
         if self.rules.may_add() && self.body.has_ended() {
             let mut trailers = HeaderMap::new();

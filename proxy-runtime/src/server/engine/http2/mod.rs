@@ -518,7 +518,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 }
 
-/// Returns whether responses of this status have no body, so that nothing comes behind one.
+/// True for a status whose responses have no body, and so no trailers.
 fn is_bodiless(status: StatusCode) -> bool {
     matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
