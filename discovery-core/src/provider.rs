@@ -199,7 +199,7 @@ impl ProviderState {
         self.replace(config, revision)
     }
 
-    /// Returns whether it is another configuration than before.
+    /// Returns true if the configuration differs from the one before.
     fn replace(&mut self, config: Arc<ProxyConfig>, revision: Revision) -> bool {
         if self.revision.as_ref() == Some(&revision) {
             return false;

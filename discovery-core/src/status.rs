@@ -56,7 +56,7 @@ impl ProviderStatus {
         }
     }
 
-    /// Enters a state. Returns whether it is another one than before.
+    /// Enters a state. Returns true if it differs from the one before.
     pub fn enter(&mut self, state: SourceState) -> bool {
         let changed = self.state != state;
         if changed {

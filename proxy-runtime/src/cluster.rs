@@ -6,7 +6,6 @@ use arc_swap::ArcSwap;
 use discovery_core::{Unreachable, UnreachableClusters};
 use parking_lot::Mutex;
 use proxy_model::compiled::{Cluster, DestinationIndex};
-#[cfg(feature = "server")]
 use proxy_model::config::HttpVersion;
 use proxy_model::{ClusterId, RequestHead};
 
@@ -19,7 +18,6 @@ use crate::live::DestinationState;
 use crate::live::{Assessment, assess};
 use crate::observe::InFlightGuard;
 use crate::transform::LoopGuard;
-#[cfg(feature = "server")]
 use crate::upstream::{Protocols, protocol};
 
 /// What the whole proxy agrees on for each request.
@@ -45,7 +43,6 @@ pub(crate) struct ClusterState {
     balancer: Balancer,
     context: Arc<PickContext>,
     /// Whether every one of its destinations is spoken to in HTTP/1.1 and nothing else.
-    #[cfg(feature = "server")]
     speaks_http1: bool,
     available: ArcSwap<Available>,
     /// Held by the thread that makes a new list of available destinations. The others use the old one meanwhile.
@@ -69,7 +66,6 @@ impl ClusterState {
             destinations,
             balancer,
             context,
-            #[cfg(feature = "server")]
             speaks_http1: speaks_http1(cluster),
             available: ArcSwap::from_pointee(available),
             renewal: Mutex::new(()),
@@ -100,7 +96,6 @@ impl ClusterState {
     }
 
     /// Whether every one of its destinations is spoken to in HTTP/1.1 and nothing else.
-    #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn speaks_http1(&self) -> bool {
         self.speaks_http1
@@ -219,7 +214,6 @@ impl ClusterState {
     }
 }
 
-#[cfg(feature = "server")]
 fn speaks_http1(cluster: &Cluster) -> bool {
     let upstream = cluster.upstream();
     let mut destinations = cluster.destinations().iter();

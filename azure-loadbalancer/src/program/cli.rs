@@ -228,7 +228,7 @@ pub(super) struct Emulator {
     /// Number of further requests until a write completes
     #[arg(long, value_name = "REQUESTS", default_value_t = 1)]
     pub(super) operation_requests: u64,
-    /// Seconds that clients are told to wait before they poll a write
+    /// Seconds that clients should wait before they poll a write
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(super) retry_after: u32,
     /// Number of resources of a page

@@ -12,11 +12,11 @@ pub type ServiceTags = BTreeMap<String, Vec<String>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum HealthStatus {
-    /// `passing`.
+    /// The status `passing`.
     Passing,
-    /// `warning`: it works, but needs attention.
+    /// The status `warning`: the instance works, but needs attention.
     Warning,
-    /// `critical`, or an unknown status.
+    /// The status `critical`, or an unknown status.
     Critical,
     /// An instance or node that an operator has taken out of service.
     Maintenance,

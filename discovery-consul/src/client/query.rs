@@ -99,19 +99,20 @@ impl Query {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Meta {
-    /// `X-Consul-Index`: the index to block on for newer data. `None` if the query cannot block.
+    /// The index to block on for newer data, from `X-Consul-Index`. `None` if the query cannot block.
     pub index: Option<u64>,
-    /// `X-Consul-KnownLeader`.
+    /// True if the server knows a leader, from `X-Consul-KnownLeader`.
     pub known_leader: Option<bool>,
-    /// `X-Consul-LastContact`: the time since the responding server last had contact with its leader.
+    /// The time since the responding server last had contact with its leader, from `X-Consul-LastContact`.
     pub last_contact: Option<Duration>,
-    /// `X-Consul-Results-Filtered-By-ACLs`: whether the token hides a part. Not known to old versions.
+    /// True if the token hides a part, from `X-Consul-Results-Filtered-By-ACLs`. `None` from old versions.
     pub is_filtered_by_acls: Option<bool>,
-    /// `X-Consul-Query-Backend`: `streaming` or `blocking-query`. Not known to old versions.
+    /// The backend of the query, `streaming` or `blocking-query`, from `X-Consul-Query-Backend`. `None`
+    /// from old versions.
     pub query_backend: Option<String>,
-    /// `X-Cache`: true if the agent had the response in its cache. Only with [`Consistency::Cached`].
+    /// True if the agent had the response in its cache, from `X-Cache`. Only with [`Consistency::Cached`].
     pub is_cache_hit: Option<bool>,
-    /// `Age`: the age of a cached response.
+    /// The age of a cached response, from `Age`.
     pub age: Option<Duration>,
 }
 

@@ -99,7 +99,7 @@ impl Store {
         }
     }
 
-    /// Returns whether there was such an instance.
+    /// Removes an instance. Returns true if it existed.
     pub(super) fn deregister(&mut self, node: &str, id: &str) -> bool {
         let key = (node.to_owned(), id.to_owned());
         let Some(gone) = self.instances.remove(&key) else {
@@ -115,7 +115,7 @@ impl Store {
         true
     }
 
-    /// Returns whether there is a check with this id.
+    /// Sets the status of a check. Returns true if the check exists.
     pub(super) fn set_check(&mut self, check: &str, status: HealthStatus) -> bool {
         let index = self.index + 1;
         let mut is_there = false;

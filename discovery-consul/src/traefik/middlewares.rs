@@ -1,4 +1,4 @@
-//! Middlewares of Traefik's routers: what of them can be done here.
+//! The middlewares of Traefik's routers, and their support here.
 //!
 //! | middleware | here |
 //! |---|---|

@@ -158,7 +158,7 @@ impl Worker {
         }
     }
 
-    /// Waits until something changes. Returns whether it was a resolution.
+    /// Waits until something changes. Returns true if it was a resolution.
     async fn changed(&mut self, retry_at: Option<Instant>) -> bool {
         let resolutions = &mut self.resolutions;
         let resolved = async {

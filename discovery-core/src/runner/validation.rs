@@ -107,7 +107,8 @@ impl Validation {
         }
     }
 
-    /// Returns whether the turn of a service has never come, so that the next round should not wait for its interval.
+    /// Returns true if the turn of a service has never come, so that the next round should not wait for its
+    /// interval.
     pub(super) fn is_behind(&self) -> bool {
         let turns = [&self.said, &self.fallen_back].into_iter();
         let mut tried = turns.flat_map(|turns| turns.tried.values());

@@ -138,6 +138,7 @@ fn structure(cluster: &Cluster, found: &mut ReadCluster, reading: &mut Reading) 
     config.http_client = (client != HttpClientConfig::default()).then_some(client);
     config.http_request = Some(versions(cluster, reading));
     if let [check, more @ ..] = &cluster.health_checks[..] {
+        // Envoy lets several checks run side by side; the model has one for each cluster.
         reading.ignore_if(!more.is_empty(), "health_checks/1");
         config.health_check = reading.below("health_checks/0", |reading| active(check, reading));
     }

@@ -56,6 +56,7 @@ pub(super) fn transport_socket(
         "tls_certificates",
     );
     match &common.validation_context_type {
+        // Envoy checks no certificate without a validation context.
         None => client.dangerous_accept_any_server_certificate = Some(true),
         Some(ValidationContextType::ValidationContext(validation)) => {
             reading.below("validation_context", |reading| {

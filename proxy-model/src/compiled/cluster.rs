@@ -147,7 +147,7 @@ impl ActiveCheck {
         self.timeout
     }
 
-    /// `ConsecutiveFailures`, or a policy that the program registered.
+    /// The policy for probes: `ConsecutiveFailures`, or one that the program registered.
     pub fn policy(&self) -> &str {
         &self.policy
     }
@@ -185,7 +185,7 @@ pub struct PassiveCheck {
 }
 
 impl PassiveCheck {
-    /// `TransportFailureRate`, or a policy that the program registered.
+    /// The policy for forwarded requests: `TransportFailureRate`, or one that the program registered.
     pub fn policy(&self) -> &str {
         &self.policy
     }

@@ -83,7 +83,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// `http` or `https`.
+    /// The scheme, `http` or `https`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",

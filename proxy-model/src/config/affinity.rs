@@ -12,7 +12,7 @@ pub struct SessionAffinityConfig {
     /// True to enable session affinity. The other settings are checked only then. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// `HashCookie` (the default), `ArrCookie`, `Cookie` or `CustomHeader`.
+    /// The affinity policy: `HashCookie`, `ArrCookie`, `Cookie` or `CustomHeader`. Default: `HashCookie`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// The action if the client's destination is no longer available: `Redistribute` or `Return503Error`.

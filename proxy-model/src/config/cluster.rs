@@ -43,7 +43,7 @@ pub struct ClusterConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct DestinationConfig {
-    /// `http://` or `https://` URL, which may have a base path: `https://10.0.0.7:8443/api/`.
+    /// The URL, `http://` or `https://`. It may have a base path: `https://10.0.0.7:8443/api/`.
     pub address: String,
     /// URL of the probes. Default: `Address`.
     #[serde(skip_serializing_if = "Option::is_none")]

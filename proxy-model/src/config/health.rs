@@ -9,7 +9,8 @@ use crate::time_span::TimeSpan;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct HealthCheckConfig {
-    /// `HealthyOrPanic` (the default) or `HealthyAndUnknown`.
+    /// The policy that selects available destinations: `HealthyOrPanic` or `HealthyAndUnknown`. Default:
+    /// `HealthyOrPanic`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available_destinations_policy: Option<String>,
     /// Probes that the proxy sends.
@@ -34,7 +35,7 @@ pub struct ActiveHealthCheckConfig {
     /// The time limit of one probe. Default: 10 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeSpan>,
-    /// `ConsecutiveFailures` (the default).
+    /// The policy for probes. Default: `ConsecutiveFailures`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// Path of the probe, appended to the destination's `Health` or `Address`.
@@ -53,7 +54,7 @@ pub struct PassiveHealthCheckConfig {
     /// True to enable passive health checks. The other settings are checked only then. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// `TransportFailureRate` (the default).
+    /// The policy for forwarded requests. Default: `TransportFailureRate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// The time for which an unhealthy destination is left out before it is retried. Default: 60 s.

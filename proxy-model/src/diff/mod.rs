@@ -237,7 +237,8 @@ fn destinations_differ(old: &ClusterConfig, new: &ClusterConfig) -> bool {
     !old.eq(new.destinations.keys().map(DestinationId::as_str))
 }
 
-/// Ids compare ignoring case, so that equal routes may still spell their clusters differently.
+/// Returns true if both routes spell their clusters alike. Ids compare ignoring case, so equal routes may
+/// spell them differently.
 fn clusters_spelled_alike(old: &RouteConfig, new: &RouteConfig) -> bool {
     fn spellings(config: &RouteConfig) -> impl Iterator<Item = &str> {
         let weighted = config.weighted_clusters.iter().flatten();

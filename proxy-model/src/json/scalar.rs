@@ -110,7 +110,7 @@ pub(super) fn positive_time_span(node: &Node) -> Result<TimeSpan, Mismatch> {
     time_span_or(node, "not_positive")
 }
 
-/// A length of time. A negative one has the code `negative`.
+/// Reads a length of time. A negative one has the code `negative`.
 fn time_span_or(node: &Node, negative: &'static str) -> Result<TimeSpan, Mismatch> {
     let text = match node {
         // Without quotes it is a bare number, for which the parser reports the problem.

@@ -23,7 +23,7 @@ pub struct RouteMatcher(Arc<RouteMatcherParts>);
 pub struct RouteMatcherParts {
     /// The path; [`PathTemplate::catch_all`] for a route without one.
     pub path: PathTemplate,
-    /// Patterns of which one must match; none if every host will do.
+    /// The host patterns, of which one must match. Empty to match every host.
     pub hosts: Vec<HostPattern>,
     /// The methods that it takes.
     pub methods: MethodSet,
@@ -88,7 +88,7 @@ impl RouteMatcher {
         &self.0.path
     }
 
-    /// Patterns of which one must match; none if every host will do.
+    /// The host patterns, of which one must match. Empty to match every host.
     pub fn hosts(&self) -> &[HostPattern] {
         &self.0.hosts
     }

@@ -76,6 +76,7 @@ impl<'a> Entry<'a> {
             problems.push(unknown(map, pointer));
             return None;
         };
+        // Each key is compared with all before it, so their number must be limited.
         if map.len() > MAX_KEYS {
             problems.push(Problem::error(
                 pointer,

@@ -15,7 +15,6 @@ use super::pipeline::{Routed, finish};
 use super::plan;
 use super::response as answer;
 use super::service::ResponseFuture;
-#[cfg(feature = "server")]
 use super::spare::{self, Kind};
 use super::upgrade::Upgrade;
 use crate::BoxError;
@@ -250,7 +249,6 @@ fn forward_rest(
             started: context.started(),
         };
         let response = routed.respond(body, upgrade, account).await;
-        #[cfg(feature = "server")]
         spare::give_back(Kind::Request, parts.headers, parts.extensions);
         response
     }

@@ -42,9 +42,7 @@
 
 // This is the typed lane. `server/engine/mod.rs` says which requests take the other one.
 
-mod again;
-#[cfg(feature = "server")]
-mod direct;
+mod answered;
 mod filtering;
 mod handshake;
 mod in_place;
@@ -54,18 +52,16 @@ mod plan;
 mod request;
 mod response;
 mod route_context;
-#[cfg(feature = "server")]
 mod same_name;
 mod send;
 mod service;
-#[cfg(feature = "server")]
 pub(crate) mod spare;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "server")]
 pub(crate) mod typed;
 mod upgrade;
 mod websocket;
+mod writer;
 
 #[cfg(feature = "server")]
 pub(crate) use self::filtering::shown_response;

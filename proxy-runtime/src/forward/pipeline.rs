@@ -1,31 +1,27 @@
 //! A request from its head to the head of its response.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, response};
+use http::{Request, Response, StatusCode};
 use http_body::Body;
 use proxy_model::compiled::{Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
 
-#[cfg(feature = "server")]
-use super::direct::Direct;
 use super::filtering::Filtering;
 use super::handshake::Handshake;
 use super::in_place::put_in_place;
 use super::layered::{Layered, admit};
 use super::plan::{self, Unrouted};
 use super::response as answer;
-use super::send::{Answered, Sending};
+use super::send::Sending;
 use super::service::ResponseFuture;
-#[cfg(feature = "server")]
 use super::spare::{self, Kind};
 use super::upgrade::{Agreed, Upgrade};
+use super::writer::Writer;
 use crate::BoxError;
-use crate::error::{ForwardError, ForwardErrorKind};
+use crate::error::ForwardError;
 use crate::exchange::body_limit;
 use crate::extensions::RouteExtensions;
 use crate::filter::{FilterContext, Filters};
@@ -33,16 +29,11 @@ use crate::forward::RouteContext;
 use crate::head::HeadEdits;
 use crate::head::HttpHead;
 use crate::observe::targets;
-#[cfg(feature = "server")]
-use crate::progress::UptakeLimit;
-use crate::progress::{End, Stage};
 use crate::proxy::FoundRoute;
 use crate::proxy::ProxyService;
 use crate::response::Account;
-use crate::response::Download;
 use crate::response::OpenAccount;
 use crate::response::ProxyBody;
-use crate::response::TrailerRules;
 use crate::state::{Generation, RouteState};
 
 /// Forwards one request. Whatever goes wrong becomes a response.
@@ -105,7 +96,6 @@ where
             started,
         };
         let response = routed.respond(body, upgrade, account).await;
-        #[cfg(feature = "server")]
         spare::give_back(Kind::Request, parts.headers, parts.extensions);
         response
     })
@@ -122,12 +112,9 @@ pub(super) struct Routed<'a> {
     pub(super) started: Instant,
 }
 
-/// What is said to a request.
-enum Outcome {
-    /// The response of a destination.
-    Response(Response<ProxyBody>),
-    /// A destination has agreed to speak another protocol.
-    Switch(response::Parts, Box<Agreed>),
+/// What filters and the configuration say to a request that is not forwarded as it came.
+enum Asked {
+    Forward(Handshake),
     /// The response of a filter.
     Reply(Box<Response<ProxyBody>>),
 }
@@ -148,30 +135,39 @@ impl<'a> Routed<'a> {
             Ok(sending) => sending,
             Err(error) => return self.fail(&error, &mut Filtering::default(), account),
         };
-        #[cfg(feature = "server")]
-        if upgrade.is_none()
-            && self.filters().is_none()
-            && let Some(direct) = Direct::of(&sending, self.state().inner_plan())
-        {
-            let mut response = Response::new(ProxyBody::empty());
-            return match direct.run(body, &mut account, &mut response).await {
-                Ok(()) => {
-                    tell(&mut response, account, None);
-                    response
-                }
-                Err(error) => self.fail(&error, &mut Filtering::default(), account),
-            };
+        if upgrade.is_some() || self.filters().is_some() {
+            // Boxed, so that the others have no room for it.
+            return Box::pin(self.respond_filtered(sending, (body, upgrade), account)).await;
         }
-        // Boxed, so that the others have no room for it.
-        Box::pin(self.respond_to_any(sending, body, upgrade, account)).await
+        let sending = Sending {
+            writer: Writer::of(
+                self.head,
+                sending.body_kind,
+                sending.state,
+                self.state().inner_plan(),
+            ),
+            ..sending
+        };
+        let mut filtering = Filtering::default();
+        let mut response = Response::new(ProxyBody::empty());
+        let ended = self.exchange(
+            &sending,
+            (body, None),
+            &mut account,
+            &mut filtering,
+            &mut response,
+        );
+        match ended.await {
+            Ok(_) => finish(response, account, None),
+            Err(error) => self.fail(&error, &mut filtering, account),
+        }
     }
 
-    /// Forwards a request of any kind to a destination of any kind.
-    async fn respond_to_any<B>(
+    /// Forwards a request that filters see, or that wishes for another protocol.
+    async fn respond_filtered<B>(
         &self,
         sending: Sending<'a>,
-        body: B,
-        upgrade: Option<Box<Upgrade>>,
+        (body, upgrade): (B, Option<Box<Upgrade>>),
         mut account: OpenAccount,
     ) -> Response<ProxyBody>
     where
@@ -179,14 +175,33 @@ impl<'a> Routed<'a> {
         B::Error: Into<BoxError>,
     {
         let mut filtering = Filtering::default();
-        let run = self.run(sending, body, upgrade, &mut account, &mut filtering);
-        match run.await {
-            Ok(Outcome::Response(response)) => finish(response, account, None),
-            Ok(Outcome::Switch(head, agreed)) => switch(head, *agreed, account),
-            Ok(Outcome::Reply(response)) => {
+        let mut edits = HeadEdits::default();
+        let asked = self.ask(&sending, upgrade.as_deref(), &mut filtering, &mut edits);
+        let handshake = match asked {
+            Ok(Asked::Forward(handshake)) => handshake,
+            Ok(Asked::Reply(response)) => {
                 let response = filtering.shown(*response, self.route().transforms());
-                finish(response, account, None)
+                return finish(response, account, None);
             }
+            Err(error) => return self.fail(&error, &mut filtering, account),
+        };
+        let head = self.head.with_edits(&edits);
+        let sending = Sending {
+            head: &head,
+            handshake: &handshake,
+            ..sending
+        };
+        let mut response = Response::new(ProxyBody::empty());
+        let ended = self.exchange(
+            &sending,
+            (body, upgrade),
+            &mut account,
+            &mut filtering,
+            &mut response,
+        );
+        match ended.await {
+            Ok(None) => finish(response, account, None),
+            Ok(Some(agreed)) => switch(response, *agreed, account),
             Err(error) => self.fail(&error, &mut filtering, account),
         }
     }
@@ -214,134 +229,32 @@ impl<'a> Routed<'a> {
             pool: self.service.pool(),
             handshake: &Handshake::None,
             loop_guard: self.state().loop_guard(),
+            writer: Writer::Fields,
             body_kind,
             body_limit,
             started: self.started,
         })
     }
 
-    async fn run<B>(
+    /// Asks the filters, and for the handshake of the protocol that the client wishes for.
+    fn ask(
         &self,
-        sending: Sending<'a>,
-        body: B,
-        upgrade: Option<Box<Upgrade>>,
-        account: &mut Account,
+        sending: &Sending<'a>,
+        upgrade: Option<&Upgrade>,
         filtering: &mut Filtering<'a>,
-    ) -> Result<Outcome, ForwardError>
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
-        let mut edits = HeadEdits::default();
+        edits: &mut HeadEdits,
+    ) -> Result<Asked, ForwardError> {
         if let Some(filters) = self.filters() {
             let connection = self.head.connection();
             let context = FilterContext::new(sending.route, sending.cluster, connection);
-            let reply = filtering.ask(filters, context, *self.head, &mut edits)?;
-            if let Some(reply) = reply {
-                return Ok(Outcome::Reply(Box::new(
-                    reply.into_response().map(ProxyBody::text),
-                )));
+            if let Some(reply) = filtering.ask(filters, context, *self.head, edits)? {
+                let response = reply.into_response().map(ProxyBody::text);
+                return Ok(Asked::Reply(Box::new(response)));
             }
         }
-        let wish = upgrade.as_deref().map(Upgrade::wish);
         let upstream = sending.cluster.upstream();
-        let handshake = Handshake::new(wish, self.head.headers(), upstream)?;
-        let head = self.head.with_edits(&edits);
-        let sending = Sending {
-            head: &head,
-            handshake: &handshake,
-            ..sending
-        };
-        self.send(&sending, body, upgrade, account, filtering).await
-    }
-
-    /// Sends the request, and makes the client's response of what is answered.
-    async fn send<B>(
-        &self,
-        sending: &Sending<'_>,
-        body: B,
-        upgrade: Option<Box<Upgrade>>,
-        account: &mut Account,
-        filtering: &mut Filtering<'a>,
-    ) -> Result<Outcome, ForwardError>
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
-        let handshake = sending.handshake;
-        let answered = sending.run(body, account).await?;
-        let status = answered.response.status();
-        account.answered(status, Instant::now(), answered.lease.peer());
-        #[cfg(feature = "server")]
-        account.limit_uptake(UptakeLimit::of(
-            sending.cluster.upstream().activity_timeout(),
-            &answered.progress,
-            answered.response.body().behind(),
-        ));
-        if handshake.is_agreed(status) {
-            return self.switched(answered, upgrade, handshake, filtering);
-        }
-        if status == StatusCode::SWITCHING_PROTOCOLS {
-            // Nobody asked for it, so nobody knows what follows.
-            return Err(bad_gateway(ForwardErrorKind::Request));
-        }
-        #[cfg(feature = "http2")]
-        if handshake.is_mistakable(status) {
-            return Err(bad_gateway(ForwardErrorKind::ResponseHeaders));
-        }
-        if !answer::is_understood(answered.response.headers()) {
-            return Err(End::Unsayable.error(Stage::Done));
-        }
-        self.answered(answered, filtering).await
-    }
-
-    /// The destination has answered with a response, of which the start of the body may have come as well.
-    async fn answered(
-        &self,
-        answered: Answered,
-        filtering: &mut Filtering<'_>,
-    ) -> Result<Outcome, ForwardError> {
-        let (mut head, incoming) = answered.response.into_parts();
-        let promised = answer::promised_length(self.head.method_value(), &head);
-        let trailers = TrailerRules::new(self.state().trailers(), head.status);
-        let Answered {
-            progress, lease, ..
-        } = answered;
-        let download = Download::new(incoming, progress, lease, promised, trailers);
-        let mut download = Box::new(download);
-        poll_fn(|cx| Poll::Ready(download.begin(cx))).await?;
-        let edits = filtering.show(&head)?;
-        answer::pass_on(&mut head, &edits, self.route().transforms());
-        let body = ProxyBody::download(download);
-        Ok(Outcome::Response(Response::from_parts(head, body)))
-    }
-
-    /// The destination has agreed to speak another protocol.
-    fn switched(
-        &self,
-        mut answered: Answered,
-        upgrade: Option<Box<Upgrade>>,
-        handshake: &Handshake,
-        filtering: &mut Filtering<'_>,
-    ) -> Result<Outcome, ForwardError> {
-        let Some(destination) = answered.lease.switch(&mut answered.response) else {
-            // To be said before the client hears of a tunnel.
-            return Err(bad_gateway(ForwardErrorKind::ResponseHeaders).with_source(NoTunnel));
-        };
-        let (mut head, _) = answered.response.into_parts();
-        let client = handshake.agree(upgrade, &mut head.headers)?;
-        let edits = filtering.show(&head)?;
-        answer::pass_on(&mut head, &edits, self.route().transforms());
-        handshake.announce(&mut head);
-        Ok(Outcome::Switch(
-            head,
-            Box::new(Agreed {
-                client,
-                destination,
-                lease: answered.lease,
-                progress: answered.progress,
-            }),
-        ))
+        let wish = upgrade.map(Upgrade::wish);
+        Handshake::new(wish, self.head.headers(), upstream).map(Asked::Forward)
     }
 
     /// The response to a request that failed.
@@ -365,26 +278,17 @@ impl<'a> Routed<'a> {
         debug!(target: targets::REQUEST, %route, error = kind, reason, "the request failed");
     }
 
-    fn route(&self) -> &'a Route {
+    pub(super) fn route(&self) -> &'a Route {
         self.generation.snapshot().route_at(self.index)
     }
 
-    fn state(&self) -> &'a RouteState {
+    pub(super) fn state(&self) -> &'a RouteState {
         self.generation.route(self.index)
     }
 
     fn filters(&self) -> Option<&'a Filters> {
         self.state().extensions().and_then(RouteExtensions::filters)
     }
-}
-
-/// The destination agreed, and there is no tunnel all the same.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the destination agreed to a tunnel with a 2xx other than 200, which none can be made of")]
-struct NoTunnel;
-
-fn bad_gateway(kind: ForwardErrorKind) -> ForwardError {
-    ForwardError::new(kind, StatusCode::BAD_GATEWAY)
 }
 
 /// The response to a request that no route takes.
@@ -402,8 +306,11 @@ fn refuse(unrouted: &Unrouted, account: OpenAccount) -> Response<ProxyBody> {
 
 /// The response that begins a tunnel. A task of its own carries the tunnel when the client has got the response; it ends
 /// with the tunnel.
-fn switch(head: response::Parts, agreed: Agreed, mut account: OpenAccount) -> Response<ProxyBody> {
-    let mut response = Response::from_parts(head, ProxyBody::empty());
+fn switch(
+    mut response: Response<ProxyBody>,
+    agreed: Agreed,
+    mut account: OpenAccount,
+) -> Response<ProxyBody> {
     account.responded(response.status());
     response.extensions_mut().insert(account.info(None));
     account.tunnels();
@@ -411,25 +318,16 @@ fn switch(head: response::Parts, agreed: Agreed, mut account: OpenAccount) -> Re
     response
 }
 
-/// A response of the proxy's own.
+/// Has a response tell what became of its request, and count it.
 pub(super) fn finish(
     mut response: Response<ProxyBody>,
-    account: OpenAccount,
-    error: Option<&ForwardError>,
-) -> Response<ProxyBody> {
-    tell(&mut response, account, error);
-    response
-}
-
-/// Has a response tell what became of its request, and count it.
-fn tell(
-    response: &mut Response<ProxyBody>,
     mut account: OpenAccount,
     error: Option<&ForwardError>,
-) {
+) -> Response<ProxyBody> {
     let kind = error.map(ForwardError::kind);
     account.responded(response.status());
     let info = account.info(kind);
     put_in_place(response.extensions_mut(), info);
     response.body_mut().account(account, kind);
+    response
 }

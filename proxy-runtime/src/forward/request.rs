@@ -18,7 +18,7 @@ use crate::head::headers;
 use crate::head::headers::CDN_LOOP;
 use crate::head::headers::parse_length;
 #[cfg(feature = "http2")]
-use crate::head::headers::take_apart_if_long;
+use crate::head::headers::{strip_for_http2, take_apart_if_long};
 use crate::http1::{ClassSet, FieldClass};
 use crate::transform::LoopGuard;
 use crate::transform::{Outgoing, append, apply_to_request, retain};
@@ -171,13 +171,16 @@ impl OutgoingHead {
         }
         if http2 {
             #[cfg(feature = "http2")]
-            take_apart_if_long(&mut self.headers);
+            {
+                strip_for_http2(&mut self.headers);
+                take_apart_if_long(&mut self.headers);
+            }
             *request.uri_mut() = self.absolute_uri()?;
             *request.version_mut() = Version::HTTP_2;
             #[cfg(feature = "http2")]
             if self.is_connect {
                 self.method = Method::CONNECT;
-                let websocket = hyper::ext::Protocol::from_static("websocket");
+                let websocket = h2::ext::Protocol::from_static("websocket");
                 request.extensions_mut().insert(websocket);
             }
         } else {

@@ -1,7 +1,9 @@
 //! The response to the client.
 
+#[cfg(feature = "http2")]
+use http::Method;
 use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
-use http::{HeaderMap, Method, Response, StatusCode, Version, response};
+use http::{HeaderMap, Response, StatusCode, Version, response};
 use hyper::ext::ReasonPhrase;
 use proxy_model::transform::Transforms;
 
@@ -9,11 +11,13 @@ use super::websocket;
 use crate::error::ForwardError;
 use crate::head::HeadEdits;
 use crate::head::headers;
+#[cfg(feature = "http2")]
 use crate::head::headers::parse_length;
 use crate::response::ProxyBody;
 use crate::transform::apply_to_response;
 
 /// How long the body of a destination's response must be, if its head says so.
+#[cfg(feature = "http2")]
 pub(crate) fn promised_length(method: &Method, head: &response::Parts) -> Option<u64> {
     let has_no_body = *method == Method::HEAD
         || head.status.is_informational()

@@ -49,7 +49,6 @@ impl RouteContext {
     }
 
     /// Returns whether it is such a place.
-    #[cfg(feature = "server")]
     pub(crate) fn is_taken(&self) -> bool {
         self.0.is_none()
     }

@@ -14,6 +14,8 @@ use super::layered::Layered;
 use super::pipeline::forward;
 use crate::BoxError;
 use crate::lent::LentFuture;
+#[cfg(feature = "server")]
+use crate::proxy::FoundRoute;
 use crate::proxy::ProxyService;
 use crate::response::ProxyBody;
 
@@ -31,7 +33,22 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        let found = self.take_route();
+        forward(self, request, None)
+    }
+}
+
+#[cfg(feature = "server")]
+impl ProxyService {
+    /// Forwards a request whose route the server may have found.
+    pub(crate) fn forward<B>(
+        &self,
+        request: Request<B>,
+        found: Option<FoundRoute>,
+    ) -> ResponseFuture
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
         forward(self, request, found)
     }
 }

@@ -34,6 +34,10 @@ const ADDED: usize = 4;
 pub(crate) enum Kind {
     Request,
     /// A few fields of a request, for the log.
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "for the server, which writes the log")
+    )]
     Logged,
     Response,
 }

@@ -82,7 +82,7 @@ impl TypedRequest<'_> {
     /// # Errors
     ///
     /// The route's changes make no valid request of it.
-    #[cfg(any(feature = "http2", test))]
+    #[cfg(any(all(feature = "http2", feature = "server"), test))]
     pub(crate) fn write(
         &self,
         destination: &Destination,

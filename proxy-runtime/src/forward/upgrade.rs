@@ -23,7 +23,7 @@ use crate::observe::targets;
 use crate::progress::IdleTimer;
 use crate::progress::SharedProgress;
 use crate::response::OpenAccount;
-use crate::upstream::{Lease, Switching};
+use crate::upstream::{Lease, Tunnel};
 
 /// Bytes that a tunnel holds at a time, in each direction. The server counts both while a client does not read
 /// (`TUNNEL_BUFFERS`).
@@ -155,7 +155,7 @@ impl Wish {
 /// Two sides that have agreed to become a tunnel.
 pub(crate) struct Agreed {
     pub(crate) client: Client,
-    pub(crate) destination: Switching,
+    pub(crate) destination: Tunnel,
     /// The destination's connection, of which the tunnel may be but one stream.
     pub(crate) lease: Lease,
     pub(crate) progress: Arc<SharedProgress>,
@@ -175,10 +175,6 @@ impl Agreed {
         } = self;
         let mut idle = IdleTimer::default();
         let carried = async {
-            let destination = destination
-                .ready()
-                .await
-                .map_err(|_| ForwardErrorKind::UpgradeResponseDestination)?;
             let client = client
                 .upgraded()
                 .await

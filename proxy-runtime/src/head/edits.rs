@@ -139,10 +139,6 @@ impl HeadEdits {
     }
 
     /// The changes of fields, for a head that is written from its bytes.
-    #[cfg_attr(
-        not(any(feature = "server", test)),
-        expect(dead_code, reason = "for the server, which has heads in place")
-    )]
     pub(crate) fn operations(&self) -> impl Iterator<Item = FieldOperation<'_>> {
         self.fields.iter().filter_map(|edit| {
             Some(match &edit.change {

@@ -4,12 +4,10 @@ use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, FORWARDED,
     HOST, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
-#[cfg(feature = "server")]
 use http::header::{CACHE_CONTROL, DATE, SERVER, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::http1::{ClassSet, classify, is_dropped_from_trailers};
-#[cfg(feature = "server")]
 use crate::http1::{FieldClass, is};
 
 /// The field that tells who has forwarded a request.
@@ -41,7 +39,6 @@ pub(crate) fn classes(headers: &HeaderMap) -> ClassSet {
 }
 
 /// The name of a field that was received, and has this class.
-#[cfg(feature = "server")]
 pub(crate) fn received_name(class: FieldClass, name: &[u8]) -> Option<HeaderName> {
     Some(match class {
         FieldClass::Host => HOST,
@@ -57,7 +54,6 @@ pub(crate) fn received_name(class: FieldClass, name: &[u8]) -> Option<HeaderName
 }
 
 /// Names that most responses have, told apart by their length: quicker than to look for them among all that are known.
-#[cfg(feature = "server")]
 fn usual_name(name: &[u8]) -> Option<HeaderName> {
     let (usual, is_it) = match name.len() {
         4 => (VARY, is(name, b"vary")),
@@ -188,6 +184,31 @@ pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
     let dropped: Vec<_> = trailers.keys().filter(is_dropped).cloned().collect();
     for name in dropped {
         trailers.remove(name);
+    }
+}
+
+/// Removes the fields of a head that concern a connection, of which HTTP/2 has none but `TE: trailers` (RFC 9113 section 8.2.2).
+#[cfg(feature = "http2")]
+pub(crate) fn strip_for_http2(headers: &mut HeaderMap) {
+    const OF_CONNECTION: [HeaderName; 5] = [
+        CONNECTION,
+        TRANSFER_ENCODING,
+        UPGRADE,
+        HeaderName::from_static("keep-alive"),
+        HeaderName::from_static("proxy-connection"),
+    ];
+    // RFC 9110 section 7.6.1.
+    let values = headers.get_all(CONNECTION).iter();
+    let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let named: Vec<_> = names
+        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+        .filter(|name| *name != TE)
+        .collect();
+    for name in named.iter().chain(&OF_CONNECTION) {
+        headers.remove(name);
+    }
+    if headers.get(TE).is_some_and(|value| value != "trailers") {
+        headers.remove(TE);
     }
 }
 

@@ -1,12 +1,10 @@
 //! Heads of requests and responses in `http` types: what routing, filters and transforms read of them and change in them.
 
-#[cfg(feature = "server")]
 mod address_text;
 mod edits;
 pub(crate) mod headers;
 mod http_head;
 
-#[cfg(feature = "server")]
 pub(crate) use self::address_text::AddressText;
 pub(crate) use self::edits::HeadEdits;
 pub use self::edits::InvalidEdit;

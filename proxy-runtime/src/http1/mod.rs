@@ -84,7 +84,6 @@ mod span;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::bytes::{is_path_and_query, is_plain_path};
 pub use self::chunked::{CHUNK_END, ChunkHead, ChunkTracker, LAST_CHUNK, Progress};
-#[cfg(feature = "server")]
 pub(crate) use self::field::is;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::field::is_imitation;
@@ -107,6 +106,5 @@ pub use self::rewrite::{
     Copied, FieldName, FieldOperation, FieldValue, OutgoingConnection, OutgoingMethod,
     OutgoingTarget, RequestRewrite, ResponseRewrite, write_request, write_response, write_trailers,
 };
-#[cfg(feature = "server")]
 pub(crate) use self::rewrite::{StreamRequest, kept_fields, write_stream_request};
 pub use self::span::Span;

@@ -268,7 +268,7 @@ fn fail(progress: &SharedProgress, status: StatusCode) -> UploadError {
     let upload = &progress.upload;
     upload.enter(Stage::Done);
     upload.fail(ForwardErrorKind::RequestBodyClient, status);
-    UploadError::new()
+    UploadError
 }
 
 impl Body for OutgoingBody {
@@ -328,20 +328,7 @@ impl fmt::Debug for OutgoingBody {
 
 /// The error of a request's body. What happened is noted in the [`SharedProgress`]; this only ends the request.
 #[derive(Debug)]
-pub(crate) struct UploadError {
-    /// Found by hyper, it becomes the code of the stream's reset (RFC 9113 section 7).
-    #[cfg(feature = "http2")]
-    reset: h2::Error,
-}
-
-impl UploadError {
-    fn new() -> Self {
-        Self {
-            #[cfg(feature = "http2")]
-            reset: h2::Reason::CANCEL.into(),
-        }
-    }
-}
+pub(crate) struct UploadError;
 
 impl fmt::Display for UploadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -349,9 +336,4 @@ impl fmt::Display for UploadError {
     }
 }
 
-impl StdError for UploadError {
-    #[cfg(feature = "http2")]
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        Some(&self.reset)
-    }
-}
+impl StdError for UploadError {}

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Alive, Shared};
-use crate::proxy::FoundRoute;
 use crate::upstream::UpstreamPool;
 
 /// Forwards requests: a [`tower_service::Service`] over `http` requests that is always ready and
@@ -18,8 +17,6 @@ use crate::upstream::UpstreamPool;
 #[derive(Clone)]
 pub struct ProxyService {
     parts: Arc<Parts>,
-    /// The route of the next request, if it is already resolved.
-    found: Option<FoundRoute>,
 }
 
 /// The state that all clones of a service share.
@@ -37,7 +34,6 @@ impl ProxyService {
                 pool,
                 _alive: alive,
             }),
-            found: None,
         }
     }
 
@@ -47,17 +43,6 @@ impl ProxyService {
     }
 
     /// Sets the route of the next request, so that it is not looked up again.
-    #[cfg(feature = "server")]
-    pub(crate) fn set_route(&mut self, found: FoundRoute) {
-        self.found = Some(found);
-    }
-
-    /// Takes the route of the current request, if it was set.
-    pub(crate) fn take_route(&mut self) -> Option<FoundRoute> {
-        self.found.take()
-    }
-
-    /// The connections of this service.
     pub(crate) fn pool(&self) -> &UpstreamPool {
         &self.parts.pool
     }

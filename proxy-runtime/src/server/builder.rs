@@ -4,20 +4,17 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
 use tokio::sync::{oneshot, watch};
-use tower_service::Service;
 
 use super::access_log::AccessLogSink;
 use super::addresses::Addresses;
-use super::connection::RequestBody;
 use super::handle::{RunningWorker, ServerHandle};
+use super::handler::Handler;
 use super::limits::Limits;
 use super::listener::{self, BindError, Bound, Listener, SocketOptions};
 use super::memory::default_memory;
@@ -25,17 +22,40 @@ use super::metrics::ServerMetrics;
 use super::open_files;
 use super::shared::WorkerShared;
 use super::sockets::ListeningSockets;
-use super::worker::{self, Command, Part, Socket};
-use crate::BoxError;
+use super::worker::{self, Command, Part, Socket, WorkerReport};
 use crate::observe::{WorkerPlace, targets};
 
+/// Makes the server of a worker, on its thread.
+type MakeWorker = Arc<dyn Fn() -> Box<dyn Worker> + Send + Sync>;
+
+/// The server on a worker's thread.
+trait Worker {
+    fn run(
+        self: Box<Self>,
+        sockets: Vec<Socket>,
+        shared: Arc<WorkerShared>,
+        commands: watch::Receiver<Command>,
+        part: Part,
+    ) -> Pin<Box<dyn Future<Output = WorkerReport>>>;
+}
+
+impl<H: Handler> Worker for H {
+    fn run(
+        self: Box<Self>,
+        sockets: Vec<Socket>,
+        shared: Arc<WorkerShared>,
+        commands: watch::Receiver<Command>,
+        part: Part,
+    ) -> Pin<Box<dyn Future<Output = WorkerReport>>> {
+        Box::pin(worker::run(sockets, *self, shared, commands, part))
+    }
+}
+
 /// Builds a [`Server`].
-///
-/// `F` creates the service of each worker, on the worker's thread and in its runtime.
 #[derive(Clone)]
 #[must_use = "nothing is bound before `bind`"]
-pub struct ServerBuilder<F> {
-    factory: F,
+pub struct ServerBuilder {
+    make_worker: MakeWorker,
     listeners: Vec<Listener>,
     workers: Option<NonZeroUsize>,
     limits: Limits,
@@ -44,10 +64,11 @@ pub struct ServerBuilder<F> {
     share_ports: bool,
 }
 
-impl<F> ServerBuilder<F> {
-    pub(super) fn new(factory: F) -> Self {
+impl ServerBuilder {
+    /// `make` is called once on each worker's thread, within its runtime.
+    pub(super) fn new<H: Handler>(make: impl Fn() -> H + Send + Sync + 'static) -> Self {
         Self {
-            factory,
+            make_worker: Arc::new(move || Box::new(make())),
             listeners: Vec::new(),
             workers: None,
             limits: Limits::default(),
@@ -102,7 +123,7 @@ impl<F> ServerBuilder<F> {
     /// # Errors
     ///
     /// Fails if there is no listener, or if an address cannot be bound. No address is bound then.
-    pub fn bind(self) -> Result<Server<F>, BindError> {
+    pub fn bind(self) -> Result<Server, BindError> {
         self.bind_with(&mut ListeningSockets::default())
     }
 
@@ -113,7 +134,7 @@ impl<F> ServerBuilder<F> {
     /// # Errors
     ///
     /// Fails as [`bind`](Self::bind) does.
-    pub fn bind_with(self, inherited: &mut ListeningSockets) -> Result<Server<F>, BindError> {
+    pub fn bind_with(self, inherited: &mut ListeningSockets) -> Result<Server, BindError> {
         if self.listeners.is_empty() {
             return Err(BindError::NoAddress);
         }
@@ -135,7 +156,7 @@ impl<F> ServerBuilder<F> {
             addresses: bound.iter().map(|bound| bound.address).collect(),
             sockets: by_worker(bound, &self.listeners, workers),
             metrics: Arc::new(ServerMetrics::new(workers)),
-            factory: self.factory,
+            make_worker: self.make_worker,
             limits: self.limits,
             access_log: self.access_log,
         })
@@ -155,7 +176,7 @@ fn by_worker(bound: Vec<Bound>, listeners: &[Listener], workers: usize) -> Vec<V
     sockets
 }
 
-impl<F> fmt::Debug for ServerBuilder<F> {
+impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerBuilder")
             .field("listeners", &self.listeners)
@@ -167,17 +188,18 @@ impl<F> fmt::Debug for ServerBuilder<F> {
 
 /// A server that listens but does not serve yet.
 #[must_use = "nothing is served before `start`"]
-pub struct Server<F> {
+pub struct Server {
     addresses: Vec<SocketAddr>,
     sockets: Vec<Vec<Socket>>,
     metrics: Arc<ServerMetrics>,
-    factory: F,
+    make_worker: MakeWorker,
     limits: Limits,
     access_log: Option<Arc<dyn AccessLogSink>>,
 }
 
-impl<F> Server<F> {
-    /// The bound addresses in the order of the listeners. Port 0 is replaced by the chosen port.
+impl Server {
+    /// The addresses that are listened on, in the order in which the listeners were given; port 0 has become the port
+    /// that was free.
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -208,16 +230,7 @@ impl<F> Server<F> {
     ///
     /// Fails if a thread or a runtime cannot be created, or if the factory panics. Nothing serves
     /// then.
-    pub fn start<S, B>(self) -> io::Result<ServerHandle>
-    where
-        F: Fn() -> S + Send + Sync + 'static,
-        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-        S::Error: Into<BoxError>,
-        S::Future: 'static,
-        B: Body<Data = Bytes> + 'static,
-        B::Error: Into<BoxError>,
-    {
-        let factory = Arc::new(self.factory);
+    pub fn start(self) -> io::Result<ServerHandle> {
         let connections = self
             .limits
             .connections
@@ -248,7 +261,7 @@ impl<F> Server<F> {
                 index,
                 sockets,
                 shared,
-                factory.clone(),
+                self.make_worker.clone(),
                 told.clone(),
                 part.clone(),
             )?);
@@ -270,7 +283,7 @@ impl<F> Server<F> {
     }
 }
 
-impl<F> fmt::Debug for Server<F> {
+impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("addresses", &self.addresses)
@@ -279,22 +292,14 @@ impl<F> fmt::Debug for Server<F> {
     }
 }
 
-fn start_worker<F, S, B>(
+fn start_worker(
     index: usize,
     sockets: Vec<Socket>,
     shared: Arc<WorkerShared>,
-    factory: Arc<F>,
+    make: MakeWorker,
     commands: watch::Receiver<Command>,
     part: Part,
-) -> io::Result<RunningWorker>
-where
-    F: Fn() -> S + Send + Sync + 'static,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
-{
+) -> io::Result<RunningWorker> {
     // The server starts once all workers run, or fails with the error of one.
     let (ready, is_ready) = mpsc::sync_channel(1);
     let (reporter, report) = oneshot::channel();
@@ -309,10 +314,10 @@ where
                 Err(error) => return drop(ready.send(Err(error))),
             };
             let outcome = runtime.block_on(async move {
-                let service = factory();
+                let worker = make();
                 // The receiver is gone if another worker failed; the command to stop follows.
                 let _ = ready.send(Ok(()));
-                worker::run(sockets, service, shared, commands, part).await
+                worker.run(sockets, shared, commands, part).await
             });
             // Dropped before the report, so that all connections have ended when it arrives.
             drop(runtime);

@@ -111,6 +111,7 @@ pub(crate) mod connection;
 pub(crate) mod edge;
 pub(crate) mod engine;
 mod handle;
+mod handler;
 pub(crate) mod http1;
 #[cfg(feature = "http2")]
 pub(crate) mod http2;
@@ -128,6 +129,11 @@ mod sockets;
 mod tls;
 pub(crate) mod worker;
 
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tower_service::Service;
+
 pub use self::access_log::{
     AccessLogFormat, AccessLogSink, AccessLogWriter, AccessRecord, LogCapacity, LogOutput,
     QueryLogging,
@@ -135,6 +141,7 @@ pub use self::access_log::{
 pub use self::builder::{Server, ServerBuilder};
 pub use self::connection::RequestBody;
 pub use self::handle::{DrainReport, ServerHandle};
+use self::handler::{ProxyHandler, ServiceHandler};
 #[cfg(all(feature = "http2", feature = "testing"))]
 #[doc(hidden)]
 pub use self::http2::FrameTrial;
@@ -145,22 +152,31 @@ pub use self::outcome::Outcome;
 pub use self::sockets::ListeningSockets;
 #[cfg(feature = "tls")]
 pub use self::tls::{Certificate, CertificateStore, ClientAuth, TlsConfigError, TlsServerConfig};
+use crate::BoxError;
 pub use crate::connection::ListenerRules;
 pub use crate::error::RequestBodyError;
-use crate::proxy::{Proxy, ProxyService};
+use crate::proxy::Proxy;
 pub use crate::stream::{OnUpgrade, Upgraded};
 
-impl Server<()> {
-    /// Returns a builder for a server. `factory` creates the service of each worker; it is called
-    /// once on each worker's thread, in its runtime.
-    pub fn builder<F>(factory: F) -> ServerBuilder<F> {
-        ServerBuilder::new(factory)
+impl Server {
+    /// Returns a builder for a server. `factory` creates the service of each worker; it is called once on each worker's
+    /// thread, in its runtime. To serve a proxy, [`for_proxy`](Self::for_proxy) is faster.
+    pub fn builder<F, S, B>(factory: F) -> ServerBuilder
+    where
+        F: Fn() -> S + Send + Sync + 'static,
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: 'static,
+        B: Body<Data = Bytes> + 'static,
+        B::Error: Into<BoxError>,
+    {
+        ServerBuilder::new(move || ServiceHandler(factory()))
     }
 
-    /// Returns a builder for a server that runs `proxy`. Each worker has its own [`ProxyService`]
+    /// Returns a builder for a server that runs `proxy`. Each worker has its own [`ProxyService`](crate::ProxyService)
     /// with its own connections to destinations.
-    pub fn for_proxy(proxy: &Proxy) -> ServerBuilder<impl Fn() -> ProxyService + use<>> {
+    pub fn for_proxy(proxy: &Proxy) -> ServerBuilder {
         let proxy = proxy.clone();
-        Self::builder(move || proxy.service())
+        ServerBuilder::new(move || ProxyHandler::new(proxy.service()))
     }
 }

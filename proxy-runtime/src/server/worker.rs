@@ -6,23 +6,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
 use log_sink::Seldom;
 use tokio::runtime::{LocalOptions, LocalRuntime};
 use tokio::sync::watch;
 use tokio::time::{sleep, sleep_until};
-use tower_service::Service;
 
 use super::accept::{Acceptance, ClientSocket, accept_now, accept_waiting, concerns_one_client};
-use super::connection::{RequestBody, Served, serve_cleartext};
+use super::connection::serve_cleartext;
+use super::handler::{Handler, Served};
 use super::listener::sends_at_once;
 use super::metrics::WorkerMetrics;
 use super::shared::{Occupied, WorkerShared};
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
-use crate::BoxError;
 use crate::connection::{ConnectionInfo, ListenerRules};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::upstream::RuntimeGroup;
@@ -111,25 +107,21 @@ pub(crate) fn runtime() -> io::Result<LocalRuntime> {
 /// A worker without connections waits for the others: if the connections to a destination are
 /// limited, all workers share them, and another worker's request may use one that belongs to this
 /// runtime.
-pub(crate) async fn run<S, B>(
+pub(crate) async fn run<H>(
     sockets: Vec<Socket>,
-    service: S,
+    handler: H,
     shared: Arc<WorkerShared>,
     mut commands: watch::Receiver<Command>,
     part: Part,
 ) -> WorkerReport
 where
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
-    let service = Rc::new(Served::new(service));
-    if service.engine.is_some() {
+    let service = Rc::new(Served::new(handler));
+    if service.handler.engine().is_some() {
         let service = Rc::clone(&service);
         tokio::task::spawn_local(async move {
-            if let Some(engine) = &service.engine {
+            if let Some(engine) = service.handler.engine() {
                 engine.keep_current().await;
             }
         });
@@ -196,11 +188,11 @@ async fn unless_cut(drained: impl Future<Output = ()>, commands: &mut watch::Rec
 }
 
 /// Accepts the connections of one socket.
-struct Acceptor<S> {
+struct Acceptor<H> {
     #[cfg(feature = "tls")]
     tls: Option<TlsServerConfig>,
     rules: ListenerRules,
-    service: Rc<Served<S>>,
+    service: Rc<Served<H>>,
     shared: Arc<WorkerShared>,
     /// The local address of all clients, unless the socket listens on all addresses.
     local: Option<SocketAddr>,
@@ -212,15 +204,11 @@ struct Acceptor<S> {
     starvation_logged: bool,
 }
 
-impl<S, B> Acceptor<S>
+impl<H> Acceptor<H>
 where
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
-    fn new(socket: &Socket, service: Rc<Served<S>>, shared: Arc<WorkerShared>) -> Self {
+    fn new(socket: &Socket, service: Rc<Served<H>>, shared: Arc<WorkerShared>) -> Self {
         let local = socket.listener.local_addr().ok();
         Self {
             #[cfg(feature = "tls")]

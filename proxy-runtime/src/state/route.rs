@@ -12,7 +12,6 @@ use crate::extensions::RouteExtensions;
 use crate::http1::{ClassSet, FieldClass};
 use crate::observe::RouteMetrics;
 use crate::support::{Refusal, refusal};
-#[cfg(feature = "server")]
 use crate::transform::HeadPlan;
 use crate::transform::{LoopGuard, TrailerPlan, guards};
 
@@ -23,15 +22,12 @@ pub(crate) struct RouteState {
     id: RouteId,
     metrics: Arc<RouteMetrics>,
     refusal: Option<Refusal>,
-    /// The compiled transforms.
-    #[cfg(feature = "server")]
-    plan: Arc<HeadPlan>,
     /// True if requests are served on the byte path: the route has no layers, which need `http`
     /// types.
     #[cfg(feature = "server")]
     is_raw: bool,
-    /// Changes of response trailers, if there are any.
-    trailers: Option<Arc<TrailerPlan>>,
+    /// The compiled transforms.
+    plan: Arc<HeadPlan>,
     extensions: Option<Box<RouteExtensions>>,
     /// The detection of forwarding loops, unless it is disabled for the route.
     loop_guard: Option<Arc<LoopGuard>>,
@@ -73,7 +69,6 @@ impl RouteState {
         let has_layers = extensions
             .as_ref()
             .is_some_and(|extensions| extensions.layers().is_some());
-        #[cfg(feature = "server")]
         let plan = HeadPlan::of(route, loop_guard.as_deref());
         Self {
             #[cfg(feature = "server")]
@@ -83,11 +78,6 @@ impl RouteState {
             // Layers need `http` types, so the outer head of such a route has no plan.
             #[cfg(feature = "server")]
             is_raw: !has_layers,
-            #[cfg(feature = "server")]
-            trailers: plan.trailers.clone(),
-            #[cfg(not(feature = "server"))]
-            trailers: TrailerPlan::of(route.transforms()).map(Arc::new),
-            #[cfg(feature = "server")]
             plan,
             extensions,
             loop_guard,
@@ -107,11 +97,8 @@ impl RouteState {
 
     /// The compiled transforms for heads that have passed the layers of the route, if they can be
     /// made in one pass.
-    #[cfg(feature = "server")]
     pub(crate) fn inner_plan(&self) -> Option<&HeadPlan> {
-        Some(&self.plan)
-            .filter(|plan| !plan.changes_method && plan.trailers.is_none())
-            .map(|plan| &**plan)
+        (!self.plan.changes_method).then_some(&*self.plan)
     }
 
     /// The compiled transforms, if the route can be served on the byte path.
@@ -123,7 +110,7 @@ impl RouteState {
 
     /// Changes of response trailers, if there are any.
     pub(crate) fn trailers(&self) -> Option<&Arc<TrailerPlan>> {
-        self.trailers.as_ref()
+        self.plan.trailers.as_ref()
     }
 
     /// The reason why the route rejects all requests: it requires a protection that the proxy does

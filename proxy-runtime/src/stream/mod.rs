@@ -2,6 +2,8 @@
 //! hold, and complete writes.
 
 mod byte_stream;
+#[cfg(feature = "http2")]
+mod http2_ends;
 #[cfg(all(target_os = "linux", feature = "server"))]
 mod late_socket;
 mod read_buffer;
@@ -13,6 +15,8 @@ mod upgrade;
 mod write;
 
 pub(crate) use self::byte_stream::ByteStream;
+#[cfg(feature = "http2")]
+pub(crate) use self::http2_ends::{Http2Ends, io_error};
 #[cfg(all(target_os = "linux", feature = "server"))]
 pub(crate) use self::late_socket::LateSocket;
 pub(crate) use self::read_buffer::ReadBuffer;

@@ -10,7 +10,6 @@ use proxy_model::matching::RequestHost;
 use proxy_model::transform::{Forwarded, NodeFormat, NodeName, NodePort, XForwardedPart};
 
 use crate::connection::ConnectionInfo;
-#[cfg(feature = "server")]
 use crate::http1::FieldValue;
 
 /// Where a request came from.
@@ -83,7 +82,6 @@ impl<'a> Origin<'a> {
 }
 
 /// The parts of where a request came from, as a head is written from its bytes.
-#[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts<'a> {
     /// The client's address, without port.
@@ -93,7 +91,6 @@ pub(crate) struct Parts<'a> {
     pub(crate) is_https: bool,
 }
 
-#[cfg(feature = "server")]
 impl<'a> Parts<'a> {
     /// The value of an `X-Forwarded-*` header, if it is known.
     #[inline]

@@ -31,6 +31,10 @@ pub(crate) struct HeadPlan {
     pub(crate) request: Box<[RequestOperation]>,
     /// The classes of names whose lines these leave out, if they can be made one by one while a head is written: none leaves
     /// out what one before it writes.
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "for the server, which has heads as bytes")
+    )]
     pub(crate) request_removed: Option<ClassSet>,
     pub(crate) response_copy: CopyRule,
     pub(crate) response: Box<[ResponseOperation]>,
@@ -127,7 +131,7 @@ impl HeadPlan {
 
 impl HeadPlan {
     /// Returns whether responses have the fields that they came with, but for those of a connection.
-    #[cfg(feature = "http2")]
+    #[cfg(all(feature = "http2", feature = "server"))]
     #[inline]
     pub(crate) fn keeps_responses(&self) -> bool {
         self.response.is_empty() && matches!(self.response_copy, CopyRule::All)

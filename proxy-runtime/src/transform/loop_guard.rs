@@ -3,7 +3,6 @@
 //! Each proxy adds a member of its own, which is random, to `CDN-Loop` (RFC 8586) of what it forwards. A request that has the
 //! member already has come around. Two proxies in a chain have two members, and so have a proxy and its successor.
 
-#[cfg(feature = "server")]
 use std::sync::{Arc, OnceLock};
 
 use http::HeaderValue;
@@ -12,7 +11,6 @@ use proxy_model::compiled::Route;
 use proxy_model::transform::RequestTransform;
 
 use crate::head::headers::CDN_LOOP;
-#[cfg(feature = "server")]
 use crate::transform::HeadPlan;
 
 /// What one proxy adds to the requests that it forwards, and how it recognises them.
@@ -20,10 +18,8 @@ use crate::transform::HeadPlan;
 pub(crate) struct LoopGuard {
     member: HeaderValue,
     /// CRLF, the name of the field and the member: heads of HTTP/1.1 end with it.
-    #[cfg(feature = "server")]
     line: Arc<[u8]>,
     /// What routes that change nothing share.
-    #[cfg(feature = "server")]
     unchanged: OnceLock<Arc<HeadPlan>>,
 }
 
@@ -32,9 +28,7 @@ impl LoopGuard {
     pub(crate) fn new() -> Self {
         let member = format!("proxy-{:016x}", fastrand::u64(..));
         Self {
-            #[cfg(feature = "server")]
             line: format!("\r\nCDN-Loop: {member}").into_bytes().into(),
-            #[cfg(feature = "server")]
             unchanged: OnceLock::new(),
             member: HeaderValue::try_from(member).expect("hexadecimal digits are text"),
         }
@@ -46,13 +40,11 @@ impl LoopGuard {
     }
 
     /// The field as the last line of a head of HTTP/1.1, with the CRLF in front of it.
-    #[cfg(feature = "server")]
     pub(crate) fn line(&self) -> Arc<[u8]> {
         Arc::clone(&self.line)
     }
 
     /// The plan of routes that change nothing, which `make` makes.
-    #[cfg(feature = "server")]
     pub(crate) fn unchanged(&self, make: impl FnOnce() -> Arc<HeadPlan>) -> Arc<HeadPlan> {
         Arc::clone(self.unchanged.get_or_init(make))
     }

@@ -4,12 +4,9 @@
 //! here needs to know the connection and the route's values.
 
 mod forwarded;
-#[cfg(feature = "server")]
 mod head_plan;
-#[cfg(feature = "server")]
 mod host_rule;
 mod loop_guard;
-#[cfg(feature = "server")]
 mod operation;
 mod request;
 mod response;
@@ -18,20 +15,17 @@ mod target;
 mod tests;
 mod trailers;
 
-#[cfg(feature = "server")]
 pub(crate) use self::forwarded::{Origin, Parts};
-#[cfg(feature = "server")]
 pub(crate) use self::head_plan::{Changed, HeadPlan};
 #[cfg(feature = "server")]
-pub(crate) use self::host_rule::{HOST_LINE, Host, HostRule, mark_host};
+pub(crate) use self::host_rule::HOST_LINE;
+pub(crate) use self::host_rule::{Host, HostRule, mark_host};
 pub(crate) use self::loop_guard::{LoopGuard, guards};
+pub(crate) use self::operation::known;
 #[cfg(feature = "server")]
-pub(crate) use self::operation::{RequestOperation, known, with_slice};
-#[cfg(feature = "server")]
+pub(crate) use self::operation::{RequestOperation, with_slice};
 pub(crate) use self::request::{NoValue, is_imitation, route_host, route_value};
 pub(crate) use self::request::{Outgoing, append, apply_to_request, retain};
 pub(crate) use self::response::{apply_to_own_response, apply_to_response};
-pub(crate) use self::target::sent_method;
-#[cfg(feature = "server")]
-pub(crate) use self::target::{Invalid, elsewhere};
+pub(crate) use self::target::{Invalid, elsewhere, sent_method};
 pub(crate) use self::trailers::TrailerPlan;

@@ -35,6 +35,10 @@ pub(crate) struct ResponseOperation {
 impl ResponseOperation {
     /// The operation for this status.
     #[inline]
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "for the server, which has heads as bytes")
+    )]
     pub(crate) fn for_status(&self, status: StatusCode) -> FieldOperation<'_> {
         match &self.value {
             _ if !self.condition.holds(status) => FieldOperation::Nothing,
@@ -65,7 +69,7 @@ impl ResponseOperation {
     }
 
     /// Takes away what the route takes away from responses of this status, and adds nothing.
-    #[cfg(feature = "http2")]
+    #[cfg(all(feature = "http2", feature = "server"))]
     pub(crate) fn apply_removal(&self, status: StatusCode, fields: &mut HeaderMap) {
         if self.removal(status).is_some() {
             fields.remove(&self.header);
@@ -152,6 +156,10 @@ fn written<'a>(
 
 impl ResponseOperation {
     /// The operation for this status, if it takes something away.
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "for the server, which has heads as bytes")
+    )]
     pub(crate) fn removal(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
         let removes = matches!(&self.value, None | Some((_, SetOrAppend::Set)));
         (removes && self.condition.holds(status)).then_some(FieldOperation::Remove(&self.name))

@@ -1,36 +1,27 @@
 //! The target of a request that a route or a destination changes, and the method that it is asked for with.
 
 use http::Method;
-#[cfg(feature = "server")]
 use proxy_model::RequestHead;
-#[cfg(feature = "server")]
 use proxy_model::compiled::Destination;
 use proxy_model::compiled::Route;
-#[cfg(feature = "server")]
 use proxy_model::matching::RouteValues;
 use proxy_model::transform::TargetTransform;
-#[cfg(feature = "server")]
 use proxy_model::transform::{RequestTarget, path_and_query};
 
-#[cfg(feature = "server")]
 use super::HeadPlan;
-#[cfg(feature = "server")]
 use crate::http1::OutgoingTarget;
 
 /// The route's changes make no valid request.
-#[cfg(feature = "server")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Invalid;
 
 /// The method and target of a request that its route or destination changes.
-#[cfg(feature = "server")]
 pub(crate) struct Elsewhere<'a> {
     /// `None`: the client's.
     method: Option<&'a str>,
     path_and_query: String,
 }
 
-#[cfg(feature = "server")]
 impl<'a> Elsewhere<'a> {
     /// # Errors
     ///
@@ -50,7 +41,6 @@ impl<'a> Elsewhere<'a> {
 }
 
 /// Rewrites method and target of a request with this path and query.
-#[cfg(feature = "server")]
 #[cold]
 pub(crate) fn elsewhere<'a, H: RequestHead>(
     plan: &HeadPlan,

@@ -3,8 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use http::Request;
-
 use super::http1::Http1Error;
 use crate::progress::OutgoingBody;
 use crate::retry::{Came, Sent};
@@ -24,7 +22,7 @@ pub(crate) enum ConnectError {
     TlsSettings(#[source] Arc<rustls::Error>),
     #[cfg(feature = "http2")]
     #[error("the HTTP handshake failed")]
-    Handshake(#[source] Arc<hyper::Error>),
+    Handshake(#[source] Arc<h2::Error>),
     #[cfg(feature = "tls")]
     #[error("the destination does not speak HTTP/2, which the cluster requires")]
     NoHttp2,
@@ -74,7 +72,7 @@ pub(crate) enum ExchangeError {
     Http1(Http1Error),
     #[cfg(feature = "http2")]
     #[error(transparent)]
-    Http2(hyper::Error),
+    Http2(h2::Error),
     #[cfg(feature = "http2")]
     #[error("the destination allows no requests on its connection")]
     NotAllowed,
@@ -86,45 +84,19 @@ impl ExchangeError {
         match self {
             Self::Http1(error) => error.is_malformed_response(),
             #[cfg(feature = "http2")]
-            Self::Http2(error) => error.is_parse(),
+            Self::Http2(error) => error.is_library(),
             #[cfg(feature = "http2")]
             Self::NotAllowed => false,
         }
     }
 }
 
-/// What came of a stream that failed. The destination has not looked at its request if it refused the stream, or if that came after
-/// the last one that the connection still serves.
-#[cfg(feature = "http2")]
-fn came(error: &hyper::Error) -> Came {
-    use std::error::Error as _;
-
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<h2::Error>() {
-            let reason = error.reason();
-            let is_refused = error.is_reset() && reason == Some(h2::Reason::REFUSED_STREAM);
-            let is_late = error.is_go_away() && reason == Some(h2::Reason::NO_ERROR);
-            return match error.is_remote() && (is_refused || is_late) {
-                true => Came::Unprocessed,
-                false => Came::Something,
-            };
-        }
-        // As hyper has it of a connection that was closed or reset.
-        if error.is::<io::Error>() {
-            return Came::Nothing;
-        }
-        cause = error.source();
-    }
-    Came::Something
-}
-
 /// Why there is no response.
 #[derive(Debug)]
 pub(crate) struct SendError {
     pub(crate) error: ExchangeError,
-    /// The request, if all of it is left.
-    pub(crate) whole: Option<Box<Request<OutgoingBody>>>,
+    /// The body, if all of it is left.
+    pub(crate) body: Option<OutgoingBody>,
     pub(crate) sent: Sent,
     pub(crate) came: Came,
 }
@@ -134,7 +106,7 @@ impl SendError {
     pub(super) fn fatal(error: Http1Error) -> Box<Self> {
         Box::new(Self {
             error: ExchangeError::Http1(error),
-            whole: None,
+            body: None,
             sent: Sent::Something,
             came: Came::Something,
         })
@@ -142,33 +114,32 @@ impl SendError {
 
     /// A request on a connection of HTTP/2 that takes none, as the destination said before it was sent, or else when it may have been.
     #[cfg(feature = "http2")]
-    pub(super) fn not_allowed(unsent: Option<Request<OutgoingBody>>) -> Box<Self> {
+    pub(super) fn not_allowed(unsent: Option<OutgoingBody>) -> Box<Self> {
         let (sent, came) = match unsent {
             Some(_) => (Sent::Nothing, Came::Nothing),
             None => (Sent::Something, Came::Something),
         };
         Box::new(Self {
             error: ExchangeError::NotAllowed,
-            whole: unsent.map(Box::new),
+            body: unsent,
             sent,
             came,
         })
     }
 
-    /// A request that failed on a connection of HTTP/2, and is given back if it was not sent.
+    /// A request of which nothing was sent, since its connection of HTTP/2 takes none any more.
     #[cfg(feature = "http2")]
-    pub(super) fn of_stream(
-        error: hyper::Error,
-        unsent: Option<Request<OutgoingBody>>,
-    ) -> Box<Self> {
-        let (sent, came) = match unsent {
-            Some(_) => (Sent::Nothing, Came::Nothing),
-            None => (Sent::Something, came(&error)),
+    pub(super) fn unsent(error: h2::Error, body: OutgoingBody) -> Box<Self> {
+        // A destination that drains its connections says so as soon as they are open.
+        let is_draining = error.is_go_away() && error.is_remote();
+        let came = match is_draining && error.reason() == Some(h2::Reason::NO_ERROR) {
+            true => Came::Unprocessed,
+            false => Came::Nothing,
         };
         Box::new(Self {
             error: ExchangeError::Http2(error),
-            whole: unsent.map(Box::new),
-            sent,
+            body: Some(body),
+            sent: Sent::Nothing,
             came,
         })
     }

@@ -3,19 +3,19 @@
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-#[cfg(feature = "http2")]
-use http_body::Body;
 use http_body::Frame;
 
 use super::error::ExchangeError;
 use super::http1::{Http1Body, Http1Connection};
+#[cfg(feature = "http2")]
+use super::http2::Http2Body;
 
 /// The body of a response, which is read over the [`Lease`](super::Lease) that the request was sent over.
 #[derive(Debug)]
 pub(crate) enum IncomingBody {
     Http1(Http1Body),
     #[cfg(feature = "http2")]
-    Http2(hyper::body::Incoming),
+    Http2(Http2Body),
 }
 
 impl IncomingBody {
@@ -51,7 +51,7 @@ impl IncomingBody {
                 None => Poll::Ready(None),
             },
             #[cfg(feature = "http2")]
-            Self::Http2(body) => std::pin::Pin::new(body)
+            Self::Http2(body) => body
                 .poll_frame(cx)
                 .map(|next| next.map(|frame| frame.map_err(ExchangeError::Http2))),
         }

@@ -1,28 +1,24 @@
 //! Connections out of the pool: a request holds one at a time, and gives it back or drops it.
 
 use std::net::SocketAddr;
-use std::pin::Pin;
-#[cfg(feature = "http2")]
-use std::sync::Arc;
-use std::sync::Weak;
-
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response};
 use http_body::Frame;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::error::{ConnectError, ExchangeError, SendError};
-use super::http1::{self, Http1Connection, RequestWriter, Rest};
+use super::http1::{Http1Connection, Http1Error, RequestWriter, Rest};
 #[cfg(feature = "http2")]
-use super::http2::Http2Connection;
+use super::http2::{Http2Connection, Http2RoundTrip};
 use super::incoming::IncomingBody;
 use super::io::UpstreamIo;
+use super::round_trip::{Answer, Head, RoundTrip};
 use super::slot::Slot;
-use super::tunnel::Switching;
-use crate::progress::OutgoingBody;
+use super::tunnel::Tunnel;
+use crate::progress::{Continuation, OutgoingBody};
 use crate::retry::Over;
 
 /// A connection while one request uses it.
@@ -169,28 +165,50 @@ impl Lease {
         }
     }
 
-    /// Sends a request and waits for the head of its response. It has no timeout of its own.
+    /// Begins to send a request. `continuation` wants to know whether the destination asks for the body, in HTTP/1.1.
     ///
-    /// Dropping the future and the lease cancels the request: the HTTP/1.1 connection closes, the HTTP/2 stream is
+    /// Dropping what is returned and the lease cancels the request: the HTTP/1.1 connection closes, the HTTP/2 stream is
     /// reset with `CANCEL`.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// Never: a lease that was finished cannot be used.
-    pub(crate) fn send(&mut self, request: Request<OutgoingBody>) -> SendFuture<'_> {
+    /// The request cannot be sent in the version of the connection.
+    pub(crate) fn begin(
+        &mut self,
+        head: Head,
+        body: OutgoingBody,
+        continuation: Option<Arc<Continuation>>,
+    ) -> Result<RoundTrip, Box<SendError>> {
         match &mut self.held {
-            Held::Http1(connection) => {
-                let connection = connection
-                    .as_mut()
-                    .expect("only what ends the lease takes it out");
-                SendFuture::Http1(connection.send(request))
+            Held::Http1(Some(connection)) => {
+                RoundTrip::over_http1(connection, head, body, continuation)
+                    .map_err(SendError::fatal)
             }
+            Held::Http1(None) => Err(SendError::fatal(Http1Error::NoResponse)),
             #[cfg(feature = "http2")]
-            Held::Http2(connection) => SendFuture::Http2(Box::pin(send_http2(connection, request))),
+            Held::Http2(connection) => {
+                let head = head.into_parts().map_err(SendError::fatal)?;
+                let connection = Arc::clone(connection);
+                let round_trip = Http2RoundTrip::new(connection, head, body);
+                Ok(RoundTrip::Http2(round_trip))
+            }
         }
     }
 
-    /// The next part of the body of the response that [`send`](Self::send) gave.
+    /// Sends on what was [begun](Self::begin); ready with the head of the response. It has no timeout of its own.
+    ///
+    /// # Errors
+    ///
+    /// There is none. With the body, if all of it is left to be sent over another connection.
+    pub(crate) fn poll_answer(
+        &mut self,
+        round_trip: &mut RoundTrip,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Answer, Box<SendError>>> {
+        round_trip.poll(self.raw(), cx)
+    }
+
+    /// The next part of the body of the response to what was [begun](Self::begin).
     pub(crate) fn poll_frame(
         &mut self,
         incoming: &mut IncomingBody,
@@ -199,16 +217,16 @@ impl Lease {
         incoming.poll_frame(self.raw(), cx)
     }
 
-    /// The other end of a tunnel, after a response with which the destination agreed to one; `None` if none comes of it.
+    /// The other end of a tunnel, after a response with this body, with which the destination agreed to one; `None` if none
+    /// was asked for.
     ///
     /// The connection of HTTP/1.1 goes with it; of HTTP/2 it is one stream, and the lease is to be held as long.
-    pub(crate) fn switch(&mut self, response: &mut Response<IncomingBody>) -> Option<Switching> {
-        match response.body_mut() {
-            IncomingBody::Http1(body) if body.is_tunnel() => self.take().map(Switching::Http1),
+    pub(crate) fn switch(&mut self, body: IncomingBody) -> Option<Tunnel> {
+        match body {
+            IncomingBody::Http1(body) if body.is_tunnel() => self.take().map(Tunnel::Http1),
             IncomingBody::Http1(_) => None,
             #[cfg(feature = "http2")]
-            // `hyper` makes tunnels of 200 and of no other 2xx, and `hyper::upgrade::on` does not tell before it is awaited.
-            IncomingBody::Http2(_) => response.extensions_mut().remove().map(Switching::Http2),
+            IncomingBody::Http2(body) => body.into_tunnel().map(Tunnel::Http2),
         }
     }
 
@@ -222,7 +240,7 @@ impl Lease {
         let rest = match incoming {
             IncomingBody::Http1(body) => body.into_rest(),
             #[cfg(feature = "http2")]
-            IncomingBody::Http2(_) => return,
+            IncomingBody::Http2(body) => return body.finish(),
         };
         match rest {
             Rest::Nothing => self.give_back(Instant::now()),
@@ -247,73 +265,6 @@ impl Lease {
             Held::Http1(connection) => connection.take(),
             #[cfg(feature = "http2")]
             Held::Http2(_) => None,
-        }
-    }
-}
-
-/// The head of a response, or why there is none.
-type Answered = Result<Response<IncomingBody>, Box<SendError>>;
-
-/// The head of a response to come.
-#[must_use = "futures do nothing unless polled"]
-#[cfg_attr(
-    feature = "http2",
-    expect(
-        clippy::large_enum_variant,
-        reason = "the large one is meant to be where it is; the other is small beside what a stream costs"
-    )
-)]
-pub(crate) enum SendFuture<'a> {
-    Http1(http1::SendFuture<'a>),
-    #[cfg(feature = "http2")]
-    Http2(Pin<Box<dyn Future<Output = Answered> + Send + 'a>>),
-}
-
-impl SendFuture<'_> {
-    /// Whether something came since this was last asked, as far as that can be known: interim responses of HTTP/2 are not seen.
-    pub(crate) fn take_news(&mut self) -> bool {
-        match self {
-            Self::Http1(sent) => sent.take_news(),
-            #[cfg(feature = "http2")]
-            Self::Http2(_) => false,
-        }
-    }
-}
-
-impl Future for SendFuture<'_> {
-    type Output = Answered;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut *self {
-            Self::Http1(sent) => Pin::new(sent).poll(cx).map(|answered| match answered {
-                Ok(response) => Ok(response.map(IncomingBody::Http1)),
-                Err(failed) => Err(failed),
-            }),
-            #[cfg(feature = "http2")]
-            Self::Http2(sent) => sent.as_mut().poll(cx),
-        }
-    }
-}
-
-#[cfg(feature = "http2")]
-async fn send_http2(connection: &Http2Connection, request: Request<OutgoingBody>) -> Answered {
-    if !connection.allows_streams() {
-        return Err(SendError::not_allowed(Some(request)));
-    }
-    let sending = connection.sender().try_send_request(request);
-    let sent = match connection.has_settings() {
-        true => sending.await,
-        false => tokio::select! {
-            biased;
-            sent = sending => sent,
-            () = connection.allowed_nothing() => return Err(SendError::not_allowed(None)),
-        },
-    };
-    match sent {
-        Ok(response) => Ok(response.map(IncomingBody::Http2)),
-        Err(mut failed) => {
-            let unsent = failed.take_message();
-            Err(SendError::of_stream(failed.into_error(), unsent))
         }
     }
 }

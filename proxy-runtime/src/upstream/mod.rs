@@ -40,6 +40,7 @@ mod pool;
 pub(crate) mod protocol;
 mod queue;
 mod resolve;
+mod round_trip;
 mod slot;
 mod tcp;
 #[cfg(test)]
@@ -62,11 +63,9 @@ pub(crate) use self::error::{ConnectError, ExchangeError, SendError};
 pub(crate) use self::group::RuntimeGroup;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::http1::Http1Body;
+pub(crate) use self::http1::Output;
 #[cfg(feature = "server")]
-pub(crate) use self::http1::{
-    Early, Http1Connection, Http1Error, MOST_INTERIM, Output, RawRoundTrip, Unanswered,
-    limits as response_limits,
-};
+pub(crate) use self::http1::{Early, Http1Connection, MOST_INTERIM, limits as response_limits};
 pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;
@@ -77,13 +76,14 @@ pub use self::resolve::DnsOptions;
 #[cfg(feature = "metrics")]
 pub(crate) use self::resolve::NameCounts;
 pub(crate) use self::resolve::Unresolved;
+pub(crate) use self::round_trip::{Answer, Head, RoundTrip};
 #[cfg(test)]
 pub(crate) use self::tests::Resetting;
 #[cfg(all(test, feature = "server"))]
 pub(crate) use self::tests::Scripted;
 #[cfg(feature = "tls")]
 pub use self::tls::TlsClient;
-pub(crate) use self::tunnel::Switching;
+pub(crate) use self::tunnel::Tunnel;
 pub(crate) use self::wanted::Wanted;
 
 /// What the pools of a proxy share.

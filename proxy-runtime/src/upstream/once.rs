@@ -1,5 +1,10 @@
 //! One request over a connection of its own.
 
+#[cfg(feature = "http2")]
+use std::future::poll_fn;
+#[cfg(feature = "http2")]
+use std::sync::Arc;
+
 use http::{Request, StatusCode};
 use proxy_model::ClusterId;
 use proxy_model::compiled::{DestinationAddress, Upstream};
@@ -8,7 +13,7 @@ use super::Upstreams;
 use super::error::ConnectError;
 use super::http1::Http1Connection;
 #[cfg(feature = "http2")]
-use super::http2::Http2Connection;
+use super::http2::{Http2Connection, Http2RoundTrip};
 use super::io::UpstreamIo;
 use super::protocol;
 use crate::BoxError;
@@ -38,9 +43,13 @@ impl Upstreams {
         let io = UpstreamIo::uncounted(opened.transport);
         #[cfg(feature = "http2")]
         if opened.http2 {
-            let connection = Http2Connection::handshake(io, opened.peer).await?;
-            let response = connection.sender().send_request(request).await?;
-            return Ok(response.status());
+            let connection = Arc::new(Http2Connection::handshake(io, opened.peer).await?);
+            let (head, body) = request.into_parts();
+            let mut round_trip = Http2RoundTrip::new(connection, head, body);
+            return match poll_fn(|cx| round_trip.poll(cx)).await {
+                Ok(response) => Ok(response.status()),
+                Err(failed) => Err(failed.error.into()),
+            };
         }
         let mut connection = Http1Connection::new(io, opened.peer);
         match connection.send(request).await {

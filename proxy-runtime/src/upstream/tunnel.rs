@@ -4,46 +4,18 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-#[cfg(feature = "http2")]
-use hyper::upgrade::{OnUpgrade, Upgraded};
-#[cfg(feature = "http2")]
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::http1::Http1Connection;
-
-/// A connection, or a stream of one, that is about to become a tunnel.
-#[derive(Debug)]
-pub(crate) enum Switching {
-    Http1(Box<Http1Connection>),
-    #[cfg(feature = "http2")]
-    Http2(OnUpgrade),
-}
-
-impl Switching {
-    /// Waits until it is a tunnel.
-    #[cfg_attr(
-        not(feature = "http2"),
-        expect(clippy::unused_async, reason = "as with HTTP/2")
-    )]
-    pub(crate) async fn ready(self) -> io::Result<Tunnel> {
-        match self {
-            Self::Http1(connection) => Ok(Tunnel::Http1(connection)),
-            #[cfg(feature = "http2")]
-            Self::Http2(upgrade) => {
-                let upgraded = upgrade.await.map_err(io::Error::other)?;
-                Ok(Tunnel::Http2(TokioIo::new(upgraded)))
-            }
-        }
-    }
-}
+#[cfg(feature = "http2")]
+use super::http2::Http2Tunnel;
 
 /// The destination's end of a tunnel. What came with the head of the response comes first.
 #[derive(Debug)]
 pub(crate) enum Tunnel {
     Http1(Box<Http1Connection>),
     #[cfg(feature = "http2")]
-    Http2(TokioIo<Upgraded>),
+    Http2(Http2Tunnel),
 }
 
 impl AsyncRead for Tunnel {

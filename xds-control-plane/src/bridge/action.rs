@@ -124,6 +124,7 @@ fn check(route: &Route, report: &mut Report<'_>) -> Result<(), Inexpressible> {
             !name.is_empty() && !neutral.iter().any(|known| known.eq_ignore_ascii_case(name))
         })
     };
+    // A policy that is not applied would open the route to clients that it keeps out.
     if is_asked(&config.authorization_policy, &["Anonymous"]) {
         return Err(Inexpressible::new(
             "AuthorizationPolicy",

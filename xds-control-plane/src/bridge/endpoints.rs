@@ -116,6 +116,7 @@ fn endpoint(
             health_check_config,
             ..Endpoint::default()
         })),
+        // Envoy rejects a weight of 0. Destinations that all have it share the requests equally.
         load_balancing_weight: (!all_idle).then(|| UInt32Value {
             value: destination.weight(),
         }),

@@ -119,6 +119,7 @@ pub(super) fn request(transforms: &Transforms) -> Result<HeaderEdits, Inexpressi
                 value,
                 action,
             } if name == http::header::HOST => match action {
+                // The literal rewrite of `Host` has no commands, so the escaped `%` is written plainly.
                 SetOrAppend::Set => host = Some(fixed(value)?.replace("%%", "%")),
                 SetOrAppend::Append => {
                     return Err(Inexpressible::new(KEY, "`Host` has one value"));

@@ -40,6 +40,7 @@ pub(super) fn path_match(
             case_sensitive: true,
         });
     }
+    // Templates ignore case, and Envoy can do that in an expression only by its flag.
     let mut regex = String::from("(?i)");
     let mut open = 0;
     let mut catches_all = false;
@@ -60,6 +61,7 @@ pub(super) fn path_match(
         regex.push_str(&one_segment(segment, report)?);
     }
     regex.push_str(&")?".repeat(open));
+    // The router ignores a slash at the end of a path.
     if !catches_all {
         regex.push_str("/?");
     }
@@ -210,6 +212,7 @@ pub(super) fn value(
             _ => return Err(inexpressible(parameter)),
         };
         match &found {
+            // RE2 has no look-ahead, so two different conditions cannot both be checked.
             Some(other) if *other != regex => return Err(inexpressible(parameter)),
             _ => found = Some(regex),
         }

@@ -43,6 +43,7 @@ impl Live {
             for instance in instances.iter().filter(|instance| instance.is_live) {
                 let place = match instance.address.parse::<IpAddr>() {
                     Ok(_) if instance.port == 0 => Err(("no_port", "has no port".to_owned())),
+                    // An unspecified, broadcast or multicast address belongs to no single host.
                     Ok(address) if !is_of_one_host(address) => Err((
                         "no_ip_address",
                         format!("is at {address}, which is no host's address"),

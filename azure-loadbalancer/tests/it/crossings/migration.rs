@@ -210,7 +210,8 @@ fn what_would_be_lost_is_an_obstacle() {
             found.obstacles
         );
     }
-    // A load balancer in the model of a scale set cannot be deleted, independent of members and of the new type of pools.
+    // A load balancer in the model of a scale set cannot be deleted, independent of members and of the new type
+    // of pools.
     for pools in [PoolMembership::NetworkInterface, PoolMembership::Address] {
         let (azure, services) = old();
         let set = "/subscriptions/subscription/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/pool-1";

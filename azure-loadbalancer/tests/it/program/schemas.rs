@@ -77,7 +77,7 @@ async fn what_is_printed_for_programs_is_what_the_schemas_say() {
     let (nothing, _) = place.both(&example("services.json"), &[]).await;
     assert_eq!(nothing["actions"], json!([]));
 
-    // A mistake, a warning, deletions, and what belongs to nobody.
+    // A mistake, a warning, deletions, and resources without an owner.
     let annotated = |more: &str| {
         text.replacen(
             "\"annotations\": {",

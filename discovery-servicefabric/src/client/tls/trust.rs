@@ -44,7 +44,8 @@ enum Issuers {
     System,
     /// The given authorities, and intermediate ones below them.
     Authorities(Vec<CertificateDer<'static>>),
-    /// Certificates with these thumbprints, directly; of which those are known beforehand.
+    /// The certificates with these thumbprints as direct issuers, and those of them that are known in
+    /// advance.
     Pinned(Vec<Thumbprint>, Vec<CertificateDer<'static>>),
 }
 

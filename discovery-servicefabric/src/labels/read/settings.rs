@@ -167,6 +167,7 @@ fn roles(node: &LabelNode<'_>, service: &ServiceDescription, options: &LabelOpti
                     node.report(problem.with_suggestion(
                         "add `YARP.Backend.ServiceFabric.RoleRouting.Header.Name`",
                     ));
+                    // Without its header, routing by method is the safe choice: it sends no write to a secondary.
                     Roles::ByMethod
                 }
             }

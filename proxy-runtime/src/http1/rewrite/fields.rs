@@ -38,7 +38,6 @@ impl Copied<'_> {
     }
 
     /// Whether the field of this name is sent on.
-    #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn has_name(self, name: &[u8]) -> bool {
         match self {

@@ -7,7 +7,6 @@ mod fields;
 mod operation;
 mod request;
 mod response;
-#[cfg(feature = "server")]
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -19,11 +18,9 @@ pub use self::operation::{FieldName, FieldOperation, FieldValue};
 #[cfg(feature = "server")]
 pub(crate) use self::request::write_changed_request;
 pub use self::request::{OutgoingMethod, OutgoingTarget, RequestRewrite, write_request};
-#[cfg(feature = "server")]
 pub(crate) use self::response::kept_fields;
 pub use self::response::{OutgoingConnection, ResponseRewrite, write_response};
 
-#[cfg(feature = "server")]
 pub(crate) use self::stream::{StreamRequest, write_stream_request};
 
 /// Appends the pieces of a line.

@@ -187,7 +187,6 @@ impl<'a> Removed<'a> {
     }
 
     /// Whether the field of this name is left out.
-    #[cfg(feature = "server")]
     #[inline]
     pub(super) fn has_name(&self, name: &[u8], class: FieldClass) -> bool {
         let is_name = |removed: &FieldName| {

@@ -3,7 +3,6 @@
 use super::fields::{Choice, Copied, copy_fields, first_line, write_length};
 use super::operation::{Changes, FieldOperation, FieldValue, Removed};
 use super::{CHUNKED, END, put};
-#[cfg(feature = "server")]
 use crate::http1::field::Field;
 use crate::http1::field::{ClassSet, FieldClass};
 use crate::http1::framing::Framing;
@@ -119,7 +118,6 @@ pub fn write_response(
 }
 
 /// The fields of a response that are sent on to a client that gets them in `http` types, but for what the operations change.
-#[cfg(feature = "server")]
 pub(crate) fn kept_fields<'a>(
     buffer: &'a [u8],
     response: &RawResponse,

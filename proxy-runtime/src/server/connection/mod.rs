@@ -21,7 +21,6 @@ mod pace;
 mod record;
 mod request_body;
 mod response_body;
-mod served;
 mod service_call;
 mod state;
 #[cfg(test)]
@@ -31,11 +30,7 @@ mod uptake;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
 use tokio::time::Instant;
-use tower_service::Service;
 
 #[cfg(feature = "http2")]
 pub(crate) use self::holding::Held;
@@ -44,7 +39,6 @@ pub(crate) use self::pace::{DownloadPace, Pace, after, spread};
 pub(crate) use self::record::RequestRecord;
 pub use self::request_body::RequestBody;
 pub(crate) use self::response_body::ResponseBody;
-pub(crate) use self::served::Served;
 #[cfg(feature = "http2")]
 pub(crate) use self::service_call::{GRPC, is_grpc, is_grpc_call};
 pub(crate) use self::service_call::{ResponseRules, ServiceCall};
@@ -54,6 +48,7 @@ pub(crate) use self::state::OpenStream;
 pub(crate) use self::uptake::Uptake;
 #[cfg(feature = "tls")]
 use super::accept::ClientSocket;
+use super::handler::{Handler, Served};
 use super::http1::{self, Client};
 #[cfg(all(feature = "http2", feature = "tls"))]
 use super::http2;
@@ -62,6 +57,7 @@ use super::metrics::WorkerMetrics;
 use super::shared::{Occupied, WorkerShared};
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
+#[cfg(feature = "tls")]
 use crate::BoxError;
 use crate::connection::ConnectionInfo;
 #[cfg(feature = "tls")]
@@ -71,19 +67,15 @@ use crate::observe::targets;
 ///
 /// Cancel safe: dropped, it closes the connection.
 #[cfg(feature = "tls")]
-pub(crate) async fn serve_tls<S, B>(
+pub(crate) async fn serve_tls<H>(
     stream: ClientSocket,
     tls: TlsServerConfig,
     info: ConnectionInfo,
-    service: Rc<Served<S>>,
+    service: Rc<Served<H>>,
     occupied: Occupied,
     worker: Arc<WorkerShared>,
 ) where
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     let accepted = Instant::now();
     let acceptor = tokio_rustls::TlsAcceptor::from(tls.rustls());
@@ -116,20 +108,16 @@ pub(crate) async fn serve_tls<S, B>(
 /// Serves a cleartext connection until it ends: HTTP/1.1, or HTTP/2 if the client begins with that.
 ///
 /// Cancel safe: dropped, it closes the connection.
-pub(crate) fn serve_cleartext<T, S, B>(
+pub(crate) fn serve_cleartext<T, H>(
     transport: T,
     info: ConnectionInfo,
-    service: Rc<Served<S>>,
+    service: Rc<Served<H>>,
     occupied: Occupied,
     worker: Arc<WorkerShared>,
 ) -> impl Future<Output = ()>
 where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     let state = ConnectionState::new(worker, info, Instant::now());
     let io = ConnectionIo::new(transport, state.clone(), occupied);

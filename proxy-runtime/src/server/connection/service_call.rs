@@ -18,7 +18,6 @@ use http::{Request, Response, StatusCode};
 use http_body::Body;
 use log_sink::Seldom;
 use pin_project_lite::pin_project;
-use tower_service::Service;
 
 use super::record::{BODY_REFUSED, RequestRecord};
 use super::request_body::{BodyMeter, RequestBody};
@@ -32,8 +31,10 @@ use crate::forward::put_in_place;
 use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::progress::UptakeLimit;
+use crate::proxy::FoundRoute;
 use crate::response::ExchangeInfo;
 use crate::server::edge::{self, Refusal};
+use crate::server::handler::Handler;
 use crate::server::http1::said_length;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::Mode;
@@ -65,13 +66,13 @@ impl ResponseRules {
 }
 
 pin_project! {
-    /// One request at the service, and the response to it.
-    pub(crate) struct ServiceCall<S>
+    /// One request at who answers it, and the response to it.
+    pub(crate) struct ServiceCall<H>
     where
-        S: Service<Request<RequestBody>>,
+        H: Handler,
     {
         #[pin]
-        step: Step<S, S::Future>,
+        step: Step<H::Call>,
         rules: ResponseRules,
         // Taken with the response.
         record: Option<RequestRecord>,
@@ -80,36 +81,40 @@ pin_project! {
 
 pin_project! {
     #[project = StepProjection]
-    enum Step<S, F> {
+    enum Step<F> {
         Refuse { refusal: Refusal },
-        Ready { service: S, request: Option<Request<RequestBody>> },
         Called { #[pin] future: F },
-        // What the service holds for the request is free, while its response is still to be written.
+        // What is held for the request is free, while its response is still to be written.
         Done,
     }
 }
 
-impl<S: Service<Request<RequestBody>>> ServiceCall<S> {
-    /// To be answered by `service`.
+impl<H: Handler> ServiceCall<H> {
+    /// To be answered by `handler`, with the route that was found.
     pub(crate) fn of(
-        service: S,
-        mut request: Request<RequestBody>,
+        handler: &H,
+        (mut request, found): (Request<RequestBody>, Option<FoundRoute>),
         rules: ResponseRules,
         mut record: RequestRecord,
     ) -> Self {
         record.meter = request.body().meter().cloned();
         put_in_place(request.extensions_mut(), record.connection.info);
+        let record = Some(record);
+        let called = unwinding(&record, || {
+            Poll::Ready(Ok::<_, Infallible>(handler.call(request, found)))
+        });
         Self {
-            step: Step::Ready {
-                service,
-                request: Some(request),
+            step: match called {
+                Poll::Ready(Ok(future)) => Step::Called { future },
+                Poll::Ready(Err(refusal)) => Step::Refuse { refusal },
+                Poll::Pending => Step::Refuse { refusal: FAILED },
             },
             rules,
-            record: Some(record),
+            record,
         }
     }
 
-    /// To be answered by the server: the service does not see it.
+    /// To be answered by the server: the handler does not see it.
     pub(crate) fn refused(refusal: Refusal, rules: ResponseRules, record: RequestRecord) -> Self {
         Self {
             step: Step::Refuse { refusal },
@@ -119,38 +124,15 @@ impl<S: Service<Request<RequestBody>>> ServiceCall<S> {
     }
 }
 
-impl<S, B> Future for ServiceCall<S>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-    B: Body<Data = Bytes>,
-{
-    type Output = Result<Response<ResponseBody<B>>, Infallible>;
+impl<H: Handler> Future for ServiceCall<H> {
+    type Output = Result<Response<ResponseBody<H::Body>>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = loop {
-            let mut this = self.as_mut().project();
-            match this.step.as_mut().project() {
-                StepProjection::Refuse { refusal } => break Err(*refusal),
-                StepProjection::Ready { service, request } => {
-                    let called = unwinding(this.record, || {
-                        Poll::Ready(match ready!(service.poll_ready(cx)) {
-                            Ok(()) => {
-                                Ok(service.call(request.take().expect("a request is sent once")))
-                            }
-                            Err(error) => Err(error),
-                        })
-                    });
-                    match ready!(called) {
-                        Ok(future) => this.step.set(Step::Called { future }),
-                        Err(refusal) => break Err(refusal),
-                    }
-                }
-                StepProjection::Called { future } => {
-                    break ready!(unwinding(this.record, || future.poll(cx)));
-                }
-                StepProjection::Done => return Poll::Pending,
-            }
+        let this = self.as_mut().project();
+        let answer = match this.step.project() {
+            StepProjection::Refuse { refusal } => Err(*refusal),
+            StepProjection::Called { future } => ready!(unwinding(this.record, || future.poll(cx))),
+            StepProjection::Done => return Poll::Pending,
         };
         let mut this = self.project();
         this.step.set(Step::Done);

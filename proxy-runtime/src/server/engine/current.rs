@@ -1,6 +1,6 @@
 //! The current configuration of a worker.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,7 +8,6 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, Cache};
 use proxy_model::compiled::RouteIndex;
 
-use super::Forwarded;
 use crate::proxy::FoundRoute;
 use crate::proxy::{ProxyService, Shared};
 use crate::state::Generation;
@@ -21,8 +20,6 @@ pub(crate) struct Engine {
     service: ProxyService,
     generation: RefCell<Cache<Published, Arc<Generation>>>,
     current: RefCell<Rc<Current>>,
-    /// The route of the request that was left to the typed lane a moment ago.
-    found: Cell<Option<FoundRoute>>,
 }
 
 /// A configuration that the requests of one worker share, which count themselves without a word to
@@ -67,7 +64,6 @@ impl Engine {
             service,
             generation: RefCell::new(cache),
             current: RefCell::new(current),
-            found: Cell::new(None),
         }
     }
 
@@ -81,21 +77,8 @@ impl Engine {
     }
 
     #[inline]
-    pub(super) fn service(&self) -> &ProxyService {
+    pub(crate) fn service(&self) -> &ProxyService {
         &self.service
-    }
-
-    /// Leaves a request to the typed lane. Its route is noted here and not in [`Forwarded`], since
-    /// idle connections would have room for it.
-    pub(super) fn leave(&self, found: Option<FoundRoute>) -> Forwarded {
-        self.found.set(found);
-        Forwarded::Typed
-    }
-
-    /// The route of the request that was left to others. To be asked as soon as it was, before
-    /// anything is waited for.
-    pub(crate) fn take_route(&self) -> Option<FoundRoute> {
-        self.found.take()
     }
 
     /// The configuration that serves now, for as long as a request needs it.

@@ -28,7 +28,7 @@ pub(super) async fn forward<D: Downstream>(mut down: D, engine: &Engine) -> Forw
     let generation = engine.current();
     let route = match ResolvedRoute::of_request(&down, engine, &generation) {
         Ok(route) => route,
-        Err(index) => return engine.leave(index.map(|index| generation.found(index))),
+        Err(index) => return Forwarded::Typed(index.map(|index| generation.found(index))),
     };
     #[cfg(test)]
     super::tests::lane::is_raw();

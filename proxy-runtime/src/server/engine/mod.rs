@@ -103,13 +103,14 @@ pub(crate) use self::current::Engine;
 pub(crate) use self::http1::Http1Downstream;
 #[cfg(feature = "http2")]
 pub(crate) use self::http2::Http2Downstream;
+use crate::proxy::FoundRoute;
 
 /// The result of offering a request to the raw lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Forwarded {
-    /// Not: nothing was read or written, and it is one for the typed lane. Its route, if it was
-    /// looked for, is to be asked for at once ([`Engine::take_route`]).
-    Typed,
+    /// The typed lane has to forward the request: nothing was read or written. With the request's route, if that was looked for
+    /// and found.
+    Typed(Option<FoundRoute>),
     /// The whole response was written.
     Served {
         /// Whether the next request may follow: the connection was not announced to close, and the

@@ -24,7 +24,6 @@ pub(crate) struct Clock {
     alarm: Option<Pin<Box<Sleep>>>,
     /// The time at which the connection reaches its maximum age, until then.
     retires: Option<Instant>,
-    is_retired: bool,
     pace: DownloadPace,
     /// The next check of the client's data rate.
     check: Option<Instant>,
@@ -36,7 +35,6 @@ impl Clock {
         Self {
             alarm: None,
             retires: Some(after(state.accepted, spread(age))),
-            is_retired: false,
             pace: DownloadPace::default(),
             check: None,
         }
@@ -45,7 +43,7 @@ impl Clock {
     /// Returns true if the connection has reached its maximum age. Updated when the timer fires.
     #[inline]
     pub(crate) fn is_retired(&self) -> bool {
-        self.is_retired
+        self.retires.is_none()
     }
 
     /// Ready once `deadline` has passed; otherwise the task is woken by then.
@@ -65,9 +63,7 @@ impl Clock {
     fn poll_alarm(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         loop {
             let now = Instant::now();
-            if self.retires.take_if(|retires| now >= *retires).is_some() {
-                self.is_retired = true;
-            }
+            let _ = self.retires.take_if(|retires| now >= *retires);
             if now >= deadline {
                 return Poll::Ready(());
             }

@@ -8,10 +8,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{Request, Response, response};
+use http::{Response, response};
 use http_body::Body;
 use tokio::io::AsyncWrite;
-use tower_service::Service;
 
 use super::batch::Batch;
 use super::body_channel::BodySender;
@@ -22,7 +21,8 @@ use crate::forward::spare::{self, Kind};
 use crate::http1::HeadLimits;
 use crate::observe::targets;
 use crate::progress::alarm::Alarm;
-use crate::server::connection::{RequestBody, ResponseBody, ServiceCall, Transport};
+use crate::server::connection::{ResponseBody, ServiceCall, Transport};
+use crate::server::handler::Handler;
 
 /// The step after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,17 +48,14 @@ pub(super) struct Dispatch {
 
 impl Dispatch {
     /// Waits for the response. `None` if the client has disconnected.
-    pub(super) async fn wait<T, S, B>(
+    pub(super) async fn wait<T, H>(
         &mut self,
         client: &mut Client<T>,
-        mut call: Pin<&mut ServiceCall<S>>,
-    ) -> Option<Response<ResponseBody<B>>>
+        mut call: Pin<&mut ServiceCall<H>>,
+    ) -> Option<Response<ResponseBody<H::Body>>>
     where
         T: Transport,
-        S: Service<Request<RequestBody>, Response = Response<B>>,
-        S::Error: Into<BoxError>,
-        B: Body<Data = Bytes>,
-        B::Error: Into<BoxError>,
+        H: Handler,
     {
         let mut alarm = Alarm::default();
         poll_fn(|cx| {

@@ -8,12 +8,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Request, StatusCode};
 use http_body::Body;
 use tokio::io::AsyncWriteExt;
 use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
-use tower_service::Service;
 
 use super::body_channel::BodySender;
 use super::client::{CLOSING, Client, Head};
@@ -21,18 +20,18 @@ use super::date::write_date;
 use super::dispatch::{Dispatch, Next};
 use super::fields::{Chosen, read_admitted, read_request};
 use super::response::Asker;
-use crate::BoxError;
 use crate::forward::RouteContext;
 use crate::forward::spare::{self, Kind};
 use crate::http1::{Framing, RawRequest, Refusal};
 use crate::observe::targets;
+use crate::proxy::FoundRoute;
 use crate::server::access_log::Draft;
 use crate::server::connection::{
-    ConnectionState, RequestBody, RequestRecord, ResponseRules, Served, ServiceCall, Transport,
-    after,
+    ConnectionState, RequestBody, RequestRecord, ResponseRules, ServiceCall, Transport, after,
 };
 use crate::server::edge::{self, Admitted};
 use crate::server::engine::{Forwarded, Http1Downstream};
+use crate::server::handler::{Handler, Served};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
 use crate::stream::write_all;
@@ -65,17 +64,10 @@ enum End {
     clippy::manual_async_fn,
     reason = "an async fn holds its arguments twice, and this is most of what an idle connection costs"
 )]
-pub(crate) fn serve<T, S, B>(
-    mut client: Client<T>,
-    service: Rc<Served<S>>,
-) -> impl Future<Output = ()>
+pub(crate) fn serve<T, H>(mut client: Client<T>, service: Rc<Served<H>>) -> impl Future<Output = ()>
 where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     async move {
         match serve_requests(&mut client, &service).await {
@@ -102,14 +94,10 @@ where
 }
 
 #[cfg(feature = "http2")]
-async fn serve_http2<T, S, B>(client: Client<T>, service: Rc<Served<S>>)
+async fn serve_http2<T, H>(client: Client<T>, service: Rc<Served<H>>)
 where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     let (mut io, mut input, state) = client.into_parts();
     state.hold_nothing();
@@ -121,16 +109,12 @@ where
 }
 
 /// Serves requests until the connection ends.
-async fn serve_requests<T, S, B>(client: &mut Client<T>, served: &Served<S>) -> End
+async fn serve_requests<T, H>(client: &mut Client<T>, served: &Served<H>) -> End
 where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
-    loop {
+    'requests: loop {
         if !client.input.is_empty() {
             // Pipelined requests that need no other event would otherwise be served without ever
             // yielding.
@@ -155,25 +139,30 @@ where
         // First, so that neither the log nor a service sees fields that clients must not set.
         edge::settle_claims(&mut client.table, client.state.info.rules);
         begin(client, &request);
-        // Requests that need no `http` types take the byte path.
-        if let Some(engine) = &served.engine
-            && admit(client, &request) == Ok(Admitted::AsSent)
-            && let Some(down) = Http1Downstream::new(client, &request)
-        {
-            match down.forward(engine).await {
-                Forwarded::Typed => {}
-                Forwarded::Served { keep } => {
-                    client.record = None;
-                    if keep {
-                        continue;
-                    }
-                    return answered(&request);
-                }
-                Forwarded::Gone => return End::Drop,
-            }
-        }
         // Boxed, so that idle connections have no memory for it.
-        match Box::pin(serve_typed(client, served, &request)).await {
+        let typed = 'offered: {
+            // Requests that need no `http` types take the byte path.
+            if let Some(engine) = served.handler.engine()
+                && admit(client, &request) == Ok(Admitted::AsSent)
+                && let Some(down) = Http1Downstream::new(client, &request)
+            {
+                match down.forward(engine).await {
+                    Forwarded::Typed(found) => {
+                        break 'offered Box::pin(serve_typed(client, served, &request, found));
+                    }
+                    Forwarded::Served { keep } => {
+                        client.record = None;
+                        if keep {
+                            continue 'requests;
+                        }
+                        return answered(&request);
+                    }
+                    Forwarded::Gone => return End::Drop,
+                }
+            }
+            Box::pin(serve_typed(client, served, &request, None))
+        };
+        match typed.await {
             (Next::Request, _) => {}
             (Next::Close, _) => return answered(&request),
             (Next::Drop, _) => return End::Drop,
@@ -222,21 +211,16 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
 }
 
 /// Serves a request over `http` types.
-async fn serve_typed<T, S, B>(
+async fn serve_typed<T, H>(
     client: &mut Client<T>,
-    served: &Served<S>,
+    served: &Served<H>,
     request: &RawRequest,
+    found: Option<FoundRoute>,
 ) -> (Next, Option<Switch>)
 where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
-    // First, since the state that the byte path has left is about this request.
-    let service = served.service_for_request();
     let Some(record) = client.record.take() else {
         return (Next::Drop, None);
     };
@@ -249,7 +233,7 @@ where
     let answered = {
         let call = pin!(ask(
             client,
-            service,
+            (&served.handler, found),
             request,
             record,
             &mut dispatch.sender,
@@ -272,14 +256,14 @@ where
 
 /// Converts a request to `http` types and calls the service. Sets `sender` to the channel for the
 /// rest of the body, and `switch` if the protocol may be switched.
-fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
+fn ask<T: Transport, H: Handler>(
     client: &mut Client<T>,
-    service: S,
+    (handler, found): (&H, Option<FoundRoute>),
     request: &RawRequest,
     record: RequestRecord,
     sender: &mut Option<BodySender>,
     switch: &mut Option<Switch>,
-) -> ServiceCall<S> {
+) -> ServiceCall<H> {
     let admitted = admit(client, request);
     let head = client.input.take_head(request.head_length());
     // Filled in place: moving a request is expensive.
@@ -301,11 +285,11 @@ fn ask<T: Transport, S: Service<Request<RequestBody>> + 'static>(
         *switch = Some(offered);
     }
     *made.body_mut() = body;
-    if !Served::<S>::is_proxy() {
+    if handler.engine().is_none() {
         // Only a proxy reads the context; other services should not see it.
         made.extensions_mut().remove::<RouteContext>();
     }
-    ServiceCall::of(service, made, rules, record)
+    ServiceCall::of(handler, (made, found), rules, record)
 }
 
 /// The body of a request, and the channel for it unless all of it was received.

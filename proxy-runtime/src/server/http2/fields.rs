@@ -1,31 +1,16 @@
 //! The fields that the server adds to and removes from a response.
 
 use bytes::Bytes;
-use http::header::{
-    CONNECTION, DATE, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{DATE, HeaderMap, HeaderValue, TE};
 
-use crate::head::headers::take_apart_if_long;
+use crate::head::headers::{strip_for_http2, take_apart_if_long};
 use crate::server::http1::date::write_date;
 
 /// Prepares the fields of a response for HTTP/2: removes hop-by-hop fields (RFC 9113 section
 /// 8.2.2), and adds a date.
 pub(crate) fn settle(headers: &mut HeaderMap) {
-    const OF_CONNECTION: [HeaderName; 6] = [
-        CONNECTION,
-        TRANSFER_ENCODING,
-        UPGRADE,
-        TE,
-        HeaderName::from_static("keep-alive"),
-        HeaderName::from_static("proxy-connection"),
-    ];
-    // HTTP/2 has no hop-by-hop fields (RFC 9113 section 8.2.2).
-    for name in named(headers) {
-        headers.remove(name);
-    }
-    for name in &OF_CONNECTION {
-        headers.remove(name);
-    }
+    strip_for_http2(headers);
+    headers.remove(TE);
     if !headers.contains_key(DATE) {
         headers.insert(DATE, date());
     }
@@ -33,15 +18,6 @@ pub(crate) fn settle(headers: &mut HeaderMap) {
 }
 
 /// The fields that `Connection` names as hop-by-hop (RFC 9110 section 7.6.1).
-fn named(headers: &HeaderMap) -> Vec<HeaderName> {
-    let values = headers.get_all(CONNECTION).iter();
-    let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    names
-        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
-        .collect()
-}
-
-/// The current date as a field value.
 pub(crate) fn date() -> HeaderValue {
     let mut text = Vec::new();
     write_date(&mut text);
@@ -50,6 +26,8 @@ pub(crate) fn date() -> HeaderValue {
 
 #[cfg(test)]
 mod tests {
+    use http::header::{CONNECTION, HeaderName};
+
     use super::*;
     use crate::head::headers::MOST_SHARED;
 

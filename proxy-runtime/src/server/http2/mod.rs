@@ -46,11 +46,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
-use tower_service::Service;
-
 pub(crate) use self::backlog::Backlog;
 use self::blocks::Blocks;
 pub(crate) use self::body::BodyReader;
@@ -62,12 +57,10 @@ use self::streams::Ending;
 #[cfg(feature = "testing")]
 pub use self::trial::FrameTrial;
 use super::access_log::Draft;
-use super::connection::{
-    ConnectionIo, ConnectionState, RequestBody, RequestRecord, Served, Transport,
-};
+use super::connection::{ConnectionIo, ConnectionState, RequestRecord, Transport};
 use super::edge;
+use super::handler::{Handler, Served};
 use super::http1::said_length;
-use crate::BoxError;
 use crate::forward::spare::{self, Kind};
 use crate::http1::FieldClass;
 use crate::server::engine::{Forwarded, Http2Downstream};
@@ -75,17 +68,13 @@ use crate::server::engine::{Forwarded, Http2Downstream};
 /// Serves HTTP/2 until the connection ends.
 ///
 /// Cancel safe: dropping the future closes the connection.
-pub(crate) async fn serve<T, S, B>(
+pub(crate) async fn serve<T, H>(
     io: ConnectionIo<T>,
-    served: Rc<Served<S>>,
+    served: Rc<Served<H>>,
     state: Arc<ConnectionState>,
 ) where
     T: Transport,
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     state.set_http2();
     let serve = {
@@ -99,17 +88,13 @@ pub(crate) async fn serve<T, S, B>(
 }
 
 /// Begins to serve a stream.
-fn begin<S, B>(
+fn begin<H>(
     accepted: Accepted,
     state: &Arc<ConnectionState>,
-    served: &Rc<Served<S>>,
-) -> impl Future<Output = Ending> + use<S, B>
+    served: &Rc<Served<H>>,
+) -> impl Future<Output = Ending> + use<H>
 where
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
+    H: Handler,
 {
     let limits = &state.worker.limits;
     if state.begin_request() >= limits.requests_per_connection {
@@ -141,10 +126,16 @@ where
     };
     let served = Rc::clone(served);
     async move {
-        if let (&Ok(classes), Some(engine)) = (&admission, &served.engine)
-            && let Some(down) = Http2Downstream::new(&head, classes, &mut client)
-            && down.forward(engine).await != Forwarded::Typed
-        {
+        let found = 'offered: {
+            let (&Ok(classes), Some(engine)) = (&admission, served.handler.engine()) else {
+                break 'offered None;
+            };
+            let Some(down) = Http2Downstream::new(&head, classes, &mut client) else {
+                break 'offered None;
+            };
+            if let Forwarded::Typed(found) = down.forward(engine).await {
+                break 'offered found;
+            }
             // The next response reuses the memory.
             spare::give_back(Kind::Request, head.headers, head.extensions);
             let has_unread = client.body.is_some_and(|body| !body.is_end_stream());
@@ -156,11 +147,15 @@ where
                 true => Ending::Reset,
                 false => Ending::Settled,
             };
-        }
-        // First, since what the byte path has found is about this request.
-        let service = served.service_for_request();
+        };
         // Boxed, so that requests on the byte path have no memory for it.
-        let ending = Box::pin(typed::serve(head, client, admission.map(drop), service)).await;
+        let ending = Box::pin(typed::serve(
+            head,
+            client,
+            admission.map(drop),
+            (&served.handler, found),
+        ))
+        .await;
         drop(open);
         ending
     }

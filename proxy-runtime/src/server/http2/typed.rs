@@ -13,7 +13,6 @@ use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, response};
 use http_body::{Body, Frame};
-use tower_service::Service;
 
 use super::body::BodyReader;
 use super::client::Client;
@@ -23,30 +22,26 @@ use super::streams::Ending;
 use super::tunnel::Tunnel;
 use crate::BoxError;
 use crate::exchange::grpc::{self, OwnResponse};
+use crate::proxy::FoundRoute;
 use crate::server::connection::Held;
 use crate::server::connection::{
     ConnectionState, RequestBody, ResponseBody, ResponseRules, ServiceCall, is_grpc, is_grpc_call,
 };
 use crate::server::edge::Refusal;
+use crate::server::handler::Handler;
 use crate::server::http1::said_length;
 use crate::stream::OnUpgrade;
 use crate::stream::Switch;
 
-/// Serves one request with `service`.
+/// Serves one request with `handler`.
 ///
 /// Cancel safe: dropping the future cancels the request.
-pub(super) async fn serve<S, B>(
+pub(super) async fn serve<H: Handler>(
     mut head: Parts,
     client: Client,
     admission: Result<(), Refusal>,
-    service: S,
-) -> Ending
-where
-    S: Service<Request<RequestBody>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+    (handler, found): (&H, Option<FoundRoute>),
+) -> Ending {
     let Client {
         respond,
         body,
@@ -65,7 +60,7 @@ where
         Ok(()) if head.method == Method::CONNECT => {
             tunnel = body.map(|body| (body, offer(&mut head)));
             let request = Request::from_parts(head, RequestBody::empty());
-            ServiceCall::of(service, request, rules, record)
+            ServiceCall::of(handler, (request, found), rules, record)
         }
         Ok(()) => {
             let body = match body {
@@ -75,7 +70,8 @@ where
                 }
                 None => RequestBody::empty(),
             };
-            ServiceCall::of(service, Request::from_parts(head, body), rules, record)
+            let request = Request::from_parts(head, body);
+            ServiceCall::of(handler, (request, found), rules, record)
         }
         Err(refusal) => {
             // Until the client has its response, the rest of its body is harmless.

@@ -20,8 +20,6 @@ mod body;
 mod early;
 mod error;
 mod output;
-#[cfg(feature = "server")]
-mod raw_round_trip;
 mod request_head;
 mod request_writer;
 mod response_head;
@@ -43,16 +41,11 @@ pub(crate) use self::body::{Http1Body, Rest};
 #[cfg(feature = "server")]
 pub(crate) use self::early::Early;
 pub(crate) use self::error::Http1Error;
-#[cfg(feature = "server")]
 pub(crate) use self::output::Output;
-#[cfg(feature = "server")]
-pub(crate) use self::raw_round_trip::RawRoundTrip;
 pub(super) use self::request_writer::RequestWriter;
 #[cfg(feature = "server")]
 pub(crate) use self::response_head::{MOST_INTERIM, limits};
-pub(super) use self::round_trip::SendFuture;
-#[cfg(feature = "server")]
-pub(crate) use self::round_trip::Unanswered;
+pub(crate) use self::round_trip::RoundTrip;
 use super::group::RuntimeGroup;
 use super::io::UpstreamIo;
 use crate::http1::Method;

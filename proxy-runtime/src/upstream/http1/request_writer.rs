@@ -50,8 +50,6 @@ pub(crate) struct RequestWriter {
     keep: Keep,
     /// What was taken of the body, if that is kept.
     taken: Vec<Frame<Bytes>>,
-    /// Bytes of the head.
-    head: usize,
 }
 
 impl RequestWriter {
@@ -78,7 +76,6 @@ impl RequestWriter {
     ) -> Self {
         let is_last = matches!(framing, RequestFraming::None | RequestFraming::Length(0));
         Self {
-            head: front.len(),
             body,
             framing,
             front,
@@ -96,8 +93,8 @@ impl RequestWriter {
         }
     }
 
-    /// Whether the head, which is all of the request, is kept when it was sent.
-    pub(super) fn is_kept(&self) -> bool {
+    /// Returns whether the request, which has no body, may be sent again when it was sent.
+    pub(super) fn is_repeatable(&self) -> bool {
         self.keep.if_sent
     }
 
@@ -106,18 +103,16 @@ impl RequestWriter {
         self.is_begun
     }
 
-    /// The head and the body, if they are as whole as they were: nothing was handed to the transport, or the head is all and was
-    /// kept.
-    pub(super) fn into_again(self) -> Option<(Output, OutgoingBody)> {
+    /// Returns the body, if it is as whole as it was: nothing was handed to the transport, or the request has none and may
+    /// be sent again.
+    pub(super) fn into_again(self) -> Option<OutgoingBody> {
         let is_unsent = self.keep.if_unsent && !self.is_begun;
-        if !is_unsent && !self.is_kept() {
+        if !is_unsent && !self.is_repeatable() {
             return None;
         }
-        let mut front = self.front;
-        front.truncate(self.head);
         let mut body = self.body;
         body.put_back(self.taken);
-        Some((front, body))
+        Some(body)
     }
 
     /// Writes on; ready when all of the request was handed to the network.
@@ -262,9 +257,7 @@ impl RequestWriter {
         ready!(polled)?;
         self.body.sent(std::mem::take(&mut self.content));
         self.taken = Vec::new();
-        if !self.is_kept() {
-            self.front.clear();
-        }
+        self.front.clear();
         self.data = Bytes::new();
         self.tail = b"";
         self.written = 0;

@@ -1,6 +1,6 @@
 //! A request and the head of its response.
 
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -11,21 +11,15 @@ use http::{Request, Response, StatusCode, request};
 use super::body::{Http1Body, Sending};
 use super::early::Early;
 use super::output::Output;
+use super::request_head::RequestFraming;
 use super::response_head::{MOST_INTERIM, limits, to_response};
 use super::{Http1Connection, Http1Error, RequestWriter};
-use crate::http1::{self, Asked, LentTable, RawResponse, Refusal, Status, parse_response};
+use crate::http1::{
+    self, Asked, Framing, HeadTable, LentTable, RawResponse, Refusal, Status, parse_response,
+};
 use crate::progress::{Continuation, OutgoingBody};
 use crate::retry::{Came, Sent};
 use crate::upstream::error::{ExchangeError, SendError};
-
-/// A request without a response.
-#[derive(Debug)]
-pub(crate) struct Unanswered {
-    /// Its head and its body, if they are as whole as they were.
-    pub(crate) whole: Option<(Output, OutgoingBody)>,
-    pub(crate) sent: Sent,
-    pub(crate) came: Came,
-}
 
 impl Http1Connection {
     /// Sends a request and waits for the head of its response.
@@ -34,85 +28,39 @@ impl Http1Connection {
     ///
     /// # Errors
     ///
-    /// With the request, if all of it is left to be sent over another connection.
-    pub(in crate::upstream) fn send(&mut self, request: Request<OutgoingBody>) -> SendFuture<'_> {
+    /// With the body, if all of it is left to be sent over another connection.
+    pub(in crate::upstream) async fn send(
+        &mut self,
+        request: Request<OutgoingBody>,
+    ) -> Result<Response<Http1Body>, Box<SendError>> {
         let (head, body) = request.into_parts();
-        let asked = asked(&head);
-        let writer = RequestWriter::new(&head, body, self.keep(asked.method));
-        // It stays in the head as well, which may be sent again.
-        let continuation = head.extensions.get().cloned();
-        let round_trip = writer.map(|writer| RoundTrip::new(writer, asked, continuation));
-        SendFuture {
-            connection: self,
-            asked: Some((head, round_trip)),
-        }
+        let mut round_trip =
+            RoundTrip::of_fields(self, &head, body, None).map_err(SendError::fatal)?;
+        let answer = poll_fn(|cx| round_trip.poll(self, cx)).await?;
+        let bytes = self.input.take_head(answer.head_length());
+        let response = round_trip.response(&answer, &bytes);
+        let response = response.map_err(SendError::fatal)?;
+        Ok(response.map(|()| round_trip.into_body(&answer)))
     }
 }
 
-/// The head of a response to come.
-#[must_use = "futures do nothing unless polled"]
-pub(crate) struct SendFuture<'a> {
-    connection: &'a mut Http1Connection,
-    /// The request's head and what becomes of it, until it is over.
-    asked: Option<(request::Parts, Result<RoundTrip, Http1Error>)>,
-}
-
-impl SendFuture<'_> {
-    /// Whether something came since this was last asked.
-    pub(crate) fn take_news(&mut self) -> bool {
-        match &mut self.asked {
-            Some((_, Ok(round_trip))) => round_trip.take_news(),
-            _ => false,
-        }
-    }
-}
-
-impl Future for SendFuture<'_> {
-    type Output = Result<Response<Http1Body>, Box<SendError>>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { connection, asked } = &mut *self;
-        let answered = match asked {
-            Some((_, Ok(round_trip))) => ready!(round_trip.poll(connection, cx)),
-            _ => Err(Http1Error::NoResponse),
-        };
-        let (head, round_trip) = match asked.take() {
-            Some((head, Ok(round_trip))) => (head, round_trip),
-            Some((_, Err(error))) => return Poll::Ready(Err(SendError::fatal(error))),
-            // Polled after its end.
-            None => return Poll::Ready(Err(SendError::fatal(Http1Error::NoResponse))),
-        };
-        Poll::Ready(match answered {
-            Ok(answer) => {
-                let bytes = connection.input.take_head(answer.head_length());
-                let response = round_trip.into_response(&answer, &bytes);
-                response.map_err(SendError::fatal)
-            }
-            Err(error) => Err(round_trip.fail(error, head)),
-        })
-    }
-}
-
-fn asked(head: &request::Parts) -> Asked {
-    Asked {
-        method: http1::Method::of(&head.method),
-        upgrade: head.headers.contains_key(UPGRADE),
-    }
-}
-
-/// A request on its way, and the head of its response.
-pub(super) struct RoundTrip {
+/// A request on its way over an [`Http1Connection`], and the head of its response.
+///
+/// After an error, or if this is dropped before the response has ended, the connection is of no use any more.
+pub(crate) struct RoundTrip {
     asked: Asked,
     /// Wants to know what was answered.
     continuation: Option<Arc<Continuation>>,
-    /// There until all of the request was sent, or longer if it can be sent a second time.
+    /// There until all of the request was sent.
     writer: Option<RequestWriter>,
+    /// The request has no body, and can be sent a second time.
+    is_repeatable: bool,
     /// All of the request was sent.
     is_sent: bool,
-    /// Why the rest of the request cannot be sent.
+    /// The reason why the rest of the request cannot be sent.
     broken: Option<Http1Error>,
     interim: u32,
-    /// Something came that was not the final head.
+    /// Set when something came that was not the final head.
     has_news: bool,
     early: Early,
     /// The fields of the response's head, once something of it has come.
@@ -120,14 +68,48 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    pub(super) fn new(
-        writer: RequestWriter,
+    /// Sends a head that was written already, with the empty line behind it, and `body`, which is framed as that says.
+    pub(crate) fn of_written(
+        connection: &Http1Connection,
+        head: Output,
+        framing: Framing,
+        body: OutgoingBody,
         asked: Asked,
-        continuation: Option<Arc<Continuation>>,
     ) -> Self {
+        let framing = match framing {
+            Framing::Chunked => RequestFraming::Chunked,
+            Framing::Length(length @ 1..) => RequestFraming::Length(length),
+            _ => RequestFraming::None,
+        };
+        let keep = connection.keep(asked.method);
+        let writer = RequestWriter::of_written(head, framing, body, keep);
+        Self::new(writer, asked, None)
+    }
+
+    /// Sends a head in `http` types and `body`. `continuation` is told whether the destination asks for the body.
+    ///
+    /// # Errors
+    ///
+    /// The head does not say where the body ends.
+    pub(crate) fn of_fields(
+        connection: &Http1Connection,
+        head: &request::Parts,
+        body: OutgoingBody,
+        continuation: Option<Arc<Continuation>>,
+    ) -> Result<Self, Http1Error> {
+        let asked = Asked {
+            method: http1::Method::of(&head.method),
+            upgrade: head.headers.contains_key(UPGRADE),
+        };
+        let writer = RequestWriter::new(head, body, connection.keep(asked.method))?;
+        Ok(Self::new(writer, asked, continuation))
+    }
+
+    fn new(writer: RequestWriter, asked: Asked, continuation: Option<Arc<Continuation>>) -> Self {
         Self {
             asked,
             continuation,
+            is_repeatable: writer.is_repeatable(),
             writer: Some(writer),
             is_sent: false,
             broken: None,
@@ -138,15 +120,28 @@ impl RoundTrip {
         }
     }
 
+    /// Sends on; ready with the final head, which stays at the front of the connection's input.
+    ///
+    /// # Errors
+    ///
+    /// With the body, if all of it is left to be sent over another connection.
+    pub(crate) fn poll(
+        &mut self,
+        connection: &mut Http1Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<RawResponse, Box<SendError>>> {
+        let answered = ready!(self.poll_head(connection, cx));
+        Poll::Ready(answered.map_err(|error| self.fail(error)))
+    }
+
     /// Sends what is left of the request, and reads up to the final head, which stays at the front of the input.
-    pub(super) fn poll(
+    fn poll_head(
         &mut self,
         connection: &mut Http1Connection,
         cx: &mut Context<'_>,
     ) -> Poll<Result<RawResponse, Http1Error>> {
         if let Some(writer) = &mut self.writer
             && self.broken.is_none()
-            && !self.is_sent
         {
             if writer.is_begun() {
                 let Http1Connection { io, input, .. } = &mut *connection;
@@ -155,9 +150,7 @@ impl RoundTrip {
             match writer.poll(&mut connection.io, cx) {
                 Poll::Ready(Ok(())) => {
                     self.is_sent = true;
-                    if !writer.is_kept() {
-                        self.writer = None;
-                    }
+                    self.writer = None;
                 }
                 // The answer may have come all the same, and says why.
                 Poll::Ready(Err(error @ Http1Error::Write(_))) if writer.is_begun() => {
@@ -189,6 +182,7 @@ impl RoundTrip {
                     break;
                 };
                 if !head.is_interim() {
+                    self.answered(&head)?;
                     return Poll::Ready(Ok(head));
                 }
                 input.consume(head.head_length());
@@ -203,25 +197,20 @@ impl RoundTrip {
         }
     }
 
-    /// Why there is no response, and the request if all of it is left.
-    fn fail(self, error: Http1Error, head: request::Parts) -> Box<SendError> {
-        let Unanswered { whole, sent, came } = self.into_unanswered(&error);
-        Box::new(SendError {
-            error: ExchangeError::Http1(error),
-            whole: whole.map(|(_, body)| Box::new(Request::from_parts(head, body))),
-            sent,
-            came,
-        })
-    }
-
-    /// What is known of the request, which has failed like this, and what is left of it.
-    pub(super) fn into_unanswered(self, error: &Http1Error) -> Unanswered {
+    /// Makes the error of a request without a response, with the body if all of it is left.
+    #[cold]
+    fn fail(&mut self, error: Http1Error) -> Box<SendError> {
         let is_silent = error.is_of_connection() && !self.table.is_lent() && self.interim == 0;
         let is_begun = self.writer.as_ref().is_none_or(RequestWriter::is_begun);
-        // A request whose own body failed is not whole any more.
-        let writer = self.writer.filter(|_| error.is_of_connection());
-        Unanswered {
-            whole: writer.and_then(RequestWriter::into_again),
+        let body = match self.writer.take() {
+            // A request whose own body failed is not whole any more.
+            _ if !error.is_of_connection() => None,
+            Some(writer) => writer.into_again(),
+            None => self.is_repeatable.then(OutgoingBody::empty),
+        };
+        Box::new(SendError {
+            error: ExchangeError::Http1(error),
+            body,
             sent: match is_begun {
                 true => Sent::Something,
                 false => Sent::Nothing,
@@ -230,28 +219,27 @@ impl RoundTrip {
                 true => Came::Nothing,
                 false => Came::Something,
             },
-        }
+        })
     }
 
-    /// Whether all of the request was sent before anything of the response came.
-    #[cfg(feature = "server")]
-    pub(super) fn was_sent(&self) -> bool {
+    /// Returns whether all of the request was sent before anything of the response came, so that the connection can be
+    /// used again.
+    pub(crate) fn was_sent(&self) -> bool {
         self.is_sent && !self.early.is_known()
     }
 
-    /// Whether something came since this was last asked.
-    pub(super) fn take_news(&mut self) -> bool {
+    /// Returns whether something came since this was last asked.
+    pub(crate) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }
 
     /// The fields of the response's head.
-    #[cfg(feature = "server")]
-    pub(super) fn table(&self) -> &http1::HeadTable {
+    pub(crate) fn table(&self) -> &HeadTable {
         &self.table
     }
 
-    /// The response's body, and what is left of the request.
-    pub(super) fn into_body(self, head: &RawResponse) -> Http1Body {
+    /// The body of the response, whose head was taken off the connection's input, and what is left of the request.
+    pub(crate) fn into_body(self, head: &RawResponse) -> Http1Body {
         let sending = match self.writer {
             _ if self.is_sent => Sending::Done {
                 is_late: self.early.is_known(),
@@ -275,12 +263,9 @@ impl RoundTrip {
         Ok(())
     }
 
-    fn into_response(
-        self,
-        head: &RawResponse,
-        bytes: &Bytes,
-    ) -> Result<Response<Http1Body>, Http1Error> {
-        if head.framing() == http1::Framing::Tunnel {
+    /// The final head is there.
+    fn answered(&self, head: &RawResponse) -> Result<(), Http1Error> {
+        if head.framing() == Framing::Tunnel {
             if head.status() != StatusCode::SWITCHING_PROTOCOLS.as_u16() {
                 return Err(Http1Error::UnexpectedTunnel);
             }
@@ -292,7 +277,19 @@ impl RoundTrip {
             let status = StatusCode::from_u16(head.status()).map_err(|_| Refusal::StatusCode)?;
             continuation.answered(status);
         }
-        let response = to_response(head, self.table.fields(), bytes)?;
-        Ok(response.map(|()| self.into_body(head)))
+        Ok(())
+    }
+
+    /// The final head in `http` types. `bytes` begin with it; the values of its fields share them.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be said in these types.
+    pub(crate) fn response(
+        &self,
+        head: &RawResponse,
+        bytes: &Bytes,
+    ) -> Result<Response<()>, Http1Error> {
+        to_response(head, self.table.fields(), bytes)
     }
 }

@@ -193,6 +193,19 @@ async fn resets_are_translated() {
     }
 }
 
+/// The limit is that of HTTP/1.1.
+#[tokio::test]
+async fn interim_responses_over_http2_have_a_limit() {
+    for (count, status) in [(16, 200), (17, 502)] {
+        let origin = faults::h2::early_hints(count);
+        let front = Front::start(&config_with(&[&origin.url()], &h2c()));
+        for mut client in clients(&front).await {
+            assert_eq!(client.get("/").await.unwrap().status, status, "{count}");
+        }
+        front.settled().await;
+    }
+}
+
 /// A complete response that does not need the rest of the upload (RFC 9113 section 8.1).
 #[tokio::test]
 async fn a_reset_without_error_after_the_whole_answer_is_fine() {

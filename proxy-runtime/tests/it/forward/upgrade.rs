@@ -307,6 +307,21 @@ async fn n08_a_websocket_reaches_an_origin_of_http2() {
     assert!(errors.is_empty(), "{errors:?}");
 }
 
+/// Any 2xx begins the tunnel (RFC 8441 section 5).
+#[tokio::test]
+async fn an_origin_of_http2_may_agree_with_any_success() {
+    for status in ["200", "202"] {
+        let origin = faults::h2::agrees_with(status);
+        let front = Front::start(&config_with(&[&origin.url()], &h2c()));
+        let mut client = RawClient::connect(front.server.addr()).await.unwrap();
+        client.write_all(ASK).await.unwrap();
+        let head = client.read_response_head().await.unwrap();
+        assert_eq!(head.status, 101, "{status}");
+        let first = client.read_exact(faults::PARTIAL.len()).await.unwrap();
+        assert_eq!(first, faults::PARTIAL.as_bytes());
+    }
+}
+
 /// N07, N08: 502, without a hang.
 #[tokio::test]
 async fn n07_an_origin_without_websockets_over_http2_is_502() {

@@ -149,7 +149,7 @@ pub(crate) fn loopback() -> SocketAddr {
 }
 
 /// A server of one worker on a free port.
-pub(crate) fn builder(handler: Handler, limits: Limits) -> ServerBuilder<impl Fn() -> Handler> {
+pub(crate) fn builder(handler: Handler, limits: Limits) -> ServerBuilder {
     Server::builder(move || handler.clone())
         .with_workers(NonZeroUsize::MIN)
         .with_limits(limits)

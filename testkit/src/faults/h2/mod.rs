@@ -104,6 +104,35 @@ pub fn allows_nothing() -> RawOrigin {
     })
 }
 
+/// Sends `count` interim responses to each request, and then 200.
+#[track_caller]
+pub fn early_hints(count: usize) -> RawOrigin {
+    answers(move |stream| {
+        let hint = Frame::headers(stream, &[(":status", "103")], false);
+        let mut frames = vec![hint; count];
+        frames.push(Frame::headers(stream, &[(":status", "200")], true));
+        frames
+    })
+}
+
+/// Agrees to each extended `CONNECT` (RFC 8441) with this status, and sends [`PARTIAL`] through the tunnel.
+#[track_caller]
+pub fn agrees_with(status: &'static str) -> RawOrigin {
+    RawOrigin::script(move |connection| async move {
+        let allowed = &[(frame::ENABLE_CONNECT_PROTOCOL, 1)];
+        let mut session = Session::start_with(connection, allowed).await?;
+        loop {
+            let stream = session.next_request().await?;
+            session
+                .send(&[
+                    Frame::headers(stream, &[(":status", status)], false),
+                    Frame::data(stream, PARTIAL, false),
+                ])
+                .await?;
+        }
+    })
+}
+
 /// Follows the protocol, but responds to no request.
 #[track_caller]
 pub fn never_answers() -> RawOrigin {

@@ -67,6 +67,8 @@ pub const END_HEADERS: u8 = 4;
 
 /// Setting: maximum number of concurrent streams.
 pub const MAX_CONCURRENT_STREAMS: u16 = 3;
+/// The setting by which a server allows extended `CONNECT` (RFC 8441 section 3).
+pub const ENABLE_CONNECT_PROTOCOL: u16 = 8;
 
 /// Error code: no error.
 pub const NO_ERROR: u32 = 0;

@@ -23,7 +23,7 @@ async fn an_idle_connection_is_small() {
     let connection = serve_cleartext(
         stream,
         ConnectionInfo::new(address),
-        Rc::new(Served::new(proxy.service())),
+        Rc::new(Served::new(ProxyHandler::new(proxy.service()))),
         worker.enter(),
         worker,
     );

@@ -33,9 +33,11 @@ use http_body_util::{BodyExt, Empty, Full};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::Instant;
+use tower_service::Service;
 
 use super::*;
 use crate::server::access_log::AccessLogSink;
+use crate::server::handler::{self, ProxyHandler, Served, ServiceHandler};
 use crate::server::limits::Limits;
 use crate::server::metrics::ServerMetrics;
 
@@ -150,22 +152,19 @@ impl Bench {
     }
 
     fn serve(&self, transport: impl Transport, handler: Handler) -> JoinHandle<()> {
-        self.serve_by(transport, Served::new(handler))
+        self.serve_by(transport, ServiceHandler(handler))
     }
 
-    fn serve_by<S, B>(&self, transport: impl Transport, served: Served<S>) -> JoinHandle<()>
-    where
-        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-        S::Error: Into<BoxError>,
-        S::Future: 'static,
-        B: Body<Data = Bytes> + 'static,
-        B::Error: Into<BoxError>,
-    {
+    fn serve_by(
+        &self,
+        transport: impl Transport,
+        handler: impl handler::Handler,
+    ) -> JoinHandle<()> {
         let remote = "192.0.2.7:4711".parse().unwrap();
         tokio::task::spawn_local(serve_cleartext(
             transport,
             ConnectionInfo::new(remote),
-            Rc::new(served),
+            Rc::new(Served::new(handler)),
             self.worker.enter(),
             self.worker.clone(),
         ))

@@ -77,17 +77,10 @@ impl AsyncWrite for Greedy {
 }
 
 /// How many requests are served at most before the next task has its turn.
-async fn most_at_once<S, B>(served: Served<S>) -> u64
-where
-    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: 'static,
-    B: Body<Data = Bytes> + 'static,
-    B::Error: Into<BoxError>,
-{
+async fn most_at_once(handler: impl handler::Handler) -> u64 {
     local(async {
         let bench = Rc::new(Bench::new(Limits::default()));
-        let greedy = bench.serve_by(Greedy::new(), served);
+        let greedy = bench.serve_by(Greedy::new(), handler);
         let most = Rc::new(Cell::new(0));
         let neighbour = spawn_local({
             let (bench, most) = (bench.clone(), most.clone());
@@ -113,7 +106,7 @@ where
 /// The answers of a service that has no need to wait.
 #[tokio::test]
 async fn requests_that_are_answered_at_once_leave_others_their_turn() {
-    let most = most_at_once(Served::new(Handler::path())).await;
+    let most = most_at_once(ServiceHandler(Handler::path())).await;
     assert!((1..=MOST).contains(&most), "{most}");
 }
 
@@ -125,7 +118,7 @@ async fn requests_that_are_not_forwarded_leave_others_their_turn() {
     for config in ["{}", nowhere] {
         let builder = Proxy::builder().snapshot(snapshot(config));
         let (proxy, _driver) = builder.build().unwrap();
-        let most = most_at_once(Served::new(proxy.service())).await;
+        let most = most_at_once(ProxyHandler::new(proxy.service())).await;
         assert!((1..=MOST).contains(&most), "{config}: {most}");
     }
 }

@@ -158,7 +158,7 @@ impl Bench {
         let info = ConnectionInfo::new(([192, 0, 2, 7], 4711).into());
         let state = ConnectionState::new(self.worker.clone(), info, Instant::now());
         let io = ConnectionIo::new(far, state.clone(), self.worker.enter());
-        let served = Rc::new(Served::new(handler));
+        let served = Rc::new(Served::new(ServiceHandler(handler)));
         let task = tokio::task::spawn_local(crate::server::http2::serve(io, served, state));
         (Client { stream: near }, task)
     }

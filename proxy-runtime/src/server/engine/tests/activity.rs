@@ -9,11 +9,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::{Instant, pause, resume, sleep, timeout};
 
 use super::scene::{
-    ACTIVITY_TIMEOUT, Disguised, connected_with, local, read_to, serve, serve_by, serve_disguised,
+    ACTIVITY_TIMEOUT, connected_with, local, read_to, serve, serve_by, serve_disguised,
     serve_disguised_with, serve_with, worker,
 };
 use crate::ProxyService;
 #[cfg(feature = "http2")]
+use crate::server::handler::{ProxyHandler, ServiceHandler};
 use crate::server::http2::peer::{INITIAL_WINDOW_SIZE, Peer};
 use crate::server::{Limits, ServerMetrics};
 
@@ -226,8 +227,8 @@ async fn silent(way: &str, capacity: usize) -> (DuplexStream, DuplexStream, Serv
     let (worker, metrics) = worker(without_rate(), None);
     let (client, far) = duplex(capacity);
     match way {
-        "bytes" => serve_by(far, service, worker),
-        _ => serve_by(far, Disguised(service), worker),
+        "bytes" => serve_by(far, ProxyHandler::new(service), worker),
+        _ => serve_by(far, ServiceHandler(service), worker),
     }
     (client, destination, metrics)
 }
@@ -385,8 +386,8 @@ async fn a_call_whose_client_takes_nothing_ends_as_one_that_is_idle() {
                     let (worker, metrics) = worker(limits.clone(), None);
                     let (client, far) = duplex(64 * 1024);
                     match way {
-                        "http types" => serve_by(far, Disguised(service), worker),
-                        _ => serve_by(far, service, worker),
+                        "http types" => serve_by(far, ServiceHandler(service), worker),
+                        _ => serve_by(far, ProxyHandler::new(service), worker),
                     }
                     let mut peer = Peer::open(client, &[(INITIAL_WINDOW_SIZE, 0)]).await;
                     peer.get(1, "/").await;

@@ -20,7 +20,8 @@ use crate::fixtures::config;
 use crate::layer::{ProxyRequestBody, RouteService};
 use crate::response::ProxyBody;
 use crate::server::Limits;
-use crate::server::connection::{Served, serve_cleartext};
+use crate::server::connection::serve_cleartext;
+use crate::server::handler::{ProxyHandler, Served};
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
 use crate::server::worker::runtime;
@@ -199,7 +200,7 @@ fn allocations_of(settings: &str, request: &[&'static str]) -> u64 {
         tokio::task::spawn_local(serve_cleartext(
             stream,
             ConnectionInfo::new(remote),
-            Rc::new(Served::new(proxy.service())),
+            Rc::new(Served::new(ProxyHandler::new(proxy.service()))),
             worker.enter(),
             worker,
         ));

@@ -13,6 +13,7 @@ use tokio::task::{spawn_local, yield_now};
 use crate::Proxy;
 use crate::fixtures::snapshot;
 use crate::server::Limits;
+use crate::server::handler::ProxyHandler;
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
 use crate::server::worker::{self, Command, Part, Socket};
@@ -103,7 +104,13 @@ impl Bench {
         let (commands, told) = watch::channel(Command::Serve);
         runtime.block_on(async {
             let service = proxy.service();
-            let run = worker::run(vec![socket], service, Arc::new(shared), told, Part::new());
+            let run = worker::run(
+                vec![socket],
+                ProxyHandler::new(service),
+                Arc::new(shared),
+                told,
+                Part::new(),
+            );
             spawn_local(run);
         });
         Self {

@@ -8,10 +8,11 @@ use testkit::raw::RawOrigin;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::{Instant, pause, resume, sleep};
 
-use super::scene::{Disguised, connected_with, local, read_to, serve_by, worker};
+use super::scene::{connected_with, local, read_to, serve_by, worker};
 use crate::ProxyService;
 use crate::error::ForwardErrorKind;
 use crate::server::Limits;
+use crate::server::handler::{ProxyHandler, ServiceHandler};
 use crate::server::{AccessLogSink, AccessRecord, ServerMetrics};
 
 /// What is made of a request.
@@ -128,8 +129,8 @@ async fn scene(way: Way, case: Case) -> Scene {
     let (worker, metrics) = worker(case.limits(), Some(log.clone()));
     let (client, far) = duplex(64 * 1024);
     match way {
-        Way::Types => serve_by(far, Disguised(service.clone()), worker),
-        Way::Bytes | Way::Layered => serve_by(far, service.clone(), worker),
+        Way::Types => serve_by(far, ServiceHandler(service.clone()), worker),
+        Way::Bytes | Way::Layered => serve_by(far, ProxyHandler::new(service.clone()), worker),
     }
     Scene {
         client,

@@ -1,27 +1,21 @@
 //! A client and a destination over memory, and a server between them.
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use http::{Request, Response};
 use proxy_model::Snapshot;
 use proxy_model::compiled::ClusterIndex;
 use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 use tokio::task::LocalSet;
 use tower_layer::layer_fn;
-use tower_service::Service;
 
 use crate::filter::{Filter, FilterContext, Flow, RequestEdit, ResponseEdit};
 use crate::fixtures::config;
 use crate::layer::RouteService;
-use crate::response::ProxyBody;
 use crate::server::AccessLogSink;
 use crate::server::Limits;
-use crate::server::connection::RequestBody;
-use crate::server::connection::{Served, Transport, serve_cleartext};
+use crate::server::connection::{Transport, serve_cleartext};
+use crate::server::handler::{Handler, ProxyHandler, Served, ServiceHandler};
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
 use crate::upstream::{Lease, Protocols, Scripted, Wanted};
@@ -84,26 +78,6 @@ impl Filter for Breaks {
     }
 }
 
-/// The proxy's service in disguise: the server does not know what it serves, so that all goes over `http` types.
-#[derive(Clone)]
-pub(super) struct Disguised(pub(super) ProxyService);
-
-type Answer = Pin<Box<dyn Future<Output = Result<Response<ProxyBody>, Infallible>>>>;
-
-impl Service<Request<RequestBody>> for Disguised {
-    type Response = Response<ProxyBody>;
-    type Error = Infallible;
-    type Future = Answer;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<RequestBody>) -> Answer {
-        Box::pin(self.0.call(request))
-    }
-}
-
 /// The client's end of a connection that takes `capacity` bytes before they are read.
 pub(super) fn serve(service: ProxyService, capacity: usize) -> DuplexStream {
     serve_with(service, capacity, Limits::default())
@@ -112,13 +86,14 @@ pub(super) fn serve(service: ProxyService, capacity: usize) -> DuplexStream {
 /// The same for a server with limits of its own.
 pub(super) fn serve_with(service: ProxyService, capacity: usize, limits: Limits) -> DuplexStream {
     let (near, far) = duplex(capacity);
-    serve_by(far, service, worker(limits, None).0);
+    serve_by(far, ProxyHandler::new(service), worker(limits, None).0);
     near
 }
 
 /// Serves a client that is there already.
 pub(super) fn serve_over(client: impl Transport, service: ProxyService) {
-    serve_by(client, service, worker(Limits::default(), None).0);
+    let handler = ProxyHandler::new(service);
+    serve_by(client, handler, worker(Limits::default(), None).0);
 }
 
 /// The client's end of a connection whose requests are forwarded over `http` types.
@@ -133,7 +108,7 @@ pub(super) fn serve_disguised_with(
     limits: Limits,
 ) -> DuplexStream {
     let (near, far) = duplex(capacity);
-    serve_by(far, Disguised(service), worker(limits, None).0);
+    serve_by(far, ServiceHandler(service), worker(limits, None).0);
     near
 }
 
@@ -148,16 +123,11 @@ pub(super) fn worker(
 }
 
 /// Serves a client by a worker.
-pub(super) fn serve_by<S>(client: impl Transport, service: S, worker: Arc<WorkerShared>)
-where
-    S: Service<Request<RequestBody>, Response = Response<ProxyBody>, Error = Infallible>
-        + Clone
-        + 'static,
-{
+pub(super) fn serve_by(client: impl Transport, handler: impl Handler, worker: Arc<WorkerShared>) {
     tokio::task::spawn_local(serve_cleartext(
         client,
         ConnectionInfo::new(([192, 0, 2, 7], 4711).into()),
-        Rc::new(Served::new(service)),
+        Rc::new(Served::new(handler)),
         worker.enter(),
         worker,
     ));

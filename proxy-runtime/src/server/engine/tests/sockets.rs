@@ -202,7 +202,8 @@ mod early {
 
     use super::*;
     use crate::server::Limits;
-    use crate::server::engine::tests::scene::{Disguised, serve_by, worker};
+    use crate::server::engine::tests::scene::{serve_by, worker};
+    use crate::server::handler::{ProxyHandler, ServiceHandler};
     use crate::stream::LateSocket;
 
     const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -262,8 +263,8 @@ mod early {
                     let (worker, metrics) = worker(limits, None);
                     let (mut client, accepted) = client(request).await;
                     match is_typed {
-                        false => serve_by(accepted, service.clone(), worker),
-                        true => serve_by(accepted, Disguised(service.clone()), worker),
+                        false => serve_by(accepted, ProxyHandler::new(service.clone()), worker),
+                        true => serve_by(accepted, ServiceHandler(service.clone()), worker),
                     }
                     head(&mut destination).await;
                     client.write_all(further.as_bytes()).await.unwrap();

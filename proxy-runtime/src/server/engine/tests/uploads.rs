@@ -10,9 +10,10 @@ use testkit::raw::RawOrigin;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::{Instant, pause, resume, sleep};
 
-use super::scene::{ACTIVITY_TIMEOUT, Disguised, connected_with, local, read_to, serve_by, worker};
+use super::scene::{ACTIVITY_TIMEOUT, connected_with, local, read_to, serve_by, worker};
 use crate::ProxyService;
 use crate::error::ForwardErrorKind;
+use crate::server::handler::{ProxyHandler, ServiceHandler};
 use crate::server::{AccessLogSink, AccessRecord, Limits};
 use crate::upstream::{Resetting, Scripted};
 
@@ -69,8 +70,8 @@ impl Scene {
         let (worker, _) = worker(Limits::default(), Some(log.clone()));
         let (client, far) = duplex(64 * 1024);
         match is_typed {
-            true => serve_by(far, Disguised(service.clone()), worker),
-            false => serve_by(far, service.clone(), worker),
+            true => serve_by(far, ServiceHandler(service.clone()), worker),
+            false => serve_by(far, ProxyHandler::new(service.clone()), worker),
         }
         Self {
             client,

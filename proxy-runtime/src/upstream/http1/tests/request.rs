@@ -7,7 +7,6 @@ use http_body_util::BodyExt;
 
 use super::super::Rest;
 use super::*;
-use crate::progress::Continuation;
 use crate::retry::Sent;
 use crate::upstream::tests::{Counted, Resetting};
 
@@ -105,7 +104,7 @@ async fn no_body_is_longer_or_shorter_than_its_head_says() {
         let request = Request::post("/").header("content-length", 5);
         let request = request.body(body(frames)).unwrap();
         let failed = near.send(request).await.unwrap_err();
-        assert!(failed.whole.is_none());
+        assert!(failed.body.is_none());
         let error = of_http1(failed);
         match is_long {
             true => assert!(matches!(error, Http1Error::BodyTooLong), "{error}"),
@@ -145,21 +144,14 @@ async fn only_what_has_not_left_is_given_back() {
         assert_eq!(near.is_reused(), is_reused);
         let frames = vec![data("some "), data("content"), trailers("7")];
         let request = chunked().header("x-name", "value").body(body(frames));
-        let mut request = request.unwrap();
-        let continuation = Arc::<Continuation>::default();
-        request.extensions_mut().insert(Arc::clone(&continuation));
-        let failed = near.send(request).await.unwrap_err();
+        let failed = near.send(request.unwrap()).await.unwrap_err();
         let case = format!("{is_reused} {takes} {is_tls}");
         assert_eq!(failed.sent == Sent::Nothing, expected, "{case}");
-        assert_eq!(failed.whole.is_some(), expected, "{case}");
-        let Some(unsent) = failed.whole else {
+        assert_eq!(failed.body.is_some(), expected, "{case}");
+        let Some(unsent) = failed.body else {
             continue;
         };
-        assert_eq!(unsent.headers()["x-name"], "value");
-        // Who gets it then is asked whether the body is wanted.
-        let kept = unsent.extensions().get::<Arc<Continuation>>().unwrap();
-        assert!(Arc::ptr_eq(kept, &continuation));
-        let whole = unsent.into_body().collect().await.unwrap();
+        let whole = unsent.collect().await.unwrap();
         assert_eq!(whole.trailers().unwrap()["x-sum"], "7");
         assert_eq!(whole.to_bytes(), "some content");
     }

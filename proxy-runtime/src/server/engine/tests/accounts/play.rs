@@ -15,14 +15,15 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, pause, sleep};
 
 use super::super::lane;
-use super::super::scene::{ACTIVITY_TIMEOUT, Disguised};
+use super::super::scene::ACTIVITY_TIMEOUT;
 use super::client::Client;
 use super::scene::{Connection, Content, LONGEST, Scene, Step};
 use super::seen::{Cluster, Line, Seen, series};
 use super::transport::{Destination, Upstream};
 use crate::cluster::ClusterState;
 use crate::fixtures::snapshot;
-use crate::server::connection::{Served, serve_cleartext};
+use crate::server::connection::serve_cleartext;
+use crate::server::handler::{ProxyHandler, Served, ServiceHandler};
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
 use crate::server::worker::runtime;
@@ -299,11 +300,11 @@ fn serve(client: DuplexStream, service: ProxyService, way: Way, worker: Arc<Work
     // Not known to the server, it goes over `http` types.
     let serving: Pin<Box<dyn Future<Output = ()>>> = match way.means {
         Means::Bytes => {
-            let served = Rc::new(Served::new(service));
+            let served = Rc::new(Served::new(ProxyHandler::new(service)));
             Box::pin(serve_cleartext(client, info, served, occupied, worker))
         }
         Means::Types | Means::Requests => {
-            let served = Rc::new(Served::new(Disguised(service)));
+            let served = Rc::new(Served::new(ServiceHandler(service)));
             Box::pin(serve_cleartext(client, info, served, occupied, worker))
         }
     };

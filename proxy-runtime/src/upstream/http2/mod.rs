@@ -1,0 +1,260 @@
+//! HTTP/2 connections to destinations.
+
+mod carrier;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod tunnel;
+mod upload;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::{Builder, SendRequest};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use self::carrier::{Heard, Signs, carry};
+pub(crate) use self::stream::{Http2Body, Http2RoundTrip};
+pub(crate) use self::tunnel::Http2Tunnel;
+use super::destination::DestinationPool;
+use super::error::ConnectError;
+use super::group::RuntimeGroup;
+use super::http1::MAX_HEAD;
+use super::io::UpstreamIo;
+
+/// Bytes that a destination may send per stream before the client has taken some of them: as much as a transfer over
+/// HTTP/1.1 has on the way, and 2 Gbit/s at a round trip of 1 ms.
+pub(super) const STREAM_WINDOW: u32 = 256 * 1024;
+/// The same for all streams of a connection together. It is given back only as clients take what came, so it has to be
+/// more than all streams can use up: else a few clients that take nothing would stop the responses to all the others.
+/// The streams' own windows bound the memory, and with them the number of requests. It is as in Go's transport, and
+/// room for 4,096 streams.
+const CONNECTION_WINDOW: u32 = 1 << 30;
+/// Requests that share a connection if there may be others, whatever the destination allows: so all of them together
+/// wait for no more than 256 MiB.
+const MOST_STREAMS: usize = 1024;
+/// Bytes of one request body that wait for the destination.
+const MAX_SEND_BUFFER: usize = 64 * 1024;
+/// Streams that may be closed for what the destination does wrong, before the connection is.
+const MOST_ERRORS: usize = 1024;
+
+/// Streams that are opened before the destination has said how many there may be: more could be refused, and it takes
+/// no longer than the first response to know.
+const STREAMS_AT_FIRST: usize = 1;
+/// Streams that a destination most likely allows, for as long as it has not said so.
+const STREAMS_ASSUMED: usize = 100;
+/// The time that a destination may take to send its settings, which have to be its first bytes (RFC 9113 section 3.4).
+const SETTINGS_PATIENCE: Duration = Duration::from_secs(5);
+/// The time that a request may take which was sent before it was known that the destination allows none.
+const NOT_ALLOWED_PATIENCE: Duration = Duration::from_secs(1);
+/// The interval at which a connection that is to close looks whether it can.
+const CLOSING_CHECK: Duration = Duration::from_secs(1);
+/// The longest time that it waits.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(60);
+
+/// The settings of a destination, as far as they matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Settings {
+    /// Streams that it allows.
+    max_streams: usize,
+    /// Set if it allows extended CONNECT.
+    connect: bool,
+}
+
+impl Default for Settings {
+    /// Settings that are assumed until they are known.
+    fn default() -> Self {
+        Self {
+            max_streams: STREAMS_AT_FIRST,
+            connect: false,
+        }
+    }
+}
+
+/// An HTTP/2 connection, shared by requests. It closes when the pool and all requests have let go of it.
+#[derive(Debug)]
+pub(crate) struct Http2Connection {
+    /// Held for the task, which asks it for settings, and must not hold it itself: the connection would never end.
+    _send: Arc<SendRequest<Bytes>>,
+    /// Opens streams, one request at a time.
+    gate: tokio::sync::Mutex<SendRequest<Bytes>>,
+    pub(super) peer: SocketAddr,
+    signs: Arc<Signs>,
+    settings: watch::Receiver<Settings>,
+    /// A request is over.
+    has_served: AtomicBool,
+    /// No further request may go over it.
+    is_closing: AtomicBool,
+    /// The task that reads and writes.
+    carrier: AbortHandle,
+    pub(super) opened_at: Instant,
+    idle_since: Mutex<Instant>,
+    /// The group of the runtime whose task carries it.
+    pub(super) group: RuntimeGroup,
+    /// The pool that keeps it, if one does.
+    pub(super) pool: Option<Weak<DestinationPool>>,
+}
+
+impl Http2Connection {
+    /// Speaks HTTP/2 over `io`. A task on the current runtime carries the connection until it is let go of or the
+    /// destination closes it.
+    pub(super) async fn handshake(io: UpstreamIo, peer: SocketAddr) -> Result<Self, ConnectError> {
+        let pool = io.pool().cloned();
+        let signs = Arc::<Signs>::default();
+        let (send, connection) = Builder::new()
+            .initial_max_send_streams(STREAMS_AT_FIRST)
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_send_buffer_size(MAX_SEND_BUFFER)
+            .max_header_list_size(MAX_HEAD as u32)
+            .max_local_error_reset_streams(Some(MOST_ERRORS))
+            .enable_push(false)
+            .handshake(Heard::new(io, Arc::clone(&signs)))
+            .await
+            .map_err(|error| ConnectError::Handshake(Arc::new(error)))?;
+        let (seen, settings) = watch::channel(Settings::default());
+        let gate = tokio::sync::Mutex::new(send.clone());
+        let send = Arc::new(send);
+        let known = Arc::downgrade(&send);
+        let carrying = carry(connection, known, seen, Arc::clone(&signs), peer);
+        let carrier = tokio::spawn(carrying).abort_handle();
+        let now = Instant::now();
+        Ok(Self {
+            _send: send,
+            gate,
+            peer,
+            signs,
+            settings,
+            has_served: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
+            carrier,
+            opened_at: now,
+            idle_since: Mutex::new(now),
+            group: RuntimeGroup::current(),
+            pool,
+        })
+    }
+
+    /// Returns whether requests can be sent over it. The destination may have sent GOAWAY and it is not known yet; a
+    /// request that comes too late is given back unsent.
+    ///
+    /// A destination that allows no stream on it takes no request any more, as if it were closing it.
+    pub(super) fn is_open(&self) -> bool {
+        !self.is_closing.load(Ordering::Relaxed)
+            && !self.signs.has_ended()
+            && self.allows_streams()
+            && !self.has_gone_away()
+    }
+
+    /// Returns whether it has failed, or the destination has sent GOAWAY.
+    fn has_gone_away(&self) -> bool {
+        // The request that opens a stream on it at the moment finds out as well.
+        let Ok(mut send) = self.gate.try_lock() else {
+            return false;
+        };
+        let ready = send.poll_ready(&mut Context::from_waker(Waker::noop()));
+        matches!(ready, Poll::Ready(Err(_)))
+    }
+
+    /// Returns whether the destination allows a request at all, as far as it has said so.
+    pub(super) fn allows_streams(&self) -> bool {
+        self.settings.borrow().max_streams > 0
+    }
+
+    /// Returns whether the destination's settings are known.
+    pub(super) fn has_settings(&self) -> bool {
+        *self.settings.borrow() != Settings::default()
+    }
+
+    /// Waits until a second after a destination has said with its first settings that it allows no request. One that
+    /// was sent before may have been answered by then; one that was not is never sent.
+    async fn allowed_nothing(self: Arc<Self>) {
+        let mut settings = self.settings.clone();
+        let known = settings.wait_for(|settings| *settings != Settings::default());
+        let allows_some = known
+            .await
+            .map_or(true, |settings| settings.max_streams > 0);
+        if allows_some {
+            // Whatever becomes of the request comes another way.
+            return std::future::pending().await;
+        }
+        sleep(NOT_ALLOWED_PATIENCE).await;
+    }
+
+    /// Closes it when the responses that are still coming over it have ended, or after a while. Uploads that go on
+    /// without a response are cut off.
+    pub(super) async fn close(&self) {
+        self.is_closing.store(true, Ordering::Relaxed);
+        let ended = async {
+            while self.streams() > 0 {
+                sleep(CLOSING_CHECK).await;
+            }
+        };
+        let _ = timeout(CLOSING_PATIENCE, ended).await;
+        self.carrier.abort();
+    }
+
+    /// Requests that are on it.
+    pub(super) fn streams(&self) -> usize {
+        self.signs.streams.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether a further request would have to wait for another one to end.
+    pub(super) fn is_full(&self) -> bool {
+        let max = match self.settings.borrow().max_streams {
+            // A destination that really allows so few has all requests wait on one connection.
+            ..=STREAMS_AT_FIRST => STREAMS_ASSUMED,
+            max => max.min(MOST_STREAMS),
+        };
+        self.streams() >= max
+    }
+
+    /// Returns whether WebSockets can be asked for (RFC 8441). Waits for the destination's settings for 5 s at most.
+    pub(super) async fn allows_connect(&self) -> bool {
+        let mut settings = self.settings.clone();
+        let known = settings.wait_for(|settings| *settings != Settings::default());
+        // A destination that allows but one stream and no CONNECT says what is assumed without its word.
+        let _ = timeout(SETTINGS_PATIENCE, known).await;
+        self.settings.borrow().connect
+    }
+
+    /// The time since which there is no request on it.
+    pub(super) fn idle_since(&self) -> Instant {
+        *self.lock_idle_since()
+    }
+
+    /// Returns whether it has carried requests, and carries no other than one that is about to be sent.
+    fn is_idle(&self) -> bool {
+        self.has_served.load(Ordering::Relaxed) && self.streams() <= 1
+    }
+
+    pub(super) fn enter(&self) {
+        self.signs.streams.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns whether it carries, or has carried, another request than one that is on it.
+    pub(super) fn is_reused(&self) -> bool {
+        self.has_served.load(Ordering::Relaxed) || self.streams() > 1
+    }
+
+    /// A request is over. Returns whether it was the last one.
+    pub(super) fn leave(&self) -> bool {
+        self.has_served.store(true, Ordering::Relaxed);
+        let last = self.signs.streams.fetch_sub(1, Ordering::Relaxed) == 1;
+        if last {
+            *self.lock_idle_since() = Instant::now();
+        }
+        last
+    }
+
+    fn lock_idle_since(&self) -> parking_lot::MutexGuard<'_, Instant> {
+        self.idle_since.lock()
+    }
+}

@@ -1,0 +1,110 @@
+//! Connections to a peer that the test plays, on a clock that stands still unless everybody waits.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use h2::server;
+use http::{Request, Response};
+use testkit::raw::frame::Frame;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::time::{Instant, timeout};
+
+use super::{Http2Body, Http2Connection, Http2RoundTrip};
+use crate::progress::OutgoingBody;
+use crate::retry::{Came, Sent};
+use crate::upstream::error::SendError;
+use crate::upstream::io::UpstreamIo;
+use crate::upstream::transport::Transport;
+
+async fn connection() -> (Arc<Http2Connection>, DuplexStream) {
+    let (near, far) = duplex(256 * 1024);
+    let io = UpstreamIo::uncounted(Transport::Scripted(Box::new(near)));
+    let connection = Http2Connection::handshake(io, ([127, 0, 0, 1], 80).into());
+    (Arc::new(connection.await.unwrap()), far)
+}
+
+/// A request that is on the connection until it is dropped.
+fn get(connection: &Arc<Http2Connection>, path: &str) -> Http2RoundTrip {
+    connection.enter();
+    let uri = format!("http://h.example{path}");
+    let (head, ()) = Request::get(uri).body(()).unwrap().into_parts();
+    Http2RoundTrip::new(Arc::clone(connection), head, OutgoingBody::empty())
+}
+
+async fn answered(mut request: Http2RoundTrip) -> Result<Response<Http2Body>, Box<SendError>> {
+    poll_fn(|cx| request.poll(cx)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_destination_that_gives_no_sign_of_life_is_given_up() {
+    let (connection, mut far) = connection().await;
+    far.write_all(&Frame::settings(&[]).encode()).await.unwrap();
+    // Takes everything, and says nothing more.
+    tokio::spawn(async move { while far.read_u8().await.is_ok() {} });
+    let began = Instant::now();
+    let failed = answered(get(&connection, "/")).await.unwrap_err();
+    let took = began.elapsed();
+    assert!(
+        took >= Duration::from_secs(40) && took < Duration::from_secs(41),
+        "{took:?}"
+    );
+    assert_eq!(
+        (failed.sent, failed.came),
+        (Sent::Something, Came::Something)
+    );
+    assert!(!connection.is_open());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_destination_that_answers_pings_is_waited_for() {
+    let (connection, far) = connection().await;
+    tokio::spawn(async move {
+        let mut peer = server::handshake(far).await.unwrap();
+        let mut held = Vec::new();
+        while let Some(Ok(request)) = peer.accept().await {
+            held.push(request);
+        }
+    });
+    let waiting = answered(get(&connection, "/"));
+    assert!(timeout(Duration::from_secs(300), waiting).await.is_err());
+    assert!(connection.is_open());
+}
+
+/// A request whose turn had not come is never sent. One that `h2` has already is reset as soon as it is sent.
+#[tokio::test]
+async fn cancelled_requests_that_wait_for_a_stream_hold_up_no_other() {
+    let (connection, far) = connection().await;
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut peer = server::Builder::new()
+            .max_concurrent_streams(1)
+            .handshake::<_, bytes::Bytes>(far)
+            .await
+            .unwrap();
+        while let Some(Ok((request, respond))) = peer.accept().await {
+            tell.send((request.uri().path().to_owned(), respond))
+                .unwrap();
+        }
+    });
+    let first = tokio::spawn(answered(get(&connection, "/1")));
+    let (path, mut respond) = told.recv().await.unwrap();
+    assert_eq!(path, "/1");
+    // One waits for the destination to allow a stream, the other one for its turn.
+    for path in ["/2", "/3"] {
+        let waiting = answered(get(&connection, path));
+        assert!(timeout(Duration::from_millis(20), waiting).await.is_err());
+    }
+    let last = tokio::spawn(answered(get(&connection, "/4")));
+    tokio::task::yield_now().await;
+    respond.send_response(Response::new(()), true).unwrap();
+    assert_eq!(first.await.unwrap().unwrap().status(), 200);
+    let (path, mut cancelled) = told.recv().await.unwrap();
+    assert_eq!(path, "/2");
+    let reset = poll_fn(|cx| cancelled.poll_reset(cx)).await.unwrap();
+    assert_eq!(reset, h2::Reason::CANCEL);
+    let (path, mut respond) = told.recv().await.unwrap();
+    assert_eq!(path, "/4");
+    respond.send_response(Response::new(()), true).unwrap();
+    assert_eq!(last.await.unwrap().unwrap().status(), 200);
+}

@@ -1,0 +1,115 @@
+//! One request over a connection, whatever version of HTTP it speaks, up to the head of its response.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+#[cfg(feature = "http2")]
+use http::Response;
+use http::request;
+
+use super::error::SendError;
+use super::http1::{self, Http1Connection, Http1Error, Output};
+#[cfg(feature = "http2")]
+use super::http2::Http2RoundTrip;
+#[cfg(feature = "http2")]
+use super::incoming::IncomingBody;
+use crate::http1::{Asked, Framing, RawResponse};
+use crate::progress::{Continuation, OutgoingBody};
+
+/// The head of a request, as its connection gets it.
+pub(crate) enum Head {
+    /// Bytes of HTTP/1.1, with the empty line behind them.
+    Bytes {
+        bytes: Output,
+        /// The framing of the body, as these bytes say it.
+        framing: Framing,
+        asked: Asked,
+    },
+    /// A head that was made for the version of the connection.
+    Fields(Box<request::Parts>),
+}
+
+/// A request on its way.
+pub(crate) enum RoundTrip {
+    Http1(http1::RoundTrip),
+    #[cfg(feature = "http2")]
+    Http2(Http2RoundTrip),
+}
+
+/// The final head of a response.
+pub(crate) enum Answer {
+    /// Bytes at the front of the connection's input.
+    Http1(RawResponse),
+    #[cfg(feature = "http2")]
+    Http2(Box<Response<IncomingBody>>),
+}
+
+impl RoundTrip {
+    /// Sends a request over a connection of HTTP/1.1.
+    pub(super) fn over_http1(
+        connection: &Http1Connection,
+        head: Head,
+        body: OutgoingBody,
+        continuation: Option<Arc<Continuation>>,
+    ) -> Result<Self, Http1Error> {
+        let round_trip = match head {
+            Head::Bytes {
+                bytes,
+                framing,
+                asked,
+            } => http1::RoundTrip::of_written(connection, bytes, framing, body, asked),
+            Head::Fields(head) => {
+                http1::RoundTrip::of_fields(connection, &head, body, continuation)?
+            }
+        };
+        Ok(Self::Http1(round_trip))
+    }
+
+    /// Sends on; ready with the final head. `connection` is the one of HTTP/1.1, if it is one.
+    ///
+    /// # Errors
+    ///
+    /// There is none. With the body, if all of it is left to be sent over another connection.
+    pub(super) fn poll(
+        &mut self,
+        connection: Option<&mut Http1Connection>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Answer, Box<SendError>>> {
+        match self {
+            Self::Http1(round_trip) => match connection {
+                Some(connection) => round_trip
+                    .poll(connection, cx)
+                    .map(|answered| answered.map(Answer::Http1)),
+                None => Poll::Ready(Err(SendError::fatal(Http1Error::NoResponse))),
+            },
+            #[cfg(feature = "http2")]
+            Self::Http2(round_trip) => round_trip.poll(cx).map(|answered| {
+                answered.map(|response| Answer::Http2(Box::new(response.map(IncomingBody::Http2))))
+            }),
+        }
+    }
+
+    /// Returns whether something came since this was last asked.
+    pub(crate) fn take_news(&mut self) -> bool {
+        match self {
+            Self::Http1(round_trip) => round_trip.take_news(),
+            #[cfg(feature = "http2")]
+            Self::Http2(round_trip) => round_trip.take_news(),
+        }
+    }
+}
+
+impl Head {
+    /// The head in `http` types.
+    ///
+    /// # Errors
+    ///
+    /// It was written for HTTP/1.1.
+    #[cfg(feature = "http2")]
+    pub(super) fn into_parts(self) -> Result<request::Parts, Http1Error> {
+        match self {
+            Self::Bytes { .. } => Err(Http1Error::Request),
+            Self::Fields(head) => Ok(*head),
+        }
+    }
+}
