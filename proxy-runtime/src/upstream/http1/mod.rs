@@ -43,8 +43,10 @@ pub(crate) use self::early::Early;
 pub(crate) use self::error::Http1Error;
 pub(crate) use self::output::Output;
 pub(super) use self::request_writer::RequestWriter;
+#[cfg(any(feature = "http2", feature = "server"))]
+pub(crate) use self::response_head::MOST_INTERIM;
 #[cfg(feature = "server")]
-pub(crate) use self::response_head::{MOST_INTERIM, limits};
+pub(crate) use self::response_head::limits;
 pub(crate) use self::round_trip::RoundTrip;
 use super::group::RuntimeGroup;
 use super::io::UpstreamIo;
