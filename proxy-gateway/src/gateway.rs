@@ -332,17 +332,15 @@ fn upstream(
             "the system's trusted certificates cannot be read: {error}; on Debian the package ca-certificates has them"
         ))
     })?;
-    let options = UpstreamOptions::default().with_tls(tls);
-    let dns = server.resolver.dns();
-    let by = match dns {
+    let mut options = UpstreamOptions::default();
+    options.tls = Some(tls);
+    options.dns = server.resolver.dns();
+    let by = match options.dns {
         Some(_) => "hosts and DNS",
         None => "the system",
     };
     tracing::info!(target: "proxy::upstream", by, "names of destinations are looked up");
-    Ok(match dns {
-        Some(dns) => options.with_dns(dns),
-        None => options,
-    })
+    Ok(options)
 }
 
 fn open(

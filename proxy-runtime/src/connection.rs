@@ -25,34 +25,19 @@ pub struct ConnectionInfo {
     expect(unreachable_pub, reason = "the rules of a server's listener")
 )]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListenerRules {
-    /// Paths that some programs read as others are settled or refused.
-    pub(crate) strict_paths: bool,
-    /// Who connects is a proxy whose word counts on where requests came from.
-    pub(crate) trusts_senders: bool,
-}
-
-#[cfg(feature = "server")]
-impl ListenerRules {
-    /// Sets whether paths must have one reading for every program behind the proxy: doubled slashes become one, and a path with an
-    /// encoded slash or backslash (`%2F`, `%5C`) or with a parameter (`;`, `%3B`) gets 400. Default: false.
+    /// Paths must have one reading for every program behind the proxy: doubled slashes become one,
+    /// and a path with an encoded slash or backslash (`%2F`, `%5C`) or with a parameter (`;`, `%3B`)
+    /// gets 400. Default: false.
     ///
-    /// For routes that keep requests from a part of a destination, where that may read `//admin`, `/admin;x` or `/x/..%2Fadmin` as
-    /// `/admin`.
-    #[must_use]
-    pub fn with_strict_paths(mut self, strict: bool) -> Self {
-        self.strict_paths = strict;
-        self
-    }
-
-    /// Sets whether clients are proxies that say where requests came from in fields that the transforms of routes know nothing of:
+    /// For routes that keep requests from a part of a destination that may read `//admin`,
+    /// `/admin;x` or `/x/..%2Fadmin` as `/admin`.
+    pub strict_paths: bool,
+    /// Clients are proxies that say where requests came from in fields that the transforms of routes know nothing of:
     /// `X-Real-IP`, `True-Client-IP`, `X-Forwarded-Client-Cert`, and all of `X-Forwarded-*` but `-For`, `-Host`, `-Proto` and
     /// `-Prefix`. They are removed from requests otherwise, since applications believe them. Default: false.
-    #[must_use]
-    pub fn with_trusted_senders(mut self, trusted: bool) -> Self {
-        self.trusts_senders = trusted;
-        self
-    }
+    pub trusts_senders: bool,
 }
 
 impl ConnectionInfo {
@@ -62,19 +47,5 @@ impl ConnectionInfo {
             remote: Some(remote),
             ..Self::default()
         }
-    }
-
-    /// Sets the address that the client connected to.
-    #[must_use]
-    pub fn with_local(mut self, local: SocketAddr) -> Self {
-        self.local = Some(local);
-        self
-    }
-
-    /// Sets whether the connection is TLS.
-    #[must_use]
-    pub fn with_tls(mut self, tls: bool) -> Self {
-        self.tls = tls;
-        self
     }
 }

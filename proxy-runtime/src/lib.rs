@@ -46,7 +46,17 @@ mod fixtures;
 pub mod forward;
 mod head;
 pub mod health;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
 pub mod http1;
+#[cfg(not(feature = "testing"))]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "a part of it is reached by fuzz targets and benchmarks alone, with the feature `testing`"
+)]
+mod http1;
 pub mod layer;
 mod lent;
 mod live;
@@ -67,6 +77,7 @@ mod stream;
 mod strict_path;
 mod support;
 mod transform;
+#[cfg(any(test, feature = "testing"))]
 pub mod trial;
 pub mod upstream;
 

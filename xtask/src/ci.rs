@@ -14,7 +14,7 @@ use crate::steps::{Outcome, Steps};
 use crate::test::Tests;
 use crate::tidy::{self, Leftover};
 use crate::workspace::Workspace;
-use crate::{bench, checks, examples, external_types, packaging, peers, site, test};
+use crate::{api, bench, checks, examples, packaging, peers, site, test};
 
 /// Upper limits of the target directory with peers: with the settings of `.ci/run`, and with those
 /// of `Cargo.toml`.
@@ -87,7 +87,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     steps.run("spelling", || checks::spelling(&workspace, required));
     steps.run("site", || site::step(&workspace, required));
     if !options.quick {
-        steps.run("external types", || external_types::step(&workspace));
+        steps.run("public api", || api::step(&workspace));
         steps.run("dependencies", || {
             checks::dependencies(&workspace, required)
         });

@@ -5,6 +5,7 @@
 // Output of parallel steps is collected: `say!`.
 #![warn(clippy::print_stdout)]
 
+mod api;
 mod bench;
 mod checks;
 mod ci;
@@ -12,7 +13,6 @@ mod coverage;
 mod descriptors;
 mod disk;
 mod examples;
-mod external_types;
 mod output;
 mod packaging;
 mod page;
@@ -58,8 +58,8 @@ enum Command {
     Packaging(packaging::Options),
     /// Fetches the real programs that tests talk to, under target/peers, without root and without touching the system
     Peers(peers::Options),
-    /// Compares the types of other crates in public signatures with the checked-in list
-    ExternalTypes(external_types::Options),
+    /// Compares the public items of the libraries, and the types of other crates in them, with the checked-in lists
+    PublicApi(api::Options),
     /// Measures which lines of a library its tests reach
     Coverage(coverage::Options),
     /// Builds the documentation as a site with search, in target/site
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Some(Command::Test(options)) => test::run(&options),
         Some(Command::Ci(options)) => ci::run(&options),
-        Some(Command::ExternalTypes(options)) => external_types::run(&options),
+        Some(Command::PublicApi(options)) => api::run(&options),
         Some(Command::Packaging(options)) => packaging::run(&options),
         Some(Command::Peers(options)) => peers::run(&options),
         Some(Command::Coverage(options)) => coverage::run(&options),

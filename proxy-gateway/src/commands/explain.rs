@@ -28,10 +28,10 @@ pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
     let Server {
         mut limits, zone, ..
     } = examined.settings.server;
+    let mut settings = ProxySettings::default();
+    settings.zone = zone;
     // It is set for the proxy, since routes can override it.
-    let settings = ProxySettings::default()
-        .with_zone(zone)
-        .with_max_request_body(limits.body_bytes.take());
+    settings.max_request_body = limits.body_bytes.take();
     let asked = request_from_text(&options.method, &options.url, headers, &limits, rules);
     let explanation = asked
         .map_err(Failure::usage)?

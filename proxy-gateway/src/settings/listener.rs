@@ -60,9 +60,9 @@ pub(super) fn read(
             listener.problems().push(problem);
         }
         let tls = listener.object("Tls", read_tls);
-        let rules = ListenerRules::default()
-            .with_strict_paths(listener.boolean("StrictPaths").unwrap_or(false))
-            .with_trusted_senders(listener.boolean("TrustedSenders").unwrap_or(false));
+        let mut rules = ListenerRules::default();
+        rules.strict_paths = listener.boolean("StrictPaths").unwrap_or(false);
+        rules.trusts_senders = listener.boolean("TrustedSenders").unwrap_or(false);
         Some(Listener {
             name: name.to_owned(),
             address: address?,

@@ -93,7 +93,11 @@ impl Resolver {
             // Configured servers are meant to be used.
             Kind::Auto => !self.servers.is_empty() || suits_this_machine(),
         };
-        asks_dns.then(|| DnsOptions::default().with_servers(self.servers.iter().copied()))
+        asks_dns.then(|| {
+            let mut options = DnsOptions::default();
+            options.servers = self.servers.clone();
+            options
+        })
     }
 }
 

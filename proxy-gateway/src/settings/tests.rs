@@ -94,7 +94,9 @@ fn everything_can_be_said() {
     assert_eq!(problems, []);
     let web = &settings.listeners[0];
     let rules = ListenerRules::default();
-    let stricter = rules.with_strict_paths(true).with_trusted_senders(true);
+    let mut stricter = rules;
+    stricter.strict_paths = true;
+    stricter.trusts_senders = true;
     assert_eq!(web.rules, stricter);
     let secure = &settings.listeners[1];
     assert_eq!(secure.rules, rules);

@@ -384,7 +384,10 @@ async fn explain_is_told_the_listener_where_that_makes_a_difference() {
         .unwrap();
     drop(driver);
     let of = |strict: [bool; 2]| {
-        let rules = strict.map(|strict| ListenerRules::default().with_strict_paths(strict));
+        let rules = strict.map(|strict_paths| ListenerRules {
+            strict_paths,
+            ..ListenerRules::default()
+        });
         let names = ["web", "inner"].map(str::to_owned);
         let listeners = names.into_iter().zip(rules).collect();
         Admin::builder(proxy.clone()).listeners(listeners).build()

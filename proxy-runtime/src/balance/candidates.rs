@@ -87,7 +87,7 @@ impl<'a> Candidates<'a> {
     /// Number of requests in flight that the calling worker of the [`Server`](crate::server) has
     /// sent there. On a thread that is no worker, those of all such threads. For a destination with
     /// fewer than about 100 requests per second, those of the whole proxy. Almost free.
-    pub fn in_flight_here(&self, position: usize) -> u32 {
+    pub(crate) fn in_flight_here(&self, position: usize) -> u32 {
         self.metrics(position).in_flight_here()
     }
 
@@ -97,7 +97,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// Position of the candidate whose id comes first, ignoring case.
-    pub fn first_by_id(&self) -> usize {
+    pub(crate) fn first_by_id(&self) -> usize {
         self.available.first()
     }
 
@@ -121,7 +121,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// Like [`draw`](Self::draw), without `position`. There must be at least one other candidate.
-    pub fn draw_other(&self, position: usize) -> usize {
+    pub(crate) fn draw_other(&self, position: usize) -> usize {
         // Skips the range of the excluded candidate, so that one random number is enough.
         let taken = self.available.shares(position);
         let share = self.random_below(self.available.total() - (taken.end - taken.start));

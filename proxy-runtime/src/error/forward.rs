@@ -86,7 +86,7 @@ impl ForwardErrorKind {
     ];
 
     /// Its position in [`ALL`](Self::ALL), for tables of counters.
-    pub const fn index(self) -> usize {
+    pub(crate) const fn index(self) -> usize {
         self as usize
     }
 
@@ -231,7 +231,7 @@ impl ForwardError {
 
     /// Says that no byte of the request reached a destination, so that it may be sent to another one.
     #[must_use]
-    pub fn unsent(mut self) -> Self {
+    pub(crate) fn unsent(mut self) -> Self {
         self.unsent = true;
         self
     }
@@ -241,18 +241,13 @@ impl ForwardError {
         self.kind
     }
 
-    /// Whose fault it is.
-    pub fn side(&self) -> Side {
-        self.kind.side()
-    }
-
     /// What the client is told, if the response has not begun.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
     /// Whether no byte of the request reached a destination.
-    pub fn is_unsent(&self) -> bool {
+    pub(crate) fn is_unsent(&self) -> bool {
         self.unsent
     }
 }

@@ -67,8 +67,14 @@ impl FromIterator<(String, ListenerRules)> for Listeners {
 mod tests {
     use super::*;
 
+    fn rules(strict_paths: bool) -> ListenerRules {
+        ListenerRules {
+            strict_paths,
+            ..ListenerRules::default()
+        }
+    }
+
     fn listeners(of: &[(&str, bool)]) -> Listeners {
-        let rules = |strict| ListenerRules::default().with_strict_paths(strict);
         of.iter()
             .map(|(name, strict)| ((*name).to_owned(), rules(*strict)))
             .collect()
@@ -76,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_name_is_needed_where_rules_differ() {
-        let strict = ListenerRules::default().with_strict_paths(true);
+        let strict = rules(true);
         let open = ListenerRules::default();
         assert_eq!(listeners(&[]).rules(None), Ok(open));
         assert_eq!(listeners(&[("a", true)]).rules(None), Ok(strict));

@@ -164,22 +164,6 @@ pub struct ProxySettings {
     pub max_request_body: Option<u64>,
 }
 
-impl ProxySettings {
-    /// Sets [`zone`](Self::zone).
-    #[must_use]
-    pub fn with_zone(mut self, zone: Option<String>) -> Self {
-        self.zone = zone;
-        self
-    }
-
-    /// Sets [`max_request_body`](Self::max_request_body).
-    #[must_use]
-    pub fn with_max_request_body(mut self, bytes: Option<u64>) -> Self {
-        self.max_request_body = bytes;
-        self
-    }
-}
-
 /// Explains a request for a proxy with this configuration and these settings. The health of all
 /// destinations is unknown.
 ///
@@ -210,6 +194,8 @@ pub fn explain(
 /// # Errors
 ///
 /// Fails if the transforms make no valid request.
+#[cfg(feature = "testing")]
+#[doc(hidden)]
 pub fn outgoing_request(
     route: &Route,
     destination: &Destination,

@@ -77,7 +77,10 @@ pub fn request_from_text<'a>(
     let head = format!("{method} {target} HTTP/1.1\r\n{host}{fields}\r\n");
     Ok(match read_head(&Bytes::from(head), limits, rules) {
         Ok(request) => {
-            let mut connection = ConnectionInfo::default().with_tls(tls);
+            let mut connection = ConnectionInfo {
+                tls,
+                ..ConnectionInfo::default()
+            };
             connection.rules = rules;
             // Listeners differ in what they trust, which decides about forwarded headers.
             Asked::Request(Box::new(request.into_parts().0), connection)

@@ -136,10 +136,7 @@ impl<'a> Routed<'a> {
         if sending.handshake.is_mistakable(status) {
             return Err(bad_gateway(ForwardErrorKind::ResponseHeaders));
         }
-        let trailers = match sending.writer {
-            Writer::Bytes(_) => TrailerRules::default(),
-            Writer::Fields => TrailerRules::new(self.generation.snapshot(), self.index, status),
-        };
+        let trailers = TrailerRules::new(self.state().trailers(), status);
         let Attempt {
             round_trip,
             mut lease,

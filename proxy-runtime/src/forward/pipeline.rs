@@ -282,7 +282,7 @@ impl<'a> Routed<'a> {
         self.generation.snapshot().route_at(self.index)
     }
 
-    fn state(&self) -> &'a RouteState {
+    pub(super) fn state(&self) -> &'a RouteState {
         self.generation.route(self.index)
     }
 

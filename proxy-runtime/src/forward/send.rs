@@ -9,6 +9,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use http::header::EXPECT;
 use http_body::Body;
+use proxy_model::RequestHead;
 use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route};
 use tokio::time::Instant;
 
@@ -30,7 +31,7 @@ use crate::progress::{End, after};
 use crate::progress::{OutgoingBody, UploadLimits};
 use crate::response::Account;
 use crate::retry::{self, Attempts};
-use crate::transform::LoopGuard;
+use crate::transform::{LoopGuard, sent_method};
 use crate::upstream::{Answer, ExchangeError, Lease, RoundTrip, SendError, UpstreamPool};
 
 /// A request on its way to a destination.
@@ -277,7 +278,8 @@ impl Sending<'_> {
     }
 
     fn is_idempotent(&self) -> bool {
-        Method::of(self.head.method_value()).is_idempotent()
+        let sent = sent_method(self.route, self.head.method());
+        Method::of(sent.unwrap_or_else(|| self.head.method_value())).is_idempotent()
     }
 
     /// Makes the progress that both directions share while the request is at a destination.

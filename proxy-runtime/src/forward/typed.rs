@@ -16,7 +16,9 @@ use crate::http1::{
     ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
 };
-use crate::transform::{Changed, HeadPlan, HostRule, Invalid, Parts, elsewhere, known};
+use crate::transform::{
+    Changed, HeadPlan, Host, HostRule, Invalid, Parts, elsewhere, known, mark_host,
+};
 
 /// A request's head in `http` types, for destinations of HTTP/1.1.
 #[derive(Clone, Copy)]
@@ -102,9 +104,10 @@ impl TypedRequest<'_> {
         out: &mut Vec<u8>,
     ) -> Result<(), Invalid> {
         let is_elsewhere = self.plan.rewrites_target || destination.address().path() != "/";
+        let method = self.head.method();
         let (path, query) = match self.head.edits() {
             None if is_elsewhere => (self.head.path(), self.head.query()),
-            None => return self.write_to(target, destination, out),
+            None => return self.write_to(method, target, destination, out),
             Some(edits) => (
                 edits.path().unwrap_or_else(|| self.head.path()),
                 edits.query().unwrap_or_else(|| self.head.query()),
@@ -112,20 +115,17 @@ impl TypedRequest<'_> {
         };
         if !is_elsewhere {
             let target = OutgoingTarget::new(path.as_bytes(), query.map(str::as_bytes));
-            return self.write_to(target.ok_or(Invalid)?, destination, out);
+            return self.write_to(method, target.ok_or(Invalid)?, destination, out);
         }
         let received = (path, query);
-        let text = elsewhere(self.plan, self.route, destination, self.head, received);
-        let (path, query) = match text.split_once('?') {
-            Some((path, query)) => (path, Some(query.as_bytes())),
-            None => (&*text, None),
-        };
-        let target = OutgoingTarget::new(path.as_bytes(), query).ok_or(Invalid)?;
-        self.write_to(target, destination, out)
+        let elsewhere = elsewhere(self.plan, self.route, destination, self.head, received);
+        let method = elsewhere.method().unwrap_or(method);
+        self.write_to(method, elsewhere.target()?, destination, out)
     }
 
     fn write_to(
         &self,
+        method: &str,
         target: OutgoingTarget<'_>,
         destination: &Destination,
         out: &mut Vec<u8>,
@@ -163,15 +163,20 @@ impl TypedRequest<'_> {
             &changed,
             names,
             |part| parts.get(part),
-            |operations| {
+            |host, operations| {
+                let named = match host {
+                    Host::Original => edited.or(authority),
+                    Host::Named(value) => Some(known(value)),
+                    Host::Destination => edited,
+                    Host::Restored => None,
+                };
+                let begin = out.len();
                 let request = StreamRequest {
-                    method: head.method(),
+                    method,
                     target,
-                    host: match &plan.host {
-                        HostRule::Original => edited.or(authority).unwrap_or_else(own),
-                        HostRule::Fixed(value) => known(value),
-                        HostRule::Destination => edited.unwrap_or_else(own),
-                        HostRule::Restored => own(),
+                    host: match named {
+                        Some(named) => named,
+                        None => own(),
                     },
                     fields,
                     framing: self.framing,
@@ -183,6 +188,9 @@ impl TypedRequest<'_> {
                     last: plan.loop_line(),
                 };
                 write_stream_request(&request, out);
+                if matches!(plan.host, HostRule::Computed(_)) && named.is_some() {
+                    mark_host(&mut out[begin..]);
+                }
             },
         );
         Ok(())

@@ -287,7 +287,10 @@ mod tests {
         assert!(HttpHead::new(&claimed).is_https());
         let known = parts(Request::get("https://a/").extension(ConnectionInfo::default()));
         assert!(!HttpHead::new(&known).is_https());
-        let tls = ConnectionInfo::default().with_tls(true);
+        let tls = ConnectionInfo {
+            tls: true,
+            ..ConnectionInfo::default()
+        };
         let known = parts(Request::get("/").extension(tls));
         assert!(HttpHead::new(&known).is_https());
     }

@@ -11,7 +11,8 @@
 //! | forwarded heads | [`write_request`], [`write_response`], [`write_trailers`] |
 //! | routing | [`RequestView`], which is a [`RequestHead`](proxy_model::RequestHead) |
 //!
-//! ```
+#![cfg_attr(feature = "testing", doc = "```")]
+#![cfg_attr(not(feature = "testing"), doc = "```ignore")]
 //! use proxy_runtime::http1::{
 //!     Framing, HeadLimits, HeadTable, RequestRewrite, Status, parse_request, write_request,
 //! };
@@ -89,7 +90,6 @@ pub(crate) use self::field::is_imitation;
 pub use self::field::{ClassSet, Field, FieldClass};
 pub(crate) use self::field::{classify, has_underscore, is_dropped_from_trailers};
 pub use self::framing::Framing;
-#[cfg(all(feature = "server", feature = "http2"))]
 pub(crate) use self::head::is_authority;
 #[cfg(feature = "server")]
 pub(crate) use self::head::read_request;

@@ -3,39 +3,23 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use proxy_model::Snapshot;
-use proxy_model::compiled::RouteIndex;
-use proxy_model::transform::HeaderCopy;
 
 use crate::head::headers;
-use crate::transform::apply_to_trailers;
+use crate::transform::TrailerPlan;
 
 /// What a route does to the trailers of a response.
 #[derive(Debug, Default)]
-pub(crate) struct TrailerRules(Option<Box<Rules>>);
-
-#[derive(Debug)]
-struct Rules {
-    snapshot: Arc<Snapshot>,
-    route: RouteIndex,
-    status: StatusCode,
-}
+pub(crate) struct TrailerRules(Option<(Arc<TrailerPlan>, StatusCode)>);
 
 impl TrailerRules {
-    pub(crate) fn new(snapshot: &Arc<Snapshot>, route: RouteIndex, status: StatusCode) -> Self {
-        let transforms = snapshot.route_at(route).transforms();
-        let changes_nothing =
-            transforms.trailers().is_empty() && *transforms.trailers_copy() == HeaderCopy::All;
-        Self((!changes_nothing).then(|| {
-            Box::new(Rules {
-                snapshot: Arc::clone(snapshot),
-                route,
-                status,
-            })
-        }))
+    /// The rules of a route with this plan for a response of this status.
+    #[inline]
+    pub(crate) fn new(plan: Option<&Arc<TrailerPlan>>, status: StatusCode) -> Self {
+        Self(plan.map(|plan| (Arc::clone(plan), status)))
     }
 
     /// Returns whether trailers may be added to a response that has none.
+    #[inline]
     pub(crate) fn may_add(&self) -> bool {
         self.0.is_some()
     }
@@ -43,9 +27,8 @@ impl TrailerRules {
     /// Makes of the destination's trailers those that the client gets. Empty ones are none.
     pub(crate) fn apply(&self, trailers: &mut HeaderMap) {
         headers::strip_trailers(trailers);
-        if let Some(rules) = &self.0 {
-            let route = rules.snapshot.route_at(rules.route);
-            apply_to_trailers(route.transforms(), rules.status, trailers);
+        if let Some((plan, status)) = &self.0 {
+            plan.apply(*status, trailers);
         }
     }
 }

@@ -51,17 +51,17 @@ impl Listener {
         self
     }
 
-    /// Like [`ListenerRules::with_strict_paths`].
+    /// Sets [`ListenerRules::strict_paths`].
     #[must_use]
     pub fn with_strict_paths(mut self, strict: bool) -> Self {
-        self.rules = self.rules.with_strict_paths(strict);
+        self.rules.strict_paths = strict;
         self
     }
 
-    /// Like [`ListenerRules::with_trusted_senders`].
+    /// Sets [`ListenerRules::trusts_senders`].
     #[must_use]
     pub fn with_trusted_senders(mut self, trusted: bool) -> Self {
-        self.rules = self.rules.with_trusted_senders(trusted);
+        self.rules.trusts_senders = trusted;
         self
     }
 

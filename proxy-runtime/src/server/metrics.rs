@@ -86,13 +86,6 @@ impl ServerMetrics {
         }
     }
 
-    /// Number of open connections per worker.
-    pub fn active_connections_by_worker(&self) -> impl Iterator<Item = u64> + '_ {
-        self.workers
-            .iter()
-            .map(|worker| worker.active.load(Relaxed))
-    }
-
     /// Number of requests begun per worker.
     pub fn requests_by_worker(&self) -> impl Iterator<Item = u64> + '_ {
         self.workers

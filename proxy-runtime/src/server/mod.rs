@@ -144,6 +144,7 @@ pub use self::connection::RequestBody;
 pub use self::handle::{DrainReport, ServerHandle};
 use self::handler::{ProxyHandler, ServiceHandler};
 #[cfg(all(feature = "http2", feature = "testing"))]
+#[doc(hidden)]
 pub use self::http2::FrameTrial;
 pub use self::limits::{DataRate, Http2Limits, Limits};
 pub use self::listener::{BindError, Listener};

@@ -258,7 +258,7 @@ where
         let mut info = ConnectionInfo::new(canonical(remote));
         info.rules = self.rules;
         if let Some(local) = self.local.or_else(|| stream.local_addr().ok()) {
-            info = info.with_local(canonical(local));
+            info.local = Some(canonical(local));
         }
         self.spawn(stream, info, occupied);
     }

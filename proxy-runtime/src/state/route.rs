@@ -13,7 +13,7 @@ use crate::extensions::RouteExtensions;
 use crate::http1::{ClassSet, FieldClass};
 use crate::observe::RouteMetrics;
 use crate::support::{Refusal, refusal};
-use crate::transform::{HeadPlan, LoopGuard, guards};
+use crate::transform::{HeadPlan, LoopGuard, TrailerPlan, guards};
 
 /// The state of one route in one generation.
 #[derive(Debug)]
@@ -22,12 +22,12 @@ pub(crate) struct RouteState {
     id: RouteId,
     metrics: Arc<RouteMetrics>,
     refusal: Option<Refusal>,
-    /// The compiled transforms, if they can work on bytes and the route has no layers, which need
-    /// `http` types.
+    /// True if requests are served on the byte path: the route has no layers, which need `http`
+    /// types.
     #[cfg(feature = "server")]
-    plan: Option<Arc<HeadPlan>>,
-    /// The compiled transforms, whether or not the route has layers.
-    inner_plan: Option<Arc<HeadPlan>>,
+    is_raw: bool,
+    /// The compiled transforms.
+    plan: Arc<HeadPlan>,
     extensions: Option<Box<RouteExtensions>>,
     /// The detection of forwarding loops, unless it is disabled for the route.
     loop_guard: Option<Arc<LoopGuard>>,
@@ -39,14 +39,14 @@ pub(crate) struct RouteState {
 #[derive(Debug, Default)]
 pub(super) struct HeadPlans {
     /// Plans by the identity of the transforms, and whether the routes have a loop guard.
-    known: HashMap<(usize, bool), Option<Arc<HeadPlan>>>,
+    known: HashMap<(usize, bool), Arc<HeadPlan>>,
 }
 
 impl HeadPlans {
-    fn of(&mut self, route: &Route, guard: Option<&LoopGuard>) -> Option<Arc<HeadPlan>> {
+    fn of(&mut self, route: &Route, guard: Option<&LoopGuard>) -> Arc<HeadPlan> {
         let key = (route.transforms().identity(), guard.is_some());
         let known = self.known.entry(key);
-        known.or_insert_with(|| HeadPlan::of(route, guard)).clone()
+        Arc::clone(known.or_insert_with(|| HeadPlan::of(route, guard)))
     }
 }
 
@@ -93,8 +93,8 @@ impl RouteState {
             refusal: refusal(route),
             // Layers need `http` types, so the outer head of such a route has no plan.
             #[cfg(feature = "server")]
-            plan: plan.clone().filter(|_| !has_layers),
-            inner_plan: plan,
+            is_raw: !has_layers,
+            plan,
             extensions,
             loop_guard,
             cumulative,
@@ -114,14 +114,19 @@ impl RouteState {
     /// The compiled transforms for heads that have passed the layers of the route, if they can be
     /// made in one pass.
     pub(crate) fn inner_plan(&self) -> Option<&HeadPlan> {
-        self.inner_plan.as_deref()
+        (!self.plan.changes_method).then_some(&*self.plan)
     }
 
     /// The compiled transforms, if the route can be served on the byte path.
     #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn plan(&self) -> Option<&HeadPlan> {
-        self.plan.as_deref()
+        self.is_raw.then_some(&*self.plan)
+    }
+
+    /// Changes of response trailers, if there are any.
+    pub(crate) fn trailers(&self) -> Option<&Arc<TrailerPlan>> {
+        self.plan.trailers.as_ref()
     }
 
     /// The reason why the route rejects all requests: it requires a protection that the proxy does

@@ -27,7 +27,8 @@ pub struct Failing {
 
 impl Failing {
     /// True if no request succeeded.
-    pub fn is_all(&self) -> bool {
+    #[cfg(feature = "admin")]
+    pub(crate) fn is_all(&self) -> bool {
         self.failures >= self.requests
     }
 

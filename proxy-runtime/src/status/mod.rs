@@ -30,7 +30,7 @@ use crate::observe::ErrorCounters;
 use crate::proxy::Proxy;
 
 /// Number of errors by the name of their kind.
-pub type ErrorCounts = BTreeMap<&'static str, u64>;
+pub(crate) type ErrorCounts = BTreeMap<&'static str, u64>;
 
 fn error_counts(counters: &ErrorCounters) -> ErrorCounts {
     counters

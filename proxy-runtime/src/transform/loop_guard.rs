@@ -20,7 +20,7 @@ pub(crate) struct LoopGuard {
     /// CRLF, the name of the field and the member: heads of HTTP/1.1 end with it.
     line: Arc<[u8]>,
     /// What routes that change nothing share.
-    unchanged: OnceLock<Option<Arc<HeadPlan>>>,
+    unchanged: OnceLock<Arc<HeadPlan>>,
 }
 
 impl LoopGuard {
@@ -45,11 +45,8 @@ impl LoopGuard {
     }
 
     /// The plan of routes that change nothing, which `make` makes.
-    pub(crate) fn unchanged(
-        &self,
-        make: impl FnOnce() -> Option<Arc<HeadPlan>>,
-    ) -> Option<Arc<HeadPlan>> {
-        self.unchanged.get_or_init(make).clone()
+    pub(crate) fn unchanged(&self, make: impl FnOnce() -> Arc<HeadPlan>) -> Arc<HeadPlan> {
+        Arc::clone(self.unchanged.get_or_init(make))
     }
 
     /// Whether a request was forwarded by the proxy before.

@@ -5,19 +5,27 @@
 
 mod forwarded;
 mod head_plan;
+mod host_rule;
 mod loop_guard;
+mod operation;
 mod request;
 mod response;
 mod target;
 #[cfg(test)]
 mod tests;
+mod trailers;
 
 pub(crate) use self::forwarded::{Origin, Parts};
-pub(crate) use self::head_plan::{Changed, HeadPlan, HostRule, known};
+pub(crate) use self::head_plan::{Changed, HeadPlan};
 #[cfg(feature = "server")]
-pub(crate) use self::head_plan::{RequestOperation, with_slice};
+pub(crate) use self::host_rule::HOST_LINE;
+pub(crate) use self::host_rule::{Host, HostRule, mark_host};
 pub(crate) use self::loop_guard::{LoopGuard, guards};
-pub(crate) use self::request::{NoValue, is_imitation, route_value};
+pub(crate) use self::operation::known;
+#[cfg(feature = "server")]
+pub(crate) use self::operation::{RequestOperation, with_slice};
+pub(crate) use self::request::{NoValue, is_imitation, route_host, route_value};
 pub(crate) use self::request::{Outgoing, append, apply_to_request, retain};
-pub(crate) use self::response::{apply_to_own_response, apply_to_response, apply_to_trailers};
-pub(crate) use self::target::{Invalid, elsewhere};
+pub(crate) use self::response::{apply_to_own_response, apply_to_response};
+pub(crate) use self::target::{Invalid, elsewhere, sent_method};
+pub(crate) use self::trailers::TrailerPlan;

@@ -7,6 +7,7 @@ use proxy_model::transform::{ForwardedAction, RequestTransform, SetOrAppend};
 
 use super::forwarded::Origin;
 use crate::head::HttpHead;
+use crate::http1::is_authority;
 
 /// The headers of a request to a destination, while they are made.
 #[derive(Debug, Default)]
@@ -40,7 +41,7 @@ pub(crate) fn apply_to_request(
                 name,
                 parameter,
                 action,
-            } => match (route_value(values, parameter), action) {
+            } => match (value_for(name, values, parameter), action) {
                 (Ok(value), action) => outgoing.write(name, value, *action),
                 (Err(NoValue::NotToBeWritten), SetOrAppend::Set) => outgoing.remove(name),
                 (Err(_), _) => {}
@@ -86,6 +87,31 @@ pub(crate) fn route_value(values: &RouteValues, parameter: &str) -> Result<Heade
     let value = values.get(parameter).ok_or(NoValue::NotThere)?;
     let value = value.as_bytes().trim_ascii();
     HeaderValue::from_bytes(value).map_err(|_| NoValue::NotToBeWritten)
+}
+
+/// The value of a route parameter as `Host`, which must be a host and port (RFC 9110 section 7.2): the
+/// path is the client's, and other text would be rejected or read in several ways.
+///
+/// # Errors
+///
+/// Fails if there is none, or none that is a host.
+pub(crate) fn route_host(values: &RouteValues, parameter: &str) -> Result<HeaderValue, NoValue> {
+    let value = route_value(values, parameter)?;
+    match is_authority(value.as_bytes()) {
+        true => Ok(value),
+        false => Err(NoValue::NotToBeWritten),
+    }
+}
+
+fn value_for(
+    name: &HeaderName,
+    values: &RouteValues,
+    parameter: &str,
+) -> Result<HeaderValue, NoValue> {
+    match *name == HOST {
+        true => route_host(values, parameter),
+        false => route_value(values, parameter),
+    }
 }
 
 fn has_underscore(name: &HeaderName) -> bool {

@@ -1,4 +1,4 @@
-//! Changes to response headers and trailers.
+//! Changes to response headers.
 
 use http::{HeaderMap, StatusCode};
 use proxy_model::transform::{HeaderChange, HeaderCopy, ResponseTransform, Transforms};
@@ -29,18 +29,8 @@ pub(crate) fn apply_to_own_response(
     change(transforms.response(), status, headers);
 }
 
-/// Makes of a destination's response trailers those that the client gets.
-pub(crate) fn apply_to_trailers(
-    transforms: &Transforms,
-    status: StatusCode,
-    trailers: &mut HeaderMap,
-) {
-    copy(transforms.trailers_copy(), trailers);
-    change(transforms.trailers(), status, trailers);
-}
-
 /// Keeps the headers that may be sent on.
-fn copy(copy: &HeaderCopy, fields: &mut HeaderMap) {
+pub(super) fn copy(copy: &HeaderCopy, fields: &mut HeaderMap) {
     match copy {
         HeaderCopy::All => headers::strip_hop_by_hop(fields),
         HeaderCopy::None => fields.clear(),
@@ -52,7 +42,12 @@ fn copy(copy: &HeaderCopy, fields: &mut HeaderMap) {
     }
 }
 
-fn change(transforms: &[ResponseTransform], status: StatusCode, headers: &mut HeaderMap) {
+/// Makes the changes that are made to responses of this status, in order.
+pub(super) fn change(
+    transforms: &[ResponseTransform],
+    status: StatusCode,
+    headers: &mut HeaderMap,
+) {
     for transform in transforms {
         if !transform.condition().holds(status) {
             continue;

@@ -6,4 +6,5 @@ mod pool;
 
 pub use self::balance::{Trial, TrialHead};
 #[cfg(feature = "testing")]
+#[doc(hidden)]
 pub use self::pool::PoolTrial;

@@ -43,9 +43,11 @@ async fn serve(port: u16, configuration: &str) -> Result<(), Box<dyn Error>> {
     let (snapshot, _) = Snapshot::compile(config, &builder.compile_options())?;
     let (proxy, driver) = builder.snapshot(Arc::new(snapshot)).build()?;
     let listener = Listener::http(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let mut limits = Limits::default();
+    limits.requests_per_connection = REQUESTS;
     let server = Server::for_proxy(&proxy)
         .with_workers(NonZeroUsize::MIN)
-        .with_limits(Limits::default().with_requests_per_connection(REQUESTS))
+        .with_limits(limits)
         .with_listener(listener);
     let _server = server.bind()?.start()?;
     driver.await;

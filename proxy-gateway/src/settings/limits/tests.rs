@@ -70,34 +70,34 @@ fn every_limit_can_be_said() {
     });
     let (limits, problems) = read_limits(&section);
     assert_eq!(problems, [""; 0]);
-    let http2 = Http2Limits::default()
-        .with_concurrent_streams(250)
-        .with_stream_window(65_535)
-        .with_connection_window(2_147_483_647)
-        .with_pending_resets(10)
-        .with_resets_per_second(50)
-        .with_resets_per_connection(1000)
-        .with_pings_per_second(7)
-        .with_settings_per_second(5)
-        .with_other_frames_per_second(3)
-        .with_error_resets(30);
-    let expected = Limits::default()
-        .with_header_bytes(16_384)
-        .with_header_fields(50)
-        .with_request_line(4096)
-        .with_header_timeout(Duration::from_secs(5))
-        .with_keep_alive(Duration::from_secs(20))
-        .with_closing_grace(Duration::ZERO)
-        .with_requests_per_connection(1_000_000_000_000)
-        .with_connection_age(Duration::from_secs(600))
-        .with_connections(1000)
-        .with_connections_per_address(20)
-        .with_memory_bytes(5_000_000_000)
-        .with_body_bytes(5_000_000_000)
-        .with_data_rate(DataRate::new(1000, Duration::from_secs(10)))
-        .with_buffer_bytes(32_768)
-        .with_tls_handshake_timeout(Duration::from_secs(3))
-        .with_http2(http2);
+    let mut http2 = Http2Limits::default();
+    http2.concurrent_streams = 250;
+    http2.stream_window = 65_535;
+    http2.connection_window = 2_147_483_647;
+    http2.pending_resets = 10;
+    http2.resets_per_second = 50;
+    http2.resets_per_connection = 1000;
+    http2.pings_per_second = 7;
+    http2.settings_per_second = 5;
+    http2.other_frames_per_second = 3;
+    http2.error_resets = 30;
+    let mut expected = Limits::default();
+    expected.header_bytes = 16_384;
+    expected.header_fields = 50;
+    expected.request_line = 4096;
+    expected.header_timeout = Duration::from_secs(5);
+    expected.keep_alive = Duration::from_secs(20);
+    expected.closing_grace = Duration::ZERO;
+    expected.requests_per_connection = 1_000_000_000_000;
+    expected.connection_age = Duration::from_secs(600);
+    expected.connections = Some(1000);
+    expected.connections_per_address = Some(20);
+    expected.memory_bytes = Some(5_000_000_000);
+    expected.body_bytes = Some(5_000_000_000);
+    expected.data_rate = Some(DataRate::new(1000, Duration::from_secs(10)));
+    expected.buffer_bytes = 32_768;
+    expected.tls_handshake_timeout = Duration::from_secs(3);
+    expected.http2 = http2;
     assert_eq!(limits, expected);
 
     let (said, mut unsaid) = (fields(&limits), fields(&Limits::default()));
@@ -116,10 +116,10 @@ fn what_may_last_for_ever_is_infinite_and_a_pace_can_be_switched_off() {
         "ConnectionAge": " infinite ",
         "DataRate": { "Enabled": false, "BytesPerSecond": 500 },
     });
-    let expected = Limits::default()
-        .with_keep_alive(Duration::MAX)
-        .with_connection_age(Duration::MAX)
-        .with_data_rate(None);
+    let mut expected = Limits::default();
+    expected.keep_alive = Duration::MAX;
+    expected.connection_age = Duration::MAX;
+    expected.data_rate = None;
     assert_eq!(read_limits(&section), (expected, vec![]));
 }
 

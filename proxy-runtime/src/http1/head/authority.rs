@@ -9,7 +9,6 @@ use crate::http1::bytes::host_end;
 ///
 /// Userinfo, percent-encoding, commas and zone ids have no use in `Host`. Programs interpret them
 /// differently, so an attacker could reach one host in the name of another.
-#[cfg(any(test, all(feature = "http2", feature = "server")))]
 #[inline]
 pub(crate) fn is_authority(authority: &[u8]) -> bool {
     authority_end(authority) == Some(authority.len())

@@ -14,7 +14,6 @@ mod target;
 mod tests;
 mod view;
 
-#[cfg(all(feature = "server", feature = "http2"))]
 pub(crate) use self::authority::is_authority;
 pub(super) use self::lines::{Section, Stop, read_fields};
 #[cfg(feature = "server")]

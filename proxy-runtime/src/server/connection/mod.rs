@@ -84,7 +84,8 @@ pub(crate) async fn serve_tls<H>(
         Some(Ok(stream)) => {
             #[cfg(feature = "http2")]
             let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-            let state = ConnectionState::new(worker, info.with_tls(true), accepted);
+            let info = ConnectionInfo { tls: true, ..info };
+            let state = ConnectionState::new(worker, info, accepted);
             let io = ConnectionIo::new(stream, state.clone(), occupied);
             #[cfg(feature = "http2")]
             if is_http2 {

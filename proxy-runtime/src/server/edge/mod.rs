@@ -182,7 +182,10 @@ mod tests {
 
     #[test]
     fn a_body_has_a_limit() {
-        let limits = Limits::default().with_body_bytes(10);
+        let limits = Limits {
+            body_bytes: Some(10),
+            ..Limits::default()
+        };
         let status = |length: u32| {
             let head = format!("POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: {length}\r\n\r\n");
             admit(&head, &limits).map_err(|refusal| refusal.status.as_u16())

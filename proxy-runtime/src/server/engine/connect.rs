@@ -127,7 +127,7 @@ impl<'a> ResolvedRoute<'a> {
         let Some(connection) = link.lease.raw() else {
             return Again::Fails(failure, link);
         };
-        let failed = failure.attempt(connection, down.method(), is_kept);
+        let failed = failure.attempt(connection, self.method, is_kept);
         let sent = down.sent_head(&flow.outbound.front);
         let (Some(failed), Some(sent)) = (failed, sent) else {
             return Again::Fails(failure, link);

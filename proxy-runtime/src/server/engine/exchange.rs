@@ -81,7 +81,7 @@ pub(super) fn forward<D: Downstream>(
                 // The connection speaks HTTP/2, though its cluster must not.
                 break Some(Failure::UNSPOKEN);
             };
-            if connection.keep(down.method()).if_sent {
+            if connection.keep(route.method).if_sent {
                 flow.keep_request();
             }
             let mut relay = Relay {

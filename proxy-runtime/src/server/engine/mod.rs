@@ -68,12 +68,13 @@
 //! - HTTP/1.0, `Upgrade`, `CONNECT` and `Expect`;
 //! - requests without a route, and of routes that reject all requests or lead to no cluster;
 //! - routes with layers;
-//! - routes with transforms that have no [`HeadPlan`]: of trailers, of the method, and of `Host`
-//!   from a
-//!   route value;
+//! - requests whose method a route changes from or to `HEAD` or `TRACE`: their responses have another
+//!   shape;
 //! - clusters with a destination that speaks, or may speak, another version than HTTP/1.1;
 //! - a `Content-Length` that is malformed or exceeds the limit;
 //! - requests that [have come back](crate::state::RouteState::is_loop) to the proxy.
+//!
+//! Both lanes make all changes of a route: method, path, query, fields, trailers of responses.
 //!
 //! [`HeadPlan`]: crate::transform::HeadPlan
 

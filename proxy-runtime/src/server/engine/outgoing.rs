@@ -3,16 +3,24 @@
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
 
-use super::readdress::{host_of, names_destination};
+use super::readdress::{host_of, is_of_destination};
 use crate::connection::ConnectionInfo;
 use crate::head::HeadEdits;
 use crate::http1::{
-    Changes, ClassSet, Field, FieldClass, FieldName, FieldOperation, FieldValue, HeadTable,
+    Changes, ClassSet, Field, FieldName, FieldOperation, FieldValue, HeadTable, OutgoingMethod,
     OutgoingTarget, RawRequest, RequestRewrite, RequestView, write_changed_request, write_request,
 };
 use crate::transform::{
-    Changed, HeadPlan, HostRule, Invalid, Parts, RequestOperation, elsewhere, known,
+    Changed, HeadPlan, Host, HostRule, Invalid, Parts, RequestOperation, elsewhere, known,
+    mark_host,
 };
+
+/// The method and target in place of the client's.
+#[derive(Clone, Copy, Default)]
+struct Other<'a> {
+    method: Option<OutgoingMethod<'a>>,
+    target: Option<OutgoingTarget<'a>>,
+}
 
 /// A request's head, and what is made of it for one destination.
 #[derive(Clone, Copy)]
@@ -41,7 +49,7 @@ impl<'a> Outgoing<'a> {
         if let Some(edits) = self.edits {
             return self.write_edited(edits, out);
         }
-        self.write_to(None, out);
+        self.write_to(Other::default(), out);
         Ok(())
     }
 
@@ -49,12 +57,16 @@ impl<'a> Outgoing<'a> {
     #[cold]
     fn write_edited(&self, edits: &HeadEdits, out: &mut Vec<u8>) -> Result<(), Invalid> {
         if edits.path().is_none() && edits.query().is_none() {
-            self.write_to(None, out);
+            self.write_to(Other::default(), out);
             return Ok(());
         }
         let (path, query) = self.target();
         let target = OutgoingTarget::new(path.as_bytes(), query.map(str::as_bytes));
-        self.write_to(Some(target.ok_or(Invalid)?), out);
+        let other = Other {
+            method: None,
+            target: Some(target.ok_or(Invalid)?),
+        };
+        self.write_to(other, out);
         Ok(())
     }
 
@@ -68,27 +80,26 @@ impl<'a> Outgoing<'a> {
         )
     }
 
-    /// The same, with another path or query.
+    /// The same, with another method, path or query.
     #[cold]
     fn write_elsewhere(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
-        let text = elsewhere(
+        let elsewhere = elsewhere(
             self.plan,
             self.route,
             self.destination,
             self.view,
             self.target(),
         );
-        let (path, query) = match text.split_once('?') {
-            Some((path, query)) => (path, Some(query.as_bytes())),
-            None => (&*text, None),
+        let other = Other {
+            method: elsewhere.method().and_then(OutgoingMethod::new),
+            target: Some(elsewhere.target()?),
         };
-        let elsewhere = OutgoingTarget::new(path.as_bytes(), query).ok_or(Invalid)?;
-        self.write_to(Some(elsewhere), out);
+        self.write_to(other, out);
         Ok(())
     }
 
     #[inline]
-    fn write_to(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
+    fn write_to(&self, other: Other<'_>, out: &mut Vec<u8>) {
         if let (None, Some(removed)) = (self.edits, self.plan.request_removed)
             && !self.plan.may_be_imitated(self.table.classes())
             && !self.table.has_crumbs(self.buffer)
@@ -98,16 +109,18 @@ impl<'a> Outgoing<'a> {
                 removed,
             };
             let (request, table) = (self.request, self.table);
-            let rewrite = self.rewrite(target, &[]);
+            // Where nothing is computed, neither is the host.
+            let host = self.plan.host.resolve(&[]);
+            let rewrite = self.rewrite(other, host, &[]);
             write_changed_request(self.buffer, request, table, &rewrite, &changes, out);
             return;
         }
-        self.write_gathered(target, out);
+        self.write_gathered(other, out);
     }
 
     /// The same, with all changes gathered before one is made.
     #[cold]
-    fn write_gathered(&self, target: Option<OutgoingTarget<'_>>, out: &mut Vec<u8>) {
+    fn write_gathered(&self, other: Other<'_>, out: &mut Vec<u8>) {
         let joined = self.joined_cookie();
         let cookie = joined.as_ref().map(|(name, value)| {
             let value = FieldValue::checked(value);
@@ -125,7 +138,14 @@ impl<'a> Outgoing<'a> {
         let names = fields.map(|field| field.name().get(self.buffer));
         let parts = self.parts();
         let part = |part| parts.get(part);
-        let write = |operations: &[FieldOperation<'_>]| self.write_by(target, operations, out);
+        let begin = out.len();
+        let write = |host: Host<'_>, operations: &[FieldOperation<'_>]| {
+            self.write_by(other, host, operations, out);
+            let is_computed = matches!(self.plan.host, HostRule::Computed(_));
+            if is_computed && !is_of_destination(host, self.edits, self.has_authority()) {
+                mark_host(&mut out[begin..]);
+            }
+        };
         self.plan.for_request(&changed, names, part, write);
     }
 
@@ -148,62 +168,60 @@ impl<'a> Outgoing<'a> {
 
     fn write_by(
         &self,
-        target: Option<OutgoingTarget<'_>>,
+        other: Other<'_>,
+        host: Host<'_>,
         operations: &[FieldOperation<'_>],
         out: &mut Vec<u8>,
     ) {
-        let rewrite = self.rewrite(target, operations);
+        let rewrite = self.rewrite(other, host, operations);
         write_request(self.buffer, self.request, self.table, &rewrite, out);
     }
 
     #[inline]
     fn rewrite<'r>(
         &'r self,
-        target: Option<OutgoingTarget<'r>>,
+        other: Other<'r>,
+        host: Host<'r>,
         operations: &'r [FieldOperation<'r>],
     ) -> RequestRewrite<'r> {
         RequestRewrite {
-            target,
-            host: self.host(),
+            method: other.method,
+            target: other.target,
+            host: self.host(host),
             copied: self.plan.request_copy.copied(),
             operations,
-            accepts_trailers: self.plan.tells_of_trailers(false) && self.accepts_trailers(),
+            accepts_trailers: self.plan.tells_of_trailers(false) && self.request.accepts_trailers(),
             last: self.plan.loop_line(),
             ..RequestRewrite::default()
         }
     }
 
-    /// Returns whether the client says `TE: trailers`.
-    #[cold]
-    fn accepts_trailers(&self) -> bool {
-        let lines = self.table.fields().iter();
-        let mut lines = lines.filter(|field| field.class() == FieldClass::Te);
-        lines.any(|line| {
-            let mut codings = line.value().get(self.buffer).split(|byte| *byte == b',');
-            codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
-        })
-    }
-
     /// `None`: the client's.
     #[inline]
-    fn host(&self) -> Option<FieldValue<'a>> {
-        let has_authority = !self.request.authority().is_empty();
-        if names_destination(self.plan, self.edits, has_authority) {
+    fn host<'r>(&'r self, host: Host<'r>) -> Option<FieldValue<'r>> {
+        if is_of_destination(host, self.edits, self.has_authority()) {
             return Some(known(host_of(self.destination)));
         }
-        match &self.plan.host {
-            HostRule::Fixed(value) => Some(known(value)),
+        match host {
+            Host::Named(value) => Some(known(value)),
             _ => self.edits.and_then(HeadEdits::host).map(known),
         }
+    }
+
+    /// True if the client named an authority.
+    #[inline]
+    fn has_authority(&self) -> bool {
+        !self.request.authority().is_empty()
     }
 
     /// The parts of where the request came from.
     #[inline]
     fn parts(&self) -> Parts<'a> {
-        let has_authority = !self.request.authority().is_empty();
         Parts {
             remote: self.remote,
-            authority: has_authority.then(|| self.request.authority_value(self.buffer)),
+            authority: self
+                .has_authority()
+                .then(|| self.request.authority_value(self.buffer)),
             is_https: self.view.is_https(),
         }
     }
@@ -302,7 +320,7 @@ mod tests {
                 transforms.join(","),
             ));
             let route = &snapshot.routes()[0];
-            let plan = HeadPlan::of(route, None).expect("all of it can be done on bytes");
+            let plan = HeadPlan::of(route, None);
             let buffer = format!("GET /a HTTP/1.1\r\nHost: h\r\n{}\r\n", fields.concat());
             let buffer = buffer.as_bytes();
             let mut table = HeadTable::new();
@@ -324,7 +342,7 @@ mod tests {
             };
             let (mut written, mut gathered) = (Vec::new(), Vec::new());
             outgoing.write(&mut written).expect("it is valid");
-            outgoing.write_gathered(None, &mut gathered);
+            outgoing.write_gathered(Other::default(), &mut gathered);
             prop_assert_eq!(
                 written.escape_ascii().to_string(),
                 gathered.escape_ascii().to_string()
@@ -360,7 +378,7 @@ mod tests {
             let snapshot = snapshot(&format!(
                 r#"{{"Routes":{{"r":{{"Match":{{"Path":"/{{**rest}}"}},"Transforms":[{transforms}]}}}}}}"#
             ));
-            let plan = HeadPlan::of(&snapshot.routes()[0], None).unwrap();
+            let plan = HeadPlan::of(&snapshot.routes()[0], None);
             assert_eq!(
                 plan.request_removed.is_some(),
                 is_one_by_one,

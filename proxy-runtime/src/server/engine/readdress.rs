@@ -6,7 +6,7 @@ use proxy_model::compiled::Destination;
 use super::downstream::Headed;
 use crate::head::HeadEdits;
 use crate::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request};
-use crate::transform::{HeadPlan, HostRule};
+use crate::transform::{HOST_LINE, HeadPlan, Host, HostRule};
 
 /// A head as it was sent to a destination.
 pub(super) struct SentHead<'a> {
@@ -48,18 +48,32 @@ impl Headed for SentHead<'_> {
     }
 }
 
-/// Whether the `Host` that a destination gets names the destination, given whether the client named an authority.
+/// True if the `Host` of one request names the destination. `has_authority`: the client named an
+/// authority.
 #[inline]
+pub(super) fn is_of_destination(
+    host: Host<'_>,
+    edits: Option<&HeadEdits>,
+    has_authority: bool,
+) -> bool {
+    match host {
+        Host::Named(_) => false,
+        Host::Restored => true,
+        Host::Original if has_authority => false,
+        Host::Original | Host::Destination => edits.and_then(HeadEdits::host).is_none(),
+    }
+}
+
+/// True if the `Host` of a written head names its destination, unless it is
+/// [marked](crate::transform::mark_host).
 pub(super) fn names_destination(
     plan: &HeadPlan,
     edits: Option<&HeadEdits>,
     has_authority: bool,
 ) -> bool {
     match &plan.host {
-        HostRule::Fixed(_) => false,
-        HostRule::Restored => true,
-        HostRule::Original if has_authority => false,
-        HostRule::Original | HostRule::Destination => edits.and_then(HeadEdits::host).is_none(),
+        HostRule::Computed(_) => true,
+        rule => is_of_destination(rule.resolve(&[]), edits, has_authority),
     }
 }
 
@@ -74,14 +88,13 @@ pub(super) fn host_of(destination: &Destination) -> &HeaderValue {
 /// path and left nothing, it is forgotten that there was no `/`.
 #[cold]
 pub(super) fn readdress(head: &mut Vec<u8>, from: &Destination, to: &Destination, names_it: bool) {
-    const HOST: &[u8] = b"\r\nHost: ";
     let find = |text: &[u8], what: &[u8]| text.windows(what.len()).position(|there| there == what);
     let Some(line) = find(head, b"\r\n") else {
         return;
     };
     // The later one first, so that the place of the other stays what it is.
-    if names_it && head[line..].starts_with(HOST) {
-        let begin = line + HOST.len();
+    if names_it && head[line..].starts_with(HOST_LINE) {
+        let begin = line + HOST_LINE.len();
         let length = find(&head[begin..], b"\r\n").unwrap_or(0);
         let host = host_of(to).as_bytes().iter().copied();
         head.splice(begin..begin + length, host);
@@ -133,18 +146,25 @@ mod tests {
             r#"{"RequestHeader":"Host","Set":"fixed.example"}"#,
             r#"{"PathRemovePrefix":"/a"},{"RequestHeader":"X-Long","Set":"x"}"#,
             r#"{"PathSet":"/base/base"}"#,
+            r#"{"RequestHeaderRouteValue":"Host","Set":"rest"}"#,
+            r#"{"RequestHeaderRouteValue":"Host","Set":"none"}"#,
+            r#"{"RequestHeaderOriginalHost":"true"},{"RequestHeaderRouteValue":"Host","Set":"none"}"#,
+            r#"{"RequestHeader":"Host","Set":"fixed.example"},{"RequestHeaderRouteValue":"Host","Set":"rest"},{"PathSet":"/b"}"#,
         ] {
             let snapshot = snapshot(&format!(
                 r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}},"Transforms":[{transforms}]}}}},
                 "Clusters":{{"c":{{"Destinations":{{{destinations}}}}}}}}}"#
             ));
             let route = &snapshot.routes()[0];
-            let plan = HeadPlan::of(route, None).expect("all of it can be done on bytes");
+            let plan = HeadPlan::of(route, None);
             let destinations = snapshot.clusters()[0].destinations();
             for start in [
                 "GET /a/b?q=/base/ HTTP/1.1",
                 "GET /a HTTP/1.1",
                 "GET / HTTP/1.1",
+                // As the first of the destinations is called.
+                "GET /one.example HTTP/1.1",
+                "GET /%0A HTTP/1.1",
             ] {
                 let buffer = format!("{start}\r\nHost: client.example\r\nX-Long: a\r\n\r\n");
                 let buffer = buffer.as_bytes();

@@ -48,7 +48,7 @@ impl<D: Downstream> Relay<'_, D> {
     fn poll_final(&mut self, cx: &mut Context<'_>) -> Poll<Result<RawResponse, ResponseFailure>> {
         let limits = response_limits();
         let asked = Asked {
-            method: self.down.method(),
+            method: self.route.method,
             upgrade: false,
         };
         loop {

@@ -16,7 +16,7 @@ use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::{Place, body_limit, pick};
 use crate::filter::{FilterContext, Filters};
-use crate::http1::Framing;
+use crate::http1::{Framing, Method};
 use crate::live::DestinationState;
 use crate::progress::UptakeLimit;
 use crate::progress::{Deadlines, after};
@@ -25,7 +25,7 @@ use crate::server::DataRate;
 use crate::server::connection::Uptake;
 use crate::state::{Generation, RouteState};
 use crate::strict_path;
-use crate::transform::HeadPlan;
+use crate::transform::{HeadPlan, sent_method};
 use crate::upstream::{Lease, Protocols};
 
 /// The route of a request that can be forwarded as bytes, with its cluster.
@@ -35,6 +35,8 @@ pub(super) struct ResolvedRoute<'a> {
     pub(super) route: &'a Route,
     pub(super) route_state: &'a RouteState,
     pub(super) plan: &'a HeadPlan,
+    /// The method for the destination.
+    pub(super) method: Method,
     pub(super) cluster: &'a Cluster,
     pub(super) state: &'a ClusterState,
 }
@@ -52,7 +54,8 @@ impl<'a> ResolvedRoute<'a> {
         let Lookup::Matched(index) = generation.find_route(&head) else {
             return Err(None);
         };
-        let resolved = Self::of_route(engine, generation, index, &head).ok_or(Some(index))?;
+        let resolved =
+            Self::of_route(engine, generation, index, &head, down.method()).ok_or(Some(index))?;
         if resolved.route_state.is_loop(&head, down.classes()) {
             return Err(Some(index));
         }
@@ -70,6 +73,7 @@ impl<'a> ResolvedRoute<'a> {
         generation: &'a Generation,
         index: RouteIndex,
         head: &H,
+        method: Method,
     ) -> Option<Self> {
         let snapshot = generation.snapshot();
         let route = snapshot.route_at(index);
@@ -78,6 +82,10 @@ impl<'a> ResolvedRoute<'a> {
         if route_state.refusal().is_some() || strict_path::check(route, head.path()).is_err() {
             return None;
         }
+        let method = match plan.changes_method {
+            false => method,
+            true => changed_method(method, route, head)?,
+        };
         let random = engine.service().shared().random();
         let cluster = route_state.choose(route, head, random).ok()?;
         let state = generation.cluster(cluster);
@@ -86,6 +94,7 @@ impl<'a> ResolvedRoute<'a> {
             route,
             route_state,
             plan,
+            method,
             cluster: snapshot.cluster_at(cluster),
             state,
         })
@@ -163,7 +172,7 @@ impl<'a> ResolvedRoute<'a> {
             state: self.state,
             pool: self.engine.service().pool(),
             switch: None,
-            is_careful: has_body || !down.method().is_idempotent(),
+            is_careful: has_body || !self.method.is_idempotent(),
             due: self.head_due(recorder),
         }
     }
@@ -211,4 +220,16 @@ impl<'a> ResolvedRoute<'a> {
             uptake: None,
         }
     }
+}
+
+/// The method for the destination, of a route that changes methods. `None` if its response would have
+/// another shape than a response to the client's method.
+#[cold]
+fn changed_method<H: RequestHead>(asked: Method, route: &Route, head: &H) -> Option<Method> {
+    let Some(sent) = sent_method(route, head.method()) else {
+        return Some(asked);
+    };
+    let sent = Method::of(sent);
+    let has_own_shape = |method| matches!(method, Method::Head | Method::Connect | Method::Trace);
+    (sent == asked || !(has_own_shape(asked) || has_own_shape(sent))).then_some(sent)
 }

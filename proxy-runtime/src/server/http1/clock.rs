@@ -165,7 +165,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_age_is_noticed_whatever_is_waited_for() {
-        let limits = Limits::default().with_connection_age(Duration::from_secs(100));
+        let limits = Limits {
+            connection_age: Duration::from_secs(100),
+            ..Limits::default()
+        };
         let mut clock = Clock::new(&state(limits));
         let begin = Instant::now();
         due(&mut clock, begin + Duration::from_secs(80)).await;

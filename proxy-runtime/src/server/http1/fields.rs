@@ -160,7 +160,7 @@ fn slice(head: &Bytes, span: crate::http1::Span) -> Bytes {
 }
 
 /// Parses trailers, without fields that must not be merged into the head (RFC 9110 section 6.5.1).
-pub(super) fn read_trailers(section: &[u8], table: &HeadTable) -> HeaderMap {
+pub(crate) fn read_trailers(section: &[u8], table: &HeadTable) -> HeaderMap {
     let mut trailers = HeaderMap::new();
     for field in table.fields() {
         let name = field.name().get(section);

@@ -68,7 +68,7 @@ mod response;
 
 pub(crate) use self::body_channel::{BodyReader, UploadError};
 pub(crate) use self::client::Client;
-pub(crate) use self::fields::read_head;
+pub(crate) use self::fields::{read_head, read_trailers};
 pub(crate) use self::requests::serve;
-pub(crate) use self::response::{said_length, write_text};
+pub(crate) use self::response::{said_length, write_text, write_trailers};
 pub(crate) use super::connection::Transport;

@@ -289,12 +289,7 @@ impl Writing {
             Self::Chunked { with_trailers } => match trailers {
                 Some(trailers) if *with_trailers => {
                     out.extend_from_slice(b"0\r\n");
-                    for (name, value) in trailers {
-                        if !is_framing(name) {
-                            write_field(name, value, out);
-                        }
-                    }
-                    out.extend_from_slice(b"\r\n");
+                    write_trailers(trailers, out);
                 }
                 _ => out.extend_from_slice(LAST_CHUNK),
             },
@@ -307,6 +302,16 @@ impl Writing {
     pub(super) fn is_complete(self) -> bool {
         matches!(self, Self::Nothing | Self::Length(0))
     }
+}
+
+/// Writes the trailers of a body in chunks, and the empty line that ends it.
+pub(crate) fn write_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) {
+    for (name, value) in trailers {
+        if !is_framing(name) {
+            write_field(name, value, out);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
 }
 
 /// True for names that no trailer may have: they would change the framing (RFC 9110 section 6.5.1).

@@ -54,9 +54,11 @@ mod tests {
     use super::*;
 
     fn resets(per_second: u32, per_connection: u32) -> Resets {
-        let limits = Http2Limits::default()
-            .with_resets_per_second(per_second)
-            .with_resets_per_connection(per_connection);
+        let limits = Http2Limits {
+            resets_per_second: per_second,
+            resets_per_connection: per_connection,
+            ..Http2Limits::default()
+        };
         Resets::new(&limits)
     }
 

@@ -11,7 +11,7 @@ pub struct DataRate {
     /// The time over which the rate is averaged.
     ///
     /// Counts only time in which the proxy waits for the client, not for a destination. At least
-    /// [`LEAST_WINDOW`](Self::LEAST_WINDOW); [`Duration::MAX`] allows any rate. Default: 30 s.
+    /// 100 ms; [`Duration::MAX`] allows any rate. Default: 30 s.
     pub window: Duration,
 }
 
@@ -27,10 +27,10 @@ impl Default for DataRate {
 impl DataRate {
     /// The minimum window: 100 ms. Clients are checked once per window, and a packet may take that
     /// long.
-    pub const LEAST_WINDOW: Duration = Duration::from_millis(100);
+    const LEAST_WINDOW: Duration = Duration::from_millis(100);
 
     /// A rate of `bytes_per_second`, on average over `window`, at least
-    /// [`LEAST_WINDOW`](Self::LEAST_WINDOW).
+    /// 100 ms.
     pub fn new(bytes_per_second: u32, window: Duration) -> Self {
         Self {
             bytes_per_second,

@@ -84,76 +84,6 @@ impl Http2Limits {
             ..self
         }
     }
-
-    /// Sets [`concurrent_streams`](Self::concurrent_streams). 0 counts as 1.
-    #[must_use]
-    pub fn with_concurrent_streams(mut self, streams: u32) -> Self {
-        self.concurrent_streams = streams;
-        self
-    }
-
-    /// Sets [`stream_window`](Self::stream_window). Clamped to 1 KiB and 2³¹ − 1.
-    #[must_use]
-    pub fn with_stream_window(mut self, bytes: u32) -> Self {
-        self.stream_window = bytes;
-        self
-    }
-
-    /// Sets [`connection_window`](Self::connection_window). Clamped to 65 535 and 2³¹ − 1.
-    #[must_use]
-    pub fn with_connection_window(mut self, bytes: u32) -> Self {
-        self.connection_window = bytes;
-        self
-    }
-
-    /// Sets [`pending_resets`](Self::pending_resets).
-    #[must_use]
-    pub fn with_pending_resets(mut self, resets: usize) -> Self {
-        self.pending_resets = resets;
-        self
-    }
-
-    /// Sets [`resets_per_second`](Self::resets_per_second).
-    #[must_use]
-    pub fn with_resets_per_second(mut self, resets: u32) -> Self {
-        self.resets_per_second = resets;
-        self
-    }
-
-    /// Sets [`resets_per_connection`](Self::resets_per_connection).
-    #[must_use]
-    pub fn with_resets_per_connection(mut self, resets: u32) -> Self {
-        self.resets_per_connection = resets;
-        self
-    }
-
-    /// Sets [`pings_per_second`](Self::pings_per_second).
-    #[must_use]
-    pub fn with_pings_per_second(mut self, pings: u32) -> Self {
-        self.pings_per_second = pings;
-        self
-    }
-
-    /// Sets [`settings_per_second`](Self::settings_per_second). 0 counts as 1.
-    #[must_use]
-    pub fn with_settings_per_second(mut self, settings: u32) -> Self {
-        self.settings_per_second = settings;
-        self
-    }
-
-    /// Sets [`other_frames_per_second`](Self::other_frames_per_second).
-    #[must_use]
-    pub fn with_other_frames_per_second(mut self, frames: u32) -> Self {
-        self.other_frames_per_second = frames;
-        self
-    }
-
-    /// Sets [`error_resets`](Self::error_resets).
-    #[must_use]
-    pub fn with_error_resets(mut self, resets: usize) -> Self {
-        self.error_resets = resets;
-        self
-    }
 }
 
 #[cfg(test)]
@@ -181,11 +111,13 @@ mod tests {
                 [LARGEST_WINDOW, LARGEST_WINDOW, u32::MAX, u32::MAX],
             ),
         ] {
-            let limits = Http2Limits::default()
-                .with_stream_window(value)
-                .with_connection_window(value)
-                .with_concurrent_streams(value)
-                .with_settings_per_second(value);
+            let limits = Http2Limits {
+                stream_window: value,
+                connection_window: value,
+                concurrent_streams: value,
+                settings_per_second: value,
+                ..Http2Limits::default()
+            };
             assert_eq!(windows_and_counts(limits.effective()), expected, "{value}");
         }
         let default = Http2Limits::default();

@@ -19,7 +19,10 @@ impl Told {
         let config = config("/{**all}", self.transforms, "");
         let mut headers: Vec<_> = self.existing.iter().map(|v| (self.name, *v)).collect();
         headers.extend(self.host.map(|host| ("host", host)));
-        let mut connection = ConnectionInfo::default().with_tls(self.transforms.contains("proto"));
+        let mut connection = ConnectionInfo {
+            tls: self.transforms.contains("proto"),
+            ..ConnectionInfo::default()
+        };
         connection.remote = self.remote.map(|remote| remote.parse().unwrap());
         let request = request("/", &headers);
         values(
@@ -137,7 +140,8 @@ fn g01_forwarded_is_removed_and_x_forwarded_set_by_default() {
             ("x-forwarded-for", "evil"),
         ],
     );
-    let connection = ConnectionInfo::new(([10, 0, 0, 1], 1).into()).with_tls(true);
+    let mut connection = ConnectionInfo::new(([10, 0, 0, 1], 1).into());
+    connection.tls = true;
     let forwarded = forwarded(&config, &request, connection);
     let headers = forwarded.headers();
     assert!(!headers.contains_key(FORWARDED));

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::{config, values};
 use crate::head::HeadEdits;
-use crate::transform::{apply_to_own_response, apply_to_response, apply_to_trailers};
+use crate::transform::{TrailerPlan, apply_to_own_response, apply_to_response};
 
 #[test]
 fn g21_to_g27_response_headers() {
@@ -84,11 +84,8 @@ fn g29_response_trailers() {
     ] {
         let config = config("/{**all}", &set(when), "");
         let mut trailers = HeaderMap::new();
-        apply_to_trailers(
-            config.routes()[0].transforms(),
-            StatusCode::from_u16(status).unwrap(),
-            &mut trailers,
-        );
+        let plan = TrailerPlan::of(config.routes()[0].transforms()).unwrap();
+        plan.apply(StatusCode::from_u16(status).unwrap(), &mut trailers);
         assert_eq!(trailers.contains_key("x-a"), expected, "{when} {status}");
     }
 }
@@ -114,6 +111,7 @@ fn responses_and_trailers_can_be_filtered() {
     );
     assert_eq!(headers.keys().collect::<Vec<_>>(), ["a"]);
     let mut trailers = given;
-    apply_to_trailers(transforms, StatusCode::OK, &mut trailers);
+    let plan = TrailerPlan::of(transforms).unwrap();
+    plan.apply(StatusCode::OK, &mut trailers);
     assert!(trailers.is_empty());
 }

@@ -12,6 +12,7 @@ use testkit::faults;
 use testkit::origin::Origin;
 use testkit::raw::{RawClient, RawOrigin};
 
+use crate::changed;
 use crate::forward::front::{Front, config, config_with, h2c};
 
 const REQUEST: &str =
@@ -20,7 +21,7 @@ const REQUEST: &str =
 /// A proxy that waits for `100 Continue` this long: forever if the origin must be faster, and not
 /// at all if it never sends one.
 fn patient(url: &str, patience: Duration) -> Front {
-    let options = UpstreamOptions::default().with_continue_timeout(patience);
+    let options = changed(|options: &mut UpstreamOptions| options.continue_timeout = patience);
     let proxy = Proxy::builder().upstream(options);
     Front::build(&config(&[url]), Origin::builder(), proxy)
 }

@@ -13,6 +13,7 @@ use testkit::origin::{Incoming, Origin, Protocols};
 use tokio::sync::Semaphore;
 use tower_service::Service;
 
+use crate::changed;
 use crate::forward::front::{Front, config, config_with, h2c};
 
 /// An origin that responds when permitted.
@@ -74,7 +75,8 @@ async fn a_connection_that_the_origin_closes_is_forgotten() {
 async fn idle_connections_close_after_a_while() {
     for settings in [json!({}), h2c()] {
         let origin = Origin::echo();
-        let options = UpstreamOptions::default().with_idle_timeout(Duration::from_secs(30));
+        let options =
+            changed(|options: &mut UpstreamOptions| options.idle_timeout = Duration::from_secs(30));
         let front = Front::build(
             &config_with(&[&origin.url()], &settings),
             Origin::builder(),
@@ -212,7 +214,7 @@ async fn max_connections_holds_across_services() {
 #[tokio::test(start_paused = true)]
 async fn who_waits_too_long_for_a_connection_gets_504_and_one_too_many_503() {
     let (origin, gate) = gated(Protocols::Http1);
-    let options = UpstreamOptions::default().with_max_waiting_per_destination(1);
+    let options = changed(|options: &mut UpstreamOptions| options.max_waiting_per_destination = 1);
     let front = Front::build(
         &limited(&origin.url(), 1),
         Origin::builder(),

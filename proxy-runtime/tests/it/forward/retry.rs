@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tower_service::Service;
 
+use crate::changed;
 use crate::forward::front::{Front, config, config_with, h2c};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -107,7 +108,8 @@ async fn a_destination_with_too_many_waiting_is_passed_over() {
         "LoadBalancingPolicy": "RoundRobin",
         "HttpClient": { "MaxConnectionsPerServer": 1 },
     });
-    let options = || UpstreamOptions::default().with_max_waiting_per_destination(0);
+    let options =
+        || changed(|options: &mut UpstreamOptions| options.max_waiting_per_destination = 0);
     let start = |urls: &[&str]| {
         Front::build(
             &config_with(urls, &settings),

@@ -27,12 +27,13 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
+use crate::changed;
 use crate::forward::front::{Front, config_with};
 
 fn trusting(ca: &CertificateAuthority) -> UpstreamOptions {
     let roots = (*ca.roots()).clone();
     let client = TlsClient::with_roots(certs::provider(), roots).unwrap();
-    UpstreamOptions::default().with_tls(client)
+    changed(|options: &mut UpstreamOptions| options.tls = Some(client))
 }
 
 fn secure_echo(ca: &CertificateAuthority, alpn: Alpn) -> Origin {
@@ -578,7 +579,7 @@ async fn a_verifier_that_panics_ends_one_attempt() {
     let asked = Arc::<AtomicUsize>::default();
     let verifier = Arc::new(Panicking(Arc::clone(&asked)));
     let tls = TlsClient::with_verifier(certs::provider(), verifier);
-    let options = UpstreamOptions::default().with_tls(tls);
+    let options = changed(|options: &mut UpstreamOptions| options.tls = Some(tls));
     let front = start(&by_name(&origin), &json!({}), options);
     let answer = guarded("an answer", get(front.proxy.service())).await;
     assert_eq!(answer.unwrap(), 502);

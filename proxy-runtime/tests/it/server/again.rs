@@ -218,6 +218,38 @@ async fn a_destination_that_died_between_two_requests_fails_neither() {
     }
 }
 
+/// The method that is sent decides whether a request is repeated, not the client's. A `Host` from the
+/// path stays as it is.
+#[tokio::test]
+async fn the_method_that_a_route_sends_decides_what_is_repeated() {
+    let transforms = r#"[
+        { "HttpMethodChange": "GET", "Set": "POST" },
+        { "HttpMethodChange": "PATCH", "Set": "PUT" },
+        { "RequestHeaderRouteValue": "Host", "Set": "rest" }
+    ]"#;
+    for way in WAYS {
+        let way = Way { transforms, ..*way };
+        for (method, expected) in [
+            ("GET", None),
+            ("PATCH", Some("PUT /base/named.example named.example ")),
+        ] {
+            let other = telling();
+            let (url, thread) = dying(0, false);
+            let addresses = [url, format!("{}/base/", other.url())];
+            let proxy = way.proxy(&addresses, json!({}));
+            let (_server, mut client) = way.client(&proxy).await;
+            let request = client.request(method, "/named.example");
+            let answer = client.send(request.body(body::empty()).unwrap()).await;
+            let answer = answer.unwrap();
+            thread.join().unwrap();
+            match expected {
+                Some(text) => assert_eq!(answer.text(), text, "{} {method}", way.name),
+                None => assert_eq!(answer.status, 502, "{} {method}", way.name),
+            }
+        }
+    }
+}
+
 /// The client gets an error at once, and three destinations are tried.
 #[tokio::test]
 async fn destinations_that_all_refuse_cost_no_time() {

@@ -10,6 +10,7 @@ use testkit::time::{eventually, guarded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
+use crate::changed;
 use crate::server::support::{Gate, Handler, loopback, serve};
 
 const HALF: &str = "GET / HTTP/1.1\r\nHost: t.exam";
@@ -18,10 +19,11 @@ const REQUEST: &str = "GET / HTTP/1.1\r\nHost: t.example\r\n\r\n";
 /// Half a head has a minute, even if its slot is needed.
 fn patient(connections: usize) -> Limits {
     let minute = Duration::from_secs(60);
-    Limits::default()
-        .with_connections(connections)
-        .with_header_timeout(minute)
-        .with_closing_grace(minute)
+    changed(|limits: &mut Limits| {
+        limits.connections = Some(connections);
+        limits.header_timeout = minute;
+        limits.closing_grace = minute;
+    })
 }
 
 /// A client at another address of this machine.
@@ -119,7 +121,7 @@ async fn requests_give_way_to_nobody() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_address_has_so_many_connections_whoever_serves_them() {
-    let limits = Limits::default().with_connections_per_address(3);
+    let limits = changed(|limits: &mut Limits| limits.connections_per_address = Some(3));
     let server = Server::builder(Handler::echo)
         .with_workers(NonZeroUsize::new(2).unwrap())
         .with_limits(limits)

@@ -8,6 +8,7 @@ use testkit::client::Load;
 use testkit::raw::{Closed, RawClient};
 use testkit::time::eventually;
 
+use crate::changed;
 use crate::server::support::{Gate, Handler, builder, loads, serve, status, text};
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: t.example\r\n\r\n";
@@ -20,7 +21,7 @@ const LONG: Duration = Duration::from_secs(25);
 #[tokio::test]
 async fn a_successor_takes_over_under_load_without_a_failed_request() {
     // An idle client must not be closed just before its request on a busy machine.
-    let limits = || Limits::default().with_closing_grace(Duration::from_secs(10));
+    let limits = || changed(|limits: &mut Limits| limits.closing_grace = Duration::from_secs(10));
     let start = |address| {
         builder(Handler::echo(), limits())
             .with_shared_ports(true)
@@ -54,7 +55,7 @@ async fn a_successor_takes_over_under_load_without_a_failed_request() {
 #[tokio::test]
 async fn a_successor_inherits_the_sockets_under_load_without_a_failed_request() {
     let bind = |address, workers, sockets: &mut ListeningSockets| {
-        let limits = Limits::default().with_closing_grace(Duration::from_secs(10));
+        let limits = changed(|limits: &mut Limits| limits.closing_grace = Duration::from_secs(10));
         builder(Handler::echo(), limits)
             .with_workers(NonZeroUsize::new(workers).unwrap())
             .with_listener(Listener::http(address))

@@ -15,6 +15,7 @@ use serde_json::json;
 use testkit::origin::{Echo, Origin};
 use testkit::raw::RawClient;
 
+use crate::changed;
 use crate::server::support::loopback;
 
 /// A request as described by a user, and as sent.
@@ -84,16 +85,18 @@ impl Front {
             .build()
             .unwrap();
         tokio::spawn(driver);
-        let limits = Limits::default()
-            .with_request_line(300)
-            .with_header_fields(6);
+        let limits = changed(|limits: &mut Limits| {
+            limits.request_line = 300;
+            limits.header_fields = 6;
+        });
         let mut server = Server::for_proxy(&proxy)
             .with_limits(limits.clone())
             .with_workers(NonZeroUsize::MIN);
         let listeners = LISTENERS.map(|(name, strict, trusted)| {
-            let rules = ListenerRules::default()
-                .with_strict_paths(strict)
-                .with_trusted_senders(trusted);
+            let rules = changed(|rules: &mut ListenerRules| {
+                rules.strict_paths = strict;
+                rules.trusts_senders = trusted;
+            });
             (name.to_owned(), rules)
         });
         for (_, rules) in &listeners {

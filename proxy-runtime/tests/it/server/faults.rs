@@ -15,6 +15,7 @@ use testkit::faults::{self, UnansweredPort};
 use testkit::origin::Origin;
 use testkit::time::eventually;
 
+use crate::changed;
 use crate::server::ways::as_bytes;
 
 /// A proxy that distributes requests over these destinations in turn.
@@ -107,7 +108,9 @@ async fn a_destination_that_is_black_holed_fails_requests_until_it_is_unhealthy(
         "Timeout": "00:00:00.5",
         "Policy": "ConsecutiveFailures",
     } } });
-    let options = UpstreamOptions::default().with_connect_timeout(Duration::from_millis(300));
+    let options = changed(|options: &mut UpstreamOptions| {
+        options.connect_timeout = Duration::from_millis(300)
+    });
     let proxy = proxy_with(&[hole.url(), other.url()], probes, options);
     let server = as_bytes(&proxy);
     let address = server.local_addrs()[0];

@@ -8,12 +8,13 @@ use proxy_runtime::server::{DataRate, Limits};
 use serde_json::json;
 use testkit::raw::RawClient;
 
+use crate::changed;
 use crate::server::ways::{OK, as_bytes_within, origin, over_types_within, proxy};
 
 const WINDOW: Duration = Duration::from_millis(100);
 
 fn limits() -> Limits {
-    Limits::default().with_data_rate(DataRate::new(240, WINDOW))
+    changed(|limits: &mut Limits| limits.data_rate = Some(DataRate::new(240, WINDOW)))
 }
 
 /// The response to a client that is silent after the first byte of its upload.
@@ -122,7 +123,9 @@ async fn what_the_proxy_answers_itself_is_in_the_words_of_grpc() {
         "",
     );
     for serve in [as_bytes_within, over_types_within] {
-        let server = serve(&proxy, limits().with_body_bytes(3));
+        let mut limits = limits();
+        limits.body_bytes = Some(3);
+        let server = serve(&proxy, limits);
         let mut client = Client::connect(server.local_addrs()[0]).await;
         for (path, length, status, message) in [
             ("/known/service", None, "14", "502 Bad Gateway"),

@@ -14,6 +14,7 @@ use testkit::time::{eventually, guarded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
+use crate::changed;
 use crate::server::support::{Handler, builder, loopback};
 
 /// Number of connection slots.
@@ -80,11 +81,12 @@ impl Bench {
             false => Listener::http(loopback()),
         };
         let minute = Duration::from_secs(60);
-        let limits = Limits::default()
-            .with_connections(PLACES)
-            .with_header_timeout(minute)
-            .with_tls_handshake_timeout(minute)
-            .with_closing_grace(minute);
+        let limits = changed(|limits: &mut Limits| {
+            limits.connections = Some(PLACES);
+            limits.header_timeout = minute;
+            limits.tls_handshake_timeout = minute;
+            limits.closing_grace = minute;
+        });
         let server = builder(Handler::echo(), limits).with_listener(listener);
         let server = server.bind().unwrap().start().unwrap();
         let address = server.local_addrs()[0];

@@ -12,6 +12,7 @@ use testkit::raw::frame::{self, Frame};
 use testkit::raw::{RawClient, RawOrigin};
 use testkit::time::{eventually, guarded};
 
+use crate::changed;
 use crate::server::streams::{Client, post, serve};
 use crate::server::support::{self, Handler, text};
 use crate::server::ways::{OK, as_bytes, over_types, proxy};
@@ -25,8 +26,8 @@ async fn a_client_that_resets_what_is_served_has_an_end() {
         connection.wait_for_close().await?;
         Ok(())
     });
-    let http2 = Http2Limits::default().with_resets_per_connection(MOST);
-    let (server, address) = serve(&origin, Limits::default().with_http2(http2));
+    let http2 = changed(|http2: &mut Http2Limits| http2.resets_per_connection = MOST);
+    let (server, address) = serve(&origin, changed(|limits: &mut Limits| limits.http2 = http2));
     let client = Client::connect(address).await;
     let mut sent = 0;
     let reason = loop {

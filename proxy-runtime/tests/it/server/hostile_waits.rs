@@ -9,6 +9,7 @@ use serde_json::json;
 use testkit::raw::{RawClient, RawOrigin, Recording};
 use testkit::time::{eventually, guarded};
 
+use crate::changed;
 use crate::server::ways::{as_bytes_within, over_types_within, proxy};
 
 const GET: &str = "GET /p HTTP/1.1\r\nHost: t.example\r\nX-A: b\r\n\r\n";
@@ -129,9 +130,10 @@ fn after_chunks(mut body: &str) -> Option<&str> {
 async fn no_part_is_taken_for_a_request(then: Then) {
     let parts = parts();
     let limits = match then {
-        Then::Waits => Limits::default()
-            .with_header_timeout(SOON)
-            .with_data_rate(DataRate::new(1 << 20, SOON)),
+        Then::Waits => changed(|limits: &mut Limits| {
+            limits.header_timeout = SOON;
+            limits.data_rate = Some(DataRate::new(1 << 20, SOON));
+        }),
         Then::HalfCloses | Then::Resets => Limits::default(),
     };
     let mut wrong = Vec::new();

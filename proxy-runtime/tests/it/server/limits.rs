@@ -7,6 +7,7 @@ use serde_json::json;
 use testkit::raw::{Closed, RawClient};
 use testkit::time::{eventually, guarded};
 
+use crate::changed;
 use crate::server::support::{Gate, Handler, loads, serve};
 use crate::server::ways::{OK, as_bytes_within, origin, over_types_within, proxy};
 
@@ -52,7 +53,10 @@ async fn ten_thousand_header_fields_are_431() {
 
 #[tokio::test]
 async fn the_number_of_fields_can_be_raised() {
-    let (_server, address) = serve(Handler::echo(), Limits::default().with_header_fields(300));
+    let (_server, address) = serve(
+        Handler::echo(),
+        changed(|limits: &mut Limits| limits.header_fields = 300),
+    );
     let request = format!(
         "GET /a HTTP/1.1\r\nHost: t.example\r\n{}\r\n",
         "X: a\r\n".repeat(299)
@@ -92,7 +96,7 @@ async fn a_target_that_is_too_long_is_414() {
 
 #[tokio::test]
 async fn a_slow_header_is_408() {
-    let limits = Limits::default().with_header_timeout(Duration::from_millis(200));
+    let limits = changed(|limits: &mut Limits| limits.header_timeout = Duration::from_millis(200));
     let (_server, address) = serve(Handler::echo(), limits);
     let mut client = RawClient::connect(address).await.unwrap();
     client.write_all("GET /a HTTP/1.1\r\nHost:").await.unwrap();
@@ -106,7 +110,7 @@ async fn a_slow_header_is_408() {
 
 #[tokio::test]
 async fn an_endless_body_is_413() {
-    let limits = Limits::default().with_body_bytes(1 << 20);
+    let limits = changed(|limits: &mut Limits| limits.body_bytes = Some(1 << 20));
     let (server, address) = serve(Handler::echo(), limits);
     let mut client = RawClient::connect(address).await.unwrap();
     client
@@ -133,7 +137,10 @@ async fn an_endless_body_is_413() {
 #[tokio::test]
 async fn connections_beyond_the_limit_wait() {
     let gate = Gate::new();
-    let (server, address) = serve(gate.handler(), Limits::default().with_connections(2));
+    let (server, address) = serve(
+        gate.handler(),
+        changed(|limits: &mut Limits| limits.connections = Some(2)),
+    );
     let mut clients = Vec::new();
     for _ in 0..3 {
         let mut client = RawClient::connect(address).await.unwrap();
@@ -159,7 +166,10 @@ async fn connections_beyond_the_limit_wait() {
 #[tokio::test]
 async fn a_server_that_ends_takes_none_beyond_the_limit() {
     let gate = Gate::new();
-    let (server, address) = serve(gate.handler(), Limits::default().with_connections(2));
+    let (server, address) = serve(
+        gate.handler(),
+        changed(|limits: &mut Limits| limits.connections = Some(2)),
+    );
     let mut clients = Vec::new();
     for expected in [1, 2, 2] {
         let mut client = RawClient::connect(address).await.unwrap();
@@ -179,7 +189,7 @@ async fn a_server_that_ends_takes_none_beyond_the_limit() {
 
 #[tokio::test]
 async fn connections_with_few_requests_each_lose_none() {
-    let limits = Limits::default().with_requests_per_connection(10);
+    let limits = changed(|limits: &mut Limits| limits.requests_per_connection = 10);
     let (server, address) = serve(Handler::echo(), limits);
     let loads = loads(address);
     let requests = loads.len() as u64 * 1000;
@@ -203,7 +213,7 @@ fn windowless(bytes_per_second: u32) -> Limits {
     let mut rate = DataRate::default();
     rate.bytes_per_second = bytes_per_second;
     rate.window = Duration::ZERO;
-    Limits::default().with_data_rate(rate)
+    changed(|limits: &mut Limits| limits.data_rate = Some(rate))
 }
 
 /// More requests than a worker serves in time if it gets a turn only occasionally between endless
@@ -241,7 +251,7 @@ async fn a_pace_of_nothing_allows_any_and_holds_up_nobody() {
         let mut slow = RawClient::connect(address).await.unwrap();
         slow.write_all(STALLED).await.unwrap();
         // Longer than the minimum window.
-        tokio::time::sleep(DataRate::LEAST_WINDOW * 3).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
         guarded("the others", assert_serves(address)).await;
         slow.write_all("o").await.unwrap();
         assert_eq!(slow.read_response().await.unwrap().status(), 200);
@@ -290,12 +300,16 @@ async fn http2_is_spoken_whatever_its_limits_are() {
 
     const BODY: usize = 300_000;
     for value in [0, 1, u32::MAX] {
-        let http2 = Http2Limits::default()
-            .with_concurrent_streams(value)
-            .with_stream_window(value)
-            .with_connection_window(value)
-            .with_settings_per_second(value);
-        let (_server, address) = serve(Handler::echo(), Limits::default().with_http2(http2));
+        let http2 = changed(|http2: &mut Http2Limits| {
+            http2.concurrent_streams = value;
+            http2.stream_window = value;
+            http2.connection_window = value;
+            http2.settings_per_second = value;
+        });
+        let (_server, address) = serve(
+            Handler::echo(),
+            changed(|limits: &mut Limits| limits.http2 = http2),
+        );
         for _ in 0..2 {
             let mut client = Client::connect(address).await;
             let body = Some(Bytes::from(vec![b'x'; BODY]));

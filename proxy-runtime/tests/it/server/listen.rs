@@ -8,6 +8,7 @@ use proxy_runtime::server::{Limits, Listener, Server};
 use testkit::raw::RawClient;
 use testkit::time::eventually;
 
+use crate::changed;
 use crate::server::support::{Handler, builder, loopback, serve, text};
 
 const REQUEST: &str = "GET /a HTTP/1.1\r\nHost: t.example\r\n\r\n";
@@ -43,8 +44,7 @@ async fn all_workers_serve() {
         requests.iter().all(|requests| *requests > 0),
         "{requests:?}"
     );
-    let connections: u64 = metrics.active_connections_by_worker().sum();
-    assert_eq!(connections, 128);
+    assert_eq!(metrics.counts().active_connections, 128);
 }
 
 #[tokio::test]
@@ -183,7 +183,10 @@ fn accepting_goes_on_when_there_are_descriptors_again() {
 
 #[tokio::main(flavor = "current_thread")]
 async fn few_descriptors() {
-    let (server, address) = serve(Handler::echo(), Limits::default().with_connections(1000));
+    let (server, address) = serve(
+        Handler::echo(),
+        changed(|limits: &mut Limits| limits.connections = Some(1000)),
+    );
     let metrics = server.metrics();
     // The client is in this process too: there is a descriptor for its side and none for the
     // server's.

@@ -30,6 +30,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 
+use crate::changed;
 use crate::server::support::loopback;
 use crate::server::ways::Disguised;
 
@@ -114,7 +115,7 @@ impl Bench {
         let store = CertificateStore::new([certificate.unwrap()]).unwrap();
         let tls = TlsServerConfig::new(provider(), store).unwrap();
         let listeners = [Listener::http(loopback()), Listener::https(loopback(), tls)];
-        let limits = Limits::default().with_memory_bytes(BUDGET);
+        let limits = changed(|limits: &mut Limits| limits.memory_bytes = Some(BUDGET));
         macro_rules! start {
             ($builder:expr) => {{
                 let builder = $builder.with_workers(NonZeroUsize::MIN).with_limits(limits);

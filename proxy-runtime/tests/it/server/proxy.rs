@@ -22,6 +22,7 @@ use testkit::origin::{Echo, Origin};
 use testkit::raw::{Closed, RawClient};
 use testkit::time::eventually;
 
+use crate::changed;
 use crate::server::support::{connections, loopback};
 
 /// A proxy to `url` behind a server of one worker.
@@ -160,7 +161,10 @@ async fn the_client_is_told_why_its_upload_was_refused() {
     let origin = Origin::echo();
     let output = Output::default();
     let rate = DataRate::new(240, Duration::from_millis(100));
-    let limits = Limits::default().with_body_bytes(1000).with_data_rate(rate);
+    let limits = changed(|limits: &mut Limits| {
+        limits.body_bytes = Some(1000);
+        limits.data_rate = Some(rate);
+    });
     let (_server, address) = serve_with(&origin.url(), Some(log(&output)), limits);
     let head = "POST / HTTP/1.1\r\nHost: t.example\r\nTransfer-Encoding: chunked\r\n\r\n";
     for (body, status) in [("1000\r\n", 408), ("3e9\r\n", 413)] {

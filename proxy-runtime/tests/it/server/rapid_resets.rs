@@ -5,13 +5,16 @@ use testkit::client::Connection;
 use testkit::raw::RawClient;
 use testkit::time::eventually;
 
+use crate::changed;
 use crate::server::support::{Gate, serve};
 
 /// CVE-2023-44487: the connection ends, and others are not affected.
 #[tokio::test]
 async fn rapid_resets_end_the_connection() {
     let gate = Gate::new();
-    let limits = Limits::default().with_http2(Http2Limits::default().with_pending_resets(5));
+    let limits = changed(|limits: &mut Limits| {
+        limits.http2 = changed(|http2: &mut Http2Limits| http2.pending_resets = 5)
+    });
     let (server, address) = serve(gate.handler(), limits);
     let mut attacker = RawClient::connect(address).await.unwrap();
     attacker.write_all(rapid_resets(2000)).await.unwrap();

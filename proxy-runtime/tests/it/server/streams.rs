@@ -14,6 +14,7 @@ use testkit::time::guarded;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
+use crate::changed;
 use crate::server::support::loopback;
 use crate::server::ways::proxy;
 
@@ -301,7 +302,10 @@ async fn a_body_that_is_too_large_is_413() {
     let origin = RawOrigin::script(|mut connection| async move {
         connection.read_whole_request().await.map(drop)
     });
-    let (server, address) = serve(&origin, Limits::default().with_body_bytes(10));
+    let (server, address) = serve(
+        &origin,
+        changed(|limits: &mut Limits| limits.body_bytes = Some(10)),
+    );
     let mut client = Client::connect(address).await;
     let mut told = post("/");
     told.headers_mut()

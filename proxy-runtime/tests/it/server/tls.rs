@@ -14,6 +14,7 @@ use testkit::raw::RawClient;
 use testkit::time::eventually;
 use tokio::io::AsyncWriteExt;
 
+use crate::changed;
 use crate::server::support::{Handler, builder, loopback, text};
 use crate::server::tls_failures;
 
@@ -210,7 +211,8 @@ async fn a_handshake_that_stalls_is_cut() {
     let authority = CertificateAuthority::new("test");
     let store = store(&[&authority.issue(&["a.example"])]);
     let tls = TlsServerConfig::new(provider(), store).unwrap();
-    let limits = Limits::default().with_tls_handshake_timeout(Duration::from_millis(100));
+    let limits =
+        changed(|limits: &mut Limits| limits.tls_handshake_timeout = Duration::from_millis(100));
     let (server, address) = serve(tls, limits);
     let mut client = RawClient::connect(address).await.unwrap();
     // The beginning of a record.

@@ -80,7 +80,7 @@ impl Message {
 impl Message {
     fn of(response: &RawResponse) -> Self {
         let head = &response.head;
-        let fields = head.headers.iter();
+        let fields = head.headers.iter().chain(&response.trailers);
         Self::new(
             format!("{} {}", head.status, head.reason),
             fields.map(|(name, value)| (name.as_str(), value.as_str())),
@@ -369,6 +369,10 @@ pub(crate) fn changed_routes() -> Vec<(Value, &'static str)> {
         json!([{ "ResponseHeadersCopy": "false" }]),
         json!([{ "ResponseHeadersAllowed": "X-A" }]),
         json!([{ "ResponseTrailer": "X-T", "Set": "1" }]),
+        json!([{ "HttpMethodChange": "get", "Set": "PURGE" }, { "HttpMethodChange": "PURGE", "Set": "DELETE" }, { "PathSet": "/b" }]),
+        json!([{ "HttpMethodChange": "POST", "Set": "HEAD" }]),
+        json!([{ "RequestHeader": "Host", "Set": "named.example" }, { "RequestHeaderRouteValue": "Host", "Set": "nothing" }]),
+        json!([{ "RequestHeaderOriginalHost": "true" }, { "RequestHeaderRouteValue": "Host", "Set": "rest" }]),
     ];
     let routes = transforms.into_iter().map(|transforms| {
         let route = json!({ "Match": matched, "Transforms": transforms });
@@ -422,4 +426,72 @@ async fn changes_are_the_same_both_ways() {
     let route = json!({ "Transforms": [{ "HttpMethodChange": "HEAD", "Set": "GET" }] });
     let head = "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n";
     compare_forwarded("HEAD as GET", &route, "", head, OK).await;
+}
+
+/// Routes that change trailers of responses.
+pub(crate) fn trailed_routes() -> Vec<Value> {
+    let transforms = [
+        json!([{ "ResponseTrailer": "X-T", "Set": "1" }]),
+        json!([{ "ResponseTrailer": "X-Sum", "Append": "8" }, { "ResponseTrailer": "Host", "Set": "h" }]),
+        json!([{ "ResponseTrailer": "X-Sum", "Set": "8", "When": "Failure" }]),
+        json!([{ "ResponseTrailerRemove": "X-Sum" }]),
+        json!([{ "ResponseTrailersCopy": "false" }]),
+        json!([{ "ResponseTrailersAllowed": "x-other" }, { "ResponseTrailer": "X-T", "Append": "1", "When": "Always" }]),
+    ];
+    let transforms = transforms.into_iter();
+    let route = |transforms| json!({ "Transforms": transforms });
+    transforms.map(route).collect()
+}
+
+/// Responses with trailers, without, and with a body that ends in another way than in chunks.
+pub(crate) const TRAILED: [&str; 7] = [
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\nX-Other: 2\r\nAuthorization: x\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\nX-Sum: 7\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 204 No Content\r\n\r\n",
+    "HTTP/1.1 304 Not Modified\r\n\r\n",
+];
+
+#[tokio::test]
+async fn trailers_are_the_same_both_ways() {
+    let plain = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    let asking = "GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nConnection: te\r\n\r\n";
+    for route in trailed_routes() {
+        for answer in TRAILED {
+            let name = format!("{route} {answer}");
+            compare_forwarded(&name, &route, "", asking, answer).await;
+            compare_forwarded(&name, &route, "", plain, answer).await;
+        }
+    }
+    let route = &trailed_routes()[0];
+    let seen = compare("added", route, "", asking, TRAILED[1]).await;
+    assert!(seen.to_lowercase().contains("x-t: 1"), "{seen}");
+    let seen = compare("not asked for", route, "", plain, TRAILED[0]).await;
+    assert!(!seen.to_lowercase().contains("x-sum"), "{seen}");
+}
+
+/// A body that ends with its connection goes on in chunks, behind which trailers may come.
+#[tokio::test]
+async fn a_body_that_ends_with_its_connection_gets_trailers() {
+    let asking = "GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nConnection: te\r\n\r\n";
+    for answer in ["HTTP/1.1 200 OK\r\n\r\nok", "HTTP/1.1 200 OK\r\n\r\n"] {
+        let origin = RawOrigin::script(move |mut connection| async move {
+            connection.read_whole_request().await?;
+            connection.write_all(answer).await
+        });
+        for serve in [as_bytes, over_types] {
+            let server = serve(&proxy(&origin, &trailed_routes()[0], ""));
+            let mut client = RawClient::connect(server.local_addrs()[0]).await.unwrap();
+            client.write_all(asking).await.unwrap();
+            let response = client.read_response().await.unwrap();
+            assert_eq!(response.status(), 200);
+            let trailers = response.trailers.iter();
+            let trailers: Vec<_> = trailers
+                .map(|(name, value)| (name.to_lowercase(), value.as_str()))
+                .collect();
+            assert_eq!(trailers, [("x-t".to_owned(), "1")], "{answer}");
+        }
+    }
 }

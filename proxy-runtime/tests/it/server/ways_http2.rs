@@ -9,8 +9,8 @@ use testkit::raw::RawOrigin;
 
 use crate::server::streams::Client;
 use crate::server::ways::{
-    ANSWERS, CHANGED, Message, OK, Seen, as_bytes, changed_routes, dated, origin, over_types,
-    proxy, received_twice,
+    ANSWERS, CHANGED, Message, OK, Seen, TRAILED, as_bytes, changed_routes, dated, origin,
+    over_types, proxy, received_twice, trailed_routes,
 };
 
 /// A request, with or without a declared length.
@@ -397,5 +397,29 @@ async fn changes_are_the_same_both_ways() {
     };
     for (route, base) in changed_routes() {
         compare(&route.to_string(), &route, base, &given, OK).await;
+    }
+}
+
+#[tokio::test]
+async fn trailers_are_the_same_both_ways() {
+    for route in trailed_routes() {
+        for answer in TRAILED {
+            let name = format!("{route} {answer}");
+            compare(&name, &route, "", &GET, answer).await;
+            let head = Given {
+                method: "HEAD",
+                ..GET
+            };
+            let length = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
+            compare(&name, &route, "", &head, length).await;
+        }
+    }
+    let route = &trailed_routes()[0];
+    for answer in &TRAILED[..5] {
+        let seen = compare("added", route, "", &GET, answer).await;
+        assert!(
+            seen.response.fields.contains(&"x-t: 1".to_owned()) || answer.contains("404"),
+            "{answer}: {seen:?}"
+        );
     }
 }

@@ -179,7 +179,10 @@ async fn a_long_request_is_no_idle_connection() {
 #[tokio::test(start_paused = true)]
 async fn the_last_request_of_a_connection_is_announced() {
     local(async {
-        let limits = Limits::default().with_requests_per_connection(2);
+        let limits = Limits {
+            requests_per_connection: 2,
+            ..Limits::default()
+        };
         let mut client = Bench::new(limits).client(Handler::path());
         assert!(!client.get("/1").await.contains("connection"));
         assert!(client.get("/2").await.contains("\r\nconnection: close\r\n"));
@@ -191,7 +194,10 @@ async fn the_last_request_of_a_connection_is_announced() {
 #[tokio::test(start_paused = true)]
 async fn an_old_connection_ends_with_its_next_response() {
     local(async {
-        let limits = Limits::default().with_connection_age(secs(60));
+        let limits = Limits {
+            connection_age: secs(60),
+            ..Limits::default()
+        };
         let mut client = Bench::new(limits).client(Handler::path());
         sleep(secs(5)).await;
         assert!(!client.get("/1").await.contains("connection"));
@@ -271,7 +277,10 @@ async fn a_request_in_flight_is_drained_with_its_response() {
 #[tokio::test(start_paused = true)]
 async fn idle_connections_give_way_at_the_limit() {
     local(async {
-        let bench = Bench::new(Limits::default().with_connections(2));
+        let bench = Bench::new(Limits {
+            connections: Some(2),
+            ..Limits::default()
+        });
         let handler = Handler::new(|request| async move {
             if request.uri().path() == "/slow" {
                 sleep(secs(5)).await;
@@ -297,7 +306,10 @@ async fn idle_connections_give_way_at_the_limit() {
 #[tokio::test(start_paused = true)]
 async fn so_do_those_whose_request_is_not_there_yet() {
     local(async {
-        let bench = Bench::new(Limits::default().with_connections(2));
+        let bench = Bench::new(Limits {
+            connections: Some(2),
+            ..Limits::default()
+        });
         let mut slow = bench.client(Handler::path());
         slow.send("GET / HTTP/1.1\r\n").await;
         sleep(secs(3)).await;
@@ -313,7 +325,10 @@ async fn so_do_those_whose_request_is_not_there_yet() {
 #[tokio::test(start_paused = true)]
 async fn connections_end_with_their_response_at_the_limit() {
     local(async {
-        let bench = Bench::new(Limits::default().with_connections(1));
+        let bench = Bench::new(Limits {
+            connections: Some(1),
+            ..Limits::default()
+        });
         for path in ["/1", "/2"] {
             let mut client = bench.client(Handler::path());
             let response = client.get(path).await;

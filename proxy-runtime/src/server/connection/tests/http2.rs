@@ -120,7 +120,10 @@ async fn draining_finishes_the_streams_that_are_open() {
 #[tokio::test(start_paused = true)]
 async fn a_connection_gets_goaway_after_its_last_request() {
     local(async {
-        let limits = Limits::default().with_requests_per_connection(3);
+        let limits = Limits {
+            requests_per_connection: 3,
+            ..Limits::default()
+        };
         let bench = Bench::new(limits);
         let (mut sender, ended) = open(&bench, Handler::path()).await;
         for path in ["/1", "/2", "/3"] {
@@ -338,7 +341,10 @@ async fn connections_get_goaway_behind_their_last_response_at_the_limit() {
             }
             text("done")
         });
-        let bench = Bench::new(Limits::default().with_connections(2));
+        let bench = Bench::new(Limits {
+            connections: Some(2),
+            ..Limits::default()
+        });
         let (client, _) = bench.connect(handler.clone());
         let mut peer = Peer::open(client.stream, &[]).await;
         peer.get(1, "/slow").await;

@@ -83,7 +83,8 @@ async fn a_tunnel_of_tls_holds_what_its_client_does_not_read_and_ends_for_it() {
     let bench = Bench::with_memory(each);
     let cx = &mut Context::from_waker(Waker::noop());
     let open = || {
-        let info = ConnectionInfo::new("192.0.2.7:4711".parse().unwrap()).with_tls(true);
+        let mut info = ConnectionInfo::new("192.0.2.7:4711".parse().unwrap());
+        info.tls = true;
         let state = ConnectionState::new(Arc::clone(&bench.worker), info, Instant::now());
         state.tunnel.store(true, Relaxed);
         ConnectionIo::new(Buffering, state, bench.worker.enter())

@@ -151,7 +151,10 @@ async fn calls_of_grpc_may_be_silent() {
 #[tokio::test(start_paused = true)]
 async fn the_rate_can_be_switched_off() {
     local(async {
-        let limits = Limits::default().with_data_rate(None);
+        let limits = Limits {
+            data_rate: None,
+            ..Limits::default()
+        };
         let mut client = Bench::new(limits).client(Handler::length());
         client
             .send("POST / HTTP/1.1\r\nhost: t\r\ncontent-length: 1\r\n\r\n")
@@ -277,7 +280,10 @@ async fn a_response_that_waits_for_its_source_is_not_cut() {
 #[tokio::test(start_paused = true)]
 async fn a_client_of_which_no_rate_is_asked_takes_something_now_and_then() {
     local(async {
-        let bench = Bench::new(Limits::default().with_data_rate(None));
+        let bench = Bench::new(Limits {
+            data_rate: None,
+            ..Limits::default()
+        });
         let handler = Handler::new(|_| async { text(&"x".repeat(100_000)) });
         let (mut client, task) = bench.connect(handler);
         client.send("GET / HTTP/1.1\r\nhost: t\r\n\r\n").await;

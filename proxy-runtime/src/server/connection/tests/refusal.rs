@@ -86,7 +86,10 @@ async fn there_is_nothing_to_linger_for_after_a_whole_request() {
 #[tokio::test(start_paused = true)]
 async fn a_body_over_the_limit_is_refused_before_it_is_sent() {
     local(async {
-        let limits = Limits::default().with_body_bytes(10);
+        let limits = Limits {
+            body_bytes: Some(10),
+            ..Limits::default()
+        };
         let bench = Bench::new(limits);
         let mut client = bench.client(Handler::length());
         client
@@ -110,9 +113,7 @@ async fn a_body_over_the_limit_is_refused_before_it_is_sent() {
 #[tokio::test(start_paused = true)]
 async fn trailers_beyond_the_limits_are_431() {
     local(async {
-        let limits = Limits::default()
-            .with_header_fields(4)
-            .with_header_bytes(1024);
+        let limits = Limits { header_fields: 4, header_bytes: 1024, ..Limits::default() };
         for trailers in ["x: y\r\n".repeat(5), format!("x: {}\r\n", "y".repeat(2000))] {
             let bench = Bench::new(limits.clone());
             let mut client = bench.client(Handler::length());
@@ -138,7 +139,10 @@ async fn trailers_beyond_the_limits_are_431() {
 #[tokio::test(start_paused = true)]
 async fn an_endless_body_is_cut_at_the_limit() {
     local(async {
-        let limits = Limits::default().with_body_bytes(100_000);
+        let limits = Limits {
+            body_bytes: Some(100_000),
+            ..Limits::default()
+        };
         let mut client = Bench::new(limits).client(Handler::length());
         client
             .send("POST / HTTP/1.1\r\nhost: t\r\ntransfer-encoding: chunked\r\n\r\n")

@@ -228,7 +228,10 @@ async fn a_large_piece_is_sent_by_the_room_that_there_is() {
 #[tokio::test(start_paused = true)]
 async fn what_may_still_come_of_a_stream_is_read_before_the_end() {
     local(async {
-        let limits = Limits::default().with_requests_per_connection(2);
+        let limits = Limits {
+            requests_per_connection: 2,
+            ..Limits::default()
+        };
         let bench = Bench::new(limits);
         let (mut peer, task) = peer(&bench, Handler::path(), 65_535).await;
         peer.send(Peer::head(1, "POST", "/", false)).await;

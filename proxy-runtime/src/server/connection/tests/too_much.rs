@@ -27,13 +27,19 @@ fn hole() -> (Handler, Rc<Cell<u32>>) {
 #[tokio::test(start_paused = true)]
 async fn resets_of_streams_that_are_served_end_the_connection() {
     local(async {
-        let per_connection = Http2Limits::default().with_resets_per_connection(20);
+        let per_connection = Http2Limits {
+            resets_per_connection: 20,
+            ..Http2Limits::default()
+        };
         for (limits, pause, most) in [
             (Http2Limits::default(), Duration::ZERO, 100),
             (Http2Limits::default(), Duration::from_millis(11), 500),
             (per_connection, secs(1), 20),
         ] {
-            let bench = Bench::new(Limits::default().with_http2(limits));
+            let bench = Bench::new(Limits {
+                http2: limits,
+                ..Limits::default()
+            });
             let (handler, begun) = hole();
             let (client, task) = bench.connect(handler);
             let mut peer = Peer::open(client.stream, &[]).await;
@@ -69,8 +75,14 @@ async fn resets_of_streams_that_are_served_end_the_connection() {
 #[tokio::test(start_paused = true)]
 async fn resets_after_the_response_do_not_count() {
     local(async {
-        let limits = Http2Limits::default().with_resets_per_second(0);
-        let bench = Bench::new(Limits::default().with_http2(limits));
+        let limits = Http2Limits {
+            resets_per_second: 0,
+            ..Http2Limits::default()
+        };
+        let bench = Bench::new(Limits {
+            http2: limits,
+            ..Limits::default()
+        });
         let (client, _task) = bench.connect(Handler::path());
         let mut peer = Peer::open(client.stream, &[]).await;
         for stream in [1, 3, 5] {
@@ -88,10 +100,22 @@ async fn resets_after_the_response_do_not_count() {
 #[tokio::test(start_paused = true)]
 async fn a_connection_has_a_last_request() {
     local(async {
-        let http2 = Http2Limits::default().with_concurrent_streams(5);
-        let limits = Limits::default().with_http2(http2);
-        let by_count = limits.clone().with_requests_per_connection(10);
-        let by_age = limits.with_connection_age(secs(10));
+        let http2 = Http2Limits {
+            concurrent_streams: 5,
+            ..Http2Limits::default()
+        };
+        let limits = Limits {
+            http2,
+            ..Limits::default()
+        };
+        let by_count = Limits {
+            requests_per_connection: 10,
+            ..limits.clone()
+        };
+        let by_age = Limits {
+            connection_age: secs(10),
+            ..limits
+        };
         for (limits, pause, most) in [
             (by_count, Duration::from_millis(10), 10),
             (by_age, secs(1), 11),

@@ -1,11 +1,13 @@
 //! The response to a client of HTTP/1.1: its head, and its body without changes.
 
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
 
 use super::body::{Body, Part};
+use super::trailers::ChangedTrailers;
 use crate::http1::{
     CHUNK_END, ChunkHead, Framing, HeadTable, LAST_CHUNK, RawResponse, ResponseRewrite,
     write_response, write_trailers,
@@ -14,7 +16,7 @@ use crate::server::engine::client_head::ForClient;
 use crate::server::engine::downstream;
 use crate::server::engine::failure::ResponseFailure;
 use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
-use crate::transform::HeadPlan;
+use crate::transform::{HeadPlan, TrailerPlan};
 use crate::upstream::response_limits as limits;
 
 /// The largest part of a body that is copied behind the head: a copy costs less than another slice.
@@ -34,6 +36,8 @@ pub(in crate::server::engine) struct Download {
     /// True if the client's connection closes after this response, which then has
     /// `Connection: close`.
     pub(super) is_last: bool,
+    /// Changes of the trailers by the route, if there are any.
+    trailers: Option<Box<ChangedTrailers>>,
     /// True if the destination keeps its connection open.
     is_persistent: bool,
     /// Body bytes received.
@@ -65,6 +69,8 @@ enum Chunks {
     First,
     /// The body is chunked here; the data of a chunk must be ended.
     Next,
+    /// The framing is unchanged up to the last chunk; the trailers are the route's.
+    Changed,
 }
 
 impl Default for Download {
@@ -76,6 +82,7 @@ impl Default for Download {
             written: 0,
             chunks: Chunks::AsTheyCame,
             is_last: false,
+            trailers: None,
             is_persistent: false,
             received: 0,
             counted: 0,
@@ -94,6 +101,7 @@ impl downstream::Download for Download {
         self.written = 0;
         self.chunks = Chunks::AsTheyCame;
         self.is_last = false;
+        self.trailers = None;
         self.is_persistent = false;
         self.received = 0;
         self.counted = 0;
@@ -218,7 +226,11 @@ impl Download {
             }
             if self.part.trailers > 0 {
                 let count = std::mem::take(&mut self.part.trailers);
-                write_trailers(&input.filled()[..count], &self.table, output);
+                let section = &input.filled()[..count];
+                match &self.trailers {
+                    None => write_trailers(section, &self.table, output),
+                    Some(changed) => changed.write(Some((section, &self.table)), output),
+                }
                 input.consume(count);
                 continue;
             }
@@ -230,11 +242,11 @@ impl Download {
                 Ok(0) if matches!(self.body, Body::UntilClose) => {
                     self.body = Body::Ended;
                     match self.chunks {
-                        Chunks::AsTheyCame => {}
-                        Chunks::First => output.extend_from_slice(LAST_CHUNK),
+                        Chunks::AsTheyCame | Chunks::Changed => {}
+                        Chunks::First => self.end_chunks(output),
                         Chunks::Next => {
                             output.extend_from_slice(CHUNK_END);
-                            output.extend_from_slice(LAST_CHUNK);
+                            self.end_chunks(output);
                         }
                     }
                     continue;
@@ -293,6 +305,8 @@ impl Download {
         self.body = Body::new(framing);
         if is_wrapped {
             self.chunks = Chunks::First;
+        } else if self.trailers.is_some() && framing == Framing::Chunked {
+            self.chunks = Chunks::Changed;
         }
         if !self.body.has_ended() && !input.is_empty() {
             self.look(input, output)
@@ -328,15 +342,55 @@ impl Download {
         let followed = self.body.follow(input.filled(), &limits(), &mut self.table);
         self.part = followed.map_err(|_| ResponseFailure::Destination("its framing is broken"))?;
         self.received += self.part.content;
-        if self.chunks != Chunks::AsTheyCame
-            && let Some(size) = NonZeroU64::new(self.part.content)
-        {
+        if self.chunks != Chunks::AsTheyCame {
+            self.reframe(output);
+        }
+        Ok(())
+    }
+
+    /// Changes the framing of the part that was parsed.
+    fn reframe(&mut self, output: &mut Vec<u8>) {
+        if self.chunks == Chunks::Changed {
+            // The empty line of a body without trailers is a section, too: the route may add some.
+            if self.body.has_ended()
+                && self.part.trailers == 0
+                && let Some(bytes) = self.part.bytes.checked_sub(CHUNK_END.len())
+            {
+                self.part.bytes = bytes;
+                self.part.trailers = CHUNK_END.len();
+            }
+            return;
+        }
+        if let Some(size) = NonZeroU64::new(self.part.content) {
             if self.chunks == Chunks::Next {
                 output.extend_from_slice(CHUNK_END);
             }
             output.extend_from_slice(ChunkHead::new(size).as_bytes());
             self.chunks = Chunks::Next;
         }
-        Ok(())
+    }
+
+    /// Ends a body that was put into chunks here.
+    fn end_chunks(&self, output: &mut Vec<u8>) {
+        match &self.trailers {
+            None => output.extend_from_slice(LAST_CHUNK),
+            Some(changed) => {
+                output.extend_from_slice(b"0\r\n");
+                changed.write(None, output);
+            }
+        }
+    }
+
+    /// Sets the route's changes of trailers for a response of this status. Must be called before
+    /// [`begin`](Self::begin).
+    #[cold]
+    pub(super) fn change_trailers(
+        &mut self,
+        plan: &Arc<TrailerPlan>,
+        status: StatusCode,
+        are_accepted: bool,
+    ) {
+        let changed = ChangedTrailers::new(plan, status, are_accepted);
+        self.trailers = Some(Box::new(changed));
     }
 }

@@ -2,6 +2,7 @@
 
 mod body;
 mod download;
+mod trailers;
 mod upload;
 
 use std::future::poll_fn;
@@ -352,6 +353,9 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             },
             shown: filtering.shown(route, &state.info),
         };
+        if let Some(plan) = &route.plan.trailers {
+            download.change_trailers(plan, status, self.request.accepts_trailers());
+        }
         let Http1Connection { io, input, .. } = connection;
         download.begin(response, status, input, output, outgoing)?;
         if !download.has_all() && input.is_empty() && io.may_be_readable() {

@@ -8,8 +8,8 @@ use h2::{Reason, SendStream};
 use http::HeaderMap;
 use tokio::time::Instant;
 
-use crate::head::headers::strip_trailers;
 use crate::http1::{HeadTable, LentTable, RawResponse};
+use crate::response::TrailerRules;
 use crate::server::connection::{ConnectionState, Held};
 use crate::server::engine::downstream;
 use crate::server::http2::{Room, poll_room};
@@ -35,6 +35,8 @@ pub(super) struct Begun {
     /// Body bytes received but not sent.
     data: Bytes,
     trailers: Option<Box<HeaderMap>>,
+    /// Changes of trailers that were not received yet.
+    rules: TrailerRules,
     room: Room,
     /// True for gRPC and similar protocols, whose clients may read slowly.
     is_exempt: bool,
@@ -98,8 +100,9 @@ impl Begun {
         body: Http1Body,
         data: Bytes,
         is_exempt: bool,
+        rules: TrailerRules,
     ) -> Self {
-        Self {
+        let mut begun = Self {
             is_persistent: response.is_persistent(),
             body,
             stream: None,
@@ -107,11 +110,14 @@ impl Begun {
             counted: 0,
             data,
             trailers: None,
+            rules,
             room: Room::default(),
             is_exempt,
             is_sent: false,
             sent: 0,
-        }
+        };
+        begun.add_trailers();
+        begun
     }
 
     /// Records that the head was sent. `is_end`: it was the whole response.
@@ -185,7 +191,7 @@ impl Begun {
                 }
                 Err(frame) => {
                     let mut trailers = frame.into_trailers().unwrap_or_default();
-                    strip_trailers(&mut trailers);
+                    std::mem::take(&mut self.rules).apply(&mut trailers);
                     self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
                 }
             },
@@ -195,7 +201,17 @@ impl Begun {
             }
             None => {}
         }
+        self.add_trailers();
         Poll::Ready(Ok(()))
+    }
+
+    /// Adds the route's trailers to a body that has ended without any.
+    fn add_trailers(&mut self) {
+        if self.rules.may_add() && self.body.has_ended() {
+            let mut trailers = HeaderMap::new();
+            std::mem::take(&mut self.rules).apply(&mut trailers);
+            self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
+        }
     }
 
     /// Sends received bytes to the client; ready when more can be read.

@@ -50,6 +50,7 @@ use crate::forward::typed::{self, TypedRequest};
 use crate::head::{HeadEdits, HttpHead};
 use crate::http1::{ClassSet, FieldClass, Framing, Method, RawResponse};
 use crate::progress::End;
+use crate::response::TrailerRules;
 use crate::server::connection::{ConnectionState, Held, RequestRecord, Uptake, is_grpc_call};
 use crate::server::http2::Untaken as NotTaken;
 use crate::server::http2::{Client, Room, Waiting, settle};
@@ -353,14 +354,20 @@ impl<'c> Downstream for Http2Downstream<'c> {
         let head = final_head(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
         let is_kept = edits.is_none() && route.plan.keeps_responses();
         let is_exempt = is_grpc_response(&head, &text, &table, is_kept);
+        let rules = match &route.plan.trailers {
+            Some(plan) if self.method != Method::Head && !is_bodiless(status) => {
+                TrailerRules::new(Some(plan), status)
+            }
+            _ => TrailerRules::default(),
+        };
         let mut begun = match content {
             Some(content) => {
                 let body = Http1Body::read(response);
-                Begun::of(response, body, content, is_exempt)
+                Begun::of(response, body, content, is_exempt, rules)
             }
             None => {
                 let body = Http1Body::received(response, table);
-                let mut begun = Begun::of(response, body, Bytes::new(), is_exempt);
+                let mut begun = Begun::of(response, body, Bytes::new(), is_exempt, rules);
                 // The client can still get an error for a body that is malformed from its start.
                 if let Poll::Ready(Err(_)) = begun.poll_read(connection, cx) {
                     return Err(ResponseFailure::BrokenBody(status));
@@ -509,6 +516,11 @@ impl<'c> Downstream for Http2Downstream<'c> {
         }
         &FLOWS
     }
+}
+
+/// True for a status whose responses have no body, and so no trailers.
+fn is_bodiless(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 /// A response head that HTTP/2 cannot represent.

@@ -172,7 +172,10 @@ async fn silence_after_that_is_too_long_from_then_on() {
 }
 
 fn without_rate() -> Limits {
-    Limits::default().with_data_rate(None)
+    Limits {
+        data_rate: None,
+        ..Limits::default()
+    }
 }
 
 /// Without a rate that would be asked of it. Each time that it takes something counts.

@@ -69,9 +69,18 @@ impl Case {
     fn limits(self) -> Limits {
         let limits = Limits::default();
         match self {
-            Self::LargerThanTheServerAllows => limits.with_body_bytes(3),
-            Self::TooManyTrailers => limits.with_header_fields(8),
-            Self::TooLargeTrailers => limits.with_header_bytes(1024),
+            Self::LargerThanTheServerAllows => Limits {
+                body_bytes: Some(3),
+                ..limits
+            },
+            Self::TooManyTrailers => Limits {
+                header_fields: 8,
+                ..limits
+            },
+            Self::TooLargeTrailers => Limits {
+                header_bytes: 1024,
+                ..limits
+            },
             _ => limits,
         }
     }

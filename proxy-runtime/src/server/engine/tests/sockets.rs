@@ -256,7 +256,10 @@ mod early {
                     destination.write_all(answer(0).as_bytes()).await.unwrap();
                     head(&mut first).await;
 
-                    let limits = Limits::default().with_requests_per_connection(1);
+                    let limits = Limits {
+                        requests_per_connection: 1,
+                        ..Limits::default()
+                    };
                     let (worker, metrics) = worker(limits, None);
                     let (mut client, accepted) = client(request).await;
                     match is_typed {

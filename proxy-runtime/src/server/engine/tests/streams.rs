@@ -180,9 +180,11 @@ async fn a_request_is_whole_when_it_is_as_long_as_it_said() {
 async fn a_body_that_is_refused_is_read_from_a_little_longer() {
     local(async {
         let (mut destination, service) = destination().await;
-        let limits = Limits::default()
-            .with_body_bytes(3)
-            .with_requests_per_connection(2);
+        let limits = Limits {
+            body_bytes: Some(3),
+            requests_per_connection: 2,
+            ..Limits::default()
+        };
         let client = serve_with(service, 64 * 1024, limits);
         let mut peer = Peer::open(client, &[]).await;
         peer.send(Peer::head(1, "POST", "/", false)).await;

@@ -21,7 +21,7 @@ use crate::http1::FieldValue;
 use crate::transform::HeadPlan;
 
 /// What a route may do to heads.
-const TRANSFORMS: [&str; 22] = [
+const TRANSFORMS: [&str; 27] = [
     "",
     r#"{"RequestHeadersCopy":"false"}"#,
     r#"{"RequestHeadersAllowed":"X-A;Cookie;Accept"}"#,
@@ -44,6 +44,11 @@ const TRANSFORMS: [&str; 22] = [
     r#"{"RequestHeadersAllowed":"TE;Proxy-Authorization;X-A;Keep-Alive"}"#,
     r#"{"RequestHeader":"Proxy-Authorization","Set":"ours"}"#,
     r#"{"RequestHeader":"TE","Set":"gzip"},{"RequestHeader":"Connection","Append":"close"}"#,
+    r#"{"RequestHeaderRouteValue":"Host","Set":"all"}"#,
+    r#"{"RequestHeaderRouteValue":"Host","Set":"none"}"#,
+    r#"{"RequestHeaderRemove":"Host"}"#,
+    r#"{"ClientCert":"Host"}"#,
+    r#"{"HttpMethodChange":"get","Set":"PUT"},{"HttpMethodChange":"PUT","Set":"PROPFIND"},{"HttpMethodChange":"POST","Set":"HEAD"}"#,
 ];
 
 /// What clients say, some of it more than once.
@@ -119,7 +124,7 @@ fn by_map(config: &Snapshot, head: &HttpHead<'_>, body: BodyKind) -> Vec<u8> {
 /// Straight from the client's map; `None` if that is not for requests like this one.
 fn straight(config: &Snapshot, head: &HttpHead<'_>, body: BodyKind) -> Option<Vec<u8>> {
     let route = &config.routes()[0];
-    let plan = HeadPlan::of(route, None).expect("the route's changes can be made on bytes");
+    let plan = HeadPlan::of(route, None);
     written_target(head)?;
     let remote = AddressText::new(head.connection().remote.unwrap().ip());
     let request = TypedRequest {

@@ -37,29 +37,6 @@ impl Default for DnsOptions {
 }
 
 impl DnsOptions {
-    /// Sets the name servers, in place of those of `resolv.conf`.
-    #[must_use]
-    pub fn with_servers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
-        self.servers = servers.into_iter().collect();
-        self
-    }
-
-    /// Sets the paths of `resolv.conf` and of the table of hosts.
-    #[must_use]
-    pub fn with_files(mut self, resolv_conf: PathBuf, hosts: PathBuf) -> Self {
-        self.resolv_conf = resolv_conf;
-        self.hosts = hosts;
-        self
-    }
-
-    /// Sets the minimum and maximum time for which addresses are cached.
-    #[must_use]
-    pub fn with_ttl(mut self, shortest: Duration, longest: Duration) -> Self {
-        self.min_ttl = shortest;
-        self.max_ttl = longest;
-        self
-    }
-
     /// The time for which addresses with this time to live are cached.
     pub(super) fn bounded(&self, ttl: Duration) -> Duration {
         ttl.min(self.max_ttl).max(self.min_ttl)

@@ -43,9 +43,19 @@ impl World {
     }
 
     fn options(&self) -> DnsOptions {
-        DnsOptions::default()
-            .with_servers([self.server.address()])
-            .with_files(self.file("resolv.conf"), self.file("hosts"))
+        DnsOptions {
+            servers: vec![self.server.address()],
+            resolv_conf: self.file("resolv.conf"),
+            hosts: self.file("hosts"),
+            ..DnsOptions::default()
+        }
+    }
+
+    fn options_with(&self, servers: &[SocketAddr]) -> DnsOptions {
+        DnsOptions {
+            servers: servers.to_vec(),
+            ..self.options()
+        }
     }
 
     fn dns(&self) -> Dns {
@@ -186,7 +196,7 @@ async fn another_server_is_asked_when_one_is_silent_or_cannot_say() {
     let other = NameServer::start().await;
     other.set("*.example", Says::Addresses(ips(&["192.0.2.5"]), 20));
     let servers = [world.server.address(), other.address()];
-    let dns = Dns::new(world.options().with_servers(servers));
+    let dns = Dns::new(world.options_with(&servers));
     world.server.set("fails.example", Says::Fails);
     world.server.set("a.example", Says::Silence);
     world.server.set("b.example", Says::Silence);
@@ -361,8 +371,8 @@ async fn dnsmasq_is_understood() {
     command.arg(format!("--port={port}"));
     command.arg(format!("--addn-hosts={}", world.file("many").display()));
     let _process = peers::spawn(command);
-    let options = world.options();
-    let dns = Dns::new(options.with_servers([SocketAddr::from(([127, 0, 0, 1], port))]));
+    let servers = [SocketAddr::from(([127, 0, 0, 1], port))];
+    let dns = Dns::new(world.options_with(&servers));
     testkit::time::eventually("it answers", async || {
         look_up(&dns, "both.example").await.0.is_ok()
     })

@@ -71,7 +71,7 @@ pub(super) fn sending() -> Vec<Scene> {
             [Asks, Sends(6), Sends(6)],
             refused().server("refused"),
         )
-        .limits(|limits| limits.with_body_bytes(8)),
+        .limits(|limits| limits.body_bytes = Some(8)),
         Scene::new(
             "more than the route allows, behind a head",
             Chunked,
@@ -89,7 +89,7 @@ pub(super) fn sending() -> Vec<Scene> {
                 .sent(6)
                 .uploaded(12),
         )
-        .limits(|limits| limits.with_body_bytes(8)),
+        .limits(|limits| limits.body_bytes = Some(8)),
         Scene::new(
             "what is no chunk",
             Chunked,
@@ -124,7 +124,7 @@ pub(super) fn sending() -> Vec<Scene> {
                 .saw("4 bytes, broken")
                 .server("refused"),
         )
-        .limits(|limits| limits.with_header_fields(8)),
+        .limits(|limits| limits.header_fields = 8),
     ]
 }
 
@@ -226,7 +226,7 @@ pub(super) fn taking() -> Vec<Scene> {
                 .server("slow"),
         )
         .untaken_response()
-        .limits(|limits| limits.with_data_rate(DataRate::new(1000, Duration::from_secs(7))))
+        .limits(|limits| limits.data_rate = Some(DataRate::new(1000, Duration::from_secs(7))))
         // A stream has a clock of its own; a connection is looked at now and then.
         .over_http2(|expected| expected.after(7)),
         Scene::new(
@@ -236,7 +236,7 @@ pub(super) fn taking() -> Vec<Scene> {
             Expected::dropped(Kind::ResponseBodyCanceled).after(10),
         )
         .untaken_response()
-        .limits(|limits| limits.with_data_rate(Option::None)),
+        .limits(|limits| limits.data_rate = Option::None),
         Scene::new(
             "an early refusal",
             Length(12),

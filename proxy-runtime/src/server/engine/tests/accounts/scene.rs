@@ -291,8 +291,8 @@ impl Scene {
     }
 
     /// With limits of the server.
-    pub(super) fn limits(mut self, change: impl FnOnce(Limits) -> Limits) -> Self {
-        self.limits = change(self.limits);
+    pub(super) fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.limits);
         self
     }
 

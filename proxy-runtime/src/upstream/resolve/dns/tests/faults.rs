@@ -107,7 +107,7 @@ async fn a_family_that_was_not_told_of_is_asked_for_again_soon() {
             }
         })
         .await;
-        let dns = Dns::new(world.options().with_servers([relay.address]));
+        let dns = Dns::new(world.options_with(&[relay.address]));
         let outcome = dns.look_up("a.example").await;
         assert!(outcome.is_part, "{fault:?}");
         assert_eq!(outcome.found.unwrap(), ips(&both[1..]), "{fault:?}");
@@ -160,7 +160,7 @@ async fn a_server_that_was_just_asked_is_not_silent() {
     let failing = Relay::to(&world.server, move |_| Fault::Fails(late)).await;
     let silent = Relay::to(&world.server, |_| Fault::Lost).await;
     let servers = [failing.address, silent.address, world.server.address()];
-    let dns = Dns::new(world.options().with_servers(servers));
+    let dns = Dns::new(world.options_with(&servers));
     assert_eq!(look_up(&dns, "a.example").await.0, Ok(ips(&["192.0.2.1"])));
     // The second server was queried after 1 s, the third when the first one failed.
     let machine = dns.machine().await;
