@@ -3,16 +3,48 @@
 //! After a wave of slow clients the C library's allocator keeps their memory: long-lived blocks lie between
 //! the freed ones.
 
+use std::convert::Infallible;
+use std::hint::black_box;
+use std::time::Duration;
+
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Time for which an idle thread for blocking work is kept. No other thread can use memory that it has freed, and the
+/// next configuration is compiled on another thread. 100 ms.
+pub(crate) const IDLE_THREADS: Duration = Duration::from_millis(100);
+
+/// Interval between two looks for freed memory. 1 s.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// More than the allocator keeps for later when it is freed.
+const LARGE: usize = 32 << 20;
+
+/// Gives freed memory back to the system. The allocator does so one second after it was freed, but it looks for such
+/// memory only on a large allocation, or when a thread needs another page: an idle program would keep what its last
+/// requests needed.
+pub(crate) async fn give_back() -> Infallible {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        look();
+    }
+}
+
+/// Has the allocator look. Nothing of the memory that it is asked for is ever touched.
+fn look() {
+    let mut large = Vec::<u8>::new();
+    // Where there is not so much, nothing is lost.
+    let _ = black_box(large.try_reserve_exact(LARGE));
+    drop(black_box(large));
+}
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
-    use std::hint::black_box;
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
     use std::thread;
-    use std::time::Duration;
+
+    use super::*;
 
     /// Resident memory of the process in KiB.
     fn resident() -> u64 {
@@ -42,6 +74,46 @@ mod tests {
         }
         peak.fetch_max(resident(), SeqCst);
         drop(black_box(held));
+    }
+
+    /// Idle threads allocate nothing, so they give nothing back by themselves.
+    #[test]
+    fn what_idle_threads_have_freed_is_given_back() {
+        const THREADS: usize = 4;
+        let begin = resident();
+        let (busy, peak) = (AtomicUsize::new(THREADS), AtomicU64::new(0));
+        let left = thread::scope(|scope| {
+            let idle: Vec<_> = (0..THREADS)
+                .map(|_| {
+                    scope.spawn(|| {
+                        wave(&mut Vec::new(), &peak);
+                        busy.fetch_sub(1, SeqCst);
+                        while busy.load(SeqCst) < THREADS {
+                            thread::park();
+                        }
+                    })
+                })
+                .collect();
+            while busy.load(SeqCst) > 0 {
+                pause(10);
+            }
+            let enough = begin + (peak.load(SeqCst) - begin) / 2;
+            for _ in 0..300 {
+                look();
+                if resident() < enough {
+                    break;
+                }
+                pause(100);
+            }
+            let left = resident();
+            busy.store(THREADS, SeqCst);
+            for thread in idle {
+                thread.thread().unpark();
+            }
+            left
+        });
+        let (taken, left) = (peak.into_inner() - begin, left.saturating_sub(begin));
+        assert!(left * 2 < taken, "{left} of {taken} KiB are left");
     }
 
     #[test]

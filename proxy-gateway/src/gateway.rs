@@ -20,6 +20,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::allocator;
 use crate::certificates::{self, Followed};
 use crate::commands::unusable;
 use crate::handover::{HandoverError, Predecessor};
@@ -141,6 +142,7 @@ impl Gateway {
         // The server accepts connections later, in `serve`: a predecessor may still serve.
         let server = Serving::Bound(Box::new(move || server.start()), addresses);
         tasks.spawn(driver);
+        tasks.spawn(async { match allocator::give_back().await {} });
         let told = Arc::clone(&merged);
         tasks.spawn(async move { match told.follow_unreachable(&unreachable).await {} });
         if !followed.is_empty() {

@@ -19,7 +19,7 @@ impl Predecessor {
         match *self {}
     }
 
-    pub(crate) async fn replace(self) -> Result<(), HandoverError> {
+    pub(crate) async fn replace(self) -> Result<Option<Infallible>, HandoverError> {
         match self {}
     }
 }
@@ -30,6 +30,8 @@ impl Offer {
     pub(crate) fn open(_: &Path, _: ListeningSockets) -> Result<Self, HandoverError> {
         Ok(Self)
     }
+
+    pub(crate) fn keep(&mut self, _: Option<Infallible>) {}
 
     pub(crate) fn publish(&mut self) -> Result<(), HandoverError> {
         Ok(())

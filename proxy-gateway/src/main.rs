@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     // The control plane needs only this thread; the forwarding threads belong to the server.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .thread_keep_alive(allocator::IDLE_THREADS)
         .build();
     let result = match runtime {
         Ok(runtime) => runtime.block_on(dispatch(cli)),

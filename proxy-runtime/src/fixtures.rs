@@ -38,7 +38,7 @@ pub(crate) fn destination() -> Arc<DestinationState> {
     Arc::new(DestinationState::new(
         cluster.id().clone(),
         destination.id().clone(),
-        destination.address().clone(),
+        Arc::clone(destination.shared_address()),
     ))
 }
 

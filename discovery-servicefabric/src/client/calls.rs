@@ -77,8 +77,13 @@ impl ClusterCalls for Client {
             .argument("ApplicationTypeVersion", version)
             .of_list();
         let lacks = |of: &ServiceType| {
-            let is_nameless = of.service_type_description.service_type_name.is_empty();
-            is_nameless.then_some("ServiceTypeDescription.ServiceTypeName")
+            let description = &of.service_type_description;
+            if description.service_type_name.is_empty() {
+                return Some("ServiceTypeDescription.ServiceTypeName");
+            }
+            let mut extensions = description.extensions.iter().flatten();
+            let is_nameless = extensions.any(|extension| extension.key.is_empty());
+            is_nameless.then_some("ServiceTypeDescription.Extensions.Key")
         };
         self.shared.whole_list(call, lacks).await
     }
@@ -105,7 +110,12 @@ impl ClusterCalls for Client {
             .id(application_id)
             .at("/$/GetServices")
             .of_list();
-        let lacks = |of: &Service| of.name.is_empty().then_some("Name");
+        let lacks = |of: &Service| match (of.name.is_empty(), of.type_name.is_empty()) {
+            (true, _) => Some("Name"),
+            // A service of no known type would be removed.
+            (false, true) => Some("TypeName"),
+            (false, false) => None,
+        };
         self.shared.whole_list(call, lacks).await
     }
 

@@ -250,6 +250,17 @@ fn from_extensions(extensions: &[Extension]) -> Option<DeclaredLabels> {
     let present: Vec<_> = extensions.iter().map(|of| of.key.as_str()).collect();
     let (name, warning) = chosen(&present)?;
     let values = extensions.iter().filter(|extension| extension.key == name);
+    if values
+        .clone()
+        .any(|extension| extension.value.trim().is_empty())
+    {
+        // Without labels the service would be removed.
+        let message = format!(
+            "the extension `{name}` is empty in the response, where a manifest always has an element"
+        );
+        let problem = Problem::error("", "invalid_labels_xml", message);
+        return Some(DeclaredLabels::unreadable(problem));
+    }
     let mut declared = xml::from_values(values.map(|extension| extension.value.as_str()));
     declared.problems.extend(warning);
     Some(declared)

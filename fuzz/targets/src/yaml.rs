@@ -1,4 +1,4 @@
-//! Documents of YAML, and of JSON read as YAML.
+//! YAML documents, and JSON read as YAML.
 
 use proxy_model::json::parse_document;
 use proxy_model::yaml;
@@ -6,20 +6,20 @@ use serde_json::Value;
 
 use crate::input::{check_message, check_problems, text};
 
-/// The limit for a text and its documents. It is small, so that aliases reach it.
+/// Maximum size of a text and of its documents, in bytes. Small, so that aliases reach it.
 const MOST_BYTES: usize = 4_096;
 
-/// The separator of the two texts of an input.
+/// Separator of the two texts of an input.
 const BETWEEN: &str = "\n=====\n";
 
-/// Fuzzes a text, or two of them.
+/// Fuzzes the YAML reader with one or two texts.
 ///
-/// * Each document is written as JSON; all of them together fit the limit, whatever aliases stand for.
-/// * What a reader of one document reads is the first of the documents.
-/// * A text that is JSON is the same value as YAML, if it is YAML at all.
-/// * Every key that was read has a line.
-/// * Two texts one behind the other have the documents of both.
-/// * Errors say a line, shortly.
+/// * Each document is written as JSON. All together fit the limit, whatever aliases stand for.
+/// * A reader of one document reads the first of the documents.
+/// * A JSON text has the same value as YAML, if it is valid YAML.
+/// * Every key of the result has a line.
+/// * Two concatenated texts have the documents of both.
+/// * Errors are short and have a line.
 pub fn yaml(data: &[u8]) {
     let whole = text(data);
     let mut parts = whole.splitn(2, BETWEEN);
@@ -60,7 +60,8 @@ fn values(written: &[String]) -> Vec<Value> {
     written.iter().map(value).collect()
 }
 
-/// Keys that are written twice are refused where there may be several documents, and left for readers where there is one.
+/// Asserts that repeated keys are rejected by the reader of several documents, and kept by the
+/// reader of one.
 fn agrees_with_one(text: &str, read: Option<&[String]>) {
     match (yaml::parse(text), read) {
         (Ok(one), Some([only])) => {
@@ -92,7 +93,7 @@ fn agrees_with_json(text: &str, read: &[Value]) {
     }
 }
 
-/// Numbers are what programs of JavaScript take them for.
+/// Numbers are compared as JavaScript reads them.
 fn is_alike(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => match (one.as_f64(), other.as_f64()) {
@@ -127,7 +128,7 @@ fn keys_have_lines(text: &str, documents: &[Value]) {
 }
 
 fn follow_each_other(first: &str, documents_of_first: &[Value], second: &str) {
-    // Directives and marks stand at the beginning of a text alone.
+    // Directives and marks are valid only at the beginning of a text.
     if second.contains(['%', '\u{feff}']) {
         return;
     }

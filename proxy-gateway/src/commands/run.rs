@@ -163,11 +163,12 @@ async fn take_over(
         };
         gateway.serve()?;
         if let Some(predecessor) = predecessor {
-            predecessor
-                .replace()
-                .await
-                .map_err(|error| not_taken(&error))?;
+            let replaced = predecessor.replace().await;
+            let inherited = replaced.map_err(|error| not_taken(&error))?;
             is_served = false;
+            if let Some(offer) = &mut offer {
+                offer.keep(inherited);
+            }
         }
         if let Some(offer) = &mut offer {
             offer.publish().map_err(|error| not_taken(&error))?;

@@ -2,8 +2,10 @@
 //! rejected, and the first drains once the second serves.
 //!
 //! They meet at a Unix socket, `Server.Handover`. A starting instance connects there first; if no instance
-//! listens, it is the first.
+//! listens, it is the first. If the predecessor ends by itself while several successors wait, one of them takes its
+//! place: the one that gets the lock on a file beside the socket.
 
+mod inheritance;
 mod offer;
 mod predecessor;
 #[cfg(test)]
@@ -13,6 +15,7 @@ mod wire;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub(crate) use self::inheritance::Inheritance;
 pub(crate) use self::offer::Offer;
 pub(crate) use self::predecessor::Predecessor;
 

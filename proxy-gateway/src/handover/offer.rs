@@ -8,7 +8,7 @@ use proxy_runtime::server::ListeningSockets;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
-use super::{HandoverError, wire};
+use super::{HandoverError, Inheritance, wire};
 
 /// The target of log messages.
 const TARGET: &str = "proxy::server";
@@ -29,6 +29,8 @@ pub(crate) struct Offer {
     /// The temporary path of the socket until it is published.
     aside: Option<PathBuf>,
     sockets: Arc<ListeningSockets>,
+    /// The place of a predecessor that ended by itself, if this instance took it.
+    inherited: Option<Inheritance>,
 }
 
 impl Offer {
@@ -52,7 +54,13 @@ impl Offer {
             path: path.to_owned(),
             aside: Some(aside),
             sockets: Arc::new(sockets),
+            inherited: None,
         })
+    }
+
+    /// Keeps the place of the predecessor until a successor takes over.
+    pub(crate) fn keep(&mut self, inherited: Option<Inheritance>) {
+        self.inherited = inherited;
     }
 
     /// Begins to wait for successors, in place of any earlier instance.
@@ -112,6 +120,8 @@ impl Offer {
                 },
             }
         };
+        // An instance that waits for the successor may have to take its place.
+        drop(self.inherited.take());
         // Only one candidate may serve, and the others end.
         for stream in streams {
             let is_successor = Arc::ptr_eq(&stream, &successor);

@@ -1,11 +1,13 @@
 use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use proxy_runtime::server::ListeningSockets;
 use tokio::net::UnixStream;
 
+use super::inheritance::Inheritance;
 use super::{HandoverError, wire};
 
 /// The target of log messages.
@@ -24,6 +26,8 @@ const MAX_SOCKETS: usize = 65_536;
 pub(crate) struct Predecessor {
     path: PathBuf,
     stream: UnixStream,
+    /// The place of the predecessor, if it has ended and this instance has taken it.
+    inherited: OnceLock<Inheritance>,
 }
 
 impl Predecessor {
@@ -56,10 +60,17 @@ impl Predecessor {
             "taking over from the instance that runs"
         );
         let path = path.to_owned();
-        Ok(Some((Self { path, stream }, sockets)))
+        let predecessor = Self {
+            path,
+            stream,
+            inherited: OnceLock::new(),
+        };
+        Ok(Some((predecessor, sockets)))
     }
 
-    /// Waits for the end of the predecessor.
+    /// Waits for the end of the predecessor, and takes its place.
+    ///
+    /// Cancel-safe.
     ///
     /// # Errors
     ///
@@ -70,10 +81,28 @@ impl Predecessor {
     /// Cancel safe.
     pub(crate) async fn gone(&self) -> Result<(), HandoverError> {
         match wire::hear(&self.stream).await {
-            Err(_) => Ok(()),
+            Err(_) => self.inherit(),
             Ok((wire::TAKEN, _)) => Err(self.outrun()),
             Ok((other, _)) => Err(HandoverError::answer(&self.path, wire::unexpected(other))),
         }
+    }
+
+    /// Takes the place of a predecessor that ended by itself. Only one of the waiting instances can.
+    fn inherit(&self) -> Result<(), HandoverError> {
+        if self.inherited.get().is_some() {
+            return Ok(());
+        }
+        match Inheritance::take(&self.path) {
+            Ok(Some(taken)) => drop(self.inherited.set(taken)),
+            Ok(None) => return Err(self.outrun()),
+            // Two instances that serve are better than none.
+            Err(error) => tracing::warn!(
+                target: TARGET,
+                %error,
+                "whether another instance takes the place, too, cannot be found out"
+            ),
+        }
+        Ok(())
     }
 
     fn outrun(&self) -> HandoverError {
@@ -81,8 +110,13 @@ impl Predecessor {
         HandoverError::Outrun { path }
     }
 
-    /// Reports that this instance serves, and returns when the other one has stopped accepting connections.
-    pub(crate) async fn replace(self) -> Result<(), HandoverError> {
+    /// Reports that this instance serves, and returns when the other one has stopped accepting connections. If that one
+    /// has ended, the result has to be kept until this instance has a successor.
+    ///
+    /// # Errors
+    ///
+    /// Another instance has taken its place.
+    pub(crate) async fn replace(self) -> Result<Option<Inheritance>, HandoverError> {
         let asked = within(async {
             // After the other end has closed, its last message can still be received.
             let said = wire::say(&self.stream, wire::SERVING).await;
@@ -90,7 +124,7 @@ impl Predecessor {
             heard.or_else(|error| said.and(Err(error)))
         });
         match asked.await {
-            Ok((wire::YOURS, _)) => Ok(()),
+            Ok((wire::YOURS, _)) => Ok(None),
             Ok((wire::TAKEN, _)) => Err(self.outrun()),
             Ok((other, _)) => Err(HandoverError::answer(&self.path, wire::unexpected(other))),
             Err(error) => {
@@ -100,7 +134,8 @@ impl Predecessor {
                     %error,
                     "the instance that ran did not say that it stops"
                 );
-                Ok(())
+                self.inherit()?;
+                Ok(self.inherited.into_inner())
             }
         }
     }

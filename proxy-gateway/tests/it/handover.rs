@@ -226,6 +226,53 @@ async fn one_that_is_not_ready_serves_what_it_knows_when_the_first_one_dies() {
     assert!(!successor.output().contains("not needed"));
 }
 
+/// One of two waiting successors takes the place of an instance that dies; the other one ends with a message.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_that_wait_serves_when_the_first_one_dies() {
+    let origin = Origin::named("a");
+    let place = Place::new(&origin);
+    let mut running = place.start().await;
+    let get = async || {
+        let mut client = Connection::http1(place.proxy).await.expect("it listens");
+        client.get("/known").await.expect("it answers").text()
+    };
+    // Again with the one that took over as the one that dies.
+    for _ in 0..2 {
+        let nobody = format!(
+            r#""XdsDiscovery": {{ "Servers": ["http://127.0.0.1:{}"] }}, {}"#,
+            peers::free_port(),
+            route_to(&origin).replace("/{**rest}", "/known")
+        );
+        let waiting = ConfigFile::new(&place.config(&nobody));
+        let argument = waiting.argument();
+        let mut both = Vec::new();
+        for _ in 0..2 {
+            let arguments = ["run", "--config", &argument];
+            both.push(start(&arguments, "taking over from the instance that runs").await);
+        }
+        running.kill().await;
+        let serves = |process: &PeerProcess| process.output().contains("listening on http://");
+        let ends = |process: &PeerProcess| process.output().contains("this one is not needed");
+        eventually("one serves and one ends", async || {
+            both.iter().any(serves) && both.iter().any(ends)
+        })
+        .await;
+        assert!(!both.iter().any(|one| serves(one) && ends(one)));
+        if ends(&both[0]) {
+            both.reverse();
+        }
+        let mut loser = both.pop().expect("there are two");
+        running = both.pop().expect("there are two");
+        assert!(!loser.wait().await.success(), "it was not asked to end");
+        assert_eq!(get().await, "a");
+    }
+    // It gives its place to the next one as any other does.
+    let successor = place.start().await;
+    assert!(running.wait().await.success());
+    assert_eq!(get().await, "a");
+    assert!(!successor.output().contains("not needed"));
+}
+
 /// The number of waiting successors is limited, and the message names them.
 #[tokio::test(flavor = "multi_thread")]
 async fn those_that_hang_are_named_to_whom_they_lock_out() {

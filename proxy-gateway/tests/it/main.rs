@@ -14,3 +14,4 @@ mod service;
 mod service_fabric;
 mod sink;
 mod xds;
+mod xds_faults;

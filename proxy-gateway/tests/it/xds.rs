@@ -51,14 +51,14 @@ impl Drop for Served {
 }
 
 /// A control plane that serves the configuration of a provider.
-struct ControlPlane {
-    address: SocketAddr,
+pub(crate) struct ControlPlane {
+    pub(crate) address: SocketAddr,
     provider: StaticProvider,
     _served: Served,
 }
 
 impl ControlPlane {
-    async fn start(config: &str) -> Self {
+    pub(crate) async fn start(config: &str) -> Self {
         Self::at("127.0.0.1:0".parse().expect("an address"), config).await
     }
 
@@ -80,14 +80,14 @@ impl ControlPlane {
         }
     }
 
-    fn publish(&self, config: &str) {
+    pub(crate) fn publish(&self, config: &str) {
         self.provider
             .update(ProxyConfig::from_json(config).expect("a configuration"));
     }
 }
 
 /// Starts the program with a configuration. Returns its address, and that of its admin page.
-async fn gateway(section: &str) -> (PeerProcess, SocketAddr, SocketAddr) {
+pub(crate) async fn gateway(section: &str) -> (PeerProcess, SocketAddr, SocketAddr) {
     let file = ConfigFile::new(&format!(
         r#"{{ "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }}, "Admin": {{ "Address": "127.0.0.1:0" }}, {section} }}"#
     ));
@@ -97,7 +97,7 @@ async fn gateway(section: &str) -> (PeerProcess, SocketAddr, SocketAddr) {
     (process, proxy, admin)
 }
 
-fn from_xds(servers: &[SocketAddr], mode: &str) -> String {
+pub(crate) fn from_xds(servers: &[SocketAddr], mode: &str) -> String {
     let servers: Vec<String> = servers
         .iter()
         .map(|server| format!("http://{server}"))

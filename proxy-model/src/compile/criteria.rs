@@ -125,7 +125,10 @@ fn each<T, C>(
     scope: &mut Scope<'_>,
     compile: impl Fn(&T, &mut Scope<'_>) -> Option<C>,
 ) -> Vec<C> {
-    let list = list.unwrap_or_default().iter().enumerate();
-    list.filter_map(|(i, element)| compile(element, &mut scope.below(&format!("{key}/{i}"))))
-        .collect()
+    let list = list.unwrap_or_default();
+    let mut compiled = Vec::with_capacity(list.len());
+    for (i, element) in list.iter().enumerate() {
+        compiled.extend(compile(element, &mut scope.below(&format!("{key}/{i}"))));
+    }
+    compiled
 }

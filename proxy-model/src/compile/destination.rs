@@ -1,6 +1,7 @@
 //! Destinations.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::HeaderValue;
 
@@ -59,9 +60,9 @@ pub(super) fn compile(source: DestinationSource, scope: &mut Scope<'_>) -> Optio
     let host = host?;
     let name = host.as_ref().and_then(name_in);
     Some(Destination {
-        address: named(address?, name),
-        health: health_address?.map(|health| named(health, name)),
-        health_path: health_path?,
+        address: Arc::new(named(address?, name)),
+        health: health_address?.map(|health| Arc::new(named(health, name))),
+        health_path: health_path?.map(String::into_boxed_str),
         host,
         weight: weight?,
         priority: priority?,

@@ -12,6 +12,7 @@ mod options;
 mod partitions;
 mod policy;
 mod route;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod upstream;

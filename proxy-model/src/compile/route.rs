@@ -15,6 +15,7 @@ use super::criteria;
 use super::destination::{MAX_WEIGHT, within};
 use super::health::positive;
 use super::policy::{self, Kind};
+use super::shared::SharedTransforms;
 use super::{Scope, filled, metadata, partitions};
 
 pub(super) fn compile(
@@ -40,6 +41,7 @@ pub(super) fn compile(
         scope.expressions,
         scope.problems,
     );
+    let transforms = transforms.map(|transforms| targets.transforms.share(&source, transforms));
     let body_limit = body_limit(config, scope);
     check_policies(config, scope);
     metadata::check(config.metadata.as_ref(), scope);
@@ -195,13 +197,14 @@ fn check_policies(config: &RouteConfig, scope: &mut Scope<'_>) {
     }
 }
 
-/// The clusters that routes may go to.
+/// The clusters that routes may go to, and what the routes have in common.
 pub(super) struct Targets<'a> {
     config: &'a ProxyConfig,
     refused: &'a HashSet<ClusterId>,
     /// Number of unknown ids that still get a suggestion. It is limited because each one is compared with
     /// all clusters.
     suggestions: usize,
+    transforms: SharedTransforms,
 }
 
 impl<'a> Targets<'a> {
@@ -210,6 +213,7 @@ impl<'a> Targets<'a> {
             config,
             refused,
             suggestions: 100,
+            transforms: SharedTransforms::default(),
         }
     }
 

@@ -17,9 +17,9 @@ pub struct DestinationIndex(pub u32);
 #[derive(Clone, Debug)]
 pub struct Destination {
     pub(crate) source: DestinationSource,
-    pub(crate) address: DestinationAddress,
-    pub(crate) health: Option<DestinationAddress>,
-    pub(crate) health_path: Option<String>,
+    pub(crate) address: Arc<DestinationAddress>,
+    pub(crate) health: Option<Arc<DestinationAddress>>,
+    pub(crate) health_path: Option<Box<str>>,
     pub(crate) host: Option<HeaderValue>,
     pub(crate) weight: u32,
     pub(crate) priority: u32,
@@ -41,9 +41,14 @@ impl Destination {
         &self.address
     }
 
+    /// The same, to share.
+    pub fn shared_address(&self) -> &Arc<DestinationAddress> {
+        &self.address
+    }
+
     /// The address that probes are sent to: `Health`, or `Address` if that is not set.
     pub fn health_address(&self) -> &DestinationAddress {
-        self.health.as_ref().unwrap_or(&self.address)
+        self.health.as_deref().unwrap_or(&self.address)
     }
 
     /// The percent-encoded path of the destination's own probes, if it has one.

@@ -19,6 +19,8 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use http::HeaderName;
 
 #[cfg(feature = "schema")]
@@ -65,9 +67,13 @@ impl HeaderCopy {
     }
 }
 
-/// All changes of a route.
+/// All changes of a route. Cheap to clone; routes of a configuration that write the same changes share them.
 #[derive(Clone, Debug)]
-pub struct Transforms {
+pub struct Transforms(Arc<Parts>);
+
+/// The content of [`Transforms`].
+#[derive(Debug)]
+struct Parts {
     target: Box<[TargetTransform]>,
     original_host: bool,
     request_copy: HeaderCopy,
@@ -79,9 +85,15 @@ pub struct Transforms {
 }
 
 impl Transforms {
+    /// A number that is equal for clones and differs for others that exist at the same time: a key for values that are
+    /// derived from transforms.
+    pub fn identity(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// Changes to path, query and method, in order.
     pub fn target(&self) -> &[TargetTransform] {
-        &self.target
+        &self.0.target
     }
 
     /// Returns true if any change uses route values, the parts of the path that the route's template
@@ -99,42 +111,42 @@ impl Transforms {
         };
         let by_header =
             |change: &RequestTransform| matches!(change, RequestTransform::RouteValue { .. });
-        self.target.iter().any(by_target) || self.request.iter().any(by_header)
+        self.0.target.iter().any(by_target) || self.0.request.iter().any(by_header)
     }
 
     /// Returns true if the client's `Host` is sent on, rather than the destination's. A change to the
     /// header `Host` among [`request`](Self::request) has precedence over both.
     pub fn original_host(&self) -> bool {
-        self.original_host
+        self.0.original_host
     }
 
     /// The request headers that are sent on.
     pub fn request_copy(&self) -> &HeaderCopy {
-        &self.request_copy
+        &self.0.request_copy
     }
 
     /// Changes to request headers, in order.
     pub fn request(&self) -> &[RequestTransform] {
-        &self.request
+        &self.0.request
     }
 
     /// The response headers that are sent on.
     pub fn response_copy(&self) -> &HeaderCopy {
-        &self.response_copy
+        &self.0.response_copy
     }
 
     /// Changes to response headers, in order. They are made even if no destination responded.
     pub fn response(&self) -> &[ResponseTransform] {
-        &self.response
+        &self.0.response
     }
 
     /// The response trailers that are sent on.
     pub fn trailers_copy(&self) -> &HeaderCopy {
-        &self.trailers_copy
+        &self.0.trailers_copy
     }
 
     /// Changes to response trailers, in order.
     pub fn trailers(&self) -> &[ResponseTransform] {
-        &self.trailers
+        &self.0.trailers
     }
 }

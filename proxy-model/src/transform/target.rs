@@ -49,7 +49,7 @@ impl Transforms {
     ///
     /// What no change is about stays byte for byte as it was received.
     pub fn rewrite<'a>(&'a self, target: &mut RequestTarget<'a>, values: &RouteValues) {
-        for transform in &self.target {
+        for transform in self.target() {
             transform.apply(target, values);
         }
     }

@@ -151,7 +151,7 @@ impl fmt::Display for Start {
 
 impl Inner {
     /// Every problem with its provider: problems of the sources, settings that this proxy does not
-    /// support, and problems observed with requests.
+    /// support, problems observed with requests, and a full memory budget of clients.
     pub(super) fn all_problems(&self) -> impl Iterator<Item = (Option<String>, Problem)> {
         let state = self.merged.as_ref().map(|merged| merged.state());
         let of_sources: Vec<_> = state
@@ -175,7 +175,13 @@ impl Inner {
             None => (None, problem),
         };
         let ours: Vec<_> = ours.map(placed).collect();
-        of_sources.into_iter().chain(ours)
+        let of_server = self
+            .server
+            .iter()
+            .filter_map(|server| server.memory_problem());
+        // It is about the server, and no source has said anything of that.
+        let of_server: Vec<_> = of_server.map(|problem| (None, problem)).collect();
+        of_sources.into_iter().chain(ours).chain(of_server)
     }
 
     /// Each source with the state that decides its colour on the page.

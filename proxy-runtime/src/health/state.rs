@@ -40,7 +40,8 @@ impl std::fmt::Display for Health {
 #[derive(Debug, Default)]
 pub(crate) struct HealthState {
     active: AtomicU8,
-    record: Mutex<HealthRecord>,
+    /// Made when something is first noted: most destinations are not probed.
+    record: Mutex<Option<Box<HealthRecord>>>,
 }
 
 /// The history behind the health of a destination.
@@ -74,14 +75,15 @@ impl HealthState {
 
     /// A copy of the history.
     pub(crate) fn record(&self) -> HealthRecord {
-        self.lock().clone()
+        self.lock().as_deref().cloned().unwrap_or_default()
     }
 
     /// Changes the record and publishes its health. The caller must call
     /// [`ClusterLive::health_changed`](crate::live::ClusterLive::health_changed) afterwards.
     pub(crate) fn update<T>(&self, change: impl FnOnce(&mut HealthRecord) -> T) -> T {
         let mut record = self.lock();
-        let result = change(&mut record);
+        let record = record.get_or_insert_default();
+        let result = change(record);
         let health = match record.health {
             Health::Unknown => 0,
             Health::Healthy => 1,
@@ -91,7 +93,7 @@ impl HealthState {
         result
     }
 
-    fn lock(&self) -> parking_lot::MutexGuard<'_, HealthRecord> {
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Option<Box<HealthRecord>>> {
         // A record is valid after every step of a change, so a panic in the middle breaks nothing.
         self.record.lock()
     }

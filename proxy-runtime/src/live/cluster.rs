@@ -1,5 +1,6 @@
 //! The state of a cluster that survives a new configuration.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::observe::{ClusterMetrics, OwnLine};
@@ -25,8 +26,9 @@ pub(crate) struct ClusterLive {
     /// pick replaces an outdated list. No change is lost, whether it happens before, during or
     /// after the build of a generation.
     health_epoch: AtomicU64,
-    /// Number of turns taken by all workers; shared, so that turns are in order.
-    cursor: OwnLine<AtomicU64>,
+    /// Number of turns taken by all workers; shared, so that turns are in order. Made for the first turn, since most
+    /// policies take none.
+    cursor: OnceLock<Box<OwnLine<AtomicU64>>>,
     metrics: ClusterMetrics,
 }
 
@@ -43,12 +45,17 @@ impl ClusterLive {
 
     /// Takes the next turn: 0, 1, 2 …; wraps around at the end of `u64`.
     pub(crate) fn next_turn(&self) -> u64 {
-        self.cursor.0.fetch_add(1, Ordering::Relaxed)
+        self.cursor().fetch_add(1, Ordering::Relaxed)
     }
 
     #[cfg(test)]
     pub(crate) fn set_turn(&self, turn: u64) {
-        self.cursor.0.store(turn, Ordering::Relaxed);
+        self.cursor().store(turn, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn cursor(&self) -> &AtomicU64 {
+        &self.cursor.get_or_init(Box::default).0
     }
 
     pub(crate) fn health_epoch(&self) -> u64 {

@@ -56,7 +56,7 @@ pub(crate) struct DestinationState {
     key: DestinationKey,
     cluster: ClusterId,
     id: DestinationId,
-    address: DestinationAddress,
+    address: Arc<DestinationAddress>,
     removed: AtomicBool,
     health: HealthState,
     metrics: DestinationMetrics,
@@ -65,7 +65,11 @@ pub(crate) struct DestinationState {
 
 impl DestinationState {
     /// The state of a new destination.
-    pub(crate) fn new(cluster: ClusterId, id: DestinationId, address: DestinationAddress) -> Self {
+    pub(crate) fn new(
+        cluster: ClusterId,
+        id: DestinationId,
+        address: Arc<DestinationAddress>,
+    ) -> Self {
         Self {
             key: DestinationKey::next(),
             cluster,

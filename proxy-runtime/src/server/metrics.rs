@@ -4,11 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use tokio::time::Instant;
 
-/// The time for which resets for lack of memory are reported.
-#[cfg(any(feature = "admin", test))]
-const RECENT: std::time::Duration = std::time::Duration::from_secs(30);
+use super::shed::Shed;
 
 /// The counters of a server since it was bound. Cheap to read at any time, from any thread.
 ///
@@ -32,13 +29,25 @@ impl ServerMetrics {
         self.held_limit.store(bytes, Relaxed);
     }
 
+    #[cfg(any(feature = "admin", test))]
+    fn last_shed(&self) -> Option<Shed> {
+        let each = self.workers.iter();
+        let each = each.filter_map(|worker| *worker.last_shed.lock());
+        each.max_by_key(|shed| shed.at)
+    }
+
     /// Returns true if connections were reset for lack of memory within the last 30 seconds.
     #[cfg(any(feature = "admin", test))]
     pub(crate) fn sheds(&self) -> bool {
-        let is_recent = |at: Instant| at.elapsed() < RECENT;
-        self.workers
-            .iter()
-            .any(|worker| worker.shed_at.lock().is_some_and(is_recent))
+        self.last_shed().is_some_and(|shed| shed.is_recent())
+    }
+
+    /// Returns a warning for five minutes after connections were reset for lack of memory.
+    #[cfg(any(feature = "admin", test))]
+    pub(crate) fn memory_problem(&self) -> Option<proxy_model::Problem> {
+        let counts = self.counts();
+        let shed = self.last_shed()?;
+        shed.problem(counts.held_bytes_limit, counts.shed_connections)
     }
 
     pub(crate) fn worker(&self, index: usize) -> &Arc<WorkerMetrics> {
@@ -151,8 +160,8 @@ pub(crate) struct WorkerMetrics {
     pub(crate) evicted: AtomicU64,
     pub(crate) shed: AtomicU64,
     pub(crate) held: AtomicU64,
-    /// The time of the last reset for lack of memory.
-    pub(crate) shed_at: Mutex<Option<Instant>>,
+    /// The last reset for lack of memory.
+    pub(crate) last_shed: Mutex<Option<Shed>>,
     pub(crate) tls_failures: AtomicU64,
     pub(crate) requests: AtomicU64,
     pub(crate) active_requests: AtomicU64,

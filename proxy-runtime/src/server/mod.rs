@@ -124,6 +124,7 @@ mod offers;
 mod open_files;
 mod outcome;
 pub(crate) mod shared;
+mod shed;
 mod sockets;
 #[cfg(feature = "tls")]
 mod tls;

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZero;
 
 /// The origin of a client: an IPv4 address, or an IPv6 /64 network, all addresses of which may
@@ -26,6 +27,18 @@ impl Source {
     pub(crate) fn of(remote: Option<SocketAddr>) -> Self {
         let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         Self::new(remote.map_or(unknown, |remote| remote.ip()))
+    }
+}
+
+impl fmt::Display for Source {
+    /// `192.0.2.7`, and of IPv6 the network: `2001:db8:0:1::/64`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.0.get();
+        match u32::try_from(number) {
+            Ok(address) => Ipv4Addr::from(address).fmt(f),
+            Err(_) if number == u64::MAX => f.write_str("an unknown address"),
+            Err(_) => write!(f, "{}/64", Ipv6Addr::from(u128::from(number) << 64)),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use proxy_model::compiled::{Cluster, ClusterIndex, RouteIndex};
 use proxy_model::matching::Lookup;
 use proxy_model::{ClusterId, Problems, RequestHead, RouteId, Snapshot};
 
-use super::route::RouteState;
+use super::route::{HeadPlans, RouteState};
 use crate::balance::Balancers;
 use crate::cluster::{ClusterState, PickContext};
 use crate::extensions::Extensions;
@@ -82,6 +82,7 @@ impl Generation {
             }
         }
         let mut routes = Vec::with_capacity(snapshot.routes().len());
+        let mut plans = HeadPlans::default();
         for route in snapshot.routes() {
             let before = carried.route(route.id());
             let extensions = before.and_then(RouteState::extensions);
@@ -93,6 +94,7 @@ impl Generation {
                         metrics.unwrap_or_default(),
                         extensions,
                         context.loop_guard.as_ref(),
+                        &mut plans,
                     ));
                 }
                 Err(found) => problems.extend(found),
@@ -232,7 +234,7 @@ fn cluster_state(
                 Arc::new(DestinationState::new(
                     cluster.id().clone(),
                     destination.id().clone(),
-                    destination.address().clone(),
+                    Arc::clone(destination.shared_address()),
                 ))
             })
         })

@@ -1,5 +1,6 @@
 //! The live state of one route.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use proxy_model::RequestHead;
@@ -12,8 +13,7 @@ use crate::extensions::RouteExtensions;
 use crate::http1::{ClassSet, FieldClass};
 use crate::observe::RouteMetrics;
 use crate::support::{Refusal, refusal};
-use crate::transform::HeadPlan;
-use crate::transform::{LoopGuard, guards};
+use crate::transform::{HeadPlan, LoopGuard, guards};
 
 /// The state of one route in one generation.
 #[derive(Debug)]
@@ -35,6 +35,21 @@ pub(crate) struct RouteState {
     cumulative: Box<[u64]>,
 }
 
+/// The plans of a generation so far: routes that change the same have one together.
+#[derive(Debug, Default)]
+pub(super) struct HeadPlans {
+    /// Plans by the identity of the transforms, and whether the routes have a loop guard.
+    known: HashMap<(usize, bool), Option<Arc<HeadPlan>>>,
+}
+
+impl HeadPlans {
+    fn of(&mut self, route: &Route, guard: Option<&LoopGuard>) -> Option<Arc<HeadPlan>> {
+        let key = (route.transforms().identity(), guard.is_some());
+        let known = self.known.entry(key);
+        known.or_insert_with(|| HeadPlan::of(route, guard)).clone()
+    }
+}
+
 /// The reason why a route has no cluster for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nowhere {
@@ -50,6 +65,7 @@ impl RouteState {
         metrics: Arc<RouteMetrics>,
         extensions: Option<Box<RouteExtensions>>,
         loop_guard: Option<&Arc<LoopGuard>>,
+        plans: &mut HeadPlans,
     ) -> Self {
         let loop_guard = loop_guard.filter(|_| guards(route)).cloned();
         let cumulative = match route.target() {
@@ -69,7 +85,7 @@ impl RouteState {
         let has_layers = extensions
             .as_ref()
             .is_some_and(|extensions| extensions.layers().is_some());
-        let plan = HeadPlan::of(route, loop_guard.as_deref());
+        let plan = plans.of(route, loop_guard.as_deref());
         Self {
             #[cfg(feature = "server")]
             id: route.id().clone(),

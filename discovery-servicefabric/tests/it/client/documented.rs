@@ -303,3 +303,109 @@ async fn reports_that_are_refused_are_a_problem_of_the_source() {
         .find(|p| p.code == "health_reports_refused");
     assert!(problem.expect("it is said").message.contains("403"));
 }
+
+/// Returns the pointers to all values in a document except the document itself.
+fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
+    let below: Vec<(String, &Value)> = match value {
+        Value::Object(object) => object.iter().map(|(key, one)| (key.clone(), one)).collect(),
+        Value::Array(list) => (0..)
+            .zip(list)
+            .map(|(index, one): (usize, _)| (index.to_string(), one))
+            .collect(),
+        _ => return,
+    };
+    for (key, one) in below {
+        let pointer = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+        pointers(one, &pointer, found);
+        found.push(pointer);
+    }
+}
+
+/// Returns the document without the value, or with another one in its place.
+fn changed(document: &Value, pointer: &str, to: Option<&Value>) -> Value {
+    let mut document = document.clone();
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    let key = key.replace("~1", "/").replace("~0", "~");
+    match document.pointer_mut(parent).unwrap() {
+        Value::Object(object) => match to {
+            Some(to) => drop(object.insert(key, to.clone())),
+            None => drop(object.remove(&key)),
+        },
+        Value::Array(list) => match to {
+            Some(to) => list[key.parse::<usize>().unwrap()] = to.clone(),
+            None => drop(list.remove(key.parse().unwrap())),
+        },
+        _ => {}
+    }
+    document
+}
+
+/// Every value of every answer is left out, null, or of another type, one at a time. Only what a gateway could truly mean
+/// has an effect.
+#[tokio::test(start_paused = true)]
+async fn no_value_that_is_missing_or_of_a_wrong_type_takes_a_destination_away() {
+    let paths = [
+        "/ApplicationTypes?",
+        "/Applications?",
+        "/ApplicationTypes/VotingType/$/GetServiceTypes",
+        "/Applications/Voting/$/GetServices",
+        "/Services/Voting~Data/$/GetPartitions",
+        replicas_of(LOW),
+    ];
+    // A gateway may list fewer items, know another status, and have no address of a replica.
+    let may_be = |pointer: &str, to: Option<&Value>| {
+        let is_item = pointer
+            .rsplit('/')
+            .next()
+            .is_some_and(|last| last.parse::<u8>().is_ok());
+        (is_item && to.is_none())
+            || (pointer.ends_with("/Address") && to.is_none_or(Value::is_null))
+            || (pointer.ends_with("/ReplicaStatus") && to == Some(&json!(17)))
+    };
+    let mut tried = 0;
+    for path in paths {
+        let seen = Seen {
+            method: "GET".to_owned(),
+            uri: format!("{path}?").replace("??", "?"),
+            authorization: None,
+            content_type: None,
+            body: String::new(),
+            at: tokio::time::Instant::now(),
+        };
+        let Act::Answer(answer) = documented(&seen) else {
+            panic!("{path}");
+        };
+        let document: Value = serde_json::from_slice(answer.body()).unwrap();
+        let mut all = Vec::new();
+        pointers(&document, "", &mut all);
+        for pointer in all {
+            for to in [
+                None,
+                Some(json!(null)),
+                Some(json!(17)),
+                Some(json!({})),
+                Some(json!([true])),
+            ] {
+                let (gateway, changes) = gateway();
+                let provider = discovery(&gateway).runner().start();
+                seconds(1).await;
+                let destinations = || {
+                    let config = provider.state().config.clone().unwrap_or_default();
+                    let clusters = config.clusters.values();
+                    clusters
+                        .map(|cluster| cluster.destinations.len())
+                        .sum::<usize>()
+                };
+                assert_eq!(destinations(), 4);
+                changes
+                    .lock()
+                    .push((path, ok(changed(&document, &pointer, to.as_ref()))));
+                seconds(45).await;
+                let is_true = may_be(&pointer, to.as_ref());
+                assert!(is_true || destinations() == 4, "{path} {pointer} {to:?}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 300, "{tried}");
+}

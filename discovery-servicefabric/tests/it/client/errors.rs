@@ -173,6 +173,10 @@ async fn lists_of_what_has_no_name_are_no_lists() {
             .await
             .unwrap_err(),
         client(nameless()).properties("s").await.unwrap_err(),
+        client(serde_json::json!([{"Name": "fabric:/a/b", "TypeName": null}]))
+            .services("a")
+            .await
+            .unwrap_err(),
         client(no_id).replicas("p").await.unwrap_err(),
         client(nameless()).applications().await.unwrap_err(),
         client(nameless()).services("a").await.unwrap_err(),

@@ -30,7 +30,10 @@ async fn requests_arrive_as_they_were_meant() {
                 .unwrap()
                 .starts_with("discovery-servicefabric/")
         );
-        let body = format!(r#"[{{"Name":"{}"}}]"#, uri.replace('"', "%22"));
+        let body = format!(
+            r#"[{{"Name":"{}","TypeName":"T"}}]"#,
+            uri.replace('"', "%22")
+        );
         Response::new(testkit::body::full(body))
     });
     let client = client(origin.url());

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use crate::client::support::{Act, Gateway, bare, error, ok, page};
 
 fn services(names: &[&str]) -> Value {
-    names.iter().map(|name| json!({"Name": name})).collect()
+    names
+        .iter()
+        .map(|name| json!({"Name": name, "TypeName": "WebType"}))
+        .collect()
 }
 
 #[tokio::test]

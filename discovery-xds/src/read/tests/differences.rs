@@ -1,15 +1,18 @@
 //! Tests that differences from Envoy are always reported.
 
 use proxy_model::Problems;
-use xds_types::pb::envoy::config::cluster::v3::Cluster;
+use xds_types::pb::envoy::config::cluster::v3::circuit_breakers::Thresholds;
 use xds_types::pb::envoy::config::cluster::v3::cluster::CommonLbConfig;
 use xds_types::pb::envoy::config::cluster::v3::cluster::common_lb_config::{
     LocalityConfigSpecifier, LocalityWeightedLbConfig,
 };
+use xds_types::pb::envoy::config::cluster::v3::{CircuitBreakers, Cluster};
 use xds_types::pb::envoy::config::core::v3::HealthStatus;
 use xds_types::pb::envoy::config::core::v3::address::Address as AddressKind;
 use xds_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
 use xds_types::pb::envoy::config::core::v3::{Address, SocketAddress};
+use xds_types::pb::envoy::config::endpoint::v3::cluster_load_assignment::Policy;
+use xds_types::pb::envoy::config::endpoint::v3::cluster_load_assignment::policy::DropOverload;
 use xds_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
 use xds_types::pb::envoy::config::endpoint::v3::{
     ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints,
@@ -19,7 +22,7 @@ use xds_types::pb::envoy::config::route::v3::route::Action;
 use xds_types::pb::envoy::config::route::v3::route_action::HostRewriteSpecifier;
 use xds_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
 use xds_types::pb::envoy::r#type::v3::Percent;
-use xds_types::pb::google::protobuf::{BoolValue, Duration};
+use xds_types::pb::google::protobuf::{BoolValue, Duration, UInt32Value};
 
 use super::super::{DIFFERS, read_cluster, read_endpoints};
 use super::foreign::{host, read, to};
@@ -64,6 +67,58 @@ fn shares_thresholds_and_times_of_clusters_are_reported() {
             "connect_timeout"
         ]
     );
+}
+
+/// Bounds of a whole cluster have no effect, those of each destination have.
+#[test]
+fn thresholds_of_clusters_are_reported_and_those_of_hosts_honoured() {
+    let most = |connections| Thresholds {
+        max_connections: Some(UInt32Value { value: connections }),
+        ..Thresholds::default()
+    };
+    for (of_cluster, of_hosts, reported, connections) in [
+        (vec![], vec![], 0, None),
+        (vec![most(7)], vec![], 1, None),
+        (vec![], vec![most(9)], 0, Some(9)),
+        (vec![most(7)], vec![most(9)], 1, Some(9)),
+        // None at all would be no service.
+        (vec![], vec![most(0)], 0, Some(1)),
+    ] {
+        let cluster = Cluster {
+            name: "c".to_owned(),
+            circuit_breakers: Some(CircuitBreakers {
+                thresholds: of_cluster,
+                per_host_thresholds: of_hosts,
+            }),
+            ..Cluster::default()
+        };
+        let (read, problems) = read_cluster(&cluster).unwrap();
+        assert_eq!(differences(&problems), vec!["thresholds"; reported]);
+        let client = read.config.http_client.as_ref();
+        let allowed = client.and_then(|client| client.max_connections_per_server);
+        assert_eq!(allowed, connections);
+    }
+}
+
+/// A control plane that sheds load gets all of it, and hears so.
+#[test]
+fn requests_that_should_be_dropped_are_reported() {
+    let drops = DropOverload {
+        category: "load".to_owned(),
+        ..DropOverload::default()
+    };
+    for (drop_overloads, reported) in [(vec![], 0), (vec![drops.clone(), drops], 1)] {
+        let assignment = ClusterLoadAssignment {
+            cluster_name: "c".to_owned(),
+            policy: Some(Policy {
+                drop_overloads,
+                ..Policy::default()
+            }),
+            ..ClusterLoadAssignment::default()
+        };
+        let (_, problems) = read_endpoints(&assignment).unwrap();
+        assert_eq!(differences(&problems), vec!["drop_overloads"; reported]);
+    }
 }
 
 fn endpoint(status: HealthStatus) -> LbEndpoint {

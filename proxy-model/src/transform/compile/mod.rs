@@ -3,6 +3,8 @@
 mod forwarded;
 mod values;
 
+use std::sync::Arc;
+
 use http::HeaderName;
 
 use self::values::{
@@ -11,8 +13,8 @@ use self::values::{
 };
 use super::entry::Entry;
 use super::{
-    HeaderCopy, QueryChange, QueryValue, RequestTransform, ResponseTransform, TargetTransform,
-    Transforms,
+    HeaderCopy, Parts, QueryChange, QueryValue, RequestTransform, ResponseTransform,
+    TargetTransform, Transforms,
 };
 use crate::config::TransformConfig;
 use crate::id::same_id;
@@ -209,7 +211,7 @@ impl<'t> Draft<'t> {
         if !self.forwarders_chosen {
             self.default_forwarders();
         }
-        Transforms {
+        Transforms(Arc::new(Parts {
             target: self.target.into(),
             original_host: self.original_host,
             request_copy: self.request_copy.finish(),
@@ -218,7 +220,7 @@ impl<'t> Draft<'t> {
             response: self.response.into(),
             trailers_copy: self.trailers_copy.finish(),
             trailers: self.trailers.into(),
-        }
+        }))
     }
 
     fn path_pattern(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {

@@ -24,6 +24,7 @@ pub(crate) use self::holding::Holding;
 pub(crate) use self::machine::default_memory;
 use super::metrics::WorkerMetrics;
 use super::offers::Source;
+use super::shed::Shed;
 use crate::observe::targets;
 use crate::stream::spare;
 
@@ -145,7 +146,10 @@ impl Memory {
     /// Tells a growing connection to end, unless its client holds less than the average.
     #[cold]
     fn refuse(&self, holding: &Holding, metrics: &WorkerMetrics) {
-        if !holding.is_shed() && is_greedy(&self.holders.lock(), holding.source) {
+        let holders = self.holders.lock();
+        if !holding.is_shed() && is_greedy(&holders, holding.source) {
+            *metrics.last_shed.lock() = Some(shed_now(holding.source, &holders));
+            drop(holders);
             self.leaving.fetch_add(holding.tell(), Relaxed);
             WorkerMetrics::add(&metrics.shed);
             holding.wake();
@@ -175,15 +179,17 @@ impl Memory {
             .iter()
             .map(|place| Arc::clone(&holders[*place]))
             .collect();
+        // The first one is of the client address that holds most.
+        if let Some(first) = chosen.first() {
+            *metrics.last_shed.lock() = Some(shed_now(first.source, &holders));
+        }
         // Released first, since a waker may run any code.
         drop(holders);
         for holding in &chosen {
             self.leaving.fetch_add(holding.tell(), Relaxed);
             WorkerMetrics::add(&metrics.shed);
         }
-        let now = Instant::now();
-        *metrics.shed_at.lock() = Some(now);
-        self.tell(chosen.len(), now);
+        self.tell(chosen.len(), Instant::now());
         for holding in chosen {
             holding.wake();
         }
@@ -217,6 +223,21 @@ fn is_greedy(holders: &[Arc<Holding>], source: Source) -> bool {
         }
     }
     own * sources.len() as u64 >= all
+}
+
+/// Records that connections are reset now while `source` holds most.
+fn shed_now(source: Source, holders: &[Arc<Holding>]) -> Shed {
+    let own = holders.iter().filter(|holding| holding.source == source);
+    let own = own
+        .map(|holding| holding.bytes())
+        .filter(|bytes| *bytes > 0);
+    let (bytes, connections) = own.fold((0, 0), |(sum, count), bytes| (sum + bytes, count + 1));
+    Shed {
+        at: Instant::now(),
+        source,
+        bytes,
+        connections,
+    }
 }
 
 #[cfg(test)]

@@ -88,6 +88,40 @@ async fn only_so_many_are_told_to_end_and_once() {
     assert!(!bench.metrics.sheds());
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_held_most_is_a_problem_for_five_minutes() {
+    let bench = Bench::new();
+    bench.metrics.limit_held(1000);
+    assert!(bench.metrics.memory_problem().is_none());
+    let others = bench.connect("192.0.2.9");
+    hold(&others, 200);
+    let greedy = ["2001:db8:0:7::1", "2001:db8:0:7::2"].map(|address| {
+        let connection = bench.connect(&format!("[{address}]"));
+        hold(&connection, 450);
+        connection
+    });
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    let problem = bench.metrics.memory_problem().unwrap();
+    assert_eq!(problem.code, "memory_limit_reached");
+    assert_eq!(problem.pointer, "/Server/Limits/MemoryBytes");
+    assert_eq!(
+        problem.message,
+        "clients want more memory than the 1000 bytes that they may hold: 1 connection was reset since the start, \
+         the last 7 s ago; 2001:db8:0:7::/64 held most, 900 bytes in 2 connections"
+    );
+    assert!(
+        problem
+            .suggestion
+            .unwrap()
+            .contains("Server.Limits.MemoryBytes")
+    );
+    drop((others, greedy));
+    tokio::time::sleep(Duration::from_secs(292)).await;
+    assert!(bench.metrics.memory_problem().is_some());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(bench.metrics.memory_problem().is_none());
+}
+
 /// The last entry of the list moves to the slot of a removed one.
 #[tokio::test]
 async fn connections_come_and_go_in_any_order() {

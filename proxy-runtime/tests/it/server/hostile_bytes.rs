@@ -173,22 +173,51 @@ fn came(origin: &RawOrigin) -> String {
     texts.concat()
 }
 
+/// Requests before another one on its connection, in the same write.
+struct Before {
+    bytes: &'static str,
+    /// The length of what the destination gets of it.
+    sent: usize,
+}
+
+impl Before {
+    /// Plays it alone.
+    async fn new(bytes: &'static str, address: SocketAddr, origin: &RawOrigin) -> Self {
+        let before = came(origin).len();
+        if !bytes.is_empty() {
+            let response = RawClient::exchange(address, bytes).await.unwrap();
+            assert_eq!(response.status(), 200);
+        }
+        let sent = came(origin).len() - before;
+        Self { bytes, sent }
+    }
+}
+
 /// Returns a description of an unexpected result.
 async fn play(
     address: SocketAddr,
     origin: &RawOrigin,
+    first: &Before,
     (request, fate): (&[u8], Fate),
 ) -> Result<(), String> {
     let before = came(origin).len();
     let mut client = RawClient::connect(address).await.unwrap();
-    client.write_all(request).await.unwrap();
+    let all = [first.bytes.as_bytes(), request].concat();
+    client.write_all(all).await.unwrap();
+    if !first.bytes.is_empty() {
+        let response = client.read_response().await;
+        let response = response.map_err(|error| format!("the first one: {error}"))?;
+        if response.status() != 200 {
+            return Err(format!("{} for the first one", response.status()));
+        }
+    }
     let response = client
         .read_response()
         .await
         .map_err(|error| error.to_string())?;
     let status = response.status();
     let all = came(origin);
-    let more = all.len() - before;
+    let more = all.len() - before - first.sent;
     match fate {
         Rejected => {
             client.assert_closed().await;
@@ -239,16 +268,32 @@ fn check(request: &str) -> Result<(), String> {
     }
 }
 
-/// The number of cases equals that in SECURITY.md, over both paths.
+/// Alone on a connection.
+const ALONE: &[&str] = &[""];
+
+/// Requests that are right, the second one with a body.
+const BEHIND: &[&str] = &[
+    "GET /first HTTP/1.1\r\nHost: t.example\r\n\r\n",
+    "POST /first HTTP/1.1\r\nHost: t.example\r\nContent-Length: 5\r\n\r\nabc\r\n",
+];
+
 #[tokio::test]
 async fn destinations_see_one_reading_or_nothing() {
+    destinations_see_one_reading(ALONE, "what destinations see of raw requests").await;
+}
+
+/// Valid requests before a hostile one change nothing, although they share reads and connections with it.
+#[tokio::test]
+async fn destinations_see_one_reading_or_nothing_behind_other_requests() {
+    destinations_see_one_reading(BEHIND, "the same behind other requests").await;
+}
+
+/// The number of cases is what SECURITY.md says, over both lanes.
+async fn destinations_see_one_reading(behind: &'static [&'static str], name: &str) {
     let cases = cases();
     let documented = concat!(env!("CARGO_MANIFEST_DIR"), "/../SECURITY.md");
     let documented = std::fs::read_to_string(documented).unwrap();
-    let row = format!(
-        "| HTTP/1.1, what destinations see of raw requests | {} |",
-        cases.len()
-    );
+    let row = format!("| HTTP/1.1, {name} | {} |", cases.len() * behind.len());
     assert!(
         documented.contains(&row),
         "SECURITY.md does not have {row:?}"
@@ -260,10 +305,17 @@ async fn destinations_see_one_reading_or_nothing() {
         let server = serve(&proxy);
         let address = server.local_addrs()[0];
         let mut forwarded = 0;
-        for (name, request, fate) in &cases {
-            let played = guarded(*name, play(address, &origin, (request, *fate))).await;
-            forwarded += usize::from(*fate == Forwarded);
-            wrong.extend(played.err().map(|error| format!("{name}: {error}")));
+        for bytes in behind {
+            let first = Before::new(bytes, address, &origin).await;
+            let is_there = usize::from(!bytes.is_empty());
+            forwarded += is_there;
+            for (name, request, fate) in &cases {
+                let played = play(address, &origin, &first, (request, *fate));
+                let played = guarded(*name, played).await;
+                forwarded += is_there + usize::from(*fate == Forwarded);
+                let said = |error| format!("{name} behind {bytes:?}: {error}");
+                wrong.extend(played.err().map(said));
+            }
         }
         let all = came(&origin);
         let starts: Vec<_> = all

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use h2::client::handshake;
 use http::Request;
 use proxy_runtime::Proxy;
+use proxy_runtime::admin::Admin;
 use proxy_runtime::proxy_model::config::ProxyConfig;
 use proxy_runtime::proxy_model::{CompileOptions, Snapshot};
 use proxy_runtime::server::{
@@ -82,6 +83,7 @@ struct Bench {
     authority: CertificateAuthority,
     peak: Arc<AtomicU64>,
     sampler: tokio::task::JoinHandle<()>,
+    admin: Admin,
     _origin: RawOrigin,
 }
 
@@ -104,6 +106,7 @@ impl Bench {
         let builder = Proxy::builder().snapshot(Arc::new(snapshot));
         let (proxy, driver) = builder.build().unwrap();
         tokio::spawn(driver);
+        let admin = Admin::builder(proxy.clone());
         let authority = CertificateAuthority::new("test");
         let identity = authority.issue(&[NAME]);
         let certificate =
@@ -127,6 +130,7 @@ impl Bench {
         };
         let (clear, tls) = (server.local_addrs()[0], server.local_addrs()[1]);
         let peak = Arc::<AtomicU64>::default();
+        let admin = admin.server(Arc::clone(server.metrics()));
         let (metrics, most) = (Arc::clone(server.metrics()), Arc::clone(&peak));
         let sampler = tokio::spawn(async move {
             loop {
@@ -141,12 +145,20 @@ impl Bench {
             authority,
             peak,
             sampler,
+            admin: admin.build(),
             _origin: origin,
         }
     }
 
     fn counts(&self) -> ServerCounts {
         self.server.as_ref().unwrap().metrics().counts()
+    }
+
+    /// The admin API's answer, as text.
+    fn told(&self, path: &str) -> String {
+        let request = Request::get(path).header("host", "localhost").body(());
+        let response = self.admin.respond(&request.unwrap());
+        String::from_utf8(response.into_body().to_vec()).unwrap()
     }
 
     /// Waits until connections were reset for lack of memory.
@@ -406,6 +418,11 @@ async fn tunnels_and_half_heads_get_no_more_than_the_budget() {
 #[tokio::test]
 async fn who_takes_little_stays_whatever_others_do() {
     let bench = Bench::new(true);
+    assert!(
+        !bench
+            .told("/api/v1/problems")
+            .contains("memory_limit_reached")
+    );
     let mut modest = connect("127.0.0.2", bench.clear, Some(4096)).await;
     let request = "GET /small HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
     modest.write_all(request.as_bytes()).await.unwrap();
@@ -426,6 +443,17 @@ async fn who_takes_little_stays_whatever_others_do() {
     }
     bench.is_full().await;
     bench.assert_bounded();
+    let problems = bench.told("/api/v1/problems");
+    for part in [
+        "memory_limit_reached",
+        "127.0.0.1 held most",
+        "than the 1024 KiB that they may hold",
+        "Server.Limits.MemoryBytes",
+    ] {
+        assert!(problems.contains(part), "{part}: {problems}");
+    }
+    let verdict = bench.told("/api/v1/overview");
+    assert!(verdict.contains("Server.Limits.MemoryBytes"), "{verdict}");
     // It has not read a byte so far.
     let mut response = Vec::new();
     guarded("a response", modest.read_to_end(&mut response))

@@ -12,16 +12,19 @@ mod faults;
 mod filtered;
 mod grpc;
 #[cfg(all(feature = "http2", feature = "tls"))]
+mod h2spec;
+#[cfg(all(feature = "http2", feature = "tls"))]
 mod halves;
 mod hostile_bytes;
 #[cfg(feature = "http2")]
 mod hostile_streams;
+mod hostile_waits;
 mod idle;
 mod limits;
 mod listen;
 mod loops;
 mod malformed;
-#[cfg(all(feature = "http2", feature = "tls"))]
+#[cfg(all(feature = "admin", feature = "http2", feature = "tls"))]
 mod memory;
 mod names;
 mod policies;

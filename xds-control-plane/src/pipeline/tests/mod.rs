@@ -2,6 +2,7 @@
 
 mod canary;
 mod datacenters;
+mod quarantine;
 mod restart;
 mod settings;
 mod world;
