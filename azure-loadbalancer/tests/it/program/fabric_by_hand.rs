@@ -24,7 +24,7 @@ const LABELS: &str = "<Labels xmlns=\"http://schemas.microsoft.com/2015/03/fabac
 /// The instances of `fabric:/Shop/Proxy`: id, status and address. `None`: the call for them fails.
 type Instances = Arc<Mutex<Option<Vec<(&'static str, &'static str, &'static str)>>>>;
 
-fn page(items: Value) -> (StatusCode, Value) {
+fn page(items: &Value) -> (StatusCode, Value) {
     let body = json!({"ContinuationToken": "", "Items": items});
     (StatusCode::OK, body)
 }
@@ -35,11 +35,11 @@ fn refusal(status: StatusCode, code: &str) -> (StatusCode, Value) {
 
 fn answer(path: &str, instances: &Instances) -> (StatusCode, Value) {
     match path {
-        "/ApplicationTypes" => page(json!([{
+        "/ApplicationTypes" => page(&json!([{
             "Name": "ShopType", "Version": "1.0.0", "Status": "Available", "StatusDetails": "",
             "ApplicationTypeDefinitionKind": "ServiceFabricApplicationPackage", "DefaultParameterList": []
         }])),
-        "/Applications" => page(json!([{
+        "/Applications" => page(&json!([{
             "Id": "Shop", "Name": "fabric:/Shop", "TypeName": "ShopType", "TypeVersion": "1.0.0", "Status": "Ready",
             "Parameters": [], "HealthState": "Ok", "ApplicationDefinitionKind": "ServiceFabricApplicationDescription"
         }])),
@@ -54,11 +54,11 @@ fn answer(path: &str, instances: &Instances) -> (StatusCode, Value) {
             }]);
             (StatusCode::OK, types)
         }
-        "/Applications/Shop/$/GetServices" => page(json!([{
+        "/Applications/Shop/$/GetServices" => page(&json!([{
             "Id": "Shop~Proxy", "ServiceKind": "Stateless", "Name": "fabric:/Shop/Proxy", "TypeName": "ProxyType",
             "ManifestVersion": "1.0.0", "HealthState": "Ok", "ServiceStatus": "Active", "IsServiceGroup": false
         }])),
-        "/Services/Shop~Proxy/$/GetPartitions" => page(json!([{
+        "/Services/Shop~Proxy/$/GetPartitions" => page(&json!([{
             "ServiceKind": "Stateless", "InstanceCount": -1, "HealthState": "Ok", "PartitionStatus": "Ready",
             "PartitionInformation": {"ServicePartitionKind": "Singleton", "Id": PARTITION}
         }])),
@@ -74,7 +74,7 @@ fn answer(path: &str, instances: &Instances) -> (StatusCode, Value) {
                     "Address": format!("{{\"Endpoints\":{{\"\":\"http:\\/\\/{address}:30080\\/\"}}}}")
                 })
             });
-            page(shown.collect())
+            page(&shown.collect())
         }
         // The health of the whole cluster, which an old gateway does not have.
         _ => refusal(StatusCode::BAD_REQUEST, "E_INVALIDARG"),

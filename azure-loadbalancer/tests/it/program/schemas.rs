@@ -143,7 +143,8 @@ async fn a_program_that_follows_prints_one_such_document_a_line() {
     watching.wait().await;
     let output = watching.output();
     let lines = output.lines().filter(|line| line.starts_with('{'));
-    assert!(lines.map(|line| described("apply", line)).count() > 0);
+    let documents: Vec<_> = lines.map(|line| described("apply", line)).collect();
+    assert!(!documents.is_empty(), "{output}");
 }
 
 #[tokio::test]

@@ -78,6 +78,7 @@ fn number(text: &str) -> Option<f64> {
     let factor = match unit {
         "" | "s" => 1.0,
         "ms" => 1e-3,
+        "min" => 60.0,
         "h" => 3600.0,
         "KiB" => 1024.0,
         "MiB" => 1024.0 * 1024.0,
@@ -102,6 +103,7 @@ fn at<'a>(page: &'a Page, place: &str) -> &'a Table {
 #[test]
 fn numbers_are_understood() {
     assert!(agree("32 KiB", "32768") && agree("1 h", "3600s") && agree("250 ms", "250ms"));
+    assert!(agree("30 min", "1800s") && !agree("30 min", "30s"));
     assert!(agree("10 000", "10000") && agree("all or nothing", "AllOrNothing"));
     assert!(agree("none", "None") && agree("40 % of the open files", "None"));
     assert!(!agree("10 s", "11s") && !agree("10 s", "None") && !agree("false", "true"));
