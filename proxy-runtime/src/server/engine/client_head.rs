@@ -32,7 +32,8 @@ impl ForClient<'_> {
     ///
     /// A filter failed, or the received part of the body is malformed. That is checked before
     /// filters see the head.
-    #[inline]
+    // Apart from the exchange, in which the compiler would inline the writes no more.
+    #[inline(never)]
     pub(super) fn write(
         self,
         status: StatusCode,

@@ -41,7 +41,8 @@ pub(super) struct Outgoing<'a> {
 
 impl<'a> Outgoing<'a> {
     /// Appends the head to `out`.
-    #[inline]
+    // Apart from the exchange, in which the compiler would inline the writes no more.
+    #[inline(never)]
     pub(super) fn write(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
         if self.plan.rewrites_target || self.destination.address().path() != "/" {
             return self.write_elsewhere(out);

@@ -34,18 +34,16 @@ impl<D: Downstream> Relay<'_, D> {
         if let Err(failure) = self.poll_upload(cx) {
             return Poll::Ready(Err(failure));
         }
-        let begun = match self.poll_final(cx) {
-            Poll::Ready(Ok(response)) => self.begin(cx, &response),
-            Poll::Ready(Err(cut)) => Err(cut),
-            Poll::Pending => return self.poll_expired(cx).map(Err),
-        };
-        Poll::Ready(begun.map_err(|cut| self.failure(&cut)))
+        match self.poll_final(cx) {
+            Poll::Ready(begun) => Poll::Ready(begun.map_err(|cut| self.failure(&cut))),
+            Poll::Pending => self.poll_expired(cx).map(Err),
+        }
     }
 
-    /// Ready when the head of the final response is at the front of the connection's input. Interim
-    /// responses are forwarded; the route's removals of response headers apply to them, too.
+    /// Ready when the final response is prepared for the client. Interim responses are forwarded; the
+    /// route's removals of response headers apply to them, too.
     #[inline]
-    fn poll_final(&mut self, cx: &mut Context<'_>) -> Poll<Result<RawResponse, ResponseFailure>> {
+    fn poll_final(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, ResponseFailure>> {
         let limits = response_limits();
         let asked = Asked {
             method: self.route.method,
@@ -61,7 +59,9 @@ impl<D: Downstream> Relay<'_, D> {
                         self.pass_interim(&response)?;
                         continue;
                     }
-                    Ok(Status::Complete(response)) => return Poll::Ready(Ok(response)),
+                    Ok(Status::Complete(response)) => {
+                        return Poll::Ready(self.begin(cx, &response));
+                    }
                     Ok(Status::Partial) => {}
                     Err(refusal) => {
                         tracing::debug!(target: crate::observe::targets::REQUEST, %refusal, "response refused");
