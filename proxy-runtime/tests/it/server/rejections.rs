@@ -7,6 +7,9 @@ use testkit::raw::{RawClient, RawOrigin};
 
 use crate::server::ways::{as_bytes, over_types, proxy};
 
+/// Starts a server for a proxy.
+type Serve = fn(&Proxy) -> ServerHandle;
+
 /// The server closes the connection, as it says, on every path. It keeps one whose request has arrived.
 #[tokio::test]
 async fn what_follows_a_rejected_body_is_not_read_on_any_path() {
@@ -16,8 +19,7 @@ async fn what_follows_a_rejected_body_is_not_read_on_any_path() {
             connection.write_all("nonsense\r\n\r\n").await
         })
     };
-    let ways: [(&str, fn(&Proxy) -> ServerHandle); 2] =
-        [("bytes", as_bytes), ("http types", over_types)];
+    let ways: [(&str, Serve); 2] = [("bytes", as_bytes), ("http types", over_types)];
     for (way, serve) in ways {
         for (body, closes) in [("whole body", false), ("a part", true), ("", true)] {
             let origin = origin();
