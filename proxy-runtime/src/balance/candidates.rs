@@ -79,7 +79,7 @@ impl<'a> Candidates<'a> {
     /// Number of requests that this proxy has in flight at the destination, over all workers.
     ///
     /// Reads the counters of each worker, which other cores write to: more expensive than
-    /// [`in_flight_here`](Self::in_flight_here).
+    /// `in_flight_here`.
     pub fn in_flight(&self, position: usize) -> u32 {
         self.metrics(position).in_flight()
     }

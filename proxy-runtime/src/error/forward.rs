@@ -58,7 +58,7 @@ pub enum ForwardErrorKind {
 }
 
 impl ForwardErrorKind {
-    /// Every kind, in the order of [`index`](Self::index).
+    /// Every kind, in the order of their numbers in metrics.
     pub const ALL: &'static [Self] = &[
         Self::Request,
         Self::RequestTimedOut,

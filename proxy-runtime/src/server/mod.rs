@@ -76,7 +76,7 @@
 //!
 //! Invalid chunks abort the body: the service gets an error, and the connection ends with its
 //! response. The same holds for a body beyond a limit. If the service then responds with 400 or
-//! 5xx, the server sends 408, 413 or 431 instead; a [`ProxyService`] knows the cause, and its
+//! 5xx, the server sends 408, 413 or 431 instead; a [`ProxyService`](crate::ProxyService) knows the cause, and its
 //! response is the route's.
 //!
 //! Accepted requests are normalised: an absolute target becomes a path, its authority becomes
