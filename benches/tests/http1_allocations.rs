@@ -63,7 +63,7 @@ fn a_message_that_passes_through_allocates_nothing() {
     assert!(out.starts_with(b"POST /a/b?c=d HTTP/1.1\r\nHost: o.example:81\r\n"));
 }
 
-/// The table grows to the size of heads, and then no more.
+/// Once the table has held a head with the most fields, neither such a head nor a rejected larger one allocates.
 #[test]
 fn a_table_grows_to_its_limit_and_stays() {
     let head = |fields: usize| {

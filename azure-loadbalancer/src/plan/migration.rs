@@ -318,7 +318,8 @@ impl<'s> Wanted<'s> {
             .collect()
     }
 
-    /// Returns true if one of these load balancers uses a public address, or did until an earlier stage.
+    /// Returns true if a frontend of `balancers` uses `address`, or if its tags or a service show that one did until an
+    /// earlier stage.
     fn uses(
         &self,
         config: &Config,

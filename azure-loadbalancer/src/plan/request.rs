@@ -46,7 +46,8 @@ pub(crate) struct Classes {
 pub(crate) enum Balancers {
     /// No change.
     None,
-    /// The removal of the parts that a service has on the load balancer of the other kind, and no other change.
+    /// Only removes a service's parts from the load balancer of the other kind: the external one for an internal
+    /// service, and the reverse.
     Flipped,
     /// All changes.
     All,

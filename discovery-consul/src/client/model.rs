@@ -149,7 +149,7 @@ pub struct Check {
     /// The instance that it is for; empty: for the node, and so for all instances on it.
     #[serde(rename = "ServiceID", default)]
     pub service_id: String,
-    /// The service of that instance.
+    /// The service of the checked instance; empty for a check of a node.
     #[serde(default)]
     pub service_name: String,
     /// The tags of that instance.

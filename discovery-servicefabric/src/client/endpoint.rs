@@ -98,12 +98,12 @@ impl Endpoints {
         self.list.len()
     }
 
-    /// The place of the one to begin with.
+    /// The index of the endpoint that calls try first.
     pub(super) fn current(&self) -> usize {
         self.current.load(Ordering::Relaxed)
     }
 
-    /// The one at a place.
+    /// The endpoint at an index.
     pub(super) fn at(&self, place: usize) -> &Endpoint {
         &self.list[place]
     }

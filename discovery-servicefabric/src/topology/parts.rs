@@ -293,8 +293,8 @@ struct Reading<'a> {
     observed: &'a Watched<'a>,
     service: &'a KnownService,
     service_id: &'a str,
-    /// The time at which a partition was too slow. Later ones then have a shorter time limit, and those
-    /// whose turn does not come soon are left for the next round.
+    /// The time at which the first read of a partition timed out. Reads that begin soon after it have a
+    /// shorter time limit; later partitions are skipped until the next round.
     slow: &'a OnceLock<Instant>,
     /// True if the partitions were listed again, because one of them did not exist. Another one that does
     /// not exist then counts as unreadable.

@@ -25,9 +25,9 @@ enum Way {
     Close,
     /// Answered by a server that does not speak HTTP/2.
     Page,
-    /// Messages have other bytes than were sent, in frames that are right.
+    /// The bytes of messages are corrupted; the frames stay valid.
     OtherMessages,
-    /// Frames of messages are other ones.
+    /// DATA frames are relabelled, with their payload unchanged.
     OtherFrames,
     /// The connection ends within the first message.
     Half,

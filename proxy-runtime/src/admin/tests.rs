@@ -143,7 +143,7 @@ async fn every_asset_that_the_page_names_is_there() {
     assert!(seen >= 8);
 }
 
-/// Paths in quotes, and modules that a script imports from beside itself.
+/// Returns the paths of all quoted assets in a page or script; `./x.js` is a module beside the script.
 fn assets_in(text: &str) -> Vec<String> {
     let quoted = text.split(['"', '\'']);
     quoted

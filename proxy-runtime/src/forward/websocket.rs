@@ -125,11 +125,11 @@ pub(crate) struct Challenge {
 }
 
 impl Challenge {
-    /// The challenge in a request with these headers.
+    /// Reads the challenge from a request's headers.
     ///
     /// # Errors
     ///
-    /// There is none, or it is not a key: 400.
+    /// `Sec-WebSocket-Key` is missing, repeated or malformed: 400.
     pub(crate) fn given(headers: &HeaderMap) -> Result<Self, ForwardError> {
         match key(headers) {
             Some(key) => Ok(Self::with_key(key.clone())),

@@ -55,7 +55,7 @@ impl SerfAgentBuilder {
         self
     }
 
-    /// Joins the cluster of another agent, also after a restart. Retries until it succeeds.
+    /// Joins the cluster of `other` each time this agent starts. Retries until it succeeds.
     pub fn join(mut self, other: &SerfAgent) -> Self {
         self.join.push(other.gossip_addr());
         self

@@ -85,7 +85,7 @@ fn key_of(entry: &[u8]) -> Option<Vec<u8>> {
     Some(Vec::new())
 }
 
-/// Writes a field that has a length.
+/// Writes a length-delimited field.
 pub(super) fn put(out: &mut Vec<u8>, number: u32, value: &[u8]) {
     put_varint(out, u64::from(number) << 3 | 2);
     put_varint(out, value.len() as u64);
@@ -105,7 +105,7 @@ struct WireField<'m> {
     number: u32,
     /// The field with its tag.
     whole: &'m [u8],
-    /// The content, if the field has a length.
+    /// The content, if the field is length-delimited (wire type 2).
     value: Option<&'m [u8]>,
 }
 

@@ -14,7 +14,7 @@ pub(super) fn cluster_name(service: &str, branch: Option<&str>, provides: &str) 
     }
 }
 
-/// The domain of a service of the registry, by the name of its cluster.
+/// Returns the domain of a registry service: `<cluster>.<domain suffix>`, in lower case.
 pub(super) fn domain_of(cluster: &str, options: &TranslateOptions) -> String {
     format!("{cluster}.{}", options.domain_suffix).to_ascii_lowercase()
 }

@@ -149,9 +149,9 @@ struct Node {
     any: Option<NodeIndex>,
     /// True if there are children for literals.
     has_literals: bool,
-    /// Entries that the path may end at.
+    /// The range of entries whose templates end at this node: start, and end (exclusive).
     ends: (u32, u32),
-    /// Entries that match any rest of the path.
+    /// The range of entries whose templates match any rest of the path from here.
     rests: (u32, u32),
 }
 
