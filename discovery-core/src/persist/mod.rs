@@ -20,8 +20,9 @@ use crate::runner::KeptService;
 /// The wait after a failed write, since a full disk stays full for a while.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// The longest time by which the file's confirmation time may lag behind the actual one.
-const REFRESH: Duration = Duration::from_secs(3600);
+/// The longest time by which the file's confirmation time may lag behind the actual one. After a restart, unreadable
+/// destinations are as old as the file says, so it is well below `RunnerOptions::unread_grace`.
+const REFRESH: Duration = Duration::from_secs(300);
 
 /// The largest file that is read back.
 const MAX_FILE_BYTES: u64 = 256 << 20;
