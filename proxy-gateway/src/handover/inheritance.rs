@@ -1,5 +1,6 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The place of an instance that ended without naming a successor. One process has it at a time, until it ends.
@@ -15,7 +16,12 @@ impl Inheritance {
         // The file stays: who deletes it while another one opens it makes two of them.
         let mut options = OpenOptions::new();
         options.create(true).write(true).truncate(false);
-        let file = options.open(beside(path))?;
+        // A lock needs no right to write: who can open the file can keep all successors from serving.
+        let file = options.mode(0o600).open(beside(path))?;
+        if file.metadata()?.uid() != rustix::process::geteuid().as_raw() {
+            let message = "the lock file belongs to another user";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        }
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),

@@ -122,17 +122,13 @@ impl Offer {
         };
         // An instance that waits for the successor may have to take its place.
         drop(self.inherited.take());
-        // Only one candidate may serve, and the others end.
-        for stream in streams {
-            let is_successor = Arc::ptr_eq(&stream, &successor);
-            let said = if is_successor {
-                wire::YOURS
-            } else {
-                wire::TAKEN
-            };
+        // Only one candidate may serve. The others end first: one that hears nothing would take the place as well.
+        let others = streams.iter().filter(|one| !Arc::ptr_eq(one, &successor));
+        for stream in others {
             // A candidate that has ended meanwhile need not know.
-            let _ = wire::say(&stream, said).await;
+            let _ = wire::say(stream, wire::TAKEN).await;
         }
+        let _ = wire::say(&successor, wire::YOURS).await;
     }
 }
 

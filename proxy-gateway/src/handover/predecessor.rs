@@ -17,6 +17,10 @@ const TARGET: &str = "proxy::server";
 /// long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Attempts to take the place of a predecessor that ended, and the pause between them.
+const ATTEMPTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// Beyond any realistic number of listeners and workers.
 const MAX_SOCKETS: usize = 65_536;
 
@@ -81,26 +85,38 @@ impl Predecessor {
     /// Cancel safe.
     pub(crate) async fn gone(&self) -> Result<(), HandoverError> {
         match wire::hear(&self.stream).await {
-            Err(_) => self.inherit(),
+            Err(_) => self.inherit().await,
             Ok((wire::TAKEN, _)) => Err(self.outrun()),
             Ok((other, _)) => Err(HandoverError::answer(&self.path, wire::unexpected(other))),
         }
     }
 
     /// Takes the place of a predecessor that ended by itself. Only one of the waiting instances can.
-    fn inherit(&self) -> Result<(), HandoverError> {
+    ///
+    /// Cancel-safe.
+    async fn inherit(&self) -> Result<(), HandoverError> {
         if self.inherited.get().is_some() {
             return Ok(());
         }
-        match Inheritance::take(&self.path) {
-            Ok(Some(taken)) => drop(self.inherited.set(taken)),
-            Ok(None) => return Err(self.outrun()),
-            // Two instances that serve are better than none.
-            Err(error) => tracing::warn!(
-                target: TARGET,
-                %error,
-                "whether another instance takes the place, too, cannot be found out"
-            ),
+        for attempt in 0.. {
+            match Inheritance::take(&self.path) {
+                Ok(Some(taken)) => {
+                    let _ = self.inherited.set(taken);
+                    break;
+                }
+                // The predecessor may have had the place itself, and the system may still be closing its files.
+                Ok(None) if attempt < ATTEMPTS => tokio::time::sleep(PAUSE).await,
+                Ok(None) => return Err(self.outrun()),
+                // Two instances that serve are better than none.
+                Err(error) => {
+                    tracing::warn!(
+                        target: TARGET,
+                        %error,
+                        "whether another instance takes the place, too, cannot be found out"
+                    );
+                    break;
+                }
+            }
         }
         Ok(())
     }
@@ -134,7 +150,11 @@ impl Predecessor {
                     %error,
                     "the instance that ran did not say that it stops"
                 );
-                self.inherit()?;
+                match self.inherit().await {
+                    // A predecessor that hangs may have the place itself. It ends when it reads that this one serves.
+                    Err(_) if error.kind() == io::ErrorKind::TimedOut => {}
+                    inherited => inherited?,
+                }
                 Ok(self.inherited.into_inner())
             }
         }
