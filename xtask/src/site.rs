@@ -34,7 +34,8 @@ pub(crate) fn run() -> crate::Result<ExitCode> {
 pub(crate) fn step(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     with_tool(workspace, TOOL, required, |mkdocs| {
         let place = workspace.target_directory().join("site");
-        let build = mkdocs.args(["build", "--quiet", "--strict", "--site-dir"]);
+        // Not `--quiet`, which hides warnings from `--strict`, too.
+        let build = mkdocs.args(["build", "--strict", "--site-dir"]);
         // The theme's word to its own users.
         vec![build.arg(place).env("NO_MKDOCS_2_WARNING", "1")]
     })
