@@ -43,7 +43,12 @@ pub(crate) fn apply_to_request(
                 action,
             } => match (value_for(name, values, parameter), action) {
                 (Ok(value), action) => outgoing.write(name, value, *action),
-                (Err(NoValue::NotToBeWritten), SetOrAppend::Set) => outgoing.remove(name),
+                // A `Host` without a value is the destination's, whatever the action.
+                (Err(NoValue::NotToBeWritten), action)
+                    if *action == SetOrAppend::Set || *name == HOST =>
+                {
+                    outgoing.remove(name);
+                }
                 (Err(_), _) => {}
             },
             RequestTransform::Remove(name) | RequestTransform::ClientCert(name) => {

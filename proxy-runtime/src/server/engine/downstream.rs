@@ -271,6 +271,9 @@ pub(super) trait Upload: Default {
 
     /// Returns true if more of the body must be read from the client.
     fn needs_more(&self) -> bool;
+
+    /// Releases received parts of the body that were not sent.
+    fn rest(&mut self);
 }
 
 /// The state of a response.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Forwarded;
 use super::connect::{Link, Unconnected};
-use super::downstream::{Download, Downstream, FlowOf};
+use super::downstream::{Download, Downstream, FlowOf, Upload};
 use super::failure::Failure;
 use super::filtering::{Filtering, LocalReply};
 use super::recorder::Recorder;
@@ -71,6 +71,7 @@ impl ResolvedRoute<'_> {
         let has_more = !flow.has_read_request();
         let keep = down.served(&flow.download, has_more, now);
         flow.outbound.rest();
+        flow.upload.rest();
         flow.download.rest();
         D::flows().keep(flow);
         Ended {

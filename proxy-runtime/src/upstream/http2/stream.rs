@@ -246,13 +246,9 @@ impl Http2Body {
         if !matches!(&next, Some(Ok(frame)) if frame.is_data()) {
             self.has_ended = true;
         }
-        Poll::Ready(match next {
-            // RFC 9113 section 8.1: the response is complete, and the rest of the request is not wanted.
-            Some(Err(error)) if error.reason() == Some(Reason::NO_ERROR) && error.is_reset() => {
-                None
-            }
-            next => next,
-        })
+        // A reset without an error may follow a complete response (RFC 9113 section 8.1): `h2` keeps the end of that.
+        // An error here is a response that was cut, whatever its code.
+        Poll::Ready(next)
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {

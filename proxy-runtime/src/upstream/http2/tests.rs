@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use h2::server;
+use h2::{Reason, server};
 use http::{Request, Response};
 use testkit::raw::frame::Frame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -103,9 +103,43 @@ async fn cancelled_requests_that_wait_for_a_stream_hold_up_no_other() {
     let (path, mut cancelled) = told.recv().await.unwrap();
     assert_eq!(path, "/2");
     let reset = poll_fn(|cx| cancelled.poll_reset(cx)).await.unwrap();
-    assert_eq!(reset, h2::Reason::CANCEL);
+    assert_eq!(reset, Reason::CANCEL);
     let (path, mut respond) = told.recv().await.unwrap();
     assert_eq!(path, "/4");
     respond.send_response(Response::new(()), true).unwrap();
     assert_eq!(last.await.unwrap().unwrap().status(), 200);
+}
+
+/// `h2` keeps the end of a complete response across a reset. Any other reset cuts the response, also one
+/// without an error.
+#[tokio::test]
+async fn a_reset_without_an_error_cuts_a_response_that_has_not_ended() {
+    let (connection, far) = connection().await;
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<()>();
+    tokio::spawn(async move {
+        let mut peer = server::handshake(far).await.unwrap();
+        let mut streams = Vec::new();
+        loop {
+            tokio::select! {
+                accepted = peer.accept() => {
+                    let Some(Ok((_, mut respond))) = accepted else { return };
+                    let mut stream = respond.send_response(Response::new(()), false).unwrap();
+                    stream.send_data(bytes::Bytes::from("part"), false).unwrap();
+                    streams.push(stream);
+                }
+                Some(()) = told.recv() => {
+                    for stream in &mut streams {
+                        stream.send_reset(Reason::NO_ERROR);
+                    }
+                }
+            }
+        }
+    });
+    let mut body = answered(get(&connection, "/")).await.unwrap().into_body();
+    let part = poll_fn(|cx| body.poll_frame(cx)).await;
+    let part = part.unwrap().unwrap().into_data().unwrap();
+    assert_eq!(part, "part");
+    tell.send(()).unwrap();
+    let end = poll_fn(|cx| body.poll_frame(cx)).await;
+    assert!(matches!(end, Some(Err(_))), "{end:?}");
 }

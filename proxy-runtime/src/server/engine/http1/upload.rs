@@ -33,6 +33,9 @@ impl downstream::Upload for Upload {
     fn needs_more(&self) -> bool {
         !self.body.has_ended()
     }
+
+    #[inline]
+    fn rest(&mut self) {}
 }
 
 impl Upload {

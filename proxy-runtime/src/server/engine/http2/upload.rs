@@ -49,7 +49,14 @@ pub(in crate::server::engine) struct StreamUpload {
 
 impl downstream::Upload for StreamUpload {
     fn is_empty(&self) -> bool {
-        self.has_all && self.frames.is_empty()
+        // The end of a chunked body must be sent, too, though it has no content.
+        self.has_all && self.frames.is_empty() && !self.is_chunked
+    }
+
+    fn rest(&mut self) {
+        // Frames of a body that was not sent to its end: the state is reused, perhaps much later.
+        self.frames = Vec::new();
+        self.end = b"";
     }
 
     fn needs_more(&self) -> bool {
@@ -253,4 +260,33 @@ fn write_field(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
 /// The failure after the client has reset the stream.
 const fn broken() -> UploadFailure {
     UploadFailure::client(StatusCode::BAD_REQUEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::engine::downstream::Upload;
+
+    /// A request that counts as empty is kept as its head alone.
+    #[test]
+    fn a_chunked_body_without_content_is_not_empty() {
+        for (framing, has_body, expected) in [
+            (Framing::None, false, true),
+            (Framing::Length(0), true, true),
+            (Framing::Chunked, true, false),
+        ] {
+            let mut upload = StreamUpload::new(framing, has_body, Allowed::default());
+            upload.has_all = true;
+            assert_eq!(upload.is_empty(), expected, "{framing:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_that_is_kept_holds_no_frames() {
+        let mut upload = StreamUpload::new(Framing::Chunked, true, Allowed::default());
+        upload.frames.push(Bytes::from_static(b"content"));
+        upload.end = CHUNK_END;
+        upload.rest();
+        assert_eq!((upload.frames.capacity(), upload.end), (0, &b""[..]));
+    }
 }
