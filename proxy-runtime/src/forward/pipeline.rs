@@ -112,7 +112,7 @@ pub(super) struct Routed<'a> {
     pub(super) started: Instant,
 }
 
-/// What filters and the configuration say to a request that is not forwarded as it came.
+/// The decision of filters and of the configuration about a request: forward it, with which handshake, or reply.
 enum Asked {
     Forward(Handshake),
     /// The response of a filter.

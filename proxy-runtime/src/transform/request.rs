@@ -74,12 +74,13 @@ pub(crate) fn apply_to_request(
     }
 }
 
-/// Why a transform has no value to write.
+/// The reason why a transform has no value to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoValue {
     /// The route matched without the parameter: the header stays as it is.
     NotThere,
-    /// There is none that can be written. What the client says in the place of a header that is set is not to be believed.
+    /// The value cannot be written. The header that the client sent is removed where the transform sets
+    /// it: it must not be believed.
     NotToBeWritten,
 }
 

@@ -150,7 +150,7 @@ impl<T: Transport> ConnectionIo<T> {
         }
     }
 
-    /// What a tunnel holds whose client does not read. Those of HTTP/2 see to themselves.
+    /// Records the memory of a tunnel whose client does not read. Tunnels over HTTP/2 record their own.
     #[cold]
     fn hold_for_tunnel(&self, waits: bool, cx: &Context<'_>) {
         match waits && self.state.is_http1() {

@@ -67,7 +67,7 @@ pub(crate) struct ConnectionState {
     pub(crate) abort: AtomicBool,
     /// What it holds, once it has held something.
     pub(crate) holding: ArcSwapOption<Holding>,
-    /// Whether it holds something, or may have been told to end. Looked at more often, and costs less.
+    /// True if the connection has held memory, or may have been told to end. Cheaper to read than `holding`.
     pub(crate) has_held: AtomicBool,
     /// The log's line for the tunnel that the connection became.
     tunnel_draft: Mutex<Option<Box<TunnelDraft>>>,

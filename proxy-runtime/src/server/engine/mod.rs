@@ -114,10 +114,10 @@ pub(crate) enum Forwarded {
     Typed(Option<RouteIndex>),
     /// The whole response was written.
     Served {
-        /// Whether the next request may follow: the connection was not announced to close, and the
+        /// True if the next request may follow: the connection was not announced to close, and the
         /// request's body was read to its end.
         keep: bool,
     },
-    /// The client went away or is too slow, or the response broke off after it had begun.
+    /// The client disconnected or is too slow, or the response was cut after it had begun.
     Gone,
 }

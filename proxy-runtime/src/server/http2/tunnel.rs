@@ -17,7 +17,7 @@ use crate::stream::Http2Ends;
 /// A stream that became a tunnel. Dropping it resets the stream unless both sides have ended it.
 pub(super) struct Tunnel {
     ends: Http2Ends,
-    /// What waits while the client does not read.
+    /// The memory of bytes that wait for a client that does not read.
     held: Held,
     /// Keeps the connection from being idle.
     open: OpenStream,

@@ -1,4 +1,4 @@
-//! What an idle connection costs, and what a tunnel holds whose client does not read.
+//! The memory of an idle connection, and of a tunnel whose client does not read.
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
