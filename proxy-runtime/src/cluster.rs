@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use discovery_core::{Unreachable, UnreachableClusters};
 use parking_lot::Mutex;
-use proxy_model::compiled::{Cluster, DestinationIndex};
+use proxy_model::compiled::{Cluster, DestinationIndex, Scheme};
 use proxy_model::config::HttpVersion;
 use proxy_model::{ClusterId, RequestHead};
 
@@ -18,7 +18,9 @@ use crate::live::DestinationState;
 use crate::live::{Assessment, assess};
 use crate::observe::InFlightGuard;
 use crate::transform::LoopGuard;
-use crate::upstream::{Protocols, protocol};
+#[cfg(feature = "tls")]
+use crate::upstream::TlsClient;
+use crate::upstream::{OwnCredentials, Protocols, protocol};
 
 /// What the whole proxy agrees on for each request.
 #[derive(Debug, Default)]
@@ -31,6 +33,21 @@ pub(crate) struct PickContext {
     pub(crate) loop_guard: Option<Arc<LoopGuard>>,
     /// Where clusters are reported that cannot be reached. None: nobody wants to know.
     pub(crate) unreachable: Option<Arc<UnreachableClusters>>,
+    /// Where clusters have certificates from. None: no destination is `https`.
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<TlsClient>,
+}
+
+impl PickContext {
+    /// The certificates of a cluster that has its own.
+    pub(crate) fn own_credentials(&self, cluster: &Cluster) -> Option<OwnCredentials> {
+        #[cfg(feature = "tls")]
+        return Some(OwnCredentials::new(
+            self.tls.as_ref()?.credentials(cluster)?,
+        ));
+        #[cfg(not(feature = "tls"))]
+        return None;
+    }
 }
 
 /// The state of one cluster in one generation.
@@ -39,10 +56,12 @@ pub(crate) struct ClusterState {
     id: ClusterId,
     live: Arc<ClusterLive>,
     client: ClientKey,
+    /// Kept while a request may open a connection with them.
+    credentials: Option<OwnCredentials>,
     destinations: Box<[Arc<DestinationState>]>,
     balancer: Balancer,
     context: Arc<PickContext>,
-    /// Whether every one of its destinations is spoken to in HTTP/1.1 and nothing else.
+    /// Whether every one of its destinations is spoken to in HTTP/1.1 and nothing else, by itself or through a tunnel.
     speaks_http1: bool,
     available: ArcSwap<Available>,
     /// Held by the thread that makes a new list of available destinations. The others use the old one meanwhile.
@@ -53,7 +72,7 @@ impl ClusterState {
     pub(crate) fn new(
         cluster: &Cluster,
         live: Arc<ClusterLive>,
-        client: ClientKey,
+        (client, credentials): (ClientKey, Option<OwnCredentials>),
         destinations: Box<[Arc<DestinationState>]>,
         balancer: Balancer,
         context: Arc<PickContext>,
@@ -63,6 +82,7 @@ impl ClusterState {
             id: cluster.id().clone(),
             live,
             client,
+            credentials,
             destinations,
             balancer,
             context,
@@ -93,6 +113,11 @@ impl ClusterState {
     /// Names the settings by which connections to its destinations are made.
     pub(crate) fn client(&self) -> ClientKey {
         self.client
+    }
+
+    /// The certificates that connections to its destinations are made with, if it has its own.
+    pub(crate) fn credentials(&self) -> Option<&OwnCredentials> {
+        self.credentials.as_ref()
     }
 
     /// Whether every one of its destinations is spoken to in HTTP/1.1 and nothing else.
@@ -219,8 +244,12 @@ fn speaks_http1(cluster: &Cluster) -> bool {
     let mut destinations = cluster.destinations().iter();
     upstream.version() != HttpVersion::Http10
         && destinations.all(|destination| {
-            let scheme = destination.address().scheme();
-            protocol::for_request(scheme, upstream) == Ok(Protocols::Http1)
+            let address = destination.address();
+            // A forward proxy wants more in the head than the destination does, but for tunnels.
+            let is_absolute =
+                address.scheme() == Scheme::Http && upstream.web_proxy(address).is_some();
+            !is_absolute
+                && protocol::for_request(address.scheme(), upstream) == Ok(Protocols::Http1)
         })
 }
 

@@ -108,16 +108,6 @@ fn check_route(route: &Route, problems: &mut Problems) {
              `Timeout`",
         );
     }
-    let transforms = config.transforms.as_deref().unwrap_or_default();
-    for (position, transform) in transforms.iter().enumerate() {
-        let is = |name: &str| transform.keys().any(|key| same_id(key, name));
-        if is("ClientCert") {
-            warn(
-                &format!("Transforms/{position}"),
-                "certificates of clients are not supported yet; the header is removed from every request",
-            );
-        }
-    }
 }
 
 fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
@@ -143,14 +133,15 @@ fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
             "passive health checks are not supported yet; failed requests do not make a destination unhealthy",
         );
     }
-    if config
+    let web_proxy = config
         .http_client
         .as_ref()
-        .is_some_and(|client| client.web_proxy.is_some())
-    {
+        .and_then(|client| client.web_proxy.as_ref());
+    if web_proxy.is_some_and(|proxy| proxy.use_default_credentials == Some(true)) {
         warn(
-            "HttpClient/WebProxy",
-            "forward proxies are not supported yet; destinations are connected to directly",
+            "HttpClient/WebProxy/UseDefaultCredentials",
+            "there are no credentials of the account of the process; write user and password into `Address` if the \
+             forward proxy wants them",
         );
     }
     for (id, destination) in &config.destinations {
@@ -187,13 +178,6 @@ fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
             "HttpRequest/Version",
             "this build does not speak HTTP/2 and the version policy forbids lower versions; all requests are answered \
              with 502",
-        );
-    }
-    let request = config.http_request.as_ref();
-    if request.is_some_and(|request| request.allow_response_buffering == Some(true)) {
-        warn(
-            "HttpRequest/AllowResponseBuffering",
-            "responses are never buffered, so this has no effect",
         );
     }
 }
@@ -242,13 +226,13 @@ mod tests {
             r#"{"Routes":{"a/b":{"ClusterId":"c","Match":{"Path":"/"},
                     "AuthorizationPolicy":"default","CorsPolicy":"Default","RateLimiterPolicy":"few",
                     "OutputCachePolicy":"all","TimeoutPolicy":"slow",
-                    "Transforms":[{"PathPrefix":"/x"},{"clientcert":"X-Cert"}]}},
+                    "Transforms":[{"PathPrefix":"/x"}]}},
                 "Clusters":{"c":{
                     "SessionAffinity":{"Enabled":true,"AffinityKeyName":"k"},
                     "HealthCheck":{"Passive":{"Enabled":true}},
-                    "HttpClient":{"WebProxy":{"Address":"http://proxy:3128/"}},
+                    "HttpClient":{"WebProxy":{"Address":"http://proxy:3128/","UseDefaultCredentials":true}},
                     "Destinations":{"d":{"Address":"http://h/","Metadata":{"httpSysDelegationQueue":"q"}}},
-                    "HttpRequest":{"Version":"3","VersionPolicy":"RequestVersionExact","AllowResponseBuffering":true}}}}"#,
+                    "HttpRequest":{"Version":"3","VersionPolicy":"RequestVersionExact"}}}}"#,
         );
         assert_eq!(
             found,
@@ -258,13 +242,11 @@ mod tests {
                 "/Routes/a~1b/RateLimiterPolicy",
                 "/Routes/a~1b/OutputCachePolicy",
                 "/Routes/a~1b/TimeoutPolicy",
-                "/Routes/a~1b/Transforms/1",
                 "/Clusters/c/SessionAffinity",
                 "/Clusters/c/HealthCheck/Passive",
-                "/Clusters/c/HttpClient/WebProxy",
+                "/Clusters/c/HttpClient/WebProxy/UseDefaultCredentials",
                 "/Clusters/c/Destinations/d/Metadata/httpSysDelegationQueue",
                 "/Clusters/c/HttpRequest/Version",
-                "/Clusters/c/HttpRequest/AllowResponseBuffering",
             ]
         );
     }
@@ -296,7 +278,7 @@ mod tests {
                 "Clusters":{"c":{
                     "SessionAffinity":{"Enabled":false},"HealthCheck":{"Active":{"Enabled":true}},
                     "HttpClient":{"MaxConnectionsPerServer":3},
-                    "HttpRequest":{"Version":"2","AllowResponseBuffering":false}}}}"#,
+                    "HttpRequest":{"Version":"2"}}}}"#,
         );
         assert!(found.is_empty(), "{found:?}");
     }

@@ -82,8 +82,13 @@ fn http_client(node: &LabelNode<'_>) -> HttpClientConfig {
         web_proxy: section(node, "WebProxy", |proxy| WebProxyConfig {
             address: proxy.text("Address"),
             bypass_on_local: proxy.boolean("BypassOnLocal"),
+            bypass_list: None,
             use_default_credentials: proxy.boolean("UseDefaultCredentials"),
         }),
+        // Files are those of the machine, and not of whoever deploys a service.
+        client_certificate: None,
+        ca_file: None,
+        server_name: None,
     }
 }
 

@@ -15,7 +15,9 @@ mod route;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod upstream;
+mod web_proxy;
 
 use std::collections::HashSet;
 use std::sync::Arc;

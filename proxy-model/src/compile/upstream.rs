@@ -1,11 +1,10 @@
 //! Compilation of the connection and request settings of destinations.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use url::Url;
-
 use super::health::positive;
-use super::{Scope, filled};
+use super::{Scope, filled, tls, web_proxy};
 use crate::compiled::Upstream;
 use crate::config::{ClusterConfig, HttpClientConfig, HttpVersion};
 use crate::suggest::{did_you_mean, listed, shortened};
@@ -19,6 +18,13 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<U
             "HttpRequest/Version",
             "http_1_0",
             "HTTP/1.0 opens a connection for every request and cannot stream; few servers need it",
+        );
+    }
+    if request.allow_response_buffering == Some(true) {
+        scope.warning(
+            "HttpRequest/AllowResponseBuffering",
+            "no_effect",
+            "responses are never buffered: each part is sent on as it comes",
         );
     }
     let activity_timeout = positive(
@@ -47,15 +53,21 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<U
             check_encoding(encoding, key, &mut scope);
         }
     }
-    check_web_proxy(client, &mut scope);
-    if client.dangerous_accept_any_server_certificate == Some(true) {
+    let web_proxy = match &client.web_proxy {
+        Some(config) => web_proxy::compile(config, &mut scope.below("WebProxy")),
+        None => Some(None),
+    };
+    if client.dangerous_accept_any_server_certificate == Some(true) && client.ca_file.is_none() {
         scope.warning(
             "DangerousAcceptAnyServerCertificate",
             "any_certificate",
             "whoever answers at the address of a destination is trusted; for development only",
         );
     }
+    let own_tls = tls::compile(config, client, &mut scope);
     let (tls12, tls13) = protocols?;
+    let own_tls = own_tls?;
+    let web_proxy = web_proxy?;
     Some(Upstream {
         version: request.version.unwrap_or(HttpVersion::Http2),
         version_policy: request.version_policy.unwrap_or_default(),
@@ -67,6 +79,9 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<U
             .unwrap_or_default(),
         tls12,
         tls13,
+        tls_files: own_tls.files.map(Arc::new),
+        server_name: own_tls.server_name,
+        web_proxy: web_proxy.map(Arc::new),
     })
 }
 
@@ -170,27 +185,4 @@ fn check_encoding(name: &str, key: &str, scope: &mut Scope<'_>) {
         format!("`{}` is not the name of an encoding", shortened(name)),
         did_you_mean(name, NAMES).unwrap_or_else(|| "use `utf-8` or `latin1`".to_owned()),
     );
-}
-
-fn check_web_proxy(client: &HttpClientConfig, scope: &mut Scope<'_>) {
-    const SCHEMES: [&str; 5] = ["http", "https", "socks4", "socks4a", "socks5"];
-    let Some(address) = client
-        .web_proxy
-        .as_ref()
-        .and_then(|proxy| filled(proxy.address.as_ref()))
-    else {
-        return;
-    };
-    let is_usable = Url::parse(address).is_ok_and(|url| {
-        SCHEMES.contains(&url.scheme()) && url.host_str().is_some_and(|h| !h.is_empty())
-    });
-    if !is_usable {
-        // The address is not shown: it may hold a password.
-        scope.error_with(
-            "WebProxy/Address",
-            "invalid_address",
-            "the forward proxy's address is not a URL with a host",
-            "write `http://host:port/`",
-        );
-    }
 }

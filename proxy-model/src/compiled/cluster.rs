@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::destination::{Destination, DestinationIndex};
+use super::destination::{Destination, DestinationAddress, DestinationIndex};
 use super::source::ClusterSource;
+use super::tls_files::TlsFiles;
+use super::web_proxy::WebProxy;
 use crate::config::{ClusterConfig, HttpVersion, VersionPolicy};
 use crate::id::{ClusterId, DestinationId};
 
@@ -213,6 +215,9 @@ pub struct Upstream {
     pub(crate) accept_any_certificate: bool,
     pub(crate) tls12: bool,
     pub(crate) tls13: bool,
+    pub(crate) tls_files: Option<Arc<TlsFiles>>,
+    pub(crate) server_name: Option<Arc<str>>,
+    pub(crate) web_proxy: Option<Arc<WebProxy>>,
 }
 
 impl Upstream {
@@ -254,5 +259,22 @@ impl Upstream {
     /// Returns true if TLS 1.3 is enabled.
     pub fn tls13(&self) -> bool {
         self.tls13
+    }
+
+    /// The files with certificates of the cluster's own, if it has any.
+    pub fn tls_files(&self) -> Option<&Arc<TlsFiles>> {
+        self.tls_files.as_ref()
+    }
+
+    /// The name in the TLS handshake (SNI), which certificates must have, in place of that of the address.
+    pub fn server_name(&self) -> Option<&str> {
+        self.server_name.as_deref()
+    }
+
+    /// The forward proxy through which this address is reached, if it is not reached directly.
+    pub fn web_proxy(&self, address: &DestinationAddress) -> Option<&Arc<WebProxy>> {
+        self.web_proxy
+            .as_ref()
+            .filter(|proxy| !proxy.bypasses(address))
     }
 }

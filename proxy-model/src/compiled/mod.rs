@@ -7,6 +7,8 @@ mod destination;
 mod partitions;
 mod route;
 mod source;
+mod tls_files;
+mod web_proxy;
 
 pub use self::cluster::{
     ActiveCheck, AvailabilityPolicy, BalancingPolicy, Cluster, ClusterIndex, PassiveCheck, Upstream,
@@ -17,3 +19,6 @@ pub use self::partitions::{
 };
 pub use self::route::{BodyLimit, Route, RouteIndex, RouteTarget, WeightedTarget};
 pub(crate) use self::source::{ClusterSource, DestinationSource, RouteSource};
+pub use self::tls_files::TlsFiles;
+pub(crate) use self::web_proxy::HostPattern;
+pub use self::web_proxy::WebProxy;

@@ -1,5 +1,7 @@
 //! Settings of connections to destinations.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 
 /// Settings of connections to a cluster's destinations.
@@ -18,6 +20,17 @@ pub struct HttpClientConfig {
     /// Trusts any certificate. For development only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dangerous_accept_any_server_certificate: Option<bool>,
+    /// Extension: the certificate that destinations get if they ask for one. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_certificate: Option<ClientCertificateConfig>,
+    /// Extension: PEM file with the certificates of the authorities that certify the destinations, in place
+    /// of those that the system trusts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
+    /// Extension: the name in the TLS handshake (SNI), which the certificates of the destinations must have.
+    /// Default: the host of the address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
     /// Maximum number of connections to one destination at a time. Default: unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_connections_per_server: Option<u32>,
@@ -33,9 +46,24 @@ pub struct HttpClientConfig {
     /// effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_header_encoding: Option<String>,
-    /// A forward proxy between us and the destinations.
+    /// A forward proxy between us and the destinations: `http` destinations are asked for in absolute form,
+    /// `https` ones through a tunnel (`CONNECT`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub web_proxy: Option<WebProxyConfig>,
+}
+
+/// A certificate that is presented to destinations. The files are read again when they change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct ClientCertificateConfig {
+    /// PEM file with the chain, beginning with the certificate itself, and with the key unless `KeyPath` is
+    /// set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// PEM file with the private key, not encrypted. Default: `Path`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_path: Option<PathBuf>,
 }
 
 /// A forward proxy between us and the destinations.
@@ -43,13 +71,17 @@ pub struct HttpClientConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct WebProxyConfig {
-    /// The forward proxy's URL.
+    /// The forward proxy's URL, with user and password if it wants them: `http://user:password@proxy:3128/`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// True if local addresses are reached directly. Default: false.
+    /// True if loopback addresses and names without a dot are reached directly. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bypass_on_local: Option<bool>,
-    /// True if the account of the process is used. Default: false.
+    /// Extension: hosts that are reached directly: names and addresses, with `*` at the beginning or the
+    /// end for any text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bypass_list: Option<Vec<String>>,
+    /// Accepted, and not honoured: there are no credentials of the account of the process. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub use_default_credentials: Option<bool>,
 }

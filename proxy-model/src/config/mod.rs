@@ -19,7 +19,7 @@ pub use self::affinity::{AffinityCookieConfig, SessionAffinityConfig};
 pub use self::cluster::{ClusterConfig, DestinationConfig};
 pub use self::forwarder::{ForwarderRequestConfig, HttpVersion, VersionPolicy};
 pub use self::health::{ActiveHealthCheckConfig, HealthCheckConfig, PassiveHealthCheckConfig};
-pub use self::http_client::{HttpClientConfig, WebProxyConfig};
+pub use self::http_client::{ClientCertificateConfig, HttpClientConfig, WebProxyConfig};
 pub use self::partitions::{PartitionHash, PartitionKey, PartitionedCluster, PartitionedClusters};
 pub use self::route::{
     HeaderMatchMode, QueryMatchMode, RouteConfig, RouteHeader, RouteMatch, RouteQueryParameter,

@@ -1,14 +1,17 @@
 //! Reading a cluster.
 
+use std::path::PathBuf;
+
 use super::node::Node;
 use super::reader::ObjectReader;
 use super::scalar::{HTTP_VERSIONS, VERSION_POLICIES};
 use crate::config::{
-    ActiveHealthCheckConfig, AffinityCookieConfig, ClusterConfig, DestinationConfig,
-    ForwarderRequestConfig, HealthCheckConfig, HttpClientConfig, PassiveHealthCheckConfig,
-    SessionAffinityConfig, WebProxyConfig,
+    ActiveHealthCheckConfig, AffinityCookieConfig, ClientCertificateConfig, ClusterConfig,
+    DestinationConfig, ForwarderRequestConfig, HealthCheckConfig, HttpClientConfig,
+    PassiveHealthCheckConfig, SessionAffinityConfig, WebProxyConfig,
 };
 use crate::id::DestinationId;
+use crate::problem::Problem;
 
 pub(super) fn read(cluster: &mut ObjectReader<'_, '_>) -> ClusterConfig {
     let destinations = cluster.entries("Destinations", |_, node, pointer, problems| {
@@ -104,6 +107,9 @@ fn http_client(client: &mut ObjectReader<'_, '_>) -> HttpClientConfig {
         ssl_protocols: ssl_protocols(client),
         dangerous_accept_any_server_certificate: client
             .boolean("DangerousAcceptAnyServerCertificate"),
+        client_certificate: client.object("ClientCertificate", client_certificate),
+        ca_file: client.text("CaFile").map(PathBuf::from),
+        server_name: client.text("ServerName"),
         max_connections_per_server: client.integer("MaxConnectionsPerServer", 0..=u32::MAX),
         enable_multiple_http2_connections: client.boolean("EnableMultipleHttp2Connections"),
         request_header_encoding: client.text("RequestHeaderEncoding"),
@@ -111,6 +117,7 @@ fn http_client(client: &mut ObjectReader<'_, '_>) -> HttpClientConfig {
         web_proxy: client.object("WebProxy", |proxy| WebProxyConfig {
             address: proxy.text("Address"),
             bypass_on_local: proxy.boolean("BypassOnLocal"),
+            bypass_list: proxy.texts("BypassList"),
             use_default_credentials: proxy.boolean("UseDefaultCredentials"),
         }),
     };
@@ -118,6 +125,37 @@ fn http_client(client: &mut ObjectReader<'_, '_>) -> HttpClientConfig {
         "ActivityContextHeaders",
         "leave it out: headers for tracing are passed on as they come",
     );
+    config
+}
+
+/// Certificates come from files.
+const STORES: &str = "write `Path` and `KeyPath`: certificates are read from PEM files";
+
+fn client_certificate(certificate: &mut ObjectReader<'_, '_>) -> ClientCertificateConfig {
+    let config = ClientCertificateConfig {
+        path: certificate.text("Path").map(PathBuf::from),
+        key_path: certificate.text("KeyPath").map(PathBuf::from),
+    };
+    for (key, instead) in [
+        (
+            "Password",
+            "keep the key in a PEM file that is not encrypted",
+        ),
+        ("Subject", STORES),
+        ("Store", STORES),
+        ("Location", STORES),
+        ("AllowInvalid", STORES),
+    ] {
+        if certificate.peek(key).is_some() {
+            let message = format!("`{key}` of a certificate is not supported");
+            let pointer = certificate.pointer_to(key);
+            let problem = Problem::error(pointer, "unsupported_key", message);
+            certificate.skip(key);
+            certificate
+                .problems()
+                .push(problem.with_suggestion(instead));
+        }
+    }
     config
 }
 

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use proxy_model::Snapshot;
 use tokio::sync::watch;
+#[cfg(feature = "tls")]
+use tokio::time::sleep;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::health::Probe;
@@ -18,8 +20,13 @@ use crate::proxy::Shared;
 /// Interval at which rates are measured.
 const SAMPLING: Duration = Duration::from_secs(1);
 
+/// Interval at which files of certificates are checked. They are renewed days before they expire.
+#[cfg(feature = "tls")]
+const RENEWAL: Duration = Duration::from_secs(5);
+
 /// Keeps a [`Proxy`](crate::Proxy) up to date: follows the channel of configurations, probes
-/// destinations, and measures rates once a second.
+/// destinations, measures rates once a second, and reads certificates for destinations again when
+/// their files change.
 ///
 /// The caller spawns this future on a runtime of its choice. Prefer a multi-threaded one: compiling
 /// a large configuration then delays no requests. It completes when the proxy and all its services
@@ -69,6 +76,7 @@ async fn drive(
         follow(shared, snapshots),
         check(shared, probe),
         sample(shared),
+        renew(shared),
     );
 }
 
@@ -79,6 +87,12 @@ async fn follow(shared: &Shared, snapshots: Option<watch::Receiver<Arc<Snapshot>
     };
     while snapshots.changed().await.is_ok() {
         let snapshot = Arc::clone(&snapshots.borrow_and_update());
+        // Files are read apart from this runtime's threads.
+        #[cfg(feature = "tls")]
+        let _read = match shared.tls() {
+            Some(tls) => tls.read_ahead(&snapshot).await,
+            None => Vec::new(),
+        };
         // A rejection is logged and in the history; the current configuration keeps serving.
         let _ = shared.publish(snapshot);
     }
@@ -116,3 +130,19 @@ async fn sample(shared: &Shared) {
         crate::status::sample(&shared.load_full()).await;
     }
 }
+
+/// Follows the files of certificates for destinations.
+#[cfg(feature = "tls")]
+async fn renew(shared: &Shared) {
+    let Some(tls) = shared.tls() else {
+        return;
+    };
+    loop {
+        sleep(RENEWAL).await;
+        tls.refresh().await;
+        shared.renew_credentials();
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+async fn renew(_: &Shared) {}

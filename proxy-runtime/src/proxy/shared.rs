@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::{Mutex, MutexGuard};
-use proxy_model::{Problem, Problems, RouteId, Snapshot, pointer_to};
+use proxy_model::{ClusterId, Problem, Problems, RouteId, Snapshot, pointer_to};
 use tokio::sync::watch;
 
 use super::history::{History, PastChange};
@@ -18,6 +18,8 @@ use crate::observe::{ProxyMetrics, targets};
 use crate::state::{Generation, Registered};
 use crate::support::unsupported_by;
 use crate::transform::LoopGuard;
+#[cfg(feature = "tls")]
+use crate::upstream::OwnCredentials;
 use crate::upstream::{Unresolved, UpstreamOptions, Upstreams};
 
 /// Maximum of problems per configuration that are logged one by one.
@@ -59,6 +61,8 @@ impl Shared {
         let guard = || Arc::new(LoopGuard::new());
         let context = Arc::new(PickContext {
             loop_guard: (!settings.is_unguarded).then(guard),
+            #[cfg(feature = "tls")]
+            tls: settings.upstream.tls.clone(),
             ..settings.context
         });
         let unreachable = context.unreachable.clone();
@@ -152,6 +156,41 @@ impl Shared {
         Ok(number)
     }
 
+    /// Replaces the current generation, if a cluster has later certificates, by one of the same configuration, so that connections
+    /// with the earlier ones serve no new requests.
+    #[cfg(feature = "tls")]
+    pub(crate) fn renew_credentials(&self) {
+        let _publishing = self.lock_history();
+        let before = self.generation.load_full();
+        let mut all = before
+            .clusters()
+            .filter_map(|(_, state)| state.credentials());
+        if !all.any(OwnCredentials::is_outdated) {
+            return;
+        }
+        let snapshot = Arc::clone(before.snapshot());
+        // The same configuration was built before.
+        let Ok(next) = before.next(snapshot, &self.registered, &self.context) else {
+            return;
+        };
+        let next = Arc::new(next);
+        let number = next.number();
+        self.generation.store(Arc::clone(&next));
+        before.retire(&next);
+        tracing::info!(
+            target: targets::TLS,
+            generation = number,
+            "certificates for destinations were replaced"
+        );
+        self.published.send_replace(number);
+    }
+
+    /// How clusters get certificates of their own.
+    #[cfg(feature = "tls")]
+    pub(crate) fn tls(&self) -> Option<&crate::upstream::TlsClient> {
+        self.context.tls.as_ref()
+    }
+
     /// The settings of a configuration that this proxy does not support.
     pub(crate) fn unsupported(&self, snapshot: &Snapshot) -> Problems {
         unsupported_by(snapshot, self.speaks_tls)
@@ -171,7 +210,11 @@ impl Shared {
                 let (count, age) = state.metrics().loops().seen()?;
                 (age <= RECENT).then(|| loop_detected(route.id(), count, age))
             });
-        looped.chain(names).collect()
+        let credentials = generation.clusters().filter_map(|(cluster, state)| {
+            let (fault, keeps_earlier) = state.credentials()?.fault()?;
+            Some(unusable_credentials(cluster.id(), &fault, keeps_earlier))
+        });
+        looped.chain(names).chain(credentials).collect()
     }
 
     pub(crate) fn generations(&self) -> watch::Receiver<u64> {
@@ -241,6 +284,17 @@ fn unresolved_name(generation: &Generation, unresolved: &Unresolved) -> Option<P
         since.as_secs()
     );
     Some(Problem::warning(pointer, "unresolved_name", message))
+}
+
+fn unusable_credentials(cluster: &ClusterId, fault: &str, keeps_earlier: bool) -> Problem {
+    let outcome = match keeps_earlier {
+        true => "the earlier ones are used",
+        false => "no connection is opened",
+    };
+    let message =
+        format!("the certificates for destinations cannot be used, and {outcome}: {fault}");
+    let pointer = pointer_to("/Clusters", cluster.as_str()) + "/HttpClient";
+    Problem::warning(pointer, "unusable_certificate", message)
 }
 
 fn loop_detected(route: &RouteId, count: u64, age: Duration) -> Problem {

@@ -216,8 +216,14 @@ fn cluster_state(
 ) -> ClusterState {
     // The counters and the turn of a cluster survive the change.
     let live = before.map_or_else(Arc::default, |(_, state)| Arc::clone(state.live()));
+    let credentials = context.own_credentials(cluster);
+    let has_same = |state: &ClusterState| match (state.credentials(), &credentials) {
+        (None, None) => true,
+        (Some(old), Some(new)) => old.is_same(new),
+        _ => false,
+    };
     let client = match before {
-        Some((old, state)) if same_client(old, cluster) => state.client(),
+        Some((old, state)) if same_client(old, cluster) && has_same(state) => state.client(),
         _ => ClientKey::next(),
     };
     let destinations = cluster
@@ -242,7 +248,7 @@ fn cluster_state(
     ClusterState::new(
         cluster,
         live,
-        client,
+        (client, credentials),
         destinations,
         balancer,
         Arc::clone(context),

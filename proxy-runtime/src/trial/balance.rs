@@ -62,6 +62,8 @@ impl Trial {
             random: Random::seeded(seed),
             loop_guard: None,
             unreachable: None,
+            #[cfg(feature = "tls")]
+            tls: None,
         });
         Ok(Self {
             generation: Generation::first(Arc::new(snapshot), &Registered::default(), &context)?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use discovery_core::{Unreachable, UnreachableClusters};
 use proxy_model::ClusterId;
-use proxy_model::compiled::{DestinationAddress, Scheme, Upstream};
+use proxy_model::compiled::{DestinationAddress, Scheme, Upstream, WebProxy};
 
 use super::UpstreamOptions;
 use super::error::ConnectError;
@@ -13,10 +13,11 @@ use super::protocol::Protocols;
 use super::resolve::{Names, Resolver};
 use super::tcp;
 #[cfg(feature = "tls")]
-use super::tls::TlsClient;
+use super::tls::{TlsClient, server_name};
 use super::transport::{Opened, Transport};
+use super::web_proxy::{self, AbsoluteForm, WebProxyError};
 
-/// Opens connections: name, TCP, TLS. One for the whole proxy.
+/// Opens connections: name, TCP, forward proxy, TLS. One for the whole proxy.
 #[derive(Debug)]
 pub(super) struct Connector {
     resolver: Resolver,
@@ -64,17 +65,22 @@ impl Connector {
         protocols: Protocols,
     ) -> Result<Opened, ConnectError> {
         match address.scheme() {
-            Scheme::Http => self.open_tcp(cluster, address, protocols).await,
+            Scheme::Http => self.open_plain(cluster, address, upstream, protocols).await,
             Scheme::Https => self.open_tls(cluster, address, upstream, protocols).await,
         }
     }
 
-    async fn open_tcp(
+    /// Opens a connection without TLS, through the cluster's forward proxy if it has one.
+    async fn open_plain(
         &self,
         cluster: &ClusterId,
         address: &DestinationAddress,
+        upstream: &Upstream,
         protocols: Protocols,
     ) -> Result<Opened, ConnectError> {
+        if let Some(proxy) = upstream.web_proxy(address) {
+            return self.open_through(cluster, proxy, address, protocols).await;
+        }
         let addresses = self
             .resolver
             .resolve(cluster, address.host(), address.port())
@@ -89,6 +95,42 @@ impl Connector {
             transport: Transport::Tcp(stream),
             peer,
             http2: protocols == Protocols::Http2,
+            absolute: None,
+        })
+    }
+
+    /// Opens a connection to a forward proxy: for requests in absolute form, or, where the proxy is not to read them, a tunnel to
+    /// the destination. The name of the destination is for the proxy to look up.
+    async fn open_through(
+        &self,
+        cluster: &ClusterId,
+        proxy: &WebProxy,
+        address: &DestinationAddress,
+        protocols: Protocols,
+    ) -> Result<Opened, ConnectError> {
+        let failed = |error| ConnectError::WebProxy {
+            proxy: proxy.to_string(),
+            error: Arc::new(error),
+        };
+        let addresses = self.resolver.resolve(cluster, proxy.host(), proxy.port());
+        let addresses = addresses
+            .await
+            .map_err(|error| failed(WebProxyError::Resolve(error)))?;
+        let unconnected = |error| failed(WebProxyError::Connect(Arc::new(error)));
+        let stream = tcp::connect(addresses, self.keep_alive).await;
+        let mut stream = stream.map_err(unconnected)?;
+        let peer = stream.peer_addr().map_err(unconnected)?;
+        let http2 = protocols == Protocols::Http2;
+        let is_tunnel = address.scheme() == Scheme::Https || http2;
+        if is_tunnel {
+            let connected = web_proxy::connect(&mut stream, proxy, address).await;
+            connected.map_err(failed)?;
+        }
+        Ok(Opened {
+            transport: Transport::Tcp(stream),
+            peer,
+            http2,
+            absolute: (!is_tunnel).then(|| Box::new(AbsoluteForm::new(proxy, address))),
         })
     }
 
@@ -108,8 +150,11 @@ impl Connector {
         let config = tls
             .config(upstream, protocols)
             .map_err(|error| ConnectError::TlsSettings(Arc::new(error)))?;
-        let opened = self.open_tcp(cluster, address, protocols).await?;
-        tls.handshake(config, address, opened, protocols).await
+        let opened = self
+            .open_plain(cluster, address, upstream, protocols)
+            .await?;
+        let name = server_name(address, upstream);
+        tls.handshake(config, name, opened, protocols).await
     }
 
     /// An `https` destination is never spoken to in the clear.

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::http1::Http1Error;
+use super::web_proxy::WebProxyError;
 use crate::progress::OutgoingBody;
 use crate::retry::{Came, Sent};
 
@@ -14,6 +15,13 @@ pub(crate) enum ConnectError {
     Resolve(#[source] Arc<io::Error>),
     #[error("the connection cannot be opened")]
     Open(#[source] Arc<io::Error>),
+    #[error("the forward proxy {proxy} has opened no connection")]
+    WebProxy {
+        /// Host and port.
+        proxy: String,
+        #[source]
+        error: Arc<WebProxyError>,
+    },
     #[cfg(feature = "tls")]
     #[error("the TLS handshake failed")]
     Tls(#[source] Arc<io::Error>),
@@ -43,6 +51,7 @@ impl ConnectError {
         match self {
             Self::Open(error) => !is_of_machine(error),
             Self::Resolve(_) | Self::TimedOut => true,
+            Self::WebProxy { error, .. } => error.is_of_destination(),
             #[cfg(feature = "tls")]
             Self::Tls(_) | Self::NoHttp2 => true,
             #[cfg(feature = "tls")]

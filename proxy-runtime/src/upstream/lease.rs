@@ -18,6 +18,7 @@ use super::io::UpstreamIo;
 use super::round_trip::{Answer, Head, RoundTrip};
 use super::slot::Slot;
 use super::tunnel::Tunnel;
+use super::web_proxy::AbsoluteForm;
 use crate::progress::{Continuation, OutgoingBody};
 use crate::retry::Over;
 
@@ -44,11 +45,14 @@ impl Lease {
         io: UpstreamIo,
         peer: SocketAddr,
         is_http2: bool,
+        absolute: Option<Box<AbsoluteForm>>,
     ) -> Result<Self, ConnectError> {
         if is_http2 {
             return Self::greet_http2(io, peer).await;
         }
-        Ok(Self::http1(Box::new(Http1Connection::new(io, peer))))
+        let mut connection = Http1Connection::new(io, peer);
+        connection.absolute = absolute;
+        Ok(Self::http1(Box::new(connection)))
     }
 
     #[cfg(feature = "http2")]

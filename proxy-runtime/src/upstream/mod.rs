@@ -24,6 +24,8 @@
 //! every two seconds.
 
 mod connect;
+#[cfg(feature = "tls")]
+mod credentials;
 mod destination;
 mod error;
 mod group;
@@ -50,6 +52,7 @@ mod tls;
 mod transport;
 mod tunnel;
 mod wanted;
+mod web_proxy;
 
 use std::sync::Arc;
 
@@ -57,6 +60,8 @@ use discovery_core::UnreachableClusters;
 use tokio::time::{Instant, timeout};
 
 use self::connect::Connector;
+#[cfg(feature = "tls")]
+pub(crate) use self::credentials::OwnCredentials;
 use self::destination::DestinationPool;
 pub(crate) use self::error::{ConnectError, ExchangeError, SendError};
 #[cfg(feature = "server")]
@@ -71,11 +76,11 @@ pub(crate) use self::lease::Lease;
 pub use self::options::UpstreamOptions;
 use self::pool::Pool;
 pub(crate) use self::protocol::Protocols;
-#[cfg(feature = "dns")]
-pub use self::resolve::DnsOptions;
 #[cfg(feature = "metrics")]
 pub(crate) use self::resolve::NameCounts;
 pub(crate) use self::resolve::Unresolved;
+#[cfg(feature = "dns")]
+pub use self::resolve::DnsOptions;
 pub(crate) use self::round_trip::{Answer, Head, RoundTrip};
 #[cfg(test)]
 pub(crate) use self::tests::Resetting;
@@ -85,6 +90,22 @@ pub(crate) use self::tests::Scripted;
 pub use self::tls::TlsClient;
 pub(crate) use self::tunnel::Tunnel;
 pub(crate) use self::wanted::Wanted;
+
+/// Without TLS no cluster has certificates of its own.
+#[cfg(not(feature = "tls"))]
+#[derive(Debug)]
+pub(crate) enum OwnCredentials {}
+
+#[cfg(not(feature = "tls"))]
+impl OwnCredentials {
+    pub(crate) fn is_same(&self, _: &Self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn fault(&self) -> Option<(String, bool)> {
+        match *self {}
+    }
+}
 
 /// What the pools of a proxy share.
 #[derive(Debug)]

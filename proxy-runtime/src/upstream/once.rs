@@ -52,6 +52,7 @@ impl Upstreams {
             };
         }
         let mut connection = Http1Connection::new(io, opened.peer);
+        connection.absolute = opened.absolute;
         match connection.send(request).await {
             Ok(response) => Ok(response.status()),
             Err(failed) => Err(failed.error.into()),

@@ -157,10 +157,10 @@ impl Opening<'_> {
                 self.protocols,
             )
             .await?;
-        let (peer, is_http2) = (opened.peer, opened.http2);
+        let (peer, is_http2, absolute) = (opened.peer, opened.http2, opened.absolute);
         let open = self.destination.connection_opened();
         let io = UpstreamIo::new(opened.transport, open, slot);
-        let lease = Lease::greet(io, peer, is_http2).await?;
+        let lease = Lease::greet(io, peer, is_http2, absolute).await?;
         if let Some(pool) = self.pool.upgrade() {
             pool.opened(&lease, self.protocols);
         }

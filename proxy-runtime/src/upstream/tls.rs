@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use proxy_model::compiled::{DestinationAddress, Upstream};
+use proxy_model::Snapshot;
+use proxy_model::compiled::{Cluster, DestinationAddress, Upstream};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -17,6 +18,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls_platform_verifier::Verifier;
 use tokio_rustls::TlsConnector;
 
+use super::credentials::{Credentials, CredentialsTable, Loaded};
 use super::error::ConnectError;
 use super::protocol::Protocols;
 use super::transport::{Opened, Transport};
@@ -27,7 +29,10 @@ const HTTP11: &[u8] = b"http/1.1";
 /// How `https` destinations are spoken to: the crypto provider, and whose certificates are trusted.
 ///
 /// Cheap to clone. The server's name in the handshake (SNI) and in the certificate is the host of the destination's
-/// address, whatever the `Host` header says.
+/// address, whatever the `Host` header says, unless the cluster has a `ServerName`.
+///
+/// Clusters with a `ClientCertificate` or a `CaFile` have these from files, which are read when the configuration is published, and
+/// again when they have changed. Connections with the earlier certificates serve no new requests then.
 #[derive(Clone)]
 pub struct TlsClient {
     inner: Arc<Inner>,
@@ -38,11 +43,13 @@ struct Inner {
     verifier: Arc<dyn ServerCertVerifier>,
     /// Made when first used. There are at most 2 × 3 × 3 of them, and each keeps the sessions to resume.
     configs: Mutex<HashMap<Settings, Arc<ClientConfig>>>,
+    /// The certificates of clusters that have their own.
+    credentials: CredentialsTable,
 }
 
 /// What one cluster's TLS may differ from another's in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Settings {
+pub(super) struct Settings {
     accept_any: bool,
     tls12: bool,
     tls13: bool,
@@ -83,8 +90,46 @@ impl TlsClient {
                 provider,
                 verifier,
                 configs: Mutex::default(),
+                credentials: CredentialsTable::default(),
             }),
         }
+    }
+
+    /// Returns the certificates of a cluster that has its own. Blocks while it reads files that no other cluster uses.
+    pub(crate) fn credentials(&self, cluster: &Cluster) -> Option<Arc<Credentials>> {
+        let files = cluster.upstream().tls_files()?;
+        Some(self.inner.credentials.of(files, &self.inner.provider))
+    }
+
+    /// Reads the certificates of all clusters apart from the caller's thread. They stay read while the result is kept.
+    pub(crate) async fn read_ahead(&self, snapshot: &Arc<Snapshot>) -> Vec<Arc<Credentials>> {
+        let mut clusters = snapshot.clusters().iter();
+        if !clusters.any(|cluster| cluster.upstream().tls_files().is_some()) {
+            return Vec::new();
+        }
+        let (this, snapshot) = (self.clone(), Arc::clone(snapshot));
+        let read = move || {
+            let clusters = snapshot.clusters().iter();
+            clusters
+                .filter_map(|cluster| this.credentials(cluster))
+                .collect()
+        };
+        tokio::task::spawn_blocking(read).await.unwrap_or_default()
+    }
+
+    /// Reads the files that have changed, apart from the caller's thread.
+    pub(crate) async fn refresh(&self) {
+        let all = self.inner.credentials.all();
+        if all.is_empty() {
+            return;
+        }
+        let provider = Arc::clone(&self.inner.provider);
+        let read = move || {
+            all.iter()
+                .for_each(|credentials| credentials.refresh(&provider))
+        };
+        // A panic leaves the certificates as they are.
+        let _ = tokio::task::spawn_blocking(read).await;
     }
 
     /// The settings for one cluster.
@@ -99,20 +144,22 @@ impl TlsClient {
             tls13: upstream.tls13(),
             protocols,
         };
-        let mut configs = self.inner.configs.lock();
-        if let Some(config) = configs.get(&settings) {
-            return Ok(Arc::clone(config));
-        }
-        let config = Arc::new(self.inner.build(settings)?);
-        configs.insert(settings, Arc::clone(&config));
-        Ok(config)
+        let Some(files) = upstream.tls_files() else {
+            return self.inner.config(settings, &self.inner.configs, None);
+        };
+        // The cluster of the request keeps them.
+        let credentials = self.inner.credentials.known(files).ok_or_else(|| {
+            Error::General("the certificates of the cluster were not read".to_owned())
+        })?;
+        let loaded = credentials.loaded()?;
+        self.inner.config(settings, &loaded.configs, Some(&loaded))
     }
 
     /// Makes TLS of a TCP connection.
     pub(super) async fn handshake(
         &self,
         config: Arc<ClientConfig>,
-        address: &DestinationAddress,
+        server_name: &str,
         opened: Opened,
         protocols: Protocols,
     ) -> Result<Opened, ConnectError> {
@@ -120,7 +167,7 @@ impl TlsClient {
             return Ok(opened);
         };
         let failed = |error| ConnectError::Tls(Arc::new(error));
-        let name = ServerName::try_from(address.server_name().to_owned())
+        let name = ServerName::try_from(server_name.to_owned())
             .map_err(|error| failed(std::io::Error::other(error)))?;
         let stream = TlsConnector::from(config)
             .connect(name, stream)
@@ -134,12 +181,36 @@ impl TlsClient {
             transport: Transport::Tls(Box::new(stream)),
             peer: opened.peer,
             http2,
+            absolute: None,
         })
     }
 }
 
+/// Returns the name in the handshake, which the certificate must have.
+pub(super) fn server_name<'a>(address: &'a DestinationAddress, upstream: &'a Upstream) -> &'a str {
+    upstream
+        .server_name()
+        .unwrap_or_else(|| address.server_name())
+}
+
 impl Inner {
-    fn build(&self, settings: Settings) -> Result<ClientConfig, Error> {
+    /// Returns the configuration for these settings, with what was `loaded` for the cluster.
+    fn config(
+        &self,
+        settings: Settings,
+        configs: &Mutex<HashMap<Settings, Arc<ClientConfig>>>,
+        loaded: Option<&Loaded>,
+    ) -> Result<Arc<ClientConfig>, Error> {
+        let mut configs = configs.lock();
+        if let Some(config) = configs.get(&settings) {
+            return Ok(Arc::clone(config));
+        }
+        let config = Arc::new(self.build(settings, loaded)?);
+        configs.insert(settings, Arc::clone(&config));
+        Ok(config)
+    }
+
+    fn build(&self, settings: Settings, loaded: Option<&Loaded>) -> Result<ClientConfig, Error> {
         let versions: &[&'static SupportedProtocolVersion] = match (settings.tls12, settings.tls13)
         {
             (true, false) => &[&version::TLS12],
@@ -149,13 +220,17 @@ impl Inner {
         let verifier = if settings.accept_any {
             Arc::new(AnyCertificate(Arc::clone(&self.provider)))
         } else {
-            Arc::clone(&self.verifier)
+            let own = loaded.and_then(|loaded| loaded.verifier.as_ref());
+            Arc::clone(own.unwrap_or(&self.verifier))
         };
-        let mut config = ClientConfig::builder_with_provider(Arc::clone(&self.provider))
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(versions)?
             .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth();
+            .with_custom_certificate_verifier(verifier);
+        let mut config = match loaded.and_then(|loaded| loaded.client.as_ref()) {
+            Some(client) => builder.with_client_cert_resolver(Arc::clone(client)),
+            None => builder.with_no_client_auth(),
+        };
         let alpn: &[&[u8]] = match settings.protocols {
             Protocols::Http1 => &[HTTP11],
             Protocols::Http2 => &[HTTP2],

@@ -8,6 +8,8 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::web_proxy::AbsoluteForm;
+
 /// Bytes to and from a destination, in the clear or in TLS.
 #[derive(Debug)]
 pub(super) enum Transport {
@@ -26,6 +28,8 @@ pub(super) struct Opened {
     pub(super) peer: SocketAddr,
     /// Whether HTTP/2 is spoken over it.
     pub(super) http2: bool,
+    /// What the forward proxy at the other end wants in requests. Boxed, since few connections have one.
+    pub(super) absolute: Option<Box<AbsoluteForm>>,
 }
 
 macro_rules! delegate {

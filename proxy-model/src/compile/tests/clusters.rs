@@ -392,3 +392,12 @@ fn encodings_that_bytes_do_not_follow_have_no_effect() {
         ));
     }
 }
+
+#[test]
+fn responses_are_never_buffered() {
+    let buffering =
+        |allowed: bool| cluster(json!({ "HttpRequest": { "AllowResponseBuffering": allowed } }));
+    accepted(buffering(false));
+    let pointer = "/Clusters/c/HttpRequest/AllowResponseBuffering";
+    warned(buffering(true), "no_effect", pointer);
+}

@@ -98,3 +98,5 @@ mod extensions;
 mod metadata;
 mod partitions;
 mod routes;
+mod tls;
+mod web_proxies;

@@ -1,5 +1,7 @@
 //! Any configuration that the types can hold, right or wrong.
 
+use std::path::PathBuf;
+
 use indexmap::IndexMap;
 use proptest::collection::vec;
 use proptest::option;
@@ -301,20 +303,35 @@ fn health() -> impl Strategy<Value = HealthCheckConfig> {
     )
 }
 
+type OwnTls = (
+    Option<ClientCertificateConfig>,
+    Option<PathBuf>,
+    Option<String>,
+);
+
+fn own_tls() -> impl Strategy<Value = OwnTls> {
+    let path = || option::of(text().prop_map(PathBuf::from));
+    let certificate = (path(), path());
+    let certificate =
+        certificate.prop_map(|(path, key_path)| ClientCertificateConfig { path, key_path });
+    (option::of(certificate), path(), option::of(text()))
+}
+
 fn client() -> impl Strategy<Value = HttpClientConfig> {
     let proxy = (
         option::of(text()),
         any::<Option<bool>>(),
+        texts(),
         any::<Option<bool>>(),
     );
-    let proxy =
-        proxy.prop_map(
-            |(address, bypass_on_local, use_default_credentials)| WebProxyConfig {
-                address,
-                bypass_on_local,
-                use_default_credentials,
-            },
-        );
+    let proxy = proxy.prop_map(
+        |(address, bypass_on_local, bypass_list, use_default_credentials)| WebProxyConfig {
+            address,
+            bypass_on_local,
+            bypass_list,
+            use_default_credentials,
+        },
+    );
     let switches = (
         any::<Option<bool>>(),
         any::<Option<u32>>(),
@@ -326,10 +343,14 @@ fn client() -> impl Strategy<Value = HttpClientConfig> {
         option::of(text()),
         option::of(text()),
         option::of(proxy),
+        own_tls(),
     )
         .prop_map(
-            |(ssl_protocols, switches, request, response, web_proxy)| HttpClientConfig {
+            |(ssl_protocols, switches, request, response, web_proxy, own_tls)| HttpClientConfig {
                 ssl_protocols,
+                client_certificate: own_tls.0,
+                ca_file: own_tls.1,
+                server_name: own_tls.2,
                 dangerous_accept_any_server_certificate: switches.0,
                 max_connections_per_server: switches.1,
                 enable_multiple_http2_connections: switches.2,

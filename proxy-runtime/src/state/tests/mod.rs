@@ -22,6 +22,8 @@ fn context(zone: Option<&str>) -> Arc<PickContext> {
         random: Random::seeded(1),
         loop_guard: None,
         unreachable: None,
+        #[cfg(feature = "tls")]
+        tls: None,
     })
 }
 

@@ -50,6 +50,7 @@ pub(crate) use self::response_head::limits;
 pub(crate) use self::round_trip::RoundTrip;
 use super::group::RuntimeGroup;
 use super::io::UpstreamIo;
+use super::web_proxy::AbsoluteForm;
 use crate::http1::Method;
 use crate::retry::Over;
 #[cfg(feature = "server")]
@@ -74,6 +75,8 @@ pub(crate) struct Http1Connection {
     /// Of the runtime that it was opened on.
     pub(super) group: RuntimeGroup,
     is_reused: bool,
+    /// What the forward proxy at the other end wants in requests. None: it is the destination.
+    pub(super) absolute: Option<Box<AbsoluteForm>>,
 }
 
 /// How much of a request is kept, for it may have to be sent again.
@@ -95,6 +98,7 @@ impl Http1Connection {
             idle_since: Instant::now(),
             group: RuntimeGroup::current(),
             is_reused: false,
+            absolute: None,
         }
     }
 

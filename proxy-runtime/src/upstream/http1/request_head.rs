@@ -3,6 +3,7 @@
 use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::{Version, request};
 
+use super::super::web_proxy::AbsoluteForm;
 use super::Http1Error;
 
 /// Where the body of a request ends.
@@ -33,10 +34,20 @@ impl RequestFraming {
 
 /// Writes the head. Its fields are as they are, but for those that say where the body ends: these are written here, so
 /// that they are what is done.
-pub(super) fn write(head: &request::Parts, framing: RequestFraming, out: &mut Vec<u8>) {
+///
+/// A forward proxy wants the target in `absolute` form, and perhaps credentials.
+pub(super) fn write(
+    head: &request::Parts,
+    absolute: Option<&AbsoluteForm>,
+    framing: RequestFraming,
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(head.method.as_str().as_bytes());
     out.push(b' ');
-    write_target(head, out);
+    match absolute {
+        None => write_target(head, out),
+        Some(absolute) => write_absolute(head, absolute, out),
+    }
     out.extend_from_slice(match head.version {
         Version::HTTP_10 => b" HTTP/1.0\r\n",
         _ => b" HTTP/1.1\r\n",
@@ -44,6 +55,9 @@ pub(super) fn write(head: &request::Parts, framing: RequestFraming, out: &mut Ve
     // RFC 9110 section 7.2: the first one, so that it is seen as soon as possible.
     if let Some(host) = head.headers.get(HOST) {
         write_field(&HOST, host, out);
+    }
+    if let Some(absolute) = absolute {
+        out.extend_from_slice(&absolute.lines);
     }
     let mut has_length = false;
     for (name, value) in &head.headers {
@@ -75,6 +89,15 @@ fn write_target(head: &request::Parts, out: &mut Vec<u8>) {
     }
 }
 
+/// The target in absolute form. `*` is written as no path (RFC 9112 section 3.2.4).
+#[cold]
+fn write_absolute(head: &request::Parts, absolute: &AbsoluteForm, out: &mut Vec<u8>) {
+    out.extend_from_slice(&absolute.prefix);
+    if head.uri.path() != "*" {
+        write_target(head, out);
+    }
+}
+
 pub(super) fn write_field(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
     out.extend_from_slice(name.as_str().as_bytes());
     out.extend_from_slice(b": ");
@@ -92,7 +115,7 @@ mod tests {
     fn written(request: request::Builder, framing: RequestFraming) -> String {
         let (head, ()) = request.body(()).unwrap().into_parts();
         let mut out = Vec::new();
-        write(&head, framing, &mut out);
+        write(&head, None, framing, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -162,5 +185,31 @@ mod tests {
             written(request, RequestFraming::None),
             "GET / HTTP/1.0\r\n\r\n"
         );
+    }
+
+    #[test]
+    fn a_forward_proxy_gets_absolute_targets_and_its_credentials() {
+        let absolute = AbsoluteForm {
+            prefix: b"http://d.example:81".to_vec(),
+            lines: b"proxy-authorization: Basic eA==\r\n".to_vec(),
+        };
+        for (target, expected) in [
+            ("/a?b", "http://d.example:81/a?b"),
+            ("?x", "http://d.example:81/?x"),
+            ("*", "http://d.example:81"),
+        ] {
+            let target = PathAndQuery::try_from(target).unwrap();
+            let request = Request::get(Uri::from(target)).header("host", "shop.example");
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            let mut out = Vec::new();
+            write(&head, Some(&absolute), RequestFraming::None, &mut out);
+            assert_eq!(
+                String::from_utf8(out).unwrap(),
+                format!(
+                    "GET {expected} HTTP/1.1\r\nhost: shop.example\r\n\
+                     proxy-authorization: Basic eA==\r\n\r\n"
+                )
+            );
+        }
     }
 }

@@ -9,6 +9,7 @@ use http::{HeaderMap, request};
 use http_body::{Body, Frame};
 
 use super::super::io::UpstreamIo;
+use super::super::web_proxy::AbsoluteForm;
 use super::output::Output;
 use super::request_head::{self, RequestFraming, write_field};
 use super::{Http1Error, Keep};
@@ -58,12 +59,13 @@ impl RequestWriter {
     /// What it is to `keep` is what [`into_again`](Self::into_again) gives back.
     pub(super) fn new(
         head: &request::Parts,
+        absolute: Option<&AbsoluteForm>,
         body: OutgoingBody,
         keep: Keep,
     ) -> Result<Self, Http1Error> {
         let framing = RequestFraming::of(head, body.is_end_stream())?;
         let mut front = Output::lend();
-        request_head::write(head, framing, &mut front);
+        request_head::write(head, absolute, framing, &mut front);
         Ok(Self::of_written(front, framing, body, keep))
     }
 

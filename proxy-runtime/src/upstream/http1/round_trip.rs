@@ -68,7 +68,8 @@ pub(crate) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Sends a head that was written already, with the empty line behind it, and `body`, which is framed as that says.
+    /// Sends a head that was written already, with the empty line behind it, and `body`, which is framed as that says. Not for
+    /// forward proxies, which want [more](super::super::web_proxy::AbsoluteForm).
     pub(crate) fn of_written(
         connection: &Http1Connection,
         head: Output,
@@ -101,7 +102,8 @@ impl RoundTrip {
             method: http1::Method::of(&head.method),
             upgrade: head.headers.contains_key(UPGRADE),
         };
-        let writer = RequestWriter::new(head, body, connection.keep(asked.method))?;
+        let keep = connection.keep(asked.method);
+        let writer = RequestWriter::new(head, connection.absolute.as_deref(), body, keep)?;
         Ok(Self::new(writer, asked, continuation))
     }
 

@@ -117,7 +117,7 @@ fn by_map(config: &Snapshot, head: &HttpHead<'_>, body: BodyKind) -> Vec<u8> {
     let (head, ()) = outgoing.into_request((), body, false).unwrap().into_parts();
     let framing = RequestFraming::of(&head, body == BodyKind::Empty).unwrap();
     let mut out = Vec::new();
-    request_head::write(&head, framing, &mut out);
+    request_head::write(&head, None, framing, &mut out);
     out
 }
 
