@@ -1,14 +1,21 @@
-//! Certificates of listeners, and the follower of their files.
+//! Certificates of listeners, authorities for their clients, and the follower of their files.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use program_kit::{Failure, with_causes};
-use proxy_model::{Problem, Problems, pointer_to};
-use proxy_runtime::server::{Certificate, CertificateStore, TlsServerConfig};
+use proxy_model::{Problem, Problems, Snapshot, pointer_to};
+use proxy_runtime::Proxy;
+use proxy_runtime::server::{
+    Certificate, CertificateStore, ClientAuth, TlsConfigError, TlsPolicy, TlsServerConfig,
+};
+use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 
-use crate::settings::{Listener, Tls};
+use crate::settings::{Clients, Handshakes, Listener, Tls};
 
 /// The interval at which certificate files are checked. Renewed certificates arrive weeks before the old ones
 /// expire, so there is no hurry.
@@ -19,8 +26,28 @@ pub(crate) struct Followed {
     listener: String,
     files: Tls,
     provider: Arc<CryptoProvider>,
-    store: CertificateStore,
+    config: TlsServerConfig,
     seen: Vec<Option<Vec<u8>>>,
+    seen_authorities: Vec<Option<Vec<u8>>>,
+}
+
+/// The policy of all other names, and those by name.
+type Policies = (TlsPolicy, Vec<(String, TlsPolicy)>);
+
+/// A file with authorities that cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum AuthoritiesError {
+    #[error("cannot read {file}")]
+    Unreadable {
+        file: String,
+        source: std::io::Error,
+    },
+    #[error("{file} is not valid PEM: {reason}")]
+    Invalid { file: String, reason: String },
+    #[error("{file} has no certificate; expected a section -----BEGIN CERTIFICATE-----")]
+    Empty { file: String },
+    #[error(transparent)]
+    Unusable(#[from] TlsConfigError),
 }
 
 /// Reads a listener's certificates.
@@ -36,17 +63,19 @@ pub(crate) fn load(
         ))
     };
     // The contents are noted before they are used, so that a change in between is found at the next look.
-    let seen = contents(tls);
+    let (seen, seen_authorities) = (contents(tls), authorities(tls));
     let certificates = read(tls, provider).map_err(|error| failed(&error))?;
     let store = CertificateStore::new(certificates).map_err(|error| failed(&error))?;
-    let config = TlsServerConfig::new(Arc::clone(provider), store.clone())
+    let (default, by_name) = policies(tls).map_err(|error| failed(&error))?;
+    let config = TlsServerConfig::with_policies(Arc::clone(provider), store, default, by_name)
         .map_err(|error| failed(&error))?;
     let followed = Followed {
         listener: listener.to_owned(),
         files: tls.clone(),
         provider: Arc::clone(provider),
-        store,
+        config: config.clone(),
         seen,
+        seen_authorities,
     };
     Ok((config, followed))
 }
@@ -58,28 +87,55 @@ pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
     let with_tls = listeners
         .iter()
         .filter_map(|listener| Some((listener, listener.tls.as_ref()?)));
-    let problems = with_tls.flat_map(|(listener, tls)| {
-        let pointer = pointer_to("/Listeners", &listener.name) + "/Tls/Certificates";
-        let provider = &provider;
-        tls.certificates
-            .iter()
-            .enumerate()
-            .filter_map(move |(i, pair)| {
-                let read =
-                    Certificate::from_pem_files(&pair.certificate_file, &pair.key_file, provider);
-                let error = read.err()?;
+    let mut problems = Problems::new();
+    for (listener, tls) in with_tls {
+        let pointer = pointer_to("/Listeners", &listener.name) + "/Tls";
+        for (i, pair) in tls.certificates.iter().enumerate() {
+            let read =
+                Certificate::from_pem_files(&pair.certificate_file, &pair.key_file, &provider);
+            if let Err(error) = read {
                 let message = format!(
                     "the certificate cannot be used on this machine: {}",
                     with_causes(&error)
                 );
-                Some(Problem::warning(
-                    format!("{pointer}/{i}"),
-                    "unusable_certificate",
-                    message,
-                ))
-            })
-    });
-    problems.collect()
+                let pointer = format!("{pointer}/Certificates/{i}");
+                problems.push(Problem::warning(pointer, "unusable_certificate", message));
+            }
+        }
+        for (below, path) in tls.authorities() {
+            if let Err(error) = usable_authorities(path) {
+                let message = format!(
+                    "the authorities for clients cannot be used on this machine: {}",
+                    with_causes(&error)
+                );
+                let pointer = format!("{pointer}{below}");
+                problems.push(Problem::warning(pointer, "unusable_certificate", message));
+            }
+        }
+    }
+    problems
+}
+
+/// Returns problems of certificates for destinations that could not be used on this machine now.
+pub(crate) fn unusable_for_destinations(snapshot: Snapshot) -> Problems {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    // The same code reads the files here and in `run`. Only the files of clusters matter.
+    let mut options = UpstreamOptions::default();
+    options.tls = TlsClient::new(provider).ok();
+    let builder = Proxy::builder().upstream(options);
+    let built = builder.snapshot(Arc::new(snapshot)).build();
+    built.map_or_else(|_| Problems::new(), |(proxy, _)| proxy.observed_problems())
+}
+
+/// Checks that the authorities of a file can be used.
+fn usable_authorities(path: &Path) -> Result<(), AuthoritiesError> {
+    let mut roots = rustls::RootCertStore::empty();
+    for authority in read_authorities(path)? {
+        roots
+            .add(authority)
+            .map_err(TlsConfigError::ClientAuthority)?;
+    }
+    Ok(())
 }
 
 /// Checks the files every few seconds and installs new certificates. Mismatched pairs change nothing.
@@ -101,14 +157,19 @@ pub(crate) async fn follow(mut all: Vec<Followed>) {
 
 impl Followed {
     fn look(&mut self) {
+        self.look_at_certificates();
+        self.look_at_authorities();
+    }
+
+    fn look_at_certificates(&mut self) {
         let now = contents(&self.files);
         if now == self.seen {
             return;
         }
         let replaced = read(&self.files, &self.provider)
-            .and_then(|certificates| self.store.replace(certificates));
+            .and_then(|certificates| self.config.certificates().replace(certificates));
         match replaced {
-            Ok(_) => {
+            Ok(()) => {
                 tracing::info!(target: "proxy::tls", listener = self.listener, "the certificates were replaced");
             }
             Err(error) => tracing::warn!(
@@ -121,12 +182,32 @@ impl Followed {
         // Files that cannot be used are reported once and not at every look.
         self.seen = now;
     }
+
+    fn look_at_authorities(&mut self) {
+        let now = authorities(&self.files);
+        if now == self.seen_authorities {
+            return;
+        }
+        let replaced = policies(&self.files).and_then(|(default, by_name)| {
+            let replaced = self.config.replace_policies(default, by_name);
+            replaced.map_err(AuthoritiesError::from)
+        });
+        match replaced {
+            Ok(()) => {
+                tracing::info!(target: "proxy::tls", listener = self.listener, "the authorities for clients were replaced");
+            }
+            Err(error) => tracing::warn!(
+                target: "proxy::tls",
+                listener = self.listener,
+                error = with_causes(&error),
+                "the new authorities for clients cannot be used, the old ones stay"
+            ),
+        }
+        self.seen_authorities = now;
+    }
 }
 
-fn read(
-    tls: &Tls,
-    provider: &CryptoProvider,
-) -> Result<Vec<Certificate>, proxy_runtime::server::TlsConfigError> {
+fn read(tls: &Tls, provider: &CryptoProvider) -> Result<Vec<Certificate>, TlsConfigError> {
     tls.certificates
         .iter()
         .map(|pair| Certificate::from_pem_files(&pair.certificate_file, &pair.key_file, provider))
@@ -139,4 +220,47 @@ fn contents(tls: &Tls) -> Vec<Option<Vec<u8>>> {
     let pairs = tls.certificates.iter();
     let files = pairs.flat_map(|pair| [&pair.certificate_file, &pair.key_file]);
     files.map(|path| std::fs::read(path).ok()).collect()
+}
+
+/// Returns the contents of the files with authorities for clients.
+fn authorities(tls: &Tls) -> Vec<Option<Vec<u8>>> {
+    let files = tls.authorities();
+    files.map(|(_, path)| std::fs::read(path).ok()).collect()
+}
+
+fn policies(tls: &Tls) -> Result<Policies, AuthoritiesError> {
+    let by_name = tls.by_name.iter();
+    let by_name = by_name.map(|(name, rules)| Ok((name.clone(), policy(rules)?)));
+    Ok((
+        policy(&tls.default)?,
+        by_name.collect::<Result<_, AuthoritiesError>>()?,
+    ))
+}
+
+fn policy(rules: &Handshakes) -> Result<TlsPolicy, AuthoritiesError> {
+    let mut policy = TlsPolicy::default();
+    policy.requires_tls13 = rules.requires_tls13;
+    policy.client_auth = match &rules.clients {
+        Clients::Off => ClientAuth::Off,
+        Clients::Optional(path) => ClientAuth::Optional(read_authorities(path)?),
+        Clients::Required(path) => ClientAuth::Required(read_authorities(path)?),
+    };
+    Ok(policy)
+}
+
+fn read_authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, AuthoritiesError> {
+    let file = path.display().to_string();
+    let text = match std::fs::read(path) {
+        Ok(text) => text,
+        Err(source) => return Err(AuthoritiesError::Unreadable { file, source }),
+    };
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    match read {
+        Ok(certificates) if certificates.is_empty() => Err(AuthoritiesError::Empty { file }),
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(AuthoritiesError::Invalid {
+            file,
+            reason: error.to_string(),
+        }),
+    }
 }

@@ -85,7 +85,7 @@ pub use http;
 pub use proxy_model;
 
 pub use self::build::{Driver, ProxyBuilder};
-pub use self::connection::ConnectionInfo;
+pub use self::connection::{ClientCertificate, ConnectionInfo};
 pub use self::error::{ForwardError, ForwardErrorKind, Side};
 #[cfg(feature = "metrics")]
 pub use self::prometheus::ProxyCollector;

@@ -5,7 +5,7 @@ use proxy_model::Problems;
 use serde::Serialize;
 
 use super::{print, print_json, some};
-use crate::check::examine;
+use crate::check::{SECTION, examine};
 use crate::cli::{Check, Format};
 use crate::{certificates, document};
 
@@ -21,6 +21,10 @@ pub(crate) fn check(options: &Check) -> Result<(), Failure> {
             let examined = examine(&document);
             let mut problems = examined.problems;
             problems.extend(certificates::unusable(&examined.settings.listeners));
+            if let Some(snapshot) = examined.snapshot {
+                let pointer = document.spelled(&format!("/{SECTION}"));
+                problems.extend(certificates::unusable_for_destinations(snapshot).under(&pointer));
+            }
             if !problems.has_errors() {
                 problems.extend(examined.settings.sources.unusable());
             }

@@ -1,13 +1,13 @@
 //! Section `Listeners`: the addresses of the proxy, and their certificates.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 
 use proxy_model::json::{Node, ObjectReader};
 use proxy_model::{Problem, Problems, pointer_to};
 use proxy_runtime::server::ListenerRules;
 
 use super::Settings;
+use super::tls::{self, Tls};
 
 /// An address on which the proxy listens.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,19 +29,6 @@ impl Default for Listener {
     }
 }
 
-/// The TLS settings of a listener.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Tls {
-    pub(crate) certificates: Vec<Certificate>,
-}
-
-/// A certificate chain and its key, for the names in the certificate.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Certificate {
-    pub(crate) certificate_file: PathBuf,
-    pub(crate) key_file: PathBuf,
-}
-
 pub(super) fn read(
     name: &str,
     node: &Node,
@@ -59,7 +46,7 @@ pub(super) fn read(
             .with_suggestion("write `\"Address\": \"0.0.0.0:8080\"`");
             listener.problems().push(problem);
         }
-        let tls = listener.object("Tls", read_tls);
+        let tls = listener.object("Tls", tls::read);
         let mut rules = ListenerRules::default();
         rules.strict_paths = listener.boolean("StrictPaths").unwrap_or(false);
         rules.trusts_senders = listener.boolean("TrustedSenders").unwrap_or(false);
@@ -92,39 +79,6 @@ pub(super) fn read_address(object: &mut ObjectReader<'_, '_>) -> Option<SocketAd
             None
         }
     }
-}
-
-fn read_tls(tls: &mut ObjectReader<'_, '_>) -> Tls {
-    let certificates = tls.list("Certificates", |node, pointer, problems| {
-        ObjectReader::read(node, pointer, problems, |certificate| {
-            let certificate_file = read_path(certificate, "CertificateFile");
-            let key_file = read_path(certificate, "KeyFile");
-            Some(Certificate {
-                certificate_file: certificate_file?,
-                key_file: key_file?,
-            })
-        })?
-    });
-    let certificates = certificates.unwrap_or_default();
-    if certificates.is_empty() {
-        let problem = Problem::error(
-            tls.pointer(),
-            "missing_certificate",
-            "a TLS listener needs at least one certificate in `Certificates`",
-        );
-        tls.problems().push(problem);
-    }
-    Tls { certificates }
-}
-
-fn read_path(object: &mut ObjectReader<'_, '_>, key: &'static str) -> Option<PathBuf> {
-    let read = object.text(key).filter(|path| !path.is_empty());
-    if read.is_none() {
-        let message = format!("`{key}` is missing: the path of a PEM file");
-        let problem = Problem::error(object.pointer(), "missing_file", message);
-        object.problems().push(problem);
-    }
-    read.map(PathBuf::from)
 }
 
 /// Reports listeners with the same address, since the second could not be bound.

@@ -9,6 +9,7 @@ mod sections;
 mod telemetry;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -22,10 +23,11 @@ use proxy_runtime::server::Limits;
 
 use crate::sources::Sources;
 
-pub(crate) use self::listener::{Listener, Tls};
+pub(crate) use self::listener::Listener;
 pub(crate) use self::resolver::Resolver;
 pub(crate) use self::sections::judge_environment;
 pub(crate) use self::telemetry::{LogFormat, Telemetry};
+pub(crate) use self::tls::{Clients, Handshakes, Tls};
 
 /// The default time that requests in flight have when the program stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);

@@ -239,3 +239,79 @@ fn variables_of_the_environment_that_would_configure_net_are_named() {
         judged(&many)
     );
 }
+
+#[test]
+fn certificates_of_clients_can_be_asked_for_by_name() {
+    use super::tls::{Clients, Handshakes};
+    let document = |tls: &str| {
+        format!(
+            r#"{{ "Listeners": {{ "s": {{ "Address": "[::]:443", "Tls": {{
+                "Certificates": [{{ "CertificateFile": "a.pem", "KeyFile": "a.key" }}], {tls}
+            }} }} }} }}"#
+        )
+    };
+    let (settings, problems) = read(&document(
+        r#""ClientCertificateMode": "AllowCertificate", "ClientCaFile": "ca.pem", "Sni": {
+            "Admin.example": { "ClientCertificateMode": "requirecertificate", "MinVersion": "Tls13" },
+            "*.bücher.example": { "ClientCertificateMode": "NoCertificate" },
+            "own.example": { "ClientCaFile": "own.pem" },
+        }"#,
+    ));
+    assert_eq!(problems, []);
+    let tls = settings.listeners[0].tls.as_ref().unwrap();
+    let optional = |file: &str| Handshakes {
+        clients: Clients::Optional(file.into()),
+        requires_tls13: false,
+    };
+    assert_eq!(tls.default, optional("ca.pem"));
+    let admin = Handshakes {
+        clients: Clients::Required("ca.pem".into()),
+        requires_tls13: true,
+    };
+    let expected = [
+        ("admin.example".to_owned(), admin),
+        ("*.xn--bcher-kva.example".to_owned(), Handshakes::default()),
+        ("own.example".to_owned(), optional("own.pem")),
+    ];
+    assert_eq!(tls.by_name, expected);
+
+    let place = "/Listeners/s/Tls";
+    for (tls, expected) in [
+        (
+            r#""ClientCertificateMode": "RequireCertificate""#,
+            error(place, "missing_file"),
+        ),
+        (
+            r#""ClientCertificateMode": "DelayCertificate", "ClientCaFile": "ca.pem""#,
+            error(
+                &format!("{place}/ClientCertificateMode"),
+                "unsupported_value",
+            ),
+        ),
+        (
+            r#""Sni": { "a.example": { "ClientCertificateMode": "AllowCertificate" } }"#,
+            error(&format!("{place}/Sni/a.example"), "missing_file"),
+        ),
+        (
+            r#""Sni": { "*": { "MinVersion": "Tls13" } }"#,
+            error(&format!("{place}/Sni/*"), "invalid_server_name"),
+        ),
+        (
+            r#""Sni": { "a.example:443": { "MinVersion": "Tls13" } }"#,
+            error(&format!("{place}/Sni/a.example:443"), "invalid_server_name"),
+        ),
+        (
+            r#""ClientCertificateMode": "NoCertificate", "ClientCaFile": "ca.pem""#,
+            (
+                Severity::Warning,
+                format!("{place}/ClientCaFile"),
+                "no_effect".to_owned(),
+            ),
+        ),
+    ] {
+        let (_, problems) = read(&document(tls));
+        assert_eq!(problems, [expected], "{tls}");
+    }
+    let (_, problems) = read(&document(r#""MinVersion": "Tls11""#));
+    assert_eq!(problems[0].1, format!("{place}/MinVersion"));
+}

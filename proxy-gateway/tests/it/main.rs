@@ -7,6 +7,7 @@ mod docs;
 mod fleet;
 mod handover;
 mod limits;
+mod mutual_tls;
 mod names;
 mod run;
 mod serf;

@@ -152,7 +152,9 @@ pub use self::metrics::{ServerCounts, ServerMetrics};
 pub use self::outcome::Outcome;
 pub use self::sockets::ListeningSockets;
 #[cfg(feature = "tls")]
-pub use self::tls::{Certificate, CertificateStore, ClientAuth, TlsConfigError, TlsServerConfig};
+pub use self::tls::{
+    Certificate, CertificateStore, ClientAuth, TlsConfigError, TlsPolicy, TlsServerConfig,
+};
 use crate::BoxError;
 pub use crate::connection::ListenerRules;
 pub use crate::error::RequestBodyError;

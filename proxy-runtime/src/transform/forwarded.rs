@@ -57,6 +57,11 @@ impl<'a> Origin<'a> {
         }
     }
 
+    /// The certificate that the client presented, in base64.
+    pub(crate) fn client_certificate(&self) -> Option<HeaderValue> {
+        Some(self.connection.client_certificate()?.value())
+    }
+
     /// The value of `Forwarded`, if anything is known.
     pub(crate) fn forwarded(&self, told: &Forwarded) -> Option<HeaderValue> {
         let mut parts = Vec::new();

@@ -71,6 +71,8 @@ enum Computed {
     Host(Box<str>),
     /// The value of `Forwarded`.
     Forwarded(Forwarded),
+    /// The certificate of the client.
+    ClientCertificate,
 }
 
 /// The values that a plan computes for one request, by number.
@@ -184,6 +186,9 @@ impl HeadPlan {
             Computed::RouteValue(parameter) => route_value(&captured, parameter),
             Computed::Host(parameter) => route_host(&captured, parameter),
             Computed::Forwarded(told) => origin.forwarded(told).ok_or(NoValue::NotToBeWritten),
+            Computed::ClientCertificate => {
+                origin.client_certificate().ok_or(NoValue::NotToBeWritten)
+            }
         });
         computed.collect()
     }
@@ -312,9 +317,11 @@ fn request_operation(
             let number = compute(Computed::RouteValue(parameter.clone()));
             RequestOperation::Computed(name, number, *action)
         }
-        RequestTransform::Remove(name) | RequestTransform::ClientCert(name) => {
-            // No server of this crate asks clients for certificates yet, so there is none to tell of.
-            RequestOperation::Remove(changeable(name)?)
+        RequestTransform::Remove(name) => RequestOperation::Remove(changeable(name)?),
+        RequestTransform::ClientCert(name) => {
+            let name = changeable(name)?;
+            let number = compute(Computed::ClientCertificate);
+            RequestOperation::Computed(name, number, SetOrAppend::Set)
         }
         RequestTransform::XForwarded(told) => {
             let (name, part) = (changeable(told.name())?, told.part());

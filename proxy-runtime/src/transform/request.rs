@@ -51,10 +51,12 @@ pub(crate) fn apply_to_request(
                 }
                 (Err(_), _) => {}
             },
-            RequestTransform::Remove(name) | RequestTransform::ClientCert(name) => {
-                // No server of this crate asks clients for certificates yet, so there is none to tell of.
-                outgoing.remove(name);
-            }
+            RequestTransform::Remove(name) => outgoing.remove(name),
+            RequestTransform::ClientCert(name) => match origin.client_certificate() {
+                // A certificate is no host.
+                Some(value) if *name != HOST => outgoing.write(name, value, SetOrAppend::Set),
+                _ => outgoing.remove(name),
+            },
             RequestTransform::XForwarded(told) => {
                 let value = match told.action() {
                     ForwardedAction::Remove => None,

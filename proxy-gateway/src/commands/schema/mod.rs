@@ -60,6 +60,18 @@ fn listeners() -> Value {
         "Speaks TLS.",
         &json!({
             "Certificates": { "type": "array", "minItems": 1, "items": certificate },
+            "ClientCertificateMode": client_mode(),
+            "ClientCaFile": client_ca(),
+            "MinVersion": min_version(),
+            "Sni": {
+                "description": "What differs for clients that send one of these names (SNI): `admin.example`, or `*.example` for all names below. Keys that are unset are those of `Tls`.",
+                "type": "object",
+                "additionalProperties": object("The rules for one name.", &json!({
+                    "ClientCertificateMode": client_mode(),
+                    "ClientCaFile": client_ca(),
+                    "MinVersion": min_version(),
+                })),
+            },
         }),
     );
     let listener = object(
@@ -76,6 +88,24 @@ fn listeners() -> Value {
         "type": "object",
         "additionalProperties": listener,
     })
+}
+
+fn client_mode() -> Value {
+    word(
+        "Whether clients present certificates: not at all, if they like, or in any case.",
+        &["NoCertificate", "AllowCertificate", "RequireCertificate"],
+    )
+}
+
+fn client_ca() -> Value {
+    text("PEM file with the authorities that certify clients.")
+}
+
+fn min_version() -> Value {
+    word(
+        "The oldest version of TLS that is spoken.",
+        &["Tls12", "Tls13"],
+    )
 }
 
 fn telemetry() -> Value {

@@ -56,10 +56,12 @@ use super::http2;
 use super::metrics::WorkerMetrics;
 use super::shared::{Occupied, WorkerShared};
 #[cfg(feature = "tls")]
-use super::tls::TlsServerConfig;
+use super::tls::{ConnectionPolicy, Shaken, TlsServerConfig};
 #[cfg(feature = "tls")]
 use crate::BoxError;
 use crate::connection::ConnectionInfo;
+#[cfg(feature = "tls")]
+use crate::connection::{ClientCertificate, Registration};
 #[cfg(feature = "tls")]
 use crate::observe::targets;
 
@@ -78,13 +80,18 @@ pub(crate) async fn serve_tls<H>(
     H: Handler,
 {
     let accepted = Instant::now();
-    let acceptor = tokio_rustls::TlsAcceptor::from(tls.rustls());
-    let shaken = handshake::within(acceptor.accept(stream), accepted, info.remote, &worker);
+    let shaken = handshake::within(tls.accept(stream), accepted, info.remote, &worker);
     let error: BoxError = match shaken.await {
-        Some(Ok(stream)) => {
+        Some(Ok(Shaken { stream, policy })) => {
+            let session = stream.get_ref().1;
             #[cfg(feature = "http2")]
-            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-            let info = ConnectionInfo { tls: true, ..info };
+            let is_http2 = session.alpn_protocol() == Some(b"h2");
+            let presented = session.peer_certificates().and_then(|chain| chain.first());
+            let certificate = presented.and_then(|presented| ClientCertificate::new(presented));
+            // Until the connection ends.
+            let known = Registration::new(certificate, policy.map(ConnectionPolicy::into_check));
+            let mut info = ConnectionInfo { tls: true, ..info };
+            info.identity = known.as_ref().map(Registration::key);
             let state = ConnectionState::new(worker, info, accepted);
             let io = ConnectionIo::new(stream, state.clone(), occupied);
             #[cfg(feature = "http2")]

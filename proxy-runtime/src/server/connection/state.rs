@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
+use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -11,6 +12,7 @@ use crate::connection::ConnectionInfo;
 use crate::head::AddressText;
 use crate::http1::FieldValue;
 use crate::server::access_log::Draft;
+use crate::server::edge::Refusal;
 #[cfg(feature = "http2")]
 use crate::server::http2::Backlog;
 use crate::server::memory::{Holding, TLS_BUFFER};
@@ -117,6 +119,19 @@ impl ConnectionState {
             has_held: AtomicBool::new(false),
             tunnel_draft: Mutex::new(None),
         })
+    }
+
+    /// Checks that a request for this host evades no certificate that the host requires.
+    #[inline]
+    pub(crate) fn admit(&self, authority: &[u8]) -> Result<(), Refusal> {
+        match self.info.identity {
+            None => Ok(()),
+            Some(identity) if identity.covers(authority) => Ok(()),
+            Some(_) => Err(Refusal::new(
+                StatusCode::MISDIRECTED_REQUEST,
+                "the host requires other client certificates than the name of the connection",
+            )),
+        }
     }
 
     /// The client's address without port, as it is told to destinations.

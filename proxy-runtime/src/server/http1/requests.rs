@@ -182,7 +182,9 @@ fn admit<T: Transport>(
 ) -> Result<Admitted, edge::Refusal> {
     let state = &client.state;
     let (limits, rules) = (&state.worker.limits, state.info.rules);
-    edge::admit_http1(client.input.filled(), request, limits, rules)
+    let head = client.input.filled();
+    state.admit(request.authority().get(head))?;
+    edge::admit_http1(head, request, limits, rules)
 }
 
 /// Begins the record of a request.

@@ -46,6 +46,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use http::header::HOST;
+use http::request::Parts;
+
 pub(crate) use self::backlog::Backlog;
 use self::blocks::Blocks;
 pub(crate) use self::body::BodyReader;
@@ -87,6 +90,15 @@ pub(crate) async fn serve<T, H>(
     driver::drive(connection, Arc::clone(&state)).await;
 }
 
+/// The host that a request names.
+fn said_authority(head: &Parts) -> &[u8] {
+    match (head.uri.authority(), head.headers.get(HOST)) {
+        (Some(authority), _) => authority.as_str().as_bytes(),
+        (None, Some(host)) => host.as_bytes(),
+        (None, None) => b"",
+    }
+}
+
 /// Begins to serve a stream.
 fn begin<H>(
     accepted: Accepted,
@@ -115,6 +127,7 @@ where
         if classes.contains(FieldClass::ContentLength) {
             edge::admit_length(said_length(&head.headers), limits)?;
         }
+        state.admit(said_authority(&head))?;
         Ok(classes)
     });
     let mut client = Client {

@@ -2,6 +2,8 @@
 
 mod certificate;
 mod error;
+mod handshake;
+mod policy;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -10,17 +12,17 @@ mod validity;
 use std::fmt;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use rustls::crypto::CryptoProvider;
-use rustls::server::{ProducesTickets, ServerSessionMemoryCache, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConfig};
-use rustls_pki_types::CertificateDer;
+use rustls::server::ProducesTickets;
 
 pub use self::certificate::Certificate;
 pub use self::error::TlsConfigError;
+pub(crate) use self::handshake::Shaken;
+use self::policy::Materials;
+pub use self::policy::{ClientAuth, TlsPolicy};
+pub(crate) use self::policy::{ConnectionPolicy, Policies};
 pub use self::store::CertificateStore;
-
-/// Maximum number of resumable sessions over all workers, of some kilobytes each.
-const SESSIONS: usize = 4096;
 
 /// The TLS settings of a listener: TLS 1.2 and 1.3, with the certificates of a
 /// [`CertificateStore`]. Cheap to clone; clones share the resumable sessions.
@@ -29,21 +31,10 @@ const SESSIONS: usize = 4096;
 /// (0-RTT) is disabled, since it can be replayed.
 #[derive(Clone)]
 pub struct TlsServerConfig {
-    rustls: Arc<ServerConfig>,
+    provider: Arc<CryptoProvider>,
+    policies: Arc<ArcSwap<Policies>>,
+    ticketer: Option<Arc<dyn ProducesTickets>>,
     certificates: CertificateStore,
-}
-
-/// The client certificates that a handshake requires.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub enum ClientAuth {
-    /// Clients are not asked for certificates. The default.
-    #[default]
-    Off,
-    /// Clients may present a certificate, which one of these authorities must have issued.
-    Optional(Vec<CertificateDer<'static>>),
-    /// Clients must present a certificate that one of these authorities issued.
-    Required(Vec<CertificateDer<'static>>),
 }
 
 impl TlsServerConfig {
@@ -71,51 +62,70 @@ impl TlsServerConfig {
         certificates: CertificateStore,
         clients: ClientAuth,
     ) -> Result<Self, TlsConfigError> {
-        let builder = ServerConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(TlsConfigError::Provider)?;
-        let (authorities, is_required) = match clients {
-            ClientAuth::Off => (None, false),
-            ClientAuth::Optional(authorities) => (Some(authorities), false),
-            ClientAuth::Required(authorities) => (Some(authorities), true),
+        let policy = TlsPolicy {
+            client_auth: clients,
+            ..TlsPolicy::default()
         };
-        let builder = match authorities {
-            None => builder.with_no_client_auth(),
-            Some(authorities) => {
-                let verifier =
-                    WebPkiClientVerifier::builder_with_provider(roots(authorities)?, provider);
-                let verifier = if is_required {
-                    verifier
-                } else {
-                    verifier.allow_unauthenticated()
-                };
-                builder.with_client_cert_verifier(
-                    verifier
-                        .build()
-                        .map_err(TlsConfigError::ClientAuthorities)?,
-                )
-            }
+        Self::with_policies(provider, certificates, policy, Vec::new())
+    }
+
+    /// Creates settings with a policy for each server name (SNI), and a default for all other
+    /// clients. A name may begin with `*.`, which stands for one or more labels; the longest name
+    /// wins.
+    ///
+    /// Requests whose `Host` has another [`ClientAuth`] than the server name of their connection
+    /// get 421.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`with_client_auth`](Self::with_client_auth).
+    pub fn with_policies(
+        provider: Arc<CryptoProvider>,
+        certificates: CertificateStore,
+        default: TlsPolicy,
+        by_name: Vec<(String, TlsPolicy)>,
+    ) -> Result<Self, TlsConfigError> {
+        let materials = Materials {
+            provider: &provider,
+            certificates: &certificates,
+            ticketer: None,
         };
-        // The clone shares the table, so replacements apply to later handshakes.
-        let mut config = builder.with_cert_resolver(Arc::new(certificates.clone()));
-        // In the order of the server's preference.
-        config.alpn_protocols = vec![
-            #[cfg(feature = "http2")]
-            b"h2".to_vec(),
-            b"http/1.1".to_vec(),
-        ];
-        config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
+        let policies = Policies::new(default, by_name, &materials)?;
         Ok(Self {
-            rustls: Arc::new(config),
+            policies: Arc::new(ArcSwap::from_pointee(policies)),
+            ticketer: None,
+            provider,
             certificates,
         })
     }
 
+    /// Replaces all policies at once, such as when an authority is not trusted any more. Sessions of
+    /// before are not resumed. Open connections are not affected.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`with_client_auth`](Self::with_client_auth). The policies then stay as they are.
+    pub fn replace_policies(
+        &self,
+        default: TlsPolicy,
+        by_name: Vec<(String, TlsPolicy)>,
+    ) -> Result<(), TlsConfigError> {
+        let policies = Policies::new(default, by_name, &self.materials())?;
+        self.policies.store(Arc::new(policies));
+        Ok(())
+    }
+
     /// Lets clients resume sessions with tickets that `ticketer` encrypts, instead of sessions in
-    /// memory: for many clients, or for several processes behind one name.
+    /// memory: for many clients, or for several processes behind one name. Handshakes that ask for
+    /// client certificates have no tickets, since a certificate is not verified again when a session
+    /// is resumed.
     #[must_use]
     pub fn with_ticketer(mut self, ticketer: Arc<dyn ProducesTickets>) -> Self {
-        Arc::make_mut(&mut self.rustls).ticketer = ticketer;
+        self.ticketer = Some(ticketer);
+        // The same policies were built before.
+        if let Ok(policies) = self.policies.load().rebuilt(&self.materials()) {
+            self.policies = Arc::new(ArcSwap::from_pointee(policies));
+        }
         self
     }
 
@@ -124,19 +134,18 @@ impl TlsServerConfig {
         &self.certificates
     }
 
-    pub(crate) fn rustls(&self) -> Arc<ServerConfig> {
-        self.rustls.clone()
+    /// The policies of now.
+    pub(crate) fn policies(&self) -> Arc<Policies> {
+        self.policies.load_full()
     }
-}
 
-fn roots(authorities: Vec<CertificateDer<'static>>) -> Result<Arc<RootCertStore>, TlsConfigError> {
-    let mut roots = RootCertStore::empty();
-    for authority in authorities {
-        roots
-            .add(authority)
-            .map_err(TlsConfigError::ClientAuthority)?;
+    fn materials(&self) -> Materials<'_> {
+        Materials {
+            provider: &self.provider,
+            certificates: &self.certificates,
+            ticketer: self.ticketer.as_ref(),
+        }
     }
-    Ok(Arc::new(roots))
 }
 
 impl fmt::Debug for TlsServerConfig {

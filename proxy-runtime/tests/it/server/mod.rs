@@ -5,6 +5,8 @@
 
 mod again;
 mod bytes;
+#[cfg(all(feature = "http2", feature = "tls"))]
+mod client_certificates;
 mod crowds;
 mod drain;
 mod explained;

@@ -1,0 +1,114 @@
+//! What handshakes have shown of clients. It is filed under a number, so that what is known of a connection stays small and can be
+//! copied: most connections have nothing of it.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::LazyLock;
+#[cfg(any(all(feature = "server", feature = "tls"), test))]
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::RwLock;
+
+use super::certificate::ClientCertificate;
+
+/// Names what is known of the client of an open connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IdentityKey(NonZeroU32);
+
+/// Returns true if the connection may be used for requests that name this host.
+pub(crate) type Covers = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
+
+/// What the handshake has shown of a client.
+struct Identity {
+    certificate: Option<ClientCertificate>,
+    /// `None`: the connection may be used for every host.
+    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "for the server"))]
+    covers: Option<Covers>,
+}
+
+/// Of the connections that are open.
+static IDENTITIES: LazyLock<RwLock<HashMap<NonZeroU32, Identity>>> = LazyLock::new(RwLock::default);
+
+impl IdentityKey {
+    /// The certificate that the client presented, while its connection is open.
+    pub(super) fn certificate(self) -> Option<ClientCertificate> {
+        IDENTITIES.read().get(&self.0)?.certificate.clone()
+    }
+
+    /// Returns true if the connection may be used for requests that name this host.
+    #[cfg(any(feature = "server", test))]
+    pub(crate) fn covers(self, authority: &[u8]) -> bool {
+        let identities = IDENTITIES.read();
+        let covers = identities.get(&self.0).map(|known| known.covers.as_ref());
+        // Without an entry the connection has ended.
+        covers.is_some_and(|covers| covers.is_none_or(|covers| covers(authority)))
+    }
+}
+
+/// What is known of a client, for as long as its connection is open.
+#[cfg(any(all(feature = "server", feature = "tls"), test))]
+#[derive(Debug)]
+pub(crate) struct Registration(IdentityKey);
+
+#[cfg(any(all(feature = "server", feature = "tls"), test))]
+impl Registration {
+    /// Files what is known. `None` if that is nothing.
+    pub(crate) fn new(
+        certificate: Option<ClientCertificate>,
+        covers: Option<Covers>,
+    ) -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        if certificate.is_none() && covers.is_none() {
+            return None;
+        }
+        let mut identities = IDENTITIES.write();
+        // Numbers come round again after four billion connections.
+        let number = loop {
+            let number = NonZeroU32::new(NEXT.fetch_add(1, Ordering::Relaxed));
+            if let Some(number) = number.filter(|number| !identities.contains_key(number)) {
+                break number;
+            }
+        };
+        identities.insert(
+            number,
+            Identity {
+                certificate,
+                covers,
+            },
+        );
+        Some(Self(IdentityKey(number)))
+    }
+
+    pub(crate) fn key(&self) -> IdentityKey {
+        self.0
+    }
+}
+
+#[cfg(any(all(feature = "server", feature = "tls"), test))]
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let removed = IDENTITIES.write().remove(&self.0.0);
+        // Dropped without the lock.
+        drop(removed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_is_there_for_as_long_as_its_connection() {
+        assert!(Registration::new(None, None).is_none());
+        let certificate = ClientCertificate::new(b"\xfb\xff\x00");
+        let covers: Covers = Box::new(|host| host == b"a");
+        let registration = Registration::new(certificate, Some(covers)).unwrap();
+        let key = registration.key();
+        let certificate = key.certificate().unwrap();
+        assert_eq!(certificate.der(), b"\xfb\xff\x00");
+        assert_eq!(certificate.value(), "+/8A");
+        assert!(key.covers(b"a") && !key.covers(b"b"));
+        drop(registration);
+        assert!(key.certificate().is_none() && !key.covers(b"a"));
+    }
+}
