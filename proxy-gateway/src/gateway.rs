@@ -97,7 +97,10 @@ impl Gateway {
             builder = builder.max_request_body(bytes);
         }
         let options = builder.compile_options();
-        let merge = Merge::new().compile_options(options.clone());
+        let mut merge = Merge::new().compile_options(options.clone());
+        if let Some(resolver) = &settings.server.destination_resolver {
+            merge = merge.resolver(resolver.resolver(settings.server.resolver.dns()));
+        }
         let merged = Arc::new(sources(merge, &options).await?.start());
         let mut tasks = JoinSet::new();
         let snapshots = if may_be_early {

@@ -8,15 +8,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use indexmap::IndexSet;
 use parking_lot::{Mutex, MutexGuard};
-use proxy_model::config::DestinationConfig;
-use proxy_model::{ClusterId, DestinationId, Problem, Problems, pointer_to};
+use proxy_model::{ClusterId, Problem, Problems, pointer_to};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
-use super::lookup::{Lookup, SystemLookup};
+use super::lookup::{Lookup, SrvRecord, SystemLookup};
 use super::names::Names;
+use super::place::{Place, is_service, placed};
 use super::{DestinationResolver, ResolveError, Resolved};
 use crate::contain::{Broken, contained_for};
 use crate::discovery::Destinations;
@@ -40,6 +40,10 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// and `Host` becomes what the address had named, with its port if it was written, unless the destination has a `Host`
 /// of its own. Destinations whose address is an IP address stay as they are.
 ///
+/// A name such as `_http._tcp.orders.example` is that of a service: it becomes one destination per server (RFC 2782), called
+/// `d1[server.example:8080]`, if the look-up [knows servers](Lookup::servers). Name and port are the server's, and so is the `Host`;
+/// `Priority` and `Weight` follow the records. The names of servers are looked up by whoever connects to them.
+///
 /// A name that cannot be looked up in time keeps its last addresses. A name that could never be looked up
 /// is left out and reported. The names of a cluster are looked up in parallel, so a hanging one costs the
 /// others only the wait for its time limit.
@@ -61,7 +65,8 @@ struct Unknown {
     slow: bool,
 }
 
-type Found = Result<Vec<IpAddr>, Unknown>;
+/// The places of a name, and the time for which they are valid.
+type Found = Result<(Vec<Place>, Option<Duration>), Unknown>;
 
 /// The address families that are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -95,7 +100,8 @@ impl DnsResolver {
         }
     }
 
-    /// Sets how often names are looked up, in place of 60 s; at least every second is not.
+    /// Sets how often names are looked up, in place of 60 s; at least every second is not. Names whose addresses are valid for a
+    /// shorter time are looked up then.
     #[must_use]
     pub fn with_refresh(mut self, refresh: Duration) -> Self {
         self.refresh = refresh.max(MIN_REFRESH);
@@ -154,15 +160,18 @@ impl DnsResolver {
         async move {
             // It is never closed.
             let _permit = lane.acquire().await;
-            let answer = contained_for(limit, async { lookup.lookup(&name).await }).await;
+            let answer = contained_for(limit, look_up(&*lookup, &name, family)).await;
             let failed = |reason, slow| Err(Unknown { reason, slow });
             let found = match answer {
-                Ok(Ok(addresses)) => match usable(addresses, family) {
-                    addresses if addresses.is_empty() => {
-                        failed("it has no address".to_owned(), false)
-                    }
-                    addresses => Ok(addresses),
-                },
+                Ok(Ok((places, _))) if places.is_empty() => {
+                    let lacks = if is_service(&name) {
+                        "server"
+                    } else {
+                        "address"
+                    };
+                    failed(format!("it has no {lacks}"), false)
+                }
+                Ok(Ok(found)) => Ok(found),
                 Ok(Err(error)) => failed(with_causes(&error), false),
                 Err(broken) => {
                     let slow = matches!(broken, Broken::TimedOut(_));
@@ -173,12 +182,12 @@ impl DnsResolver {
         }
     }
 
-    /// The addresses of a name, and what went wrong if they are not of now.
-    fn take_in(&self, name: &str, found: Option<&Found>) -> (Vec<IpAddr>, Option<String>) {
+    /// The places of a name, and what went wrong if they are not of now.
+    fn take_in(&self, name: &str, found: Option<&Found>) -> (Vec<Place>, Option<String>) {
         match found {
-            Some(Ok(addresses)) => {
-                self.names().found(name, addresses);
-                (addresses.clone(), None)
+            Some(Ok((places, _))) => {
+                self.names().found(name, places);
+                (places.clone(), None)
             }
             Some(Err(unknown)) => {
                 let old = self.names().failed(name, Some(unknown.slow));
@@ -197,17 +206,41 @@ impl DnsResolver {
     }
 }
 
-fn usable(mut addresses: Vec<IpAddr>, family: AddressFamily) -> Vec<IpAddr> {
-    addresses.retain(|address| match family {
+async fn look_up(
+    lookup: &dyn Lookup,
+    name: &str,
+    family: AddressFamily,
+) -> std::io::Result<(Vec<Place>, Option<Duration>)> {
+    let (mut places, lasts): (Vec<Place>, _) = if is_service(name) {
+        let (servers, lasts) = lookup.servers(name).await?;
+        let servers = servers.into_iter().filter(is_usable_server);
+        (servers.map(Place::Server).collect(), lasts)
+    } else {
+        let (addresses, lasts) = lookup.addresses(name).await?;
+        let addresses = addresses
+            .into_iter()
+            .filter(|address| is_of(*address, family));
+        (addresses.map(Place::Address).collect(), lasts)
+    };
+    // Name servers rotate their results. Order must not look like a change.
+    places.sort_unstable();
+    places.dedup();
+    places.truncate(MAX_ADDRESSES);
+    Ok((places, lasts))
+}
+
+fn is_of(address: IpAddr, family: AddressFamily) -> bool {
+    match family {
         AddressFamily::Any => true,
         AddressFamily::V4 => address.is_ipv4(),
         AddressFamily::V6 => address.is_ipv6(),
-    });
-    // Name servers rotate their results. Order must not look like a change.
-    addresses.sort_unstable();
-    addresses.dedup();
-    addresses.truncate(MAX_ADDRESSES);
-    addresses
+    }
+}
+
+/// The target `.` says that there is no such service (RFC 2782).
+fn is_usable_server(server: &SrvRecord) -> bool {
+    server.port != 0
+        && matches!(Host::parse(&server.target), Ok(Host::Domain(name)) if !name.is_empty())
 }
 
 impl Default for DnsResolver {
@@ -247,11 +280,11 @@ impl DestinationResolver for DnsResolver {
                 resolved.insert(id.clone(), destination.clone());
                 continue;
             };
-            let (addresses, reason) = self.take_in(&name, found.get(&name));
+            let (places, reason) = self.take_in(&name, found.get(&name));
             if let Some(reason) = reason {
                 failed = true;
                 let pointer = pointer_to("/Destinations", id.as_str());
-                problems.push(if addresses.is_empty() {
+                problems.push(if places.is_empty() {
                     let message = format!("`{name}` cannot be resolved: {reason}");
                     Problem::error(pointer, "unresolved_host", message)
                 } else {
@@ -261,11 +294,12 @@ impl DestinationResolver for DnsResolver {
                     Problem::warning(pointer, "unresolved_host", message)
                 });
             }
-            for address in addresses {
-                let id = DestinationId::new(format!("{id}[{address}]"));
-                resolved.insert(id, at_address(destination, &url, address));
-            }
+            resolved.extend(placed(id, destination, &url, &places));
         }
+        let valid = found
+            .values()
+            .filter_map(|found| found.as_ref().ok()?.1)
+            .min();
         let mut answer = Resolved::new(resolved).with_problems(problems);
         if !names.is_empty() {
             let wait = if failed {
@@ -273,7 +307,8 @@ impl DestinationResolver for DnsResolver {
             } else {
                 self.refresh
             };
-            answer = answer.with_refresh_after(wait.min(self.refresh));
+            let valid = valid.map_or(wait, |valid| wait.min(valid.max(MIN_REFRESH)));
+            answer = answer.with_refresh_after(valid.min(self.refresh));
         }
         Ok(answer)
     }
@@ -291,30 +326,4 @@ fn named_host(address: &str) -> Option<(Url, Arc<str>)> {
     };
     let name = name.into();
     Some((url, name))
-}
-
-/// The destination at one of the addresses of its host.
-fn at_address(destination: &DestinationConfig, url: &Url, ip: IpAddr) -> DestinationConfig {
-    let mut at = destination.clone();
-    at.address = with_ip(url.clone(), ip);
-    at.health = destination.health.as_ref().map(|health| {
-        Url::parse(health).map_or_else(|_| health.clone(), |health| with_ip(health, ip))
-    });
-    at.host.get_or_insert_with(|| authority(url));
-    at
-}
-
-fn with_ip(mut url: Url, ip: IpAddr) -> String {
-    // It fails only for URLs that cannot have a host; those keep what they have.
-    let _ = url.set_ip_host(ip);
-    url.into()
-}
-
-/// Host and port as written; the scheme's own port is not written.
-fn authority(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
 }

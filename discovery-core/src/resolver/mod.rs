@@ -6,6 +6,8 @@ mod dns;
 mod lookup;
 #[cfg(feature = "dns")]
 mod names;
+#[cfg(feature = "dns")]
+mod place;
 #[cfg(all(test, feature = "dns"))]
 mod tests;
 
@@ -19,7 +21,7 @@ use proxy_model::{ClusterId, Problems};
 #[cfg(feature = "dns")]
 pub use self::dns::{AddressFamily, DnsResolver};
 #[cfg(feature = "dns")]
-pub use self::lookup::{Lookup, SystemLookup};
+pub use self::lookup::{Lookup, SrvRecord, SystemLookup};
 use crate::discovery::Destinations;
 
 /// Replaces the destinations of clusters by the ones that they resolve to, when configurations are

@@ -1,10 +1,11 @@
 //! The last known addresses of host names, kept while a cluster uses them.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use proxy_model::ClusterId;
+
+use super::place::Place;
 
 /// The last known addresses of host names. Holds only the names of the configuration.
 #[derive(Debug, Default)]
@@ -17,7 +18,7 @@ pub(super) struct Names {
 #[derive(Debug, Default)]
 struct Name {
     /// Empty if it could never be looked up.
-    addresses: Vec<IpAddr>,
+    places: Vec<Place>,
     /// True if the last look-up timed out.
     slow: bool,
     /// Number of clusters that use the name.
@@ -51,22 +52,22 @@ impl Names {
         }
     }
 
-    /// Records the addresses of a name.
-    pub(super) fn found(&mut self, name: &str, addresses: &[IpAddr]) {
+    /// Records the places of a name.
+    pub(super) fn found(&mut self, name: &str, places: &[Place]) {
         if let Some(known) = self.names.get_mut(name) {
-            known.addresses = addresses.to_vec();
+            known.places = places.to_vec();
             known.slow = false;
         }
     }
 
     /// Records a failed look-up of a name, and whether it took too long if it was tried. Returns the
     /// earlier result of the name.
-    pub(super) fn failed(&mut self, name: &str, slow: Option<bool>) -> Vec<IpAddr> {
+    pub(super) fn failed(&mut self, name: &str, slow: Option<bool>) -> Vec<Place> {
         let Some(known) = self.names.get_mut(name) else {
             return Vec::new();
         };
         known.slow = slow.unwrap_or(known.slow);
-        known.addresses.clone()
+        known.places.clone()
     }
 
     #[cfg(test)]

@@ -290,3 +290,86 @@ async fn what_is_remembered_is_what_is_configured() {
     resolver.forget(&ClusterId::from("c"));
     assert_eq!(resolver.names().len(), 0);
 }
+
+#[tokio::test]
+async fn services_become_servers_with_their_ports_weights_and_priorities() {
+    let lookup = ScriptedLookup::new();
+    let name = "_http._tcp.orders.example";
+    lookup.set_servers(
+        name,
+        &[
+            (20, 0, "c.example", 8080),
+            (10, 60, "a.example", 80),
+            (10, 0, "b.example", 8443),
+            // None of these can be connected to.
+            (10, 1, "", 80),
+            (10, 1, "d.example", 0),
+        ],
+    );
+    let resolver = DnsResolver::with_lookup(lookup.clone());
+    let mut destinations = one(&format!("http://{name}/base"), None, None);
+    destinations[0].health = Some(format!("http://{name}/health"));
+    destinations[0].priority = Some(5);
+    let resolved = resolve(&resolver, &destinations).await;
+    assert!(resolved.problems.is_empty(), "{}", resolved.problems);
+    assert_eq!(
+        shown(&resolved),
+        [
+            "d1[b.example:8443] http://b.example:8443/base http://b.example:8443/health -",
+            "d1[a.example:80] http://a.example/base http://a.example/health -",
+            "d1[c.example:8080] http://c.example:8080/base http://c.example:8080/health -",
+        ]
+    );
+    let ranks: Vec<_> = resolved
+        .destinations
+        .values()
+        .map(|d| (d.priority, d.weight))
+        .collect();
+    // Without weight: a small chance beside others, and the whole of it alone.
+    assert_eq!(
+        ranks,
+        [
+            (Some(5), Some(3)),
+            (Some(5), Some(1800)),
+            (Some(6), Some(3))
+        ]
+    );
+
+    lookup.fail(name);
+    let resolved = resolve(&resolver, &destinations).await;
+    assert_eq!(resolved.destinations.len(), 3, "the last ones serve on");
+    assert!(!resolved.problems.is_empty() && !resolved.problems.has_errors());
+}
+
+#[tokio::test]
+async fn the_system_does_not_know_services() {
+    let resolver = DnsResolver::new();
+    let resolved = resolve(
+        &resolver,
+        &one("http://_http._tcp.orders.example/", None, None),
+    )
+    .await;
+    assert!(resolved.destinations.is_empty());
+    assert!(
+        resolved
+            .problems
+            .to_string()
+            .contains("SRV records cannot be looked up")
+    );
+}
+
+#[tokio::test]
+async fn names_are_looked_up_when_their_addresses_are_not_valid_any_more() {
+    let lookup = ScriptedLookup::new();
+    lookup.set("name", &["10.0.0.1"]);
+    let resolver = DnsResolver::with_lookup(lookup.clone());
+    for (valid, expected) in [(7, 7), (0, 1), (3600, 60)] {
+        lookup.valid_for(Duration::from_secs(valid));
+        let resolved = resolve(&resolver, &one("http://name", None, None)).await;
+        assert_eq!(
+            resolved.refresh_after,
+            Some(Duration::from_secs(expected)),
+            "{valid}"
+        );
+    }
+}

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::resolver::Lookup;
+use crate::resolver::{Lookup, SrvRecord};
 
 /// A [`Lookup`] whose names are set by a test. A name that was not set does not exist. Clones share the names.
 #[derive(Clone, Debug, Default)]
@@ -19,12 +20,15 @@ pub struct ScriptedLookup {
 #[derive(Debug, Default)]
 struct Names {
     answers: HashMap<String, Answer>,
+    /// The time for which all answers are valid.
+    valid: Option<Duration>,
     calls: usize,
 }
 
 #[derive(Clone, Debug)]
 enum Answer {
     Addresses(Vec<IpAddr>),
+    Servers(Vec<SrvRecord>),
     Failure,
     Hang,
 }
@@ -49,6 +53,23 @@ impl ScriptedLookup {
         self.answer(name, Answer::Addresses(addresses));
     }
 
+    /// Sets the servers of a service: priority, weight, name and port.
+    pub fn set_servers(&self, name: &str, servers: &[(u16, u16, &str, u16)]) {
+        let servers = servers.iter();
+        let servers = servers.map(|(priority, weight, target, port)| SrvRecord {
+            priority: *priority,
+            weight: *weight,
+            target: (*target).to_owned(),
+            port: *port,
+        });
+        self.answer(name, Answer::Servers(servers.collect()));
+    }
+
+    /// Sets the time for which all answers are valid.
+    pub fn valid_for(&self, time: Duration) {
+        self.names().valid = Some(time);
+    }
+
     /// Makes looking up a name fail.
     pub fn fail(&self, name: &str) {
         self.answer(name, Answer::Failure);
@@ -64,6 +85,12 @@ impl ScriptedLookup {
         self.names().calls
     }
 
+    fn ask(&self, name: &str) -> Option<Answer> {
+        let mut names = self.names();
+        names.calls += 1;
+        names.answers.get(name).cloned()
+    }
+
     fn answer(&self, name: &str, answer: Answer) {
         self.names().answers.insert(name.to_owned(), answer);
     }
@@ -76,16 +103,30 @@ impl ScriptedLookup {
 #[async_trait]
 impl Lookup for ScriptedLookup {
     async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        let answer = {
-            let mut names = self.names();
-            names.calls += 1;
-            names.answers.get(host).cloned()
-        };
+        let answer = self.ask(host);
         match answer {
             Some(Answer::Addresses(addresses)) => Ok(addresses),
-            Some(Answer::Failure) => Err(io::Error::other("the name server failed")),
-            Some(Answer::Hang) => std::future::pending().await,
-            None => Err(io::Error::new(io::ErrorKind::NotFound, "no such name")),
+            other => failure(other).await,
         }
+    }
+
+    async fn addresses(&self, host: &str) -> io::Result<(Vec<IpAddr>, Option<Duration>)> {
+        let found = self.lookup(host).await?;
+        Ok((found, self.names().valid))
+    }
+
+    async fn servers(&self, service: &str) -> io::Result<(Vec<SrvRecord>, Option<Duration>)> {
+        match self.ask(service) {
+            Some(Answer::Servers(servers)) => Ok((servers, self.names().valid)),
+            other => failure(other).await,
+        }
+    }
+}
+
+async fn failure<T>(answer: Option<Answer>) -> io::Result<T> {
+    match answer {
+        Some(Answer::Hang) => std::future::pending().await,
+        Some(Answer::Failure) => Err(io::Error::other("the name server failed")),
+        _ => Err(io::Error::new(io::ErrorKind::NotFound, "no such name")),
     }
 }

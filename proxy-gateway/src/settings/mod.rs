@@ -2,6 +2,7 @@
 //!
 //! They are read at start. Of a running program only `ReverseProxy` is reloaded.
 
+mod destination_resolver;
 mod limits;
 mod listener;
 mod resolver;
@@ -23,6 +24,7 @@ use proxy_runtime::server::Limits;
 
 use crate::sources::Sources;
 
+pub(crate) use self::destination_resolver::DestinationResolver;
 pub(crate) use self::listener::Listener;
 pub(crate) use self::resolver::Resolver;
 pub(crate) use self::sections::judge_environment;
@@ -66,6 +68,8 @@ pub(crate) struct Server {
     pub(crate) handover: Option<PathBuf>,
     /// The resolver of the names of destinations.
     pub(crate) resolver: Resolver,
+    /// The refresh of destinations that are names. `None`: a name is one destination.
+    pub(crate) destination_resolver: Option<DestinationResolver>,
     /// The limits. `body_bytes` is the default of routes.
     pub(crate) limits: Limits,
 }
@@ -80,6 +84,7 @@ impl Default for Server {
             loop_guard: true,
             handover: None,
             resolver: Resolver::default(),
+            destination_resolver: None,
             limits: Limits::default(),
         }
     }
@@ -151,6 +156,9 @@ fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
         resolver: server
             .object("Resolver", resolver::read)
             .unwrap_or_default(),
+        destination_resolver: server
+            .object("DnsDestinationResolver", destination_resolver::read)
+            .flatten(),
         limits: server.object("Limits", limits::read).unwrap_or_default(),
     }
 }

@@ -315,3 +315,36 @@ fn certificates_of_clients_can_be_asked_for_by_name() {
     let (_, problems) = read(&document(r#""MinVersion": "Tls11""#));
     assert_eq!(problems[0].1, format!("{place}/MinVersion"));
 }
+
+#[test]
+fn names_of_destinations_may_become_several() {
+    let resolver = |text: &str| {
+        let document = format!(r#"{{ "Server": {{ "DnsDestinationResolver": {text} }} }}"#);
+        let (settings, problems) = read(&document);
+        let resolver = settings.server.destination_resolver;
+        (resolver.map(|resolver| format!("{resolver:?}")), problems)
+    };
+    let (read, problems) = resolver("{}");
+    assert_eq!(problems, []);
+    assert_eq!(
+        read.unwrap(),
+        "DestinationResolver { refresh: 300s, family: Any }"
+    );
+    let (read, problems) =
+        resolver(r#"{ "RefreshPeriod": "00:00:10", "AddressFamily": "internetworkv6" }"#);
+    assert_eq!(problems, []);
+    assert_eq!(
+        read.unwrap(),
+        "DestinationResolver { refresh: 10s, family: V6 }"
+    );
+    let (read, problems) = resolver(r#"{ "Enabled": false }"#);
+    assert_eq!((read, problems), (None, vec![]));
+    let place = "/Server/DnsDestinationResolver";
+    let (_, problems) = resolver(r#"{ "RefreshPeriod": "250ms" }"#);
+    assert_eq!(
+        problems,
+        [error(&format!("{place}/RefreshPeriod"), "out_of_range")]
+    );
+    let (_, problems) = resolver(r#"{ "AddressFamily": "Unix" }"#);
+    assert_eq!(problems[0].1, format!("{place}/AddressFamily"));
+}

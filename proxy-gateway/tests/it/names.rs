@@ -80,3 +80,52 @@ async fn destinations_are_where_the_name_server_says() {
             .contains("proxy_names_unresolved 1")
     );
 }
+
+/// Each address of a name is a destination, and the last ones stay while the name server fails.
+#[tokio::test]
+async fn a_name_may_become_several_destinations() {
+    let server = NameServer::start().await;
+    let origin = Origin::named("one");
+    let addresses = ["127.0.0.1", "127.0.0.2"].map(|text| text.parse().unwrap());
+    server.set("many.example", Answer::Addresses(addresses.to_vec(), 1));
+    let file = ConfigFile::new(&format!(
+        r#"{{
+            "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }},
+            "Admin": {{ "Address": "127.0.0.1:0" }},
+            "Server": {{
+                "Resolver": {{ "Servers": ["{}"] }},
+                "DnsDestinationResolver": {{ "AddressFamily": "InterNetwork", "RefreshPeriod": "1s" }}
+            }},
+            "ReverseProxy": {{
+                "Routes": {{ "all": {{ "ClusterId": "c", "Match": {{ "Path": "/{{**rest}}" }} }} }},
+                "Clusters": {{ "c": {{ "Destinations": {{
+                    "d": {{ "Address": "http://many.example:{}/" }} }} }} }}
+            }}
+        }}"#,
+        server.address(),
+        origin.addr().port()
+    ));
+    let mut process = start(&["run", "--config", &file.argument()], "a second Ctrl-C").await;
+    let admin = address_after(&process.output(), "admin page on http://");
+    let destinations = async || {
+        let mut client = Connection::http1(admin).await.unwrap();
+        client.get("/api/v1/clusters").await.unwrap().text()
+    };
+    let has_both = |shown: &str| shown.contains("d[127.0.0.1]") && shown.contains("d[127.0.0.2]");
+    assert!(has_both(&destinations().await), "{}", destinations().await);
+
+    server.set(
+        "many.example",
+        Answer::Addresses(addresses[..1].to_vec(), 1),
+    );
+    eventually("an address is gone", async || {
+        !destinations().await.contains("127.0.0.2")
+    })
+    .await;
+    server.set("many.example", Answer::Fails);
+    process.wait_for_output("its last addresses serve on").await;
+    assert!(destinations().await.contains("d[127.0.0.1]"));
+    let web = address_after(&process.output(), "listening on http://");
+    let mut client = Connection::http1(web).await.unwrap();
+    assert_eq!(client.get("/").await.unwrap().text(), "one");
+}

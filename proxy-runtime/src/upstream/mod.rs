@@ -80,7 +80,7 @@ pub(crate) use self::protocol::Protocols;
 pub(crate) use self::resolve::NameCounts;
 pub(crate) use self::resolve::Unresolved;
 #[cfg(feature = "dns")]
-pub use self::resolve::DnsOptions;
+pub use self::resolve::{DnsLookup, DnsOptions};
 pub(crate) use self::round_trip::{Answer, Head, RoundTrip};
 #[cfg(test)]
 pub(crate) use self::tests::Resetting;

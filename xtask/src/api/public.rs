@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::{Listed, Pages, RENEW};
 
 /// The maximum number of public items by library. Fields, variants and re-exports of other crates do
-/// not count.
-const MOST: [(&str, usize); 1] = [("proxy-runtime", 279)];
+/// not count. Client certificates by server name and look-ups for resolvers added eight.
+const MOST: [(&str, usize); 1] = [("proxy-runtime", 287)];
 
 /// Libraries without a list: what they show is generated.
 const GENERATED: [&str; 1] = ["xds-types"];

@@ -16,7 +16,19 @@ pub(super) fn section() -> Value {
             "LoopGuard": switch("Whether a request that comes back to this proxy gets 508, for which each request that is forwarded has a member in `CDN-Loop`.", true),
             "Handover": text("The socket file at which a second instance of the program takes the listening sockets over, so that no client is refused; on Linux. Unset: off."),
             "Resolver": resolver(),
+            "DnsDestinationResolver": destination_resolver(),
             "Limits": limits(),
+        }),
+    )
+}
+
+fn destination_resolver() -> Value {
+    object(
+        "Makes one destination of each address of a destination's name, as YARP's `AddDnsDestinationResolver`, and of each server of a service such as `_http._tcp.orders.example` (SRV records). Unset: a name is one destination.",
+        &json!({
+            "Enabled": switch("Whether names become several destinations.", true),
+            "RefreshPeriod": text("How often names are looked up, unless their addresses are valid for a shorter time. Unset: 5m."),
+            "AddressFamily": word("Which addresses are used.", &["Unspecified", "InterNetwork", "InterNetworkV6"]),
         }),
     )
 }

@@ -22,7 +22,7 @@ use proxy_model::ClusterId;
 use tokio::time::{Instant, timeout};
 
 #[cfg(feature = "dns")]
-pub use self::dns::DnsOptions;
+pub use self::dns::{DnsLookup, DnsOptions};
 use self::in_flight::{InFlight, Part, Ticket};
 #[cfg(any(feature = "metrics", test))]
 pub(crate) use self::names::NameCounts;

@@ -4,6 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use discovery_core::resolver::SrvRecord;
 use hickory_net::proto::op::{Message, ResponseCode};
 use hickory_net::proto::rr::{Name, RData, RecordType};
 
@@ -20,6 +21,8 @@ pub(super) enum Answer {
     Addresses(Vec<IpAddr>, Duration),
     /// The addresses of one family, valid for this time. The other family is unknown.
     Part(Vec<IpAddr>, Duration),
+    /// The servers of a service, valid for this time.
+    Servers(Vec<SrvRecord>, Duration),
     /// The name has no such address, valid for this time.
     None(&'static str, Duration),
     /// The server could not resolve the name.
@@ -60,6 +63,9 @@ impl Answer {
                 break;
             }
         }
+        if kind == RecordType::SRV {
+            return Self::servers(message, &names, ttl);
+        }
         let mut addresses = Vec::new();
         for record in &message.answers {
             let address = match (&record.data, kind) {
@@ -78,10 +84,34 @@ impl Answer {
         }
     }
 
+    fn servers(message: &Message, names: &[&Name], mut ttl: u32) -> Self {
+        let mut servers = Vec::new();
+        for record in &message.answers {
+            if let RData::SRV(server) = &record.data
+                && names.contains(&&record.name)
+            {
+                ttl = ttl.min(record.ttl);
+                let target = server.target.to_ascii();
+                servers.push(SrvRecord {
+                    priority: server.priority,
+                    weight: server.weight,
+                    target: target.trim_end_matches('.').to_owned(),
+                    port: server.port,
+                });
+            }
+        }
+        match servers.is_empty() {
+            true => Self::None("the name has no server", negative(message)),
+            false => Self::Servers(servers, Duration::from_secs(ttl.into())),
+        }
+    }
+
     /// Combines the results of both families.
     pub(super) fn joined(self, other: Self) -> Self {
-        use Answer::{Addresses, Failed, None as Nothing, Part, Silent};
+        use Answer::{Addresses, Failed, None as Nothing, Part, Servers, Silent};
         match (self, other) {
+            // No question for addresses is answered so.
+            (it @ Servers(..), _) | (_, it @ Servers(..)) => it,
             (Addresses(mut all, ttl), Addresses(more, other)) => {
                 all.extend(more);
                 Addresses(all, ttl.min(other))

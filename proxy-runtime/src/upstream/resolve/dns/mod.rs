@@ -7,6 +7,7 @@
 mod answer;
 mod ask;
 mod config;
+mod lookup;
 mod options;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
+use discovery_core::resolver::SrvRecord;
 use futures_util::future::{Either, select};
 use hickory_net::proto::rr::{Name, RecordType};
 use tokio::sync::Mutex;
@@ -28,6 +30,7 @@ use tokio::time::{Instant, timeout};
 use self::answer::Answer;
 use self::ask::Servers;
 use self::config::Config;
+pub use self::lookup::DnsLookup;
 pub use self::options::DnsOptions;
 use super::{LookUp, Most, Outcome, hosts};
 
@@ -150,7 +153,7 @@ impl Dns {
                     ends = Answer::Silent;
                     break;
                 }
-                found @ (Answer::Addresses(..) | Answer::Part(..)) => {
+                found @ (Answer::Addresses(..) | Answer::Part(..) | Answer::Servers(..)) => {
                     return Outcome {
                         full_name: Some(candidate.to_string()),
                         // The name that failed may be the intended one.
@@ -164,6 +167,25 @@ impl Dns {
             }
         }
         self.outcome(ends)
+    }
+
+    /// The servers of a service, and the time for which they are valid.
+    async fn servers(&self, name: &str) -> io::Result<(Vec<SrvRecord>, Duration)> {
+        let machine = self.machine().await;
+        let config = &machine.config;
+        let mut failure =
+            io::Error::new(io::ErrorKind::NotFound, "it is no name that DNS could know");
+        for candidate in config.candidates(name) {
+            match self.servers.ask(config, &candidate, RecordType::SRV).await {
+                Answer::Servers(servers, ttl) => return Ok((servers, self.options.bounded(ttl))),
+                other => {
+                    if let Err(error) = self.outcome(other).found {
+                        failure = error;
+                    }
+                }
+            }
+        }
+        Err(failure)
     }
 
     async fn both_families(&self, config: &Config, name: &Name) -> Answer {
@@ -190,6 +212,10 @@ impl Dns {
                 (error(io::ErrorKind::NotFound, why), lasts)
             }
             Answer::Failed(why) => (Err(why), PAUSE),
+            Answer::Servers(..) => {
+                let why = "the answer is to another question";
+                (error(io::ErrorKind::InvalidData, why), PAUSE)
+            }
             Answer::Silent => {
                 let why = "no name server answers";
                 (error(io::ErrorKind::TimedOut, why), PAUSE)

@@ -12,6 +12,8 @@ use testkit::dns::{Answer as Says, NameServer};
 use testkit::peers;
 use tokio::time::sleep;
 
+use discovery_core::resolver::Lookup;
+
 use super::super::Resolver;
 use super::*;
 
@@ -366,6 +368,8 @@ async fn dnsmasq_is_understood() {
         "--local=/example/",
         "--host-record=both.example,192.0.2.1,2001:db8::1,7",
         "--cname=alias.example,both.example,5",
+        "--srv-host=_http._tcp.orders.example,a.example,8080,10,60",
+        "--srv-host=_http._tcp.orders.example,b.example,8443,20",
         "--log-facility=-",
     ]);
     command.arg(format!("--port={port}"));
@@ -388,4 +392,28 @@ async fn dnsmasq_is_understood() {
     assert_eq!(found.unwrap().len(), 60);
     let (error, _) = look_up(&dns, "none.example").await;
     assert_eq!(error.unwrap_err(), "there is no such name");
+
+    // The servers of a service, also by the search domain.
+    let lookup = DnsLookup::new(world.options_with(&servers));
+    for name in ["_http._tcp.orders.example", "_HTTP._tcp.orders"] {
+        let (mut found, lasts) = lookup.servers(name).await.unwrap();
+        found.sort_unstable();
+        let found: Vec<_> = found
+            .iter()
+            .map(|it| (it.priority, it.weight, it.target.as_str(), it.port))
+            .collect();
+        let expected = [(10, 60, "a.example", 8080), (20, 0, "b.example", 8443)];
+        assert_eq!(found, expected, "{name}");
+        assert!(lasts.is_some());
+    }
+    for (name, expected) in [
+        ("_ftp._tcp.orders.example", "there is no such name"),
+        ("both.example.", "the name has no server"),
+    ] {
+        let error = lookup.servers(name).await.unwrap_err();
+        assert_eq!(error.to_string(), expected, "{name}");
+    }
+    let (mut found, lasts) = lookup.addresses("Both.example").await.unwrap();
+    found.sort_unstable();
+    assert_eq!((found, lasts), (both, Some(Duration::from_secs(7))));
 }
