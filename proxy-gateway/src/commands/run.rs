@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use discovery_core::providers::file::FileOptions;
 use discovery_core::{Merge, MergedState};
-use program_kit::{Failure, Signals, say};
+use program_kit::{Failure, LogControl, Signals, say};
 use proxy_model::{CompileOptions, Problems, same_id};
 use proxy_runtime::server::ListeningSockets;
 
@@ -26,7 +26,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     if examined.problems.has_errors() {
         return Err(unusable(&examined.problems));
     }
-    logging::start(&examined.settings.telemetry)?;
+    let mut log = logging::start(&examined.settings.telemetry)?;
     for problem in examined
         .problems
         .iter()
@@ -56,7 +56,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     // The remaining sockets belong to addresses that are no longer configured.
     drop(inherited);
     let ended = tokio::select! {
-        ended = serve(&mut gateway, files, &examined.settings, predecessor) => Some(ended),
+        ended = serve(&mut gateway, files, &examined.settings, &mut log, predecessor) => Some(ended),
         () = signals.stop() => None,
     };
     service_manager::notify(Message::Stopping);
@@ -77,6 +77,7 @@ async fn serve(
     gateway: &mut Gateway,
     files: &Files,
     settings: &Settings,
+    log: &mut LogControl,
     predecessor: Option<Predecessor>,
 ) -> Result<(), NotTaken> {
     let is_served = match &predecessor {
@@ -108,7 +109,7 @@ async fn serve(
         announce(&state);
         say("stop with Ctrl-C; a second Ctrl-C stops at once");
         service_manager::notify(Message::Ready);
-        follow_settings(files, settings).await
+        follow_settings(files, settings, log).await
     };
     let successor = async {
         match &mut offer {
@@ -184,8 +185,9 @@ fn not_taken(error: &HandoverError) -> Failure {
     Failure::new(error.to_string())
 }
 
-/// Warns about changes in the files that take effect only with the next start.
-async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
+/// Applies changes of the log filter in the files, and warns about those that take effect only with the next start.
+async fn follow_settings(files: &Files, running: &Settings, log: &mut LogControl) -> Infallible {
+    let mut running = running.clone();
     let mut noticed = running.clone();
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
@@ -201,14 +203,36 @@ async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
         if now == noticed {
             continue;
         }
+        if now.telemetry.log_filter != noticed.telemetry.log_filter {
+            apply_filter(log, now.telemetry.log_filter.clone());
+            running
+                .telemetry
+                .log_filter
+                .clone_from(&now.telemetry.log_filter);
+        }
         // Settings that were changed back need no restart.
-        if now != *running {
+        if now != running {
             tracing::warn!(
                 target: "proxy::config",
-                "Listeners, Admin, Telemetry, Server or a section for discovery have changed; that takes effect with the next start"
+                "Listeners, Admin, Telemetry (but for LogFilter), Server or a section for discovery have changed; that takes effect with the next start"
             );
         }
         noticed = now;
+    }
+}
+
+/// Changes what is logged. A filter that cannot be used is logged, and changes nothing.
+fn apply_filter(log: &mut LogControl, filter: Option<String>) {
+    let shown = filter
+        .clone()
+        .unwrap_or_else(|| "RUST_LOG or the default".to_owned());
+    match log.set_filter(filter) {
+        Ok(()) => {
+            tracing::info!(target: "proxy::config", filter = shown, "the log filter has changed")
+        }
+        Err(error) => {
+            tracing::warn!(target: "proxy::config", "the log filter stays as it was: {error}")
+        }
     }
 }
 
