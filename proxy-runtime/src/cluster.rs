@@ -182,7 +182,7 @@ impl ClusterState {
         self.available.load_full()
     }
 
-    /// Which destinations may be picked now, and why the others may not.
+    /// Returns which destinations may be picked now, and why the others may not.
     pub(crate) fn assess(&self, cluster: &Cluster) -> Assessment {
         assess(cluster, self.context.zone.as_deref(), &[], |i| {
             self.destinations[i].health().active()
@@ -227,7 +227,7 @@ fn speaks_http1(cluster: &Cluster) -> bool {
 /// A destination that was picked for a request, which is in flight there until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Picked {
-    /// Its position in the cluster.
+    /// The position in the cluster.
     pub(crate) index: DestinationIndex,
     /// The request in flight.
     pub(crate) in_flight: InFlightGuard,

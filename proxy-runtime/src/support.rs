@@ -35,7 +35,7 @@ pub(crate) fn unsupported_by(snapshot: &Snapshot, speaks_tls: bool) -> Problems 
     problems
 }
 
-/// Why all requests of a route are refused.
+/// The reason why a route gets no requests through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum Refusal {
@@ -52,7 +52,7 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// Why requests of `route` are refused, if they are.
+/// Returns why requests of `route` cannot be served, if they cannot.
 pub(crate) fn refusal(route: &Route) -> Option<Refusal> {
     is_asked(route.config().authorization_policy.as_ref(), &["Anonymous"])
         .then_some(Refusal::Authorization)

@@ -8,7 +8,7 @@ use crate::error::{ForwardError, ForwardErrorKind};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
-    /// None: the request was sent completely, or no more will be sent.
+    /// No party: the request was sent completely, or no more will be sent.
     #[default]
     Done,
     /// The client, for more bytes.

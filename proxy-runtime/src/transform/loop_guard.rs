@@ -14,13 +14,13 @@ use proxy_model::transform::RequestTransform;
 use crate::head::headers::CDN_LOOP;
 use crate::transform::HeadPlan;
 
-/// What one proxy adds to the requests that it forwards, and how it recognises them.
+/// The mark that one proxy adds to forwarded requests, and its detection.
 #[derive(Debug)]
 pub(crate) struct LoopGuard {
     member: HeaderValue,
     /// CRLF, the name of the field and the member: heads of HTTP/1.1 end with it.
     line: Arc<[u8]>,
-    /// What routes that change nothing share.
+    /// The plan that routes without changes share.
     unchanged: OnceLock<Arc<HeadPlan>>,
 }
 

@@ -10,9 +10,9 @@ pub enum Copied<'a> {
     /// All of them.
     #[default]
     All,
-    /// None except those that the body needs.
+    /// No fields except those that the body needs.
     None,
-    /// Those with these names, and those that the body needs.
+    /// Fields with these names, and those that the body needs.
     Only(&'a [FieldName]),
 }
 

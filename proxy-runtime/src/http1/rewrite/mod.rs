@@ -34,7 +34,7 @@ fn put(out: &mut Vec<u8>, pieces: &[&[u8]]) {
     }
 }
 
-/// How bodies are framed whose length is not known.
+/// The framing of bodies of unknown length.
 const CHUNKED: &[u8] = b"\r\nTransfer-Encoding: chunked";
 
 /// The end of the last line, and the empty one.

@@ -32,7 +32,7 @@ enum Remaining {
     Failed,
     Length(u64),
     Chunks(Box<Chunks>),
-    /// Everything until the connection closes.
+    /// All bytes until the connection closes.
     UntilClose,
     /// No body: the connection is a tunnel.
     Tunnel,
