@@ -1,4 +1,4 @@
-//! How far an exchange with a destination has come, how long it may take, and how it ends.
+//! Progress, time limits and end of an exchange with a destination.
 
 pub(crate) mod alarm;
 mod continuation;

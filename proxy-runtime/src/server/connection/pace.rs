@@ -1,4 +1,4 @@
-//! Whether the client keeps up where the proxy waits for it, and moments that are far away.
+//! The minimum data rate of clients.
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,15 +13,14 @@ use crate::server::limits::DataRate;
 /// "Never", as far as a timer is concerned.
 const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
 
-/// Whether the client takes what it is given.
+/// The pace at which a client reads responses.
 ///
-/// The connection is looked at every few seconds. What counts is a run of looks at which something waited for the
-/// client, that lasts for a window, and in which less went out than the rate asks for. A response that waits for its
-/// destination never counts. On HTTP/2 this is about the socket: whether a client takes a stream is seen to there, since
-/// what leaves for one stream says nothing about another.
+/// The connection is checked every few seconds. A client is too slow if data waited for it at each check of a window,
+/// and less was sent in it than the minimum rate. A response that waits for its destination never counts. On HTTP/2
+/// this is about the socket; each stream has its own check, because data of one stream says nothing about another.
 #[derive(Debug, Default)]
 pub(crate) struct DownloadPace {
-    /// When the run began, and how much had been written by then.
+    /// The start of the current run of waiting, and the bytes written by then.
     run: Option<(Instant, u64)>,
 }
 
@@ -54,13 +53,13 @@ impl DownloadPace {
     }
 }
 
-/// How much a client moves while it is waited for.
+/// The amount of data that a client transfers while the proxy waits for it.
 ///
-/// A window is made of the time in which somebody waits for the client, and of no other.
+/// A window consists only of the time in which the proxy waits for the client.
 #[derive(Debug)]
 pub(crate) struct Pace {
     rate: DataRate,
-    /// Since when somebody waits.
+    /// The start of the current wait.
     waiting_since: Option<Instant>,
     /// Time waited in this window, before `waiting_since`.
     waited: Duration,
@@ -91,13 +90,13 @@ impl Pace {
         }
     }
 
-    /// Somebody waits: when the window is over if nothing moves. `None` is never.
+    /// Starts a wait, and returns the end of the window if no data moves. `None`: never.
     pub(crate) fn due(&mut self) -> Option<Instant> {
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
         since.checked_add(self.rate.window.saturating_sub(self.waited))
     }
 
-    /// Whether less has moved than a window must bring.
+    /// Returns true if less data moved than the minimum of a window.
     pub(crate) fn is_too_slow(&self) -> bool {
         self.bytes < self.rate.least(self.rate.window)
     }
@@ -110,9 +109,9 @@ impl Pace {
     }
 }
 
-/// Whether the client sends the body that somebody waits for.
+/// The pace at which a client sends a body.
 ///
-/// Time in which nobody asks for data does not count: then it is the destination that is slow.
+/// Only time in which the proxy asks for data counts; otherwise the destination is slow.
 #[derive(Debug)]
 pub(crate) struct UploadPace {
     pace: Pace,

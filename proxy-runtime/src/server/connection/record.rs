@@ -1,5 +1,4 @@
-//! What the server keeps of one request while it is served, whichever lane it takes: its counts, and the draft of its line in the
-//! access log.
+//! The server's record of one request, on both lanes: its counters, and its line for the access log.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,8 +14,8 @@ use crate::server::edge::Refusal;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
 
-/// A request that is being served: it counts as active as long as this lives, from the end of its head, and is logged when this is
-/// dropped, wherever that happens, unless it was before.
+/// A request that is being served: it counts as active as long as this lives, from the end of its head, and is logged
+/// when this is dropped, wherever that happens, unless it was before.
 pub(crate) struct RequestRecord {
     pub(crate) connection: Arc<ConnectionState>,
     pub(crate) meter: Option<Arc<BodyMeter>>,
@@ -30,11 +29,12 @@ pub(crate) struct RequestRecord {
     has_slow_upload: bool,
 }
 
-/// Why a request is refused whose body was.
+/// The reason in the access log for a request whose body was rejected.
 pub(super) const BODY_REFUSED: &str = "the request's body was refused";
 
 impl RequestRecord {
-    /// Of the request that `connection` has counted with [`begin_request`](ConnectionState::begin_request).
+    /// Creates the record of a request that `connection` has counted with
+    /// [`begin_request`](ConnectionState::begin_request).
     pub(crate) fn new(connection: Arc<ConnectionState>) -> Self {
         let metrics = connection.metrics();
         WorkerMetrics::add(&metrics.requests);
@@ -56,8 +56,8 @@ impl RequestRecord {
         WorkerMetrics::add(&self.connection.metrics().slow_clients);
     }
 
-    /// Notes that a request is refused with this status for its body, of which so many bytes were allowed, if it is the server
-    /// that refuses it: what its route or its cluster does not take is counted there.
+    /// Notes that a request is refused with this status for its body, of which so many bytes were allowed, if it is
+    /// the server that refuses it: what its route or its cluster does not take is counted there.
     #[cold]
     pub(crate) fn body_refused(&mut self, status: StatusCode, allowed: u64) {
         let limits = &self.connection.worker.limits;

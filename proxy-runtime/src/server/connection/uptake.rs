@@ -1,15 +1,15 @@
-//! Whether the client takes anything of a response, where no rate is asked of it.
+//! The time limit for clients that read nothing, where no minimum rate applies.
 
 use tokio::time::Instant;
 
 use crate::progress::UptakeLimit;
 
-/// Whether the client takes anything of a response, where no rate is asked of it: a client that does not would hold a destination's
-/// connection for ever.
+/// The check that a client reads a response where no minimum rate applies. A client that does not would hold a
+/// destination's connection forever.
 #[derive(Debug)]
 pub(crate) struct Uptake {
     limit: UptakeLimit,
-    /// Since when something waits for the client, which has taken nothing.
+    /// The time since which data waits for the client.
     since: Option<Instant>,
 }
 
@@ -23,7 +23,7 @@ impl Uptake {
         self.since = None;
     }
 
-    /// Something waits for the client: when it is given up, if it takes nothing until then.
+    /// Starts a wait, and returns the time at which the client times out if it reads nothing.
     pub(crate) fn due(&mut self) -> Instant {
         let since = *self.since.get_or_insert_with(Instant::now);
         self.limit.due(since)

@@ -70,8 +70,8 @@ pub(crate) struct Http2Downstream<'c> {
 }
 
 impl<'c> Http2Downstream<'c> {
-    /// Returns `None` if the request must take the typed lane, whatever its route is. `classes`:
-    /// those of its header fields.
+    /// Prepares a request for the raw lane. Returns `None` if it must take the typed lane on any
+    /// route. `classes` are the classes of its header fields.
     pub(crate) fn new(
         parts: &'c request::Parts,
         classes: ClassSet,
