@@ -95,13 +95,11 @@ impl Http1Body {
     }
 
     /// The body of a response whose request is sent by somebody else. `table` is that of the head, or any other one.
-    #[cfg(all(feature = "http2", feature = "server"))]
     pub(crate) fn received(head: &RawResponse, table: LentTable) -> Self {
         Self::new(head, table, Sending::Done { is_late: false })
     }
 
     /// The same of a response that was read whole.
-    #[cfg(all(feature = "http2", feature = "server"))]
     pub(crate) fn read(head: &RawResponse) -> Self {
         Self {
             rest: Remaining::Nothing,

@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use crate::progress::UptakeLimit;
+use super::uptake_limit::UptakeLimit;
 
 /// Whether the client takes anything of a response, where no rate is asked of it: a client that does not would hold a destination's
 /// connection for ever.
