@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::request;
 use http_body::Frame;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -15,7 +16,7 @@ use super::http1::{Http1Connection, Http1Error, RequestWriter, Rest};
 use super::http2::{Http2Connection, Http2RoundTrip};
 use super::incoming::IncomingBody;
 use super::io::UpstreamIo;
-use super::round_trip::{Answer, Head, RoundTrip};
+use super::round_trip::{Answer, RoundTrip};
 use super::slot::Slot;
 use super::tunnel::Tunnel;
 use crate::progress::{Continuation, OutgoingBody};
@@ -172,21 +173,24 @@ impl Lease {
     /// # Errors
     ///
     /// The request cannot be sent in the version of the connection.
+    #[cfg_attr(
+        not(feature = "http2"),
+        expect(clippy::needless_pass_by_value, reason = "HTTP/2 takes it")
+    )]
     pub(crate) fn begin(
         &mut self,
-        head: Head,
+        head: request::Parts,
         body: OutgoingBody,
         continuation: Option<Arc<Continuation>>,
     ) -> Result<RoundTrip, Box<SendError>> {
         match &mut self.held {
             Held::Http1(Some(connection)) => {
-                RoundTrip::over_http1(connection, head, body, continuation)
+                RoundTrip::over_http1(connection, &head, body, continuation)
                     .map_err(SendError::fatal)
             }
             Held::Http1(None) => Err(SendError::fatal(Http1Error::NoResponse)),
             #[cfg(feature = "http2")]
             Held::Http2(connection) => {
-                let head = head.into_parts().map_err(SendError::fatal)?;
                 let connection = Arc::clone(connection);
                 let round_trip = Http2RoundTrip::new(connection, head, body);
                 Ok(RoundTrip::Http2(round_trip))
