@@ -115,15 +115,14 @@ impl SendError {
     /// A request on a connection of HTTP/2 that takes none, as the destination said before it was sent, or else when it may have been.
     #[cfg(feature = "http2")]
     pub(super) fn not_allowed(unsent: Option<OutgoingBody>) -> Box<Self> {
-        let (sent, came) = match unsent {
-            Some(_) => (Sent::Nothing, Came::Nothing),
-            None => (Sent::Something, Came::Something),
-        };
         Box::new(Self {
             error: ExchangeError::NotAllowed,
+            sent: match unsent {
+                Some(_) => Sent::Nothing,
+                None => Sent::Something,
+            },
+            came: Came::Nothing,
             body: unsent,
-            sent,
-            came,
         })
     }
 

@@ -119,14 +119,6 @@ impl Lease {
         }
     }
 
-    /// Closes the connection if it carries other requests as well; those may end first. The connection of one request alone
-    /// needs nobody to close it: it goes with the lease.
-    #[cfg(feature = "http2")]
-    pub(crate) fn closing(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let connection = Arc::clone(self.shared()?);
-        Some(async move { connection.close().await })
-    }
-
     /// Sees to it that a WebSocket can be asked for, if that is done with CONNECT over this connection.
     ///
     /// # Errors
@@ -232,15 +224,16 @@ impl Lease {
 
     /// Ends the exchange whose response had this body. If it was read to its end, the connection can serve another request.
     ///
-    /// The request may still be sending. A task goes on with that, until `give_up` ends, and closes the connection.
+    /// The request may still be sending. A task goes on with that, until `give_up` ends, and closes the connection of
+    /// HTTP/1.1 or resets the stream of HTTP/2. `give_up` says whether it is the destination that takes no more.
     pub(crate) fn finish<F>(mut self, incoming: IncomingBody, give_up: impl FnOnce() -> F)
     where
-        F: Future<Output = ()> + Send + 'static,
+        F: Future<Output = bool> + Send + 'static,
     {
         let rest = match incoming {
             IncomingBody::Http1(body) => body.into_rest(),
             #[cfg(feature = "http2")]
-            IncomingBody::Http2(body) => return body.finish(),
+            IncomingBody::Http2(body) => return body.finish(give_up),
         };
         match rest {
             Rest::Nothing => self.give_back(Instant::now()),
@@ -273,12 +266,12 @@ impl Lease {
 async fn finish_upload(
     mut connection: Box<Http1Connection>,
     mut upload: Box<RequestWriter>,
-    give_up: impl Future<Output = ()>,
+    give_up: impl Future<Output = bool>,
 ) {
     tokio::select! {
         biased;
         () = connection.finish_upload(&mut upload) => {}
-        () = give_up => {}
+        _ = give_up => {}
     }
 }
 
