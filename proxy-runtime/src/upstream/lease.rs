@@ -120,14 +120,6 @@ impl Lease {
         }
     }
 
-    /// Closes a shared connection after its other requests. `None` for a connection of this request alone, which
-    /// closes with the lease.
-    #[cfg(feature = "http2")]
-    pub(crate) fn closing(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let connection = Arc::clone(self.shared()?);
-        Some(async move { connection.close().await })
-    }
-
     /// Waits until it is known whether an HTTP/2 connection supports WebSockets by extended CONNECT.
     ///
     /// # Errors
@@ -238,12 +230,12 @@ impl Lease {
     /// If the request is still being sent, a task continues until `give_up` ends, and then closes the connection.
     pub(crate) fn finish<F>(mut self, incoming: IncomingBody, give_up: impl FnOnce() -> F)
     where
-        F: Future<Output = ()> + Send + 'static,
+        F: Future<Output = bool> + Send + 'static,
     {
         let rest = match incoming {
             IncomingBody::Http1(body) => body.into_rest(),
             #[cfg(feature = "http2")]
-            IncomingBody::Http2(body) => return body.finish(),
+            IncomingBody::Http2(body) => return body.finish(give_up),
         };
         match rest {
             Rest::Nothing => self.give_back(Instant::now()),
@@ -276,12 +268,12 @@ impl Lease {
 async fn finish_upload(
     mut connection: Box<Http1Connection>,
     mut upload: Box<RequestWriter>,
-    give_up: impl Future<Output = ()>,
+    give_up: impl Future<Output = bool>,
 ) {
     tokio::select! {
         biased;
         () = connection.finish_upload(&mut upload) => {}
-        () = give_up => {}
+        _ = give_up => {}
     }
 }
 
