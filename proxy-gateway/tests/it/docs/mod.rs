@@ -9,6 +9,7 @@ mod markdown;
 mod observed;
 mod schema;
 mod snippets;
+mod yarp;
 
 use std::path::{Path, PathBuf};
 
