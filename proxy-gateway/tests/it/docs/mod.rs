@@ -6,6 +6,7 @@ mod errors;
 mod faults;
 mod keys;
 mod markdown;
+mod monitoring;
 mod observed;
 mod schema;
 mod snippets;

@@ -1,0 +1,167 @@
+//! An exchange as its caller sees it: a future of the response, and then the response's body.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body::{Frame, SizeHint};
+use tokio::runtime::Handle;
+
+use super::slot::Slot;
+use crate::error::ForwardErrorKind;
+use crate::lent::LentFuture;
+use crate::response::ProxyBody;
+
+/// An exchange that writes its response into a [`Slot`]. Dropping it cancels the request at the destination.
+pub(crate) struct Exchange {
+    future: LentFuture<()>,
+    /// `None` after the end.
+    slot: Option<Arc<Slot>>,
+}
+
+/// The body of an exchange's response. The exchange goes on whenever it is polled, in both directions.
+///
+/// Dropping it cancels the request at the destination, unless the response is complete: then a task sends the rest of
+/// the request.
+pub(crate) struct ExchangeBody {
+    /// `None` after its end.
+    future: Option<LentFuture<()>>,
+    slot: Option<Arc<Slot>>,
+    /// A frame that was polled with the head.
+    first: Option<Frame<Bytes>>,
+    /// The end of the response, as soon as it is known.
+    end: Option<Result<(), ForwardErrorKind>>,
+    /// Bytes that the length of the body promises.
+    left: Option<u64>,
+}
+
+impl Exchange {
+    /// The exchange that `make` makes. It must write its response into the slot.
+    pub(crate) fn new<F>(make: impl FnOnce(Arc<Slot>) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let slot = Slot::lend();
+        Self {
+            future: LentFuture::new(|| make(Arc::clone(&slot))),
+            slot: Some(slot),
+        }
+    }
+}
+
+impl Future for Exchange {
+    type Output = Response<ProxyBody>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<ProxyBody>> {
+        let this = &mut *self;
+        let has_ended = Pin::new(&mut this.future).poll(cx).is_ready();
+        let Some(slot) = &this.slot else {
+            return Poll::Pending;
+        };
+        let Some((head, length)) = slot.take_head() else {
+            return match has_ended {
+                true => Poll::Ready(without_head()),
+                false => Poll::Pending,
+            };
+        };
+        let (first, end) = slot.take_frame();
+        let is_whole = has_ended && end == Some(Ok(()));
+        let body = match first.map(Frame::into_data) {
+            None if is_whole => ProxyBody::empty(),
+            Some(Ok(data)) if is_whole => ProxyBody::text(data),
+            first => {
+                let first = first.map(|first| match first {
+                    Ok(data) => Frame::data(data),
+                    Err(trailers) => trailers,
+                });
+                ProxyBody::exchange(ExchangeBody {
+                    future: (!has_ended).then(|| this.future.take()),
+                    slot: this.slot.take(),
+                    first,
+                    end,
+                    left: length,
+                })
+            }
+        };
+        Poll::Ready(head.map(|()| body))
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        drop(self.future.take());
+        if let Some(slot) = self.slot.take() {
+            Slot::give_back(slot);
+        }
+    }
+}
+
+/// The response of an exchange that ended without one, which none does.
+#[cold]
+fn without_head() -> Response<ProxyBody> {
+    let mut response = Response::new(ProxyBody::empty());
+    *response.status_mut() = StatusCode::BAD_GATEWAY;
+    response
+}
+
+impl ExchangeBody {
+    /// Ready with the next frame, or with the kind of the error that ends the response.
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ForwardErrorKind>>> {
+        if self.first.is_none()
+            && self.end.is_none()
+            && let (Some(future), Some(slot)) = (&mut self.future, &self.slot)
+        {
+            let has_ended = Pin::new(future).poll(cx).is_ready();
+            (self.first, self.end) = slot.take_frame();
+            if has_ended {
+                self.future = None;
+                let cut = || Err(ForwardErrorKind::ResponseBodyCanceled);
+                self.end = self.end.or_else(|| Some(cut()));
+            }
+        }
+        match (self.first.take(), self.end) {
+            (Some(frame), _) => {
+                let length = frame.data_ref().map_or(0, |data| data.len() as u64);
+                self.left = self.left.map(|left| left.saturating_sub(length));
+                Poll::Ready(Some(Ok(frame)))
+            }
+            (None, Some(Ok(()))) => Poll::Ready(None),
+            (None, Some(Err(kind))) => Poll::Ready(Some(Err(kind))),
+            (None, None) => Poll::Pending,
+        }
+    }
+
+    /// Returns true if nothing is left, as far as is known without polling.
+    pub(super) fn has_ended(&self) -> bool {
+        self.first.is_none() && self.end == Some(Ok(()))
+    }
+
+    pub(super) fn size_hint(&self) -> SizeHint {
+        match self.left {
+            Some(left) => SizeHint::with_exact(left),
+            None if self.has_ended() => SizeHint::with_exact(0),
+            None => SizeHint::default(),
+        }
+    }
+}
+
+impl Drop for ExchangeBody {
+    fn drop(&mut self) {
+        // The response is complete, and the destination still takes the request.
+        if self.end == Some(Ok(()))
+            && let Some(future) = self.future.take()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(future);
+        }
+        drop(self.future.take());
+        if let Some(slot) = self.slot.take() {
+            Slot::give_back(slot);
+        }
+    }
+}
