@@ -62,6 +62,15 @@ impl Logging {
         self
     }
 
+    /// Checks the filter without starting anything.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names the filter if it cannot be parsed.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.env_filter(std::env::var(VARIABLE).ok()).map(|_| ())
+    }
+
     /// Starts logging for the life of the process. Returns what changes the filter while it runs. Call it
     /// once: a second call panics.
     ///

@@ -1,6 +1,7 @@
 //! `run`: the proxy, from configuration files.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use discovery_core::providers::file::FileOptions;
@@ -12,21 +13,29 @@ use proxy_runtime::server::ListeningSockets;
 use super::{load, some, unusable};
 use crate::check::{SECTION, examine};
 use crate::cli::Files;
+use crate::document::Document;
 use crate::gateway::Gateway;
 use crate::handover::{HandoverError, Offer, Predecessor};
 use crate::service_manager::{self, Message};
 use crate::settings::Settings;
-use crate::{document, logging, open_files};
+use crate::{logging, open_files, preflight};
 
 /// The interval at which the running program's own settings are compared with the files.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
-    let examined = examine(&load(&files.config)?);
-    if examined.problems.has_errors() {
+    let document = Document::of(files)?;
+    let layered = load(&document)?;
+    let mut examined = examine(&layered);
+    let of_machine = preflight::files(&examined.settings, &layered.origins);
+    if examined.problems.has_errors() || of_machine.has_errors() {
+        examined.problems.extend(of_machine);
         return Err(unusable(&examined.problems));
     }
+    // The proxy and its sources log what they start with in spite of it.
+    drop((layered, of_machine));
     let mut log = logging::start(&examined.settings.telemetry)?;
+    say(&document.described());
     for problem in examined
         .problems
         .iter()
@@ -44,7 +53,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         let provider = FileOptions::default()
             .with_compile_options(options.clone())
             .with_section_required(sources.is_empty())
-            .open(&files.config)
+            .open_layers(document.layers.clone())
             .await
             .map_err(|error| Failure::from_error(&error))?;
         sources.start(merge.provider(provider), options)
@@ -56,7 +65,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     // The remaining sockets belong to addresses that are no longer configured.
     drop(inherited);
     let ended = tokio::select! {
-        ended = serve(&mut gateway, files, &examined.settings, &mut log, predecessor) => Some(ended),
+        ended = serve(&mut gateway, document, &examined.settings, &mut log, predecessor) => Some(ended),
         () = signals.stop() => None,
     };
     service_manager::notify(Message::Stopping);
@@ -75,7 +84,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
 /// Cancel safe.
 async fn serve(
     gateway: &mut Gateway,
-    files: &Files,
+    document: Document,
     settings: &Settings,
     log: &mut LogControl,
     predecessor: Option<Predecessor>,
@@ -109,7 +118,7 @@ async fn serve(
         announce(&state);
         say("stop with Ctrl-C; a second Ctrl-C stops at once");
         service_manager::notify(Message::Ready);
-        follow_settings(files, settings, log).await
+        follow_settings(Arc::new(document), settings, log).await
     };
     let successor = async {
         match &mut offer {
@@ -186,14 +195,19 @@ fn not_taken(error: &HandoverError) -> Failure {
 }
 
 /// Applies changes of the log filter in the files, and warns about those that take effect only with the next start.
-async fn follow_settings(files: &Files, running: &Settings, log: &mut LogControl) -> Infallible {
+async fn follow_settings(
+    document: Arc<Document>,
+    running: &Settings,
+    log: &mut LogControl,
+) -> Infallible {
     let mut running = running.clone();
     let mut noticed = running.clone();
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let paths = files.config.clone();
+        let document = Arc::clone(&document);
         let read = move || {
-            document::load(&paths).map(|document| Settings::read(&document, &mut Problems::new()))
+            let document = document.load();
+            document.map(|document| Settings::read(&document.node, &mut Problems::new()))
         };
         // The file provider reports files that cannot be read.
         let Ok(Ok(now)) = tokio::task::spawn_blocking(read).await else {

@@ -147,7 +147,7 @@ use self::handler::{ProxyHandler, ServiceHandler};
 #[doc(hidden)]
 pub use self::http2::FrameTrial;
 pub use self::limits::{DataRate, Http2Limits, Limits};
-pub use self::listener::{BindError, Listener};
+pub use self::listener::{BindError, Listener, probe};
 pub use self::metrics::{ServerCounts, ServerMetrics};
 pub use self::outcome::Outcome;
 pub use self::sockets::ListeningSockets;
