@@ -491,8 +491,7 @@ impl Downstream for ServiceDownstream {
         } = final_head;
         let table = std::mem::take(&mut download.table);
         let input = &mut connection.input;
-        let known = self.connection();
-        let edits = match filtering.shown(route, &known) {
+        let edits = match filtering.shown(route, || self.connection()) {
             None => None,
             Some(shown) => Some(show(shown, status, (input.filled(), response, &table))?),
         };
