@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use program_kit::{Failure, with_causes};
 use proxy_model::{Problem, Problems, Snapshot, pointer_to};
@@ -80,8 +80,8 @@ pub(crate) fn load(
     Ok((config, followed))
 }
 
-/// Returns problems of certificates that could not be used on this machine now. They are warnings, since a
-/// configuration is often checked on another machine.
+/// Returns the problems of certificates on this machine now: errors of those that cannot be used, and
+/// warnings of those that have expired, which are used all the same.
 pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let with_tls = listeners
@@ -89,17 +89,27 @@ pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
         .filter_map(|listener| Some((listener, listener.tls.as_ref()?)));
     let mut problems = Problems::new();
     for (listener, tls) in with_tls {
-        let pointer = pointer_to("/Listeners", &listener.name) + "/Tls";
+        let place = pointer_to("/Listeners", &listener.name) + "/Tls";
         for (i, pair) in tls.certificates.iter().enumerate() {
             let read =
                 Certificate::from_pem_files(&pair.certificate_file, &pair.key_file, &provider);
-            if let Err(error) = read {
-                let message = format!(
-                    "the certificate cannot be used on this machine: {}",
-                    with_causes(&error)
-                );
-                let pointer = format!("{pointer}/Certificates/{i}");
-                problems.push(Problem::warning(pointer, "unusable_certificate", message));
+            let pointer = format!("{place}/Certificates/{i}");
+            match read {
+                Ok(certificate) if has_expired(&certificate) => {
+                    let message = format!(
+                        "the certificate in {} has expired; clients will refuse it",
+                        pair.certificate_file.display()
+                    );
+                    problems.push(Problem::warning(pointer, "expired_certificate", message));
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    let message = format!(
+                        "the certificate cannot be used on this machine: {}",
+                        with_causes(&error)
+                    );
+                    problems.push(Problem::error(pointer, "unusable_certificate", message));
+                }
             }
         }
         for (below, path) in tls.authorities() {
@@ -108,8 +118,8 @@ pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
                     "the authorities for clients cannot be used on this machine: {}",
                     with_causes(&error)
                 );
-                let pointer = format!("{pointer}{below}");
-                problems.push(Problem::warning(pointer, "unusable_certificate", message));
+                let pointer = format!("{place}{below}");
+                problems.push(Problem::error(pointer, "unusable_certificate", message));
             }
         }
     }
@@ -136,6 +146,11 @@ fn usable_authorities(path: &Path) -> Result<(), AuthoritiesError> {
             .map_err(TlsConfigError::ClientAuthority)?;
     }
     Ok(())
+}
+
+fn has_expired(certificate: &Certificate) -> bool {
+    let expires = certificate.expires_at();
+    expires.is_some_and(|expires| expires < SystemTime::now())
 }
 
 /// Checks the files every few seconds and installs new certificates. Mismatched pairs change nothing.

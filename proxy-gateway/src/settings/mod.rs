@@ -6,7 +6,7 @@ mod destination_resolver;
 mod limits;
 mod listener;
 mod resolver;
-mod sections;
+pub(crate) mod sections;
 mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -27,8 +27,7 @@ use crate::sources::Sources;
 pub(crate) use self::destination_resolver::DestinationResolver;
 pub(crate) use self::listener::Listener;
 pub(crate) use self::resolver::Resolver;
-pub(crate) use self::sections::judge_environment;
-pub(crate) use self::telemetry::{LogFormat, Telemetry};
+pub(crate) use self::telemetry::{LineFormat, LogFormat, Telemetry};
 pub(crate) use self::tls::{Clients, Handshakes, Tls};
 
 /// The default time that requests in flight have when the program stops.
