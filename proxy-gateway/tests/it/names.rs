@@ -109,7 +109,7 @@ async fn a_name_may_become_several_destinations() {
     let admin = address_after(&process.output(), "admin page on http://");
     let destinations = async || {
         let mut client = Connection::http1(admin).await.unwrap();
-        client.get("/api/v1/clusters").await.unwrap().text()
+        client.get("/api/v1/clusters/c").await.unwrap().text()
     };
     let has_both = |shown: &str| shown.contains("d[127.0.0.1]") && shown.contains("d[127.0.0.2]");
     assert!(has_both(&destinations().await), "{}", destinations().await);

@@ -20,7 +20,6 @@ struct Presented {
 
 impl ClientCertificate {
     /// `None` if it is longer than a field's value may be.
-    #[cfg(any(all(feature = "server", feature = "tls"), test))]
     pub(crate) fn new(der: &[u8]) -> Option<Self> {
         Some(Self(Arc::new(Presented {
             der: der.into(),

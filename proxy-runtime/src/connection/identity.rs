@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
-#[cfg(any(all(feature = "server", feature = "tls"), test))]
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::RwLock;
@@ -22,7 +21,6 @@ pub(crate) type Covers = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
 struct Identity {
     certificate: Option<ClientCertificate>,
     /// `None`: the connection may be used for every host.
-    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "for the server"))]
     covers: Option<Covers>,
 }
 
@@ -36,7 +34,6 @@ impl IdentityKey {
     }
 
     /// Returns true if the connection may be used for requests that name this host.
-    #[cfg(any(feature = "server", test))]
     pub(crate) fn covers(self, authority: &[u8]) -> bool {
         let identities = IDENTITIES.read();
         let covers = identities.get(&self.0).map(|known| known.covers.as_ref());
@@ -46,11 +43,9 @@ impl IdentityKey {
 }
 
 /// What is known of a client, for as long as its connection is open.
-#[cfg(any(all(feature = "server", feature = "tls"), test))]
 #[derive(Debug)]
 pub(crate) struct Registration(IdentityKey);
 
-#[cfg(any(all(feature = "server", feature = "tls"), test))]
 impl Registration {
     /// Files what is known. `None` if that is nothing.
     pub(crate) fn new(
@@ -84,7 +79,6 @@ impl Registration {
     }
 }
 
-#[cfg(any(all(feature = "server", feature = "tls"), test))]
 impl Drop for Registration {
     fn drop(&mut self) {
         let removed = IDENTITIES.write().remove(&self.0.0);

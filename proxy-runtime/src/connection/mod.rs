@@ -1,13 +1,21 @@
 //! Facts about a client's connection, which servers provide to transforms, filters, partitions and logs.
 
+#[cfg_attr(
+    not(all(feature = "server", feature = "tls")),
+    allow(dead_code, reason = "for handshakes of the server")
+)]
 mod certificate;
+#[cfg_attr(
+    not(all(feature = "server", feature = "tls")),
+    allow(dead_code, reason = "for handshakes of the server")
+)]
 mod identity;
 
 use std::net::SocketAddr;
 
 pub use self::certificate::ClientCertificate;
 pub(crate) use self::identity::IdentityKey;
-#[cfg(any(all(feature = "server", feature = "tls"), test))]
+#[cfg(all(feature = "server", feature = "tls"))]
 pub(crate) use self::identity::{Covers, Registration};
 
 /// Facts about the connection of a request.
