@@ -247,7 +247,7 @@ fn speaks_http1(cluster: &Cluster) -> bool {
     upstream.version() != HttpVersion::Http10
         && destinations.all(|destination| {
             let address = destination.address();
-            // A forward proxy wants more in the head than the destination does, but for tunnels.
+            // A forward proxy needs another head than the destination, except in a tunnel.
             let is_absolute =
                 address.scheme() == Scheme::Http && upstream.web_proxy(address).is_some();
             !is_absolute

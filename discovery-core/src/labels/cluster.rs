@@ -85,7 +85,7 @@ fn http_client(node: &LabelNode<'_>) -> HttpClientConfig {
             bypass_list: None,
             use_default_credentials: proxy.boolean("UseDefaultCredentials"),
         }),
-        // Files are those of the machine, and not of whoever deploys a service.
+        // Files of the machine are not for those who deploy services.
         client_certificate: None,
         ca_file: None,
         server_name: None,

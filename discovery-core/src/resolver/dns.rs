@@ -40,9 +40,10 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// and `Host` becomes what the address had named, with its port if it was written, unless the destination has a `Host`
 /// of its own. Destinations whose address is an IP address stay as they are.
 ///
-/// A name such as `_http._tcp.orders.example` is that of a service: it becomes one destination per server (RFC 2782), called
-/// `d1[server.example:8080]`, if the look-up [knows servers](Lookup::servers). Name and port are the server's, and so is the `Host`;
-/// `Priority` and `Weight` follow the records. The names of servers are looked up by whoever connects to them.
+/// A name such as `_http._tcp.orders.example` is that of a service: it becomes one destination per server
+/// (RFC 2782), called `d1[server.example:8080]`, if the look-up [knows servers](Lookup::servers). Name and port
+/// are the server's, and so is the `Host`; `Priority` and `Weight` follow the records. The names of servers are
+/// looked up when connections are opened.
 ///
 /// A name that cannot be looked up in time keeps its last addresses. A name that could never be looked up
 /// is left out and reported. The names of a cluster are looked up in parallel, so a hanging one costs the
@@ -100,8 +101,8 @@ impl DnsResolver {
         }
     }
 
-    /// Sets how often names are looked up, in place of 60 s; at least every second is not. Names whose addresses are valid for a
-    /// shorter time are looked up then.
+    /// Sets how often names are looked up, in place of 60 s; at least every second is not. Names whose
+    /// addresses are valid for a shorter time are looked up then.
     #[must_use]
     pub fn with_refresh(mut self, refresh: Duration) -> Self {
         self.refresh = refresh.max(MIN_REFRESH);

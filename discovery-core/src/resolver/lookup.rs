@@ -33,13 +33,13 @@ pub trait Lookup: Send + Sync {
         Ok((self.lookup(host).await?, None))
     }
 
-    /// Returns the servers of a service (RFC 2782), such as `_http._tcp.orders.example`, and the time for which they are valid if that
-    /// is known.
+    /// Returns the servers of a service (RFC 2782), such as `_http._tcp.orders.example`, and the time for which
+    /// they are valid if that is known.
     ///
     /// # Errors
     ///
-    /// Returns an error if the service does not exist or could not be looked up, or if this look-up knows addresses only, as by
-    /// default.
+    /// Returns an error if the service does not exist or could not be looked up, or if this look-up knows
+    /// addresses only, as by default.
     ///
     /// # Cancel safety
     ///

@@ -1,4 +1,4 @@
-//! What a name becomes: addresses, or the servers of a service.
+//! The places of a name: addresses, or the servers of a service.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -16,7 +16,8 @@ pub(super) enum Place {
     Server(SrvRecord),
 }
 
-/// How the weight of a record becomes that of a destination: records without weight have a small chance beside others (RFC 2782).
+/// Factor between the weight of a record and that of a destination. A record without weight has a small chance
+/// beside others (RFC 2782).
 const SCALE: u32 = 10;
 
 /// Returns true if a name is that of a service, whose servers are found by SRV records: `_http._tcp.orders.example`.

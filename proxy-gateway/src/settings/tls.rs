@@ -33,12 +33,12 @@ pub(crate) struct Handshakes {
 /// The certificates that clients must present.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Clients {
-    /// They are not asked for any.
+    /// Clients are asked for none.
     #[default]
     Off,
-    /// They may present one that an authority of this file has issued.
+    /// Clients may present one that an authority of this file has issued.
     Optional(PathBuf),
-    /// They must present one.
+    /// Clients must present one.
     Required(PathBuf),
 }
 

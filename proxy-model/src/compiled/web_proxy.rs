@@ -63,7 +63,8 @@ impl HostPattern {
     }
 }
 
-/// Loopback addresses and names without a dot, as in .NET, but for the machine's own name and addresses.
+/// Returns true for loopback addresses and names without a dot, as in .NET. Other addresses of the machine
+/// do not count here.
 fn is_local(host: &str) -> bool {
     match host.parse::<IpAddr>() {
         Ok(ip) => ip.to_canonical().is_loopback(),
@@ -81,7 +82,7 @@ impl fmt::Display for WebProxy {
     }
 }
 
-/// Without the credentials.
+/// The settings without the credentials.
 impl fmt::Debug for WebProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebProxy")
