@@ -14,19 +14,19 @@ use crate::resolver::{Lookup, SrvRecord};
 /// A [`Lookup`] whose names are set by a test. A name that was not set does not exist. Clones share the names.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedLookup {
-    shared: Arc<Mutex<Names>>,
+    shared: Arc<Mutex<ScriptedNames>>,
 }
 
 #[derive(Debug, Default)]
-struct Names {
-    answers: HashMap<String, Answer>,
+struct ScriptedNames {
+    answers: HashMap<String, ScriptedAnswer>,
     /// The time for which all answers are valid.
     valid: Option<Duration>,
     calls: usize,
 }
 
 #[derive(Clone, Debug)]
-enum Answer {
+enum ScriptedAnswer {
     Addresses(Vec<IpAddr>),
     Servers(Vec<SrvRecord>),
     Failure,
@@ -50,7 +50,7 @@ impl ScriptedLookup {
             .iter()
             .map(|text| text.parse().expect("an IP address"))
             .collect();
-        self.answer(name, Answer::Addresses(addresses));
+        self.answer(name, ScriptedAnswer::Addresses(addresses));
     }
 
     /// Sets the servers of a service: priority, weight, name and port.
@@ -62,7 +62,7 @@ impl ScriptedLookup {
             target: (*target).to_owned(),
             port: *port,
         });
-        self.answer(name, Answer::Servers(servers.collect()));
+        self.answer(name, ScriptedAnswer::Servers(servers.collect()));
     }
 
     /// Sets the time for which all answers are valid.
@@ -72,12 +72,12 @@ impl ScriptedLookup {
 
     /// Makes looking up a name fail.
     pub fn fail(&self, name: &str) {
-        self.answer(name, Answer::Failure);
+        self.answer(name, ScriptedAnswer::Failure);
     }
 
     /// Makes looking up a name take forever.
     pub fn hang(&self, name: &str) {
-        self.answer(name, Answer::Hang);
+        self.answer(name, ScriptedAnswer::Hang);
     }
 
     /// Number of names that were looked up.
@@ -85,17 +85,17 @@ impl ScriptedLookup {
         self.names().calls
     }
 
-    fn ask(&self, name: &str) -> Option<Answer> {
+    fn ask(&self, name: &str) -> Option<ScriptedAnswer> {
         let mut names = self.names();
         names.calls += 1;
         names.answers.get(name).cloned()
     }
 
-    fn answer(&self, name: &str, answer: Answer) {
+    fn answer(&self, name: &str, answer: ScriptedAnswer) {
         self.names().answers.insert(name.to_owned(), answer);
     }
 
-    fn names(&self) -> MutexGuard<'_, Names> {
+    fn names(&self) -> MutexGuard<'_, ScriptedNames> {
         self.shared.lock()
     }
 }
@@ -105,7 +105,7 @@ impl Lookup for ScriptedLookup {
     async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         let answer = self.ask(host);
         match answer {
-            Some(Answer::Addresses(addresses)) => Ok(addresses),
+            Some(ScriptedAnswer::Addresses(addresses)) => Ok(addresses),
             other => failure(other).await,
         }
     }
@@ -117,16 +117,16 @@ impl Lookup for ScriptedLookup {
 
     async fn servers(&self, service: &str) -> io::Result<(Vec<SrvRecord>, Option<Duration>)> {
         match self.ask(service) {
-            Some(Answer::Servers(servers)) => Ok((servers, self.names().valid)),
+            Some(ScriptedAnswer::Servers(servers)) => Ok((servers, self.names().valid)),
             other => failure(other).await,
         }
     }
 }
 
-async fn failure<T>(answer: Option<Answer>) -> io::Result<T> {
+async fn failure<T>(answer: Option<ScriptedAnswer>) -> io::Result<T> {
     match answer {
-        Some(Answer::Hang) => std::future::pending().await,
-        Some(Answer::Failure) => Err(io::Error::other("the name server failed")),
+        Some(ScriptedAnswer::Hang) => std::future::pending().await,
+        Some(ScriptedAnswer::Failure) => Err(io::Error::other("the name server failed")),
         _ => Err(io::Error::new(io::ErrorKind::NotFound, "no such name")),
     }
 }

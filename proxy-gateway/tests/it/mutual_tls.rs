@@ -137,9 +137,9 @@ async fn certificates_are_required_told_and_presented() {
         .collect();
     assert_eq!(echo.header("x-client-cert"), [pem.trim()]);
 
-    for refused in [None, stranger_files] {
+    for rejected in [None, stranger_files] {
         assert_eq!(
-            curl.get("admin.example", "admin.example", refused).await,
+            curl.get("admin.example", "admin.example", rejected).await,
             None
         );
     }

@@ -14,7 +14,7 @@ use super::resolve::{Names, Resolver};
 use super::tcp;
 #[cfg(feature = "tls")]
 use super::tls::{TlsClient, server_name};
-use super::transport::{Opened, Transport};
+use super::transport::{Opened, UpstreamTransport};
 use super::web_proxy::{self, AbsoluteForm, WebProxyError};
 
 /// Opens connections: name, TCP, forward proxy, TLS. One for the whole proxy.
@@ -92,7 +92,7 @@ impl Connector {
             .map_err(failed)?;
         let peer = stream.peer_addr().map_err(failed)?;
         Ok(Opened {
-            transport: Transport::Tcp(stream),
+            transport: UpstreamTransport::Tcp(stream),
             peer,
             http2: protocols == Protocols::Http2,
             absolute: None,
@@ -127,7 +127,7 @@ impl Connector {
             connected.map_err(failed)?;
         }
         Ok(Opened {
-            transport: Transport::Tcp(stream),
+            transport: UpstreamTransport::Tcp(stream),
             peer,
             http2,
             absolute: (!is_tunnel).then(|| Box::new(AbsoluteForm::new(proxy, address))),

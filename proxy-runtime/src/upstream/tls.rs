@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 use super::credentials::{Credentials, CredentialsTable, Loaded};
 use super::error::ConnectError;
 use super::protocol::Protocols;
-use super::transport::{Opened, Transport};
+use super::transport::{Opened, UpstreamTransport};
 
 const HTTP2: &[u8] = b"h2";
 const HTTP11: &[u8] = b"http/1.1";
@@ -35,21 +35,21 @@ const HTTP11: &[u8] = b"http/1.1";
 /// again when they have changed. Connections with the earlier certificates serve no new requests then.
 #[derive(Clone)]
 pub struct TlsClient {
-    inner: Arc<Inner>,
+    inner: Arc<TlsClientInner>,
 }
 
-struct Inner {
+struct TlsClientInner {
     provider: Arc<CryptoProvider>,
     verifier: Arc<dyn ServerCertVerifier>,
     /// Made when first used. There are at most 2 × 3 × 3 of them, and each keeps the sessions to resume.
-    configs: Mutex<HashMap<Settings, Arc<ClientConfig>>>,
+    configs: Mutex<HashMap<TlsVariant, Arc<ClientConfig>>>,
     /// The certificates of clusters that have their own.
     credentials: CredentialsTable,
 }
 
 /// The TLS settings that can differ between clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Settings {
+pub(super) struct TlsVariant {
     accept_any: bool,
     tls12: bool,
     tls13: bool,
@@ -86,7 +86,7 @@ impl TlsClient {
         verifier: Arc<dyn ServerCertVerifier>,
     ) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(TlsClientInner {
                 provider,
                 verifier,
                 configs: Mutex::default(),
@@ -138,7 +138,7 @@ impl TlsClient {
         upstream: &Upstream,
         protocols: Protocols,
     ) -> Result<Arc<ClientConfig>, Error> {
-        let settings = Settings {
+        let settings = TlsVariant {
             accept_any: upstream.accepts_any_certificate(),
             tls12: upstream.tls12(),
             tls13: upstream.tls13(),
@@ -163,7 +163,7 @@ impl TlsClient {
         opened: Opened,
         protocols: Protocols,
     ) -> Result<Opened, ConnectError> {
-        let Transport::Tcp(stream) = opened.transport else {
+        let UpstreamTransport::Tcp(stream) = opened.transport else {
             return Ok(opened);
         };
         let failed = |error| ConnectError::Tls(Arc::new(error));
@@ -178,7 +178,7 @@ impl TlsClient {
             return Err(ConnectError::NoHttp2);
         }
         Ok(Opened {
-            transport: Transport::Tls(Box::new(stream)),
+            transport: UpstreamTransport::Tls(Box::new(stream)),
             peer: opened.peer,
             http2,
             absolute: None,
@@ -193,12 +193,12 @@ pub(super) fn server_name<'a>(address: &'a DestinationAddress, upstream: &'a Ups
         .unwrap_or_else(|| address.server_name())
 }
 
-impl Inner {
+impl TlsClientInner {
     /// Returns the configuration for these settings, with what was `loaded` for the cluster.
     fn config(
         &self,
-        settings: Settings,
-        configs: &Mutex<HashMap<Settings, Arc<ClientConfig>>>,
+        settings: TlsVariant,
+        configs: &Mutex<HashMap<TlsVariant, Arc<ClientConfig>>>,
         loaded: Option<&Loaded>,
     ) -> Result<Arc<ClientConfig>, Error> {
         let mut configs = configs.lock();
@@ -210,7 +210,7 @@ impl Inner {
         Ok(config)
     }
 
-    fn build(&self, settings: Settings, loaded: Option<&Loaded>) -> Result<ClientConfig, Error> {
+    fn build(&self, settings: TlsVariant, loaded: Option<&Loaded>) -> Result<ClientConfig, Error> {
         let versions: &[&'static SupportedProtocolVersion] = match (settings.tls12, settings.tls13)
         {
             (true, false) => &[&version::TLS12],

@@ -27,7 +27,7 @@ pub(crate) enum WebProxyError {
     #[error("it wants other credentials than those of the cluster's `WebProxy` (407)")]
     Unauthorized,
     #[error("it has answered with {0}")]
-    Refused(u16),
+    Rejected(u16),
 }
 
 /// What a forward proxy wants in the head of each request that it passes on.
@@ -42,7 +42,7 @@ pub(crate) struct AbsoluteForm {
 impl WebProxyError {
     /// Returns true if it says something of the destination, and not only of the forward proxy.
     pub(super) fn is_of_destination(&self) -> bool {
-        matches!(self, Self::Refused(500..))
+        matches!(self, Self::Rejected(500..))
     }
 }
 
@@ -110,7 +110,7 @@ where
     match status(&answer).ok_or(WebProxyError::Malformed)? {
         200..=299 => Ok(()),
         407 => Err(WebProxyError::Unauthorized),
-        status => Err(WebProxyError::Refused(status)),
+        status => Err(WebProxyError::Rejected(status)),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{accepted, refused, warned};
+use super::{accepted, rejected, warned};
 
 fn secure(client: Value) -> Value {
     json!({ "Clusters": { "c": {
@@ -37,7 +37,7 @@ fn certificates_are_files_and_the_key_may_be_in_the_same() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn what_cannot_be_meant_is_rejected() {
     for (client, code, below) in [
         (
             json!({ "ClientCertificate": { "KeyPath": "a.key" } }),
@@ -72,7 +72,7 @@ fn what_cannot_be_meant_is_refused() {
         ),
     ] {
         let pointer = format!("/Clusters/c/HttpClient/{below}");
-        refused(secure(client), code, &pointer);
+        rejected(secure(client), code, &pointer);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{accepted, refused, warned};
+use super::{accepted, rejected, warned};
 
 fn through(proxy: Value, destination: &str) -> Value {
     json!({ "Clusters": { "c": {
@@ -33,7 +33,7 @@ fn an_address_may_have_a_user_and_a_password() {
 }
 
 #[test]
-fn addresses_that_are_no_http_proxies_are_refused() {
+fn addresses_that_are_no_http_proxies_are_rejected() {
     for address in [
         "proxy:3128",
         "https://proxy/",
@@ -45,7 +45,7 @@ fn addresses_that_are_no_http_proxies_are_refused() {
     ] {
         let pointer = "/Clusters/c/HttpClient/WebProxy/Address";
         let config = through(json!({ "Address": address }), "http://d.example/");
-        refused(config, "invalid_address", pointer);
+        rejected(config, "invalid_address", pointer);
     }
     let pointer = "/Clusters/c/HttpClient/WebProxy/Address";
     warned(
@@ -56,7 +56,7 @@ fn addresses_that_are_no_http_proxies_are_refused() {
     for pattern in ["*", "", "a*b", "a/b", "**"] {
         let proxy = json!({ "Address": "http://proxy/", "BypassList": ["ok.example", pattern] });
         let pointer = "/Clusters/c/HttpClient/WebProxy/BypassList/1";
-        refused(through(proxy, "http://d.example/"), "invalid_host", pointer);
+        rejected(through(proxy, "http://d.example/"), "invalid_host", pointer);
     }
 }
 

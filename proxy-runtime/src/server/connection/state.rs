@@ -12,13 +12,13 @@ use crate::connection::ConnectionInfo;
 use crate::head::AddressText;
 use crate::http1::FieldValue;
 use crate::server::access_log::Draft;
-use crate::server::edge::Refusal;
 #[cfg(feature = "http2")]
 use crate::server::http2::Backlog;
 use crate::server::memory::{Holding, TLS_BUFFER};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
 use crate::server::shared::WorkerShared;
+use crate::server::validation::Rejection;
 
 /// The shared state of one connection.
 ///
@@ -52,7 +52,7 @@ pub(crate) struct ConnectionState {
     /// The socket took no more at the last attempt to write.
     pub(crate) write_blocked: AtomicBool,
     /// Responses of which a part was handed over that the client has not taken.
-    pub(crate) untaken: AtomicU32,
+    pub(crate) unacknowledged: AtomicU32,
     /// Streams of HTTP/2 that have something for the client and no room in its windows.
     #[cfg(feature = "http2")]
     pub(crate) without_room: AtomicU32,
@@ -106,7 +106,7 @@ impl ConnectionState {
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
             write_blocked: AtomicBool::new(false),
-            untaken: AtomicU32::new(0),
+            unacknowledged: AtomicU32::new(0),
             #[cfg(feature = "http2")]
             without_room: AtomicU32::new(0),
             #[cfg(feature = "http2")]
@@ -123,11 +123,11 @@ impl ConnectionState {
 
     /// Checks that a request for this host evades no certificate that the host requires.
     #[inline]
-    pub(crate) fn admit(&self, authority: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn validate(&self, authority: &[u8]) -> Result<(), Rejection> {
         match self.info.identity {
             None => Ok(()),
             Some(identity) if identity.covers(authority) => Ok(()),
-            Some(_) => Err(Refusal::new(
+            Some(_) => Err(Rejection::new(
                 StatusCode::MISDIRECTED_REQUEST,
                 "the host requires other client certificates than the name of the connection",
             )),

@@ -128,9 +128,9 @@ async fn destinations_get_the_certificate_of_the_cluster() {
             assert_eq!(shown(&front).await, Ok(der(&one)), "{alpn:?}");
         }
         assert_eq!(origin.traffic().counts().accepted, 1, "{alpn:?}");
-        for refused in [presenting(&stranger.write_pem()), json!({})] {
-            let front = world.front(&url, &refused);
-            assert_eq!(shown(&front).await, Err(502), "{alpn:?} {refused}");
+        for rejected in [presenting(&stranger.write_pem()), json!({})] {
+            let front = world.front(&url, &rejected);
+            assert_eq!(shown(&front).await, Err(502), "{alpn:?} {rejected}");
             front.settled().await;
         }
     }
@@ -337,10 +337,10 @@ async fn retries_and_probes_present_it_too() {
     let one = world.clients.issue_client("one");
     let files = one.write_pem();
     let (refusing, origin) = (RefusingPort::new(), world.requiring(Alpn::Both));
-    let refused = format!("https://localhost:{}", refusing.addr().port());
+    let rejected = format!("https://localhost:{}", refusing.addr().port());
     let mut cluster = presenting(&files);
     cluster["LoadBalancingPolicy"] = json!("FirstAlphabetical");
-    let config = config_with(&[&refused, &by_name(&origin)], &cluster);
+    let config = config_with(&[&rejected, &by_name(&origin)], &cluster);
     let builder = Proxy::builder().upstream(world.options());
     let front = Front::build(&config, Origin::builder(), builder);
     assert_eq!(shown(&front).await, Ok(der(&one)));

@@ -145,7 +145,7 @@ async fn http2_goes_through_a_tunnel() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_or_is_away_is_an_error_that_names_it() {
+async fn a_proxy_that_rejects_or_is_away_is_an_error_that_names_it() {
     let origin = Origin::echo();
     let refusing = RefusingPort::new();
     let away = format!("http://user:secret@{}/", refusing.addr());
