@@ -12,7 +12,7 @@
 //! 5. `head`: heads in `http` types
 //! 6. `health`: what a destination's health is, and policies to judge it
 //! 7. `live`: what outlives a configuration
-//! 8. `balance`, `filter`, `transform`
+//! 8. `affinity`, `balance`, `filter`, `transform`
 //! 9. `progress`: how far an exchange has come
 //! 10. `upstream`: connections to destinations
 //! 11. `cluster`: the destinations of one cluster, and the pick of one
@@ -31,6 +31,7 @@
 
 #[cfg(feature = "admin")]
 pub mod admin;
+pub mod affinity;
 pub mod balance;
 mod build;
 mod cluster;

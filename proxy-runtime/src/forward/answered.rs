@@ -68,7 +68,7 @@ impl<'a> Routed<'a> {
         B::Error: Into<BoxError>,
     {
         let place = sending.place();
-        let mut coming = {
+        let (mut coming, key) = {
             let mut attempt = match sending.connect_now(&place, account)? {
                 (prepared, Some(lease)) => sending.attempt(prepared, lease, body)?,
                 (prepared, None) => {
@@ -80,12 +80,17 @@ impl<'a> Routed<'a> {
             };
             match attempt.answered(place.due).await {
                 Ok(answer) => {
-                    self.receive(sending, (answer, attempt), upgrade, account, response)?
+                    let key = sending.new_key(&attempt);
+                    let answered = (answer, attempt);
+                    let coming = self.receive(sending, answered, upgrade, account, response)?;
+                    (coming, key)
                 }
                 Err(failed) => {
                     let repeating = sending.repeat(failed, attempt, &place, account);
                     let answered = Box::pin(repeating).await?;
-                    self.receive(sending, answered, upgrade, account, response)?
+                    let key = sending.new_key(&answered.1);
+                    let coming = self.receive(sending, answered, upgrade, account, response)?;
+                    (coming, key)
                 }
             }
         };
@@ -100,6 +105,10 @@ impl<'a> Routed<'a> {
             }
             let body = std::mem::take(response.body_mut());
             *response = Response::from_parts(*head, body);
+        }
+        // Behind what the route says, which cannot take it away.
+        if let Some(key) = key {
+            key.apply_to(response.headers_mut());
         }
         match coming.body {
             ComingBody::Whole => {}

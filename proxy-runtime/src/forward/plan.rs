@@ -3,9 +3,9 @@
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{Method, StatusCode};
-use proxy_model::RequestHead;
 use proxy_model::compiled::{ClusterIndex, Route, RouteIndex, Upstream};
 use proxy_model::matching::{Lookup, MethodSet};
+use proxy_model::{RequestHead, Snapshot};
 use tracing::debug;
 
 use super::handshake::Handshake;
@@ -48,6 +48,7 @@ pub(super) fn find_route(
 pub(super) fn find_cluster(
     route: &Route,
     state: &RouteState,
+    snapshot: &Snapshot,
     head: &HttpHead<'_>,
     random: &Random,
 ) -> Result<ClusterIndex, ForwardError> {
@@ -60,7 +61,7 @@ pub(super) fn find_cluster(
         ));
     }
     state
-        .choose(route, head, random)
+        .choose(route, snapshot, head, random)
         .map_err(|nowhere| match nowhere {
             Nowhere::NoCluster => ForwardError::new(
                 ForwardErrorKind::NoAvailableDestinations,

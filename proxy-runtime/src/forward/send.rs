@@ -10,13 +10,14 @@ use bytes::Bytes;
 use http::header::EXPECT;
 use http_body::Body;
 use proxy_model::RequestHead;
-use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route};
+use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route, RouteTarget};
 use tokio::time::Instant;
 
 use super::handshake::Handshake;
 use super::request::BodyKind;
 use super::writer::{MadeHead, Writer};
 use crate::BoxError;
+use crate::affinity::{Bond, NewKey};
 use crate::cluster::{ClusterState, Picked};
 use crate::error::ForwardError;
 use crate::exchange::{Place, pick};
@@ -64,6 +65,8 @@ pub(super) struct Attempt {
     pub(super) lease: Lease,
     pub(super) shared: Shared,
     index: DestinationIndex,
+    /// The relation of the destination to the affinity key of the request.
+    bond: Bond,
     /// The time at which there was a connection.
     connected_at: Instant,
     /// Knows whether the destination asks for the body, where the client waits for that.
@@ -119,6 +122,7 @@ impl Sending<'_> {
     ) -> Result<(Prepared, Lease), ForwardError> {
         let Prepared { picked, head, .. } = prepared;
         let index = picked.index;
+        let place = &self.bound(place, picked.bond);
         let mut attempts = Attempts::first();
         let connecting = place.connect(picked, self.head, &mut attempts, account);
         let (picked, lease) = connecting.await?;
@@ -150,7 +154,7 @@ impl Sending<'_> {
             connected_at,
             head,
         } = prepared;
-        let index = picked.index;
+        let (index, bond) = (picked.index, picked.bond);
         let progress = self.progress(picked, connected_at);
         let (shared, body, continuation) = match self.body_kind {
             BodyKind::Empty => (Shared::Not(progress), OutgoingBody::empty(), None),
@@ -166,6 +170,7 @@ impl Sending<'_> {
             lease,
             shared,
             index,
+            bond,
             connected_at,
             continuation,
         })
@@ -198,10 +203,12 @@ impl Sending<'_> {
                 lease,
                 shared,
                 index,
+                bond,
                 connected_at,
                 continuation,
                 ..
             } = attempt;
+            let place = &self.bound(place, bond);
             if let Some(error) = shared.upload.failure() {
                 return Err(error);
             }
@@ -236,15 +243,15 @@ impl Sending<'_> {
                 place.reconnect(next, index, connection, self.head, attempts, account);
             let (moved, mut lease) = reconnecting.await?;
             let connected_at = Instant::now();
-            let (index, shared) = match moved {
+            let ((index, bond), shared) = match moved {
                 None => {
                     shared.activity.touch();
-                    (index, shared)
+                    ((index, bond), shared)
                 }
                 Some(picked) => {
-                    let index = picked.index;
+                    let at = (picked.index, picked.bond);
                     let progress = self.progress(picked, connected_at);
-                    (index, shared.moved(progress, &mut body))
+                    (at, shared.moved(progress, &mut body))
                 }
             };
             let head = self.make(self.destination(index))?;
@@ -255,6 +262,7 @@ impl Sending<'_> {
                 lease,
                 shared,
                 index,
+                bond,
                 connected_at,
                 continuation,
             };
@@ -273,8 +281,27 @@ impl Sending<'_> {
             pool: self.pool,
             switch: self.handshake.protocols(),
             is_careful: !self.is_idempotent() || self.body_kind != BodyKind::Empty,
+            is_bound: false,
             due: self.route.timeout().map(|wait| after(self.started, wait)),
         }
+    }
+
+    /// The same for a request whose destination has this bond.
+    fn bound<'p>(&self, place: &Place<'p>, bond: Bond) -> Place<'p> {
+        Place {
+            is_bound: self.state.is_bound(self.cluster, bond),
+            ..*place
+        }
+    }
+
+    /// Returns the header that gives the client an affinity key after this attempt, if it needs one.
+    pub(super) fn new_key(&self, attempt: &Attempt) -> Option<NewKey> {
+        if attempt.bond == Bond::None {
+            return None;
+        }
+        let names_cluster = matches!(self.route.target(), RouteTarget::Weighted(_));
+        let (index, bond) = (attempt.index, attempt.bond);
+        self.state.new_key(self.cluster, index, bond, names_cluster)
     }
 
     fn is_idempotent(&self) -> bool {

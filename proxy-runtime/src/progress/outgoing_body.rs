@@ -70,6 +70,14 @@ impl OutgoingBody {
         }
     }
 
+    /// A body that is there as a whole, of a request that no client made.
+    #[cfg(feature = "http2")]
+    pub(crate) fn whole(content: Bytes) -> Self {
+        let mut body = Self::empty();
+        body.put_back.push(Frame::data(content));
+        body
+    }
+
     /// A body for a request to no destination in particular.
     #[cfg(test)]
     pub(crate) fn of<B>(client: B) -> Self

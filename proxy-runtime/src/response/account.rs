@@ -8,9 +8,10 @@ use http::{Method, StatusCode, Version};
 use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 
+use crate::cluster::ClusterState;
 use crate::error::ForwardErrorKind;
 use crate::exchange::{Books, Count, Ledger};
-use crate::live::{ClusterLive, DestinationState};
+use crate::live::{ClusterLive, DestinationState, PassiveRule};
 use crate::observe::{
     ClusterMetrics, ErrorCounters, Labels, ProxyMetrics, RouteMetrics, Sample, SplitGuard,
 };
@@ -45,6 +46,8 @@ struct Owned {
     route: Option<(RouteId, Arc<RouteMetrics>)>,
     cluster: Option<(ClusterId, Arc<ClusterLive>)>,
     destination: Option<Arc<DestinationState>>,
+    /// The passive check of the cluster, if it is enabled.
+    passive: Option<Arc<PassiveRule>>,
     layers: Layers,
 }
 
@@ -67,6 +70,10 @@ impl Books for Owned {
 
     fn destination(&self) -> Option<&DestinationState> {
         self.destination.as_deref()
+    }
+
+    fn passive(&self) -> Option<&PassiveRule> {
+        self.passive.as_deref()
     }
 
     fn errors(&self) -> &ErrorCounters {
@@ -145,6 +152,7 @@ impl Account {
                 route: None,
                 cluster: None,
                 destination: None,
+                passive: None,
                 layers,
             },
             count: Count::new(method, version, Instant::now()),
@@ -193,8 +201,9 @@ impl Account {
     }
 
     /// The request is for this cluster.
-    pub(crate) fn assigned(&mut self, id: &ClusterId, live: &Arc<ClusterLive>) {
-        self.books.cluster = Some((id.clone(), Arc::clone(live)));
+    pub(crate) fn assigned(&mut self, id: &ClusterId, state: &ClusterState) {
+        self.books.cluster = Some((id.clone(), Arc::clone(state.live())));
+        self.books.passive = state.passive().cloned();
     }
 
     /// The request goes to this destination.
@@ -297,7 +306,7 @@ impl Account {
 
 impl<'a> Ledger<'a> for Account {
     fn failed(&mut self, kind: ForwardErrorKind) {
-        self.count.failed(&self.books, kind);
+        self.count.attempt_failed(&self.books, kind);
     }
 
     fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {

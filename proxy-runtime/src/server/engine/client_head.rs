@@ -5,6 +5,7 @@ use http::StatusCode;
 use super::failure::ResponseFailure;
 use super::filtering::Shown;
 use super::http1::Body;
+use crate::affinity::NewKey;
 use crate::head::HeadEdits;
 use crate::http1::{
     Copied, FieldClass, FieldName, FieldOperation, Framing, HeadTable, OutgoingConnection,
@@ -23,6 +24,8 @@ pub(super) struct ForClient<'e> {
     pub(super) connection: OutgoingConnection<'e>,
     /// The filters that must see the response.
     pub(super) shown: Option<Shown<'e>>,
+    /// The affinity key that the client gets, if it needs one.
+    pub(super) key: Option<NewKey>,
 }
 
 impl ForClient<'_> {
@@ -44,6 +47,7 @@ impl ForClient<'_> {
             plan,
             connection,
             shown,
+            key,
         } = self;
         let (_, response, _) = received;
         let mut rewrite = ResponseRewrite::new(response);
@@ -52,10 +56,13 @@ impl ForClient<'_> {
         rewrite.connection = connection;
         rewrite.copied = plan.response_copy.copied();
         let given = &*plan.response;
+        // Behind what the route says, which cannot take it away.
+        let has_no_key = key.is_none();
+        let key = key.iter().flat_map(NewKey::operations);
         if let Some(shown) = shown {
             let edits = show(shown, status, received)?;
             let route = given.iter().map(|given| given.for_status(status));
-            with_slice(edits.operations().chain(route), |operations| {
+            with_slice(edits.operations().chain(route).chain(key), |operations| {
                 let rewrite = ResponseRewrite {
                     operations,
                     ..rewrite
@@ -64,12 +71,12 @@ impl ForClient<'_> {
             });
             return Ok(());
         }
-        if given.is_empty() {
+        if given.is_empty() && has_no_key {
             write_head(received, &rewrite, output);
             return Ok(());
         }
         let operations = given.iter().map(|given| given.for_status(status));
-        with_slice(operations, |operations| {
+        with_slice(operations.chain(key), |operations| {
             let rewrite = ResponseRewrite {
                 operations,
                 ..rewrite

@@ -236,6 +236,8 @@ pub(super) struct FinalHead<'e> {
     pub(super) route: &'e ResolvedRoute<'e>,
     /// True if the upload ended early, so that the connection cannot be reused.
     pub(super) is_stopped: bool,
+    /// The destination.
+    pub(super) picked: &'e Picked,
 }
 
 /// A local reply that was sent.

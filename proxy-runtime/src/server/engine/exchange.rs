@@ -88,7 +88,7 @@ pub(super) fn forward<D: Downstream>(
                 down: &mut down,
                 flow: &mut flow,
                 route: &route,
-                flight: &link.picked.in_flight,
+                picked: &link.picked,
                 filtering: &mut filtering,
                 connection,
             };

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::cluster::ClusterState;
 use crate::error::ForwardErrorKind;
 use crate::exchange::{Books, Count, Ledger};
-use crate::live::DestinationState;
+use crate::live::{DestinationState, PassiveRule};
 use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sample, SplitEntry};
 use crate::proxy::Shared;
 use crate::state::RouteState;
@@ -47,6 +47,11 @@ impl Books for Borrowed<'_> {
 
     fn destination(&self) -> Option<&DestinationState> {
         self.destination
+    }
+
+    #[inline]
+    fn passive(&self) -> Option<&PassiveRule> {
+        self.cluster.passive().map(|rule| &**rule)
     }
 
     fn errors(&self) -> &ErrorCounters {
@@ -169,7 +174,7 @@ impl<'a> Recorder<'a> {
 
 impl<'a> Ledger<'a> for Recorder<'a> {
     fn failed(&mut self, kind: ForwardErrorKind) {
-        self.count.failed(&self.books, kind);
+        self.count.attempt_failed(&self.books, kind);
     }
 
     fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {

@@ -9,9 +9,9 @@ use super::downstream::{Backpressure, Download, Downstream, FinalHead, FlowOf};
 use super::failure::{Failure, ResponseFailure, UploadFailure};
 use super::filtering::Filtering;
 use super::resolved_route::ResolvedRoute;
+use crate::cluster::Picked;
 use crate::error::ForwardErrorKind;
 use crate::http1::{Asked, Framing, RawResponse, Status, parse_response};
-use crate::observe::InFlightGuard;
 use crate::progress::{End, Stage};
 use crate::server::metrics::WorkerMetrics;
 use crate::upstream::{Http1Connection, MOST_INTERIM, response_limits};
@@ -21,8 +21,8 @@ pub(super) struct Relay<'e, D: Downstream> {
     pub(super) down: &'e mut D,
     pub(super) flow: &'e mut FlowOf<D>,
     pub(super) route: &'e ResolvedRoute<'e>,
-    /// The counters of the destination's requests in flight.
-    pub(super) flight: &'e InFlightGuard,
+    /// The destination, with the counters of its requests in flight.
+    pub(super) picked: &'e Picked,
     pub(super) filtering: &'e mut Filtering,
     pub(super) connection: &'e mut Http1Connection,
 }
@@ -121,6 +121,7 @@ impl<D: Downstream> Relay<'_, D> {
             status,
             route: self.route,
             is_stopped: self.flow.progress.is_stopped(),
+            picked: self.picked,
         };
         let download = &mut self.flow.download;
         self.down
@@ -167,7 +168,7 @@ impl<D: Downstream> Relay<'_, D> {
     /// Records that the response is complete before the request.
     #[cold]
     pub(super) fn answered_early(&mut self) {
-        self.flow.count(self.flight, self.down.record());
+        self.flow.count(&self.picked.in_flight, self.down.record());
         if let Some(record) = self.down.record() {
             record.complete();
         }
@@ -260,7 +261,7 @@ impl<D: Downstream> Relay<'_, D> {
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         let flow = &mut *self.flow;
         flow.whole = None;
-        flow.count(self.flight, self.down.record());
+        flow.count(&self.picked.in_flight, self.down.record());
         let has_sent_all = flow.outbound.stage() == Stage::Done;
         let gone = self
             .down

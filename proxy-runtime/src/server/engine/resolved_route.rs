@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 
 use http::StatusCode;
 use proxy_model::RequestHead;
-use proxy_model::compiled::{Cluster, Route, RouteIndex};
+use proxy_model::compiled::{Cluster, Route, RouteIndex, RouteTarget};
 use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
 use super::Engine;
 use super::downstream::Downstream;
 use super::recorder::Recorder;
+use crate::affinity::{Bond, NewKey};
 use crate::cluster::{ClusterState, Picked};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
@@ -87,7 +88,7 @@ impl<'a> ResolvedRoute<'a> {
             true => changed_method(method, route, head)?,
         };
         let random = engine.service().shared().random();
-        let cluster = route_state.choose(route, head, random).ok()?;
+        let cluster = route_state.choose(route, snapshot, head, random).ok()?;
         let state = generation.cluster(cluster);
         state.speaks_http1().then_some(Self {
             engine,
@@ -165,7 +166,12 @@ impl<'a> ResolvedRoute<'a> {
 
     /// The parameters of a connection for a request.
     #[inline]
-    pub(super) fn place<D: Downstream>(&self, down: &D, recorder: &Recorder<'_>) -> Place<'a> {
+    pub(super) fn place<D: Downstream>(
+        &self,
+        down: &D,
+        picked: &Picked,
+        recorder: &Recorder<'_>,
+    ) -> Place<'a> {
         let has_body = !matches!(down.framing(), Framing::None | Framing::Length(0));
         Place {
             cluster: self.cluster,
@@ -173,8 +179,20 @@ impl<'a> ResolvedRoute<'a> {
             pool: self.engine.service().pool(),
             switch: None,
             is_careful: has_body || !self.method.is_idempotent(),
+            is_bound: self.state.is_bound(self.cluster, picked.bond),
             due: self.head_due(recorder),
         }
+    }
+
+    /// Returns the header that gives the client an affinity key, if it needs one.
+    #[inline]
+    pub(super) fn new_key(&self, picked: &Picked) -> Option<NewKey> {
+        if picked.bond == Bond::None {
+            return None;
+        }
+        let names_cluster = matches!(self.route.target(), RouteTarget::Weighted(_));
+        let (index, bond) = (picked.index, picked.bond);
+        self.state.new_key(self.cluster, index, bond, names_cluster)
     }
 
     /// Returns an idle connection to a destination.

@@ -342,6 +342,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             status,
             route,
             is_stopped,
+            picked,
         } = final_head;
         let is_last = !self.request.is_persistent() || is_stopped || self.client.is_closing();
         let Client { output, state, .. } = &mut *self.client;
@@ -352,6 +353,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
                 false => OutgoingConnection::Default,
             },
             shown: filtering.shown(route, &state.info),
+            key: route.new_key(picked),
         };
         if let Some(plan) = &route.plan.trailers {
             download.change_trailers(plan, status, self.request.accepts_trailers());

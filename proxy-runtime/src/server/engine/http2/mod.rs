@@ -336,6 +336,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             response,
             status,
             route,
+            picked,
             ..
         } = begun;
         let table = std::mem::take(&mut download.table);
@@ -351,7 +352,10 @@ impl<'c> Downstream for Http2Downstream<'c> {
             }
             None => (input.take(response.head_length()), None),
         };
-        let head = final_head(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
+        let mut head = final_head(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
+        if let Some(key) = route.new_key(picked) {
+            key.apply_to(head.headers_mut());
+        }
         let is_kept = edits.is_none() && route.plan.keeps_responses();
         let is_exempt = is_grpc_response(&head, &text, &table, is_kept);
         let rules = match &route.plan.trailers {
