@@ -4,6 +4,7 @@
 use proxy_model::json::Node;
 use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
 use proxy_runtime::Proxy;
+use proxy_runtime::affinity::random_affinity_keys;
 
 use crate::settings::{Settings, judge_environment};
 
@@ -30,6 +31,10 @@ pub(crate) fn examine(document: &Node) -> Examined {
     } else {
         routes_and_clusters(document, &compile_options(), &mut problems)
     };
+    if let (None, Some(snapshot)) = (&settings.server.affinity_keys, &snapshot) {
+        let pointer = document.spelled(&format!("/{SECTION}"));
+        problems.extend(random_affinity_keys(snapshot).under(&pointer));
+    }
     if !settings.sources.is_empty() {
         problems = problems.into_iter().map(perhaps_discovered).collect();
     }

@@ -21,6 +21,9 @@ pub(crate) fn check(options: &Check) -> Result<(), Failure> {
             let examined = examine(&document);
             let mut problems = examined.problems;
             problems.extend(certificates::unusable(&examined.settings.listeners));
+            if let Some(keys) = &examined.settings.server.affinity_keys {
+                problems.extend(keys.unusable());
+            }
             if !problems.has_errors() {
                 problems.extend(examined.settings.sources.unusable());
             }
