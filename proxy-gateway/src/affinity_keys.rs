@@ -40,7 +40,7 @@ pub(crate) async fn follow(proxy: Proxy, file: PathBuf) {
     }
 }
 
-/// What is in the file, for detecting changes. `None` if it cannot be read at the moment.
+/// The content of the file, for detecting changes. `None` if it cannot be read at the moment.
 async fn contents(file: PathBuf) -> Option<Vec<u8>> {
     let read = tokio::task::spawn_blocking(move || std::fs::read(file).ok());
     read.await.ok().flatten()

@@ -7,7 +7,7 @@ use proxy_model::json::ObjectReader;
 use proxy_model::{Problem, Problems};
 use proxy_runtime::affinity::AffinityKeys;
 
-/// Where the keys are.
+/// The place of the keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AffinityKeySource {
     /// In the configuration.
@@ -85,11 +85,11 @@ impl AffinityKeySource {
         }
     }
 
-    /// Returns a warning if the keys could not be used on this machine now.
+    /// Returns an error if the keys cannot be used on this machine now.
     pub(crate) fn unusable(&self) -> Problems {
         let is_file = self.file().is_some();
         let problem = self.keys().err().filter(|_| is_file).map(|error| {
-            Problem::warning(
+            Problem::error(
                 "/Server/AffinityKeysFile",
                 "unusable_affinity_keys",
                 format!("the affinity keys cannot be used on this machine: {error}"),

@@ -53,9 +53,9 @@ enum Failure {
     Custom(Arc<dyn AffinityFailurePolicy>),
 }
 
-/// What a key names.
+/// The cluster and the destination that a key names.
 struct Named {
-    /// Whether the key names the cluster. `None`: it names none.
+    /// True if the key names this cluster, false if another one. `None`: it names no cluster.
     is_here: Option<bool>,
     destination: Hash,
 }
@@ -185,7 +185,7 @@ impl ClusterAffinity {
         NewKey::of("Set-Cookie", HeaderValue::from_str(&cookie).ok()?)
     }
 
-    /// What the key of a request names, if it has one.
+    /// The cluster and the destination that the key of a request names, if it has one.
     #[inline]
     fn named(
         &self,
@@ -225,7 +225,7 @@ impl ClusterAffinity {
         Ok(Some(named))
     }
 
-    /// What a key in the clear names.
+    /// The cluster and the destination that a hash names.
     fn hashed(&self, text: &KeyText, length: usize, is_upper: bool) -> Option<Named> {
         let text = text.get()?;
         let separator = text.iter().position(|byte| *byte == SEPARATOR);

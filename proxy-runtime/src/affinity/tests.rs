@@ -236,7 +236,7 @@ fn an_encrypted_key_is_of_use_in_one_place() {
 }
 
 proptest! {
-    /// What is given is read back, for every policy, and names its cluster or not.
+    /// A given key is read back, for every policy, and names its cluster or not.
     #[test]
     fn a_given_key_names_its_destination(
         policy in prop::sample::select(vec![

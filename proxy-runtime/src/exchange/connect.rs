@@ -27,7 +27,7 @@ pub(crate) struct Place<'a> {
     pub(crate) switch: Option<Protocols>,
     /// Whether the request cannot be sent a second time, so that an idle connection is looked at once more before it is used.
     pub(crate) is_careful: bool,
-    /// Whether the request may go to no other destination than the one that was picked.
+    /// True if the request may go to no other destination than the one that was picked.
     pub(crate) is_bound: bool,
     /// When the response must have begun.
     pub(crate) due: Option<Instant>,

@@ -31,7 +31,7 @@
 //! # Availability
 //!
 //! A destination is unhealthy if its active check, its passive check or the program says so.
-//! It may be picked if it is not unhealthy, has a weight above 0 (unless all weights are
+//! Any other may be picked if it has a weight above 0 (unless all weights are
 //! 0), is in the tier with the smallest `Priority` that has such destinations, and is in the
 //! proxy's own zone if any of these are. If all destinations with a weight are unhealthy,
 //! `HealthyOrPanic` uses all of them, of every tier and zone; `HealthyAndUnknown` uses none, and

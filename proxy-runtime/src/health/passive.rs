@@ -189,7 +189,7 @@ impl PassivePolicies {
     ///
     /// # Errors
     ///
-    /// It is not registered.
+    /// The policy is not registered.
     pub(crate) fn resolve(
         &self,
         cluster: &Cluster,

@@ -15,7 +15,6 @@ use crate::live::{ClusterLive, DestinationState, PassiveRule};
 use crate::observe::{
     ClusterMetrics, ErrorCounters, Labels, ProxyMetrics, RouteMetrics, Sample, SplitGuard,
 };
-#[cfg(feature = "server")]
 use crate::progress::UptakeLimit;
 use crate::response::Attempts;
 use crate::response::ExchangeInfo;
@@ -33,7 +32,6 @@ pub(crate) struct Account {
     count: Count,
     upstream: Option<SocketAddr>,
     time_to_head: Option<Duration>,
-    #[cfg(feature = "server")]
     uptake: Option<UptakeLimit>,
     /// None for an attempt, which is part of a request that is counted.
     _active: Option<SplitGuard>,
@@ -158,7 +156,6 @@ impl Account {
             count: Count::new(method, version, Instant::now()),
             upstream: None,
             time_to_head: None,
-            #[cfg(feature = "server")]
             uptake: None,
             _active: active,
         })
@@ -228,7 +225,6 @@ impl Account {
     }
 
     /// How long the client may take nothing of the response.
-    #[cfg(feature = "server")]
     pub(crate) fn limit_uptake(&mut self, limit: UptakeLimit) {
         self.uptake = Some(limit);
     }
@@ -256,7 +252,6 @@ impl Account {
             upstream: self.upstream,
             error,
             time_to_head: self.time_to_head,
-            #[cfg(feature = "server")]
             uptake: self.uptake.clone(),
         };
         if let Layers::Attempt { of, .. } = &self.books.layers {

@@ -170,7 +170,7 @@ async fn both_checks_count_while_they_are_enabled() {
     assert_eq!(available(&on), ["a"]);
 }
 
-/// What the program says counts whichever checks are on.
+/// The word of the program counts whichever checks are on.
 #[test]
 fn the_program_may_say_that_a_destination_is_unhealthy() {
     let generation = first(snapshot(ONE));

@@ -37,7 +37,7 @@ fn builder() -> ProxyBuilder {
         .random_seed(7)
 }
 
-/// The same configuration for a route with a layer.
+/// The compiled configuration, for a route with a layer if it `is_layered`.
 fn compiled(config: &Value, is_layered: bool) -> Arc<Snapshot> {
     let mut config = config.clone();
     if is_layered {
@@ -252,7 +252,7 @@ async fn clients_of_what_is_gone_get_503_where_that_is_wanted() {
     }
 }
 
-/// What was not sent may go to another destination, unless the failure policy forbids it.
+/// A request that was not sent may go to another destination, unless the failure policy forbids it.
 #[tokio::test]
 async fn a_retry_moves_the_client_where_it_may() {
     let closed = RefusingPort::new();
