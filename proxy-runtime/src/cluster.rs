@@ -72,7 +72,6 @@ impl ClusterState {
         }
     }
 
-    #[cfg(feature = "server")]
     pub(crate) fn id(&self) -> &ClusterId {
         &self.id
     }

@@ -102,6 +102,13 @@ where
     }
 }
 
+impl<T> LentFuture<T> {
+    /// Takes the future out of its place. What is left never ends.
+    pub(crate) fn take(&mut self) -> Self {
+        Self(self.0.take())
+    }
+}
+
 impl<T> Future for LentFuture<T> {
     type Output = T;
 

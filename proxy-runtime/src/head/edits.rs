@@ -110,10 +110,6 @@ impl HeadEdits {
     }
 
     /// Forgets all changes, to begin with another head. Keeps the room, as much of it as most filters need.
-    #[cfg_attr(
-        not(any(feature = "server", test)),
-        expect(dead_code, reason = "for the server, which has heads in place")
-    )]
     pub(crate) fn clear(&mut self) {
         let room = MOST_NAMES.saturating_sub(self.names.len());
         let forgotten = self.fields.drain(..).take(room);

@@ -27,10 +27,6 @@ pub(crate) enum End {
     /// The response has not begun by the route's `Timeout`.
     Deadline,
     /// The client sends its request more slowly than the minimum rate.
-    #[cfg_attr(
-        not(any(feature = "server", test)),
-        expect(dead_code, reason = "a server asks for a rate")
-    )]
     TooSlow,
     /// The destination's connection was closed, or failed.
     Closed,

@@ -128,6 +128,40 @@ impl<'a> HeadTimer<'a> {
     }
 }
 
+pin_project! {
+    /// A timer in its place, without memory of its own, for a time that moves.
+    ///
+    /// It is armed when it is first waited for, and is not armed anew for a later time: it looks when it fires.
+    #[derive(Default)]
+    pub(crate) struct Timer {
+        #[pin]
+        sleep: Option<Sleep>,
+    }
+}
+
+impl Timer {
+    /// Ready at `due`, which may be another time at each poll.
+    pub(crate) fn poll_due(self: Pin<&mut Self>, cx: &mut Context<'_>, due: Instant) -> Poll<()> {
+        let mut place = self.project().sleep;
+        if place.is_none() {
+            place.set(Some(sleep_until(due)));
+        }
+        let Some(mut sleep) = place.as_pin_mut() else {
+            return Poll::Pending;
+        };
+        if due < sleep.deadline() {
+            sleep.as_mut().reset(due);
+        }
+        loop {
+            ready!(sleep.as_mut().poll(cx));
+            if due <= Instant::now() {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(due);
+        }
+    }
+}
+
 /// A timer for an [`Activity`].
 ///
 /// It is set when first awaited, and not moved by progress: when it fires too early, it is set again. So a steady

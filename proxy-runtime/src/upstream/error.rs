@@ -116,15 +116,14 @@ impl SendError {
     /// otherwise the destination may have processed the request.
     #[cfg(feature = "http2")]
     pub(super) fn not_allowed(unsent: Option<OutgoingBody>) -> Box<Self> {
-        let (sent, came) = match unsent {
-            Some(_) => (Sent::Nothing, Came::Nothing),
-            None => (Sent::Something, Came::Something),
-        };
         Box::new(Self {
             error: ExchangeError::NotAllowed,
+            sent: match unsent {
+                Some(_) => Sent::Nothing,
+                None => Sent::Something,
+            },
+            came: Came::Nothing,
             body: unsent,
-            sent,
-            came,
         })
     }
 

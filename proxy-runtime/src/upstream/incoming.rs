@@ -29,7 +29,6 @@ impl IncomingBody {
     }
 
     /// Bytes that may have come and were not asked for.
-    #[cfg(feature = "server")]
     pub(crate) fn behind(&self) -> u64 {
         match self {
             Self::Http1(_) => 0,

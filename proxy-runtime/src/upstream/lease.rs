@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::request;
 use http_body::Frame;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -15,7 +16,7 @@ use super::http1::{Http1Connection, Http1Error, RequestWriter, Rest};
 use super::http2::{Http2Connection, Http2RoundTrip};
 use super::incoming::IncomingBody;
 use super::io::UpstreamIo;
-use super::round_trip::{Answer, Head, RoundTrip};
+use super::round_trip::{Answer, RoundTrip};
 use super::slot::Slot;
 use super::tunnel::Tunnel;
 use crate::progress::{Continuation, OutgoingBody};
@@ -119,14 +120,6 @@ impl Lease {
         }
     }
 
-    /// Closes a shared connection after its other requests. `None` for a connection of this request alone, which
-    /// closes with the lease.
-    #[cfg(feature = "http2")]
-    pub(crate) fn closing(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let connection = Arc::clone(self.shared()?);
-        Some(async move { connection.close().await })
-    }
-
     /// Waits until it is known whether an HTTP/2 connection supports WebSockets by extended CONNECT.
     ///
     /// # Errors
@@ -172,21 +165,24 @@ impl Lease {
     /// # Errors
     ///
     /// The request cannot be sent in the version of the connection.
+    #[cfg_attr(
+        not(feature = "http2"),
+        expect(clippy::needless_pass_by_value, reason = "HTTP/2 takes it")
+    )]
     pub(crate) fn begin(
         &mut self,
-        head: Head,
+        head: request::Parts,
         body: OutgoingBody,
         continuation: Option<Arc<Continuation>>,
     ) -> Result<RoundTrip, Box<SendError>> {
         match &mut self.held {
             Held::Http1(Some(connection)) => {
-                RoundTrip::over_http1(connection, head, body, continuation)
+                RoundTrip::over_http1(connection, &head, body, continuation)
                     .map_err(SendError::fatal)
             }
             Held::Http1(None) => Err(SendError::fatal(Http1Error::NoResponse)),
             #[cfg(feature = "http2")]
             Held::Http2(connection) => {
-                let head = head.into_parts().map_err(SendError::fatal)?;
                 let connection = Arc::clone(connection);
                 let round_trip = Http2RoundTrip::new(connection, head, body);
                 Ok(RoundTrip::Http2(round_trip))
@@ -234,12 +230,12 @@ impl Lease {
     /// If the request is still being sent, a task continues until `give_up` ends, and then closes the connection.
     pub(crate) fn finish<F>(mut self, incoming: IncomingBody, give_up: impl FnOnce() -> F)
     where
-        F: Future<Output = ()> + Send + 'static,
+        F: Future<Output = bool> + Send + 'static,
     {
         let rest = match incoming {
             IncomingBody::Http1(body) => body.into_rest(),
             #[cfg(feature = "http2")]
-            IncomingBody::Http2(body) => return body.finish(),
+            IncomingBody::Http2(body) => return body.finish(give_up),
         };
         match rest {
             Rest::Nothing => self.give_back(Instant::now()),
@@ -272,12 +268,12 @@ impl Lease {
 async fn finish_upload(
     mut connection: Box<Http1Connection>,
     mut upload: Box<RequestWriter>,
-    give_up: impl Future<Output = ()>,
+    give_up: impl Future<Output = bool>,
 ) {
     tokio::select! {
         biased;
         () = connection.finish_upload(&mut upload) => {}
-        () = give_up => {}
+        _ = give_up => {}
     }
 }
 

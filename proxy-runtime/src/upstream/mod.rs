@@ -60,10 +60,7 @@ use self::destination::DestinationPool;
 pub(crate) use self::error::{ConnectError, ExchangeError, SendError};
 #[cfg(feature = "server")]
 pub(crate) use self::group::RuntimeGroup;
-#[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::http1::Http1Body;
-pub(crate) use self::http1::Output;
-#[cfg(feature = "server")]
 pub(crate) use self::http1::{Early, Http1Connection, MOST_INTERIM, limits as response_limits};
 pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
@@ -75,7 +72,7 @@ pub use self::resolve::DnsOptions;
 #[cfg(feature = "metrics")]
 pub(crate) use self::resolve::NameCounts;
 pub(crate) use self::resolve::Unresolved;
-pub(crate) use self::round_trip::{Answer, Head, RoundTrip};
+pub(crate) use self::round_trip::{Answer, RoundTrip};
 #[cfg(test)]
 pub(crate) use self::tests::Resetting;
 #[cfg(all(test, feature = "server"))]

@@ -10,6 +10,7 @@ mod monitoring;
 mod observed;
 mod schema;
 mod snippets;
+mod yarp;
 
 use std::path::{Path, PathBuf};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::state::ConnectionState;
-use crate::server::limits::DataRate;
+use crate::progress::{DataRate, Pace};
 
 /// "Never", as far as a timer is concerned.
 const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
@@ -50,62 +50,6 @@ impl DownloadPace {
         }
         self.run = Some((now, written));
         false
-    }
-}
-
-/// The amount of data that a client transfers while the proxy waits for it.
-///
-/// A window consists only of the time in which the proxy waits for the client.
-#[derive(Debug)]
-pub(crate) struct Pace {
-    rate: DataRate,
-    /// The start of the current wait.
-    waiting_since: Option<Instant>,
-    /// Time waited in this window, before `waiting_since`.
-    waited: Duration,
-    /// Bytes that moved in this window.
-    bytes: u64,
-}
-
-impl Pace {
-    pub(crate) fn new(rate: DataRate) -> Self {
-        Self {
-            rate,
-            waiting_since: None,
-            waited: Duration::ZERO,
-            bytes: 0,
-        }
-    }
-
-    #[cfg(feature = "http2")]
-    pub(crate) fn rate(&self) -> DataRate {
-        self.rate
-    }
-
-    /// Notes bytes that moved. Nobody waits until [`due`](Self::due) is asked for.
-    pub(crate) fn moved(&mut self, bytes: u64) {
-        self.bytes += bytes;
-        if let Some(since) = self.waiting_since.take() {
-            self.waited += since.elapsed();
-        }
-    }
-
-    /// Starts a wait, and returns the end of the window if no data moves. `None`: never.
-    pub(crate) fn due(&mut self) -> Option<Instant> {
-        let since = *self.waiting_since.get_or_insert_with(Instant::now);
-        since.checked_add(self.rate.window.saturating_sub(self.waited))
-    }
-
-    /// Returns true if less data moved than the minimum of a window.
-    pub(crate) fn is_too_slow(&self) -> bool {
-        self.bytes < self.rate.least(self.rate.window)
-    }
-
-    /// Begins another window, in which somebody waits.
-    pub(crate) fn renew(&mut self, now: Instant) {
-        self.waiting_since = Some(now);
-        self.waited = Duration::ZERO;
-        self.bytes = 0;
     }
 }
 

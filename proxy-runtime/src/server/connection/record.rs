@@ -7,6 +7,8 @@ use http::StatusCode;
 
 use super::request_body::BodyMeter;
 use super::state::ConnectionState;
+use crate::error::ForwardErrorKind;
+use crate::forward::exchange::downstream::Record;
 use crate::observe::targets;
 use crate::response::ExchangeInfo;
 use crate::server::access_log::Draft;
@@ -50,35 +52,6 @@ impl RequestRecord {
         }
     }
 
-    /// Notes that the client sends its request more slowly than the server lets it.
-    pub(crate) fn upload_is_too_slow(&mut self) {
-        self.has_slow_upload = true;
-        WorkerMetrics::add(&self.connection.metrics().slow_clients);
-    }
-
-    /// Notes that a request is refused with this status for its body, of which so many bytes were allowed, if it is
-    /// the server that refuses it: what its route or its cluster does not take is counted there.
-    #[cold]
-    pub(crate) fn body_refused(&mut self, status: StatusCode, allowed: u64) {
-        let limits = &self.connection.worker.limits;
-        let is_ours = match status {
-            StatusCode::REQUEST_TIMEOUT => self.has_slow_upload,
-            StatusCode::PAYLOAD_TOO_LARGE => limits.body_bytes == Some(allowed),
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => true,
-            _ => false,
-        };
-        if is_ours {
-            self.refused(Refusal::new(status, BODY_REFUSED));
-        }
-    }
-
-    /// Notes the response of whoever forwarded the request, and what there is to say of that.
-    pub(crate) fn answered(&mut self, status: StatusCode, info: Option<ExchangeInfo>) {
-        if let Some(draft) = &mut self.draft {
-            draft.answered(status, info);
-        }
-    }
-
     /// Notes that the server refuses the request itself.
     pub(crate) fn refused(&mut self, refusal: Refusal) {
         if refusal.status != StatusCode::INTERNAL_SERVER_ERROR {
@@ -95,12 +68,6 @@ impl RequestRecord {
         }
     }
 
-    /// The client has its whole response, whatever there is left of its request: that is logged.
-    pub(crate) fn complete(&mut self) {
-        self.outcome = Outcome::Complete;
-        self.log();
-    }
-
     fn log(&mut self) {
         if let (Some(draft), Some(log)) = (self.draft.take(), &self.connection.worker.access_log) {
             let metered = self.meter.as_ref().map_or(0, |meter| meter.received());
@@ -114,6 +81,67 @@ impl RequestRecord {
         self.connection.tunnel.store(true, Relaxed);
         if let Some(draft) = self.draft.take() {
             self.connection.log_with_tunnel(draft);
+        }
+    }
+}
+
+impl Record for RequestRecord {
+    #[inline]
+    fn wants_info(&self) -> bool {
+        self.draft.is_some()
+    }
+
+    #[cold]
+    fn answered(&mut self, status: StatusCode, info: ExchangeInfo) {
+        if let Some(draft) = &mut self.draft {
+            draft.answered(status, Some(info));
+        }
+    }
+
+    #[inline]
+    fn moved(&mut self, received: u64, sent: u64) {
+        self.received = received;
+        self.sent = sent;
+    }
+
+    #[inline]
+    fn completed(&mut self) {
+        self.outcome = Outcome::Complete;
+    }
+
+    fn completed_early(&mut self) {
+        self.outcome = Outcome::Complete;
+        self.log();
+    }
+
+    fn replied(&mut self, sent: u64) {
+        self.sent = sent;
+        self.outcome = Outcome::Complete;
+    }
+
+    fn failed(&mut self, kind: ForwardErrorKind) {
+        self.outcome = Outcome::Failed;
+        if let Some(draft) = &mut self.draft {
+            draft.failed(Some(kind));
+        }
+    }
+
+    fn upload_is_too_slow(&mut self) {
+        self.has_slow_upload = true;
+        WorkerMetrics::add(&self.connection.metrics().slow_clients);
+    }
+
+    #[cold]
+    fn body_refused(&mut self, status: StatusCode, allowed: u64) {
+        let limits = &self.connection.worker.limits;
+        let is_ours = match status {
+            StatusCode::REQUEST_TIMEOUT => self.has_slow_upload,
+            StatusCode::PAYLOAD_TOO_LARGE => limits.body_bytes == Some(allowed),
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => true,
+            _ => false,
+        };
+        if is_ours {
+            self.refused(Refusal::new(status, BODY_REFUSED));
         }
     }
 }

@@ -13,10 +13,9 @@ use pin_project_lite::pin_project;
 
 use super::record::RequestRecord;
 use super::state::ConnectionState;
-use super::uptake::Uptake;
 use crate::BoxError;
 use crate::observe::{LOG_PAUSE, targets};
-use crate::progress::UptakeLimit;
+use crate::progress::{Uptake, UptakeLimit};
 use crate::response::BodyError;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;

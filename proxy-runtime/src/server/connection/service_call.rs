@@ -28,7 +28,7 @@ use crate::BoxError;
 use crate::error::ForwardErrorKind;
 #[cfg(feature = "http2")]
 use crate::exchange::grpc::OwnResponse;
-use crate::forward::put_in_place;
+use crate::head::put_in_place;
 use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::progress::UptakeLimit;

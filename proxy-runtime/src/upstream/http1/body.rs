@@ -95,13 +95,11 @@ impl Http1Body {
     }
 
     /// The body of a response whose request another part sends. `table` may be any table, such as that of the head.
-    #[cfg(all(feature = "http2", feature = "server"))]
     pub(crate) fn received(head: &RawResponse, table: LentTable) -> Self {
         Self::new(head, table, Sending::Done { is_late: false })
     }
 
     /// The body of a response that was read completely.
-    #[cfg(all(feature = "http2", feature = "server"))]
     pub(crate) fn read(head: &RawResponse) -> Self {
         Self {
             rest: Remaining::Nothing,

@@ -34,7 +34,6 @@ impl Early {
     }
 
     /// The final response is there, now that the request was sent so far.
-    #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn answered(&mut self, has_sent_all: bool) {
         self.0 |= !has_sent_all;

@@ -38,21 +38,16 @@ use tokio::task::unconstrained;
 use tokio::time::Instant;
 
 pub(crate) use self::body::{Http1Body, Rest};
-#[cfg(feature = "server")]
 pub(crate) use self::early::Early;
 pub(crate) use self::error::Http1Error;
-pub(crate) use self::output::Output;
 pub(super) use self::request_writer::RequestWriter;
-#[cfg(any(feature = "http2", feature = "server"))]
 pub(crate) use self::response_head::MOST_INTERIM;
-#[cfg(feature = "server")]
 pub(crate) use self::response_head::limits;
 pub(crate) use self::round_trip::RoundTrip;
 use super::group::RuntimeGroup;
 use super::io::UpstreamIo;
 use crate::http1::Method;
 use crate::retry::Over;
-#[cfg(feature = "server")]
 use crate::retry::Sent;
 use crate::stream::{ByteStream, ReadBuffer};
 
@@ -123,7 +118,6 @@ impl Http1Connection {
 
     /// Returns how much of a request has been sent. TLS accepts bytes before it can send them, so over TLS the answer
     /// is always "something".
-    #[cfg(feature = "server")]
     pub(crate) fn sent(&self, is_begun: bool) -> Sent {
         match is_begun || self.io.is_tls() {
             true => Sent::Something,

@@ -64,18 +64,8 @@ impl RequestWriter {
         let framing = RequestFraming::of(head, body.is_end_stream())?;
         let mut front = Output::lend();
         request_head::write(head, framing, &mut front);
-        Ok(Self::of_written(front, framing, body, keep))
-    }
-
-    /// Creates a writer for a head that is already in `front`.
-    pub(super) fn of_written(
-        front: Output,
-        framing: RequestFraming,
-        body: OutgoingBody,
-        keep: Keep,
-    ) -> Self {
         let is_last = matches!(framing, RequestFraming::None | RequestFraming::Length(0));
-        Self {
+        Ok(Self {
             body,
             framing,
             front,
@@ -90,7 +80,7 @@ impl RequestWriter {
                 ..keep
             },
             taken: Vec::new(),
-        }
+        })
     }
 
     /// Returns true if the request has no body and may be sent again after it was sent.

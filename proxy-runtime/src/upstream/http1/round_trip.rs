@@ -10,13 +10,9 @@ use http::{Request, Response, StatusCode, request};
 
 use super::body::{Http1Body, Sending};
 use super::early::Early;
-use super::output::Output;
-use super::request_head::RequestFraming;
 use super::response_head::{MOST_INTERIM, limits, to_response};
 use super::{Http1Connection, Http1Error, RequestWriter};
-use crate::http1::{
-    self, Asked, Framing, HeadTable, LentTable, RawResponse, Refusal, Status, parse_response,
-};
+use crate::http1::{self, Asked, Framing, LentTable, RawResponse, Refusal, Status, parse_response};
 use crate::progress::{Continuation, OutgoingBody};
 use crate::retry::{Came, Sent};
 use crate::upstream::error::{ExchangeError, SendError};
@@ -68,24 +64,6 @@ pub(crate) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Sends a head that was written already, with the empty line behind it, and `body`, which is framed as that says.
-    pub(crate) fn of_written(
-        connection: &Http1Connection,
-        head: Output,
-        framing: Framing,
-        body: OutgoingBody,
-        asked: Asked,
-    ) -> Self {
-        let framing = match framing {
-            Framing::Chunked => RequestFraming::Chunked,
-            Framing::Length(length @ 1..) => RequestFraming::Length(length),
-            _ => RequestFraming::None,
-        };
-        let keep = connection.keep(asked.method);
-        let writer = RequestWriter::of_written(head, framing, body, keep);
-        Self::new(writer, asked, None)
-    }
-
     /// Sends a head in `http` types and `body`. `continuation` is told whether the destination asks for the body.
     ///
     /// # Errors
@@ -222,20 +200,9 @@ impl RoundTrip {
         })
     }
 
-    /// Returns true if the whole request was sent before the first byte of the response, so that the connection can
-    /// be reused.
-    pub(crate) fn was_sent(&self) -> bool {
-        self.is_sent && !self.early.is_known()
-    }
-
     /// Returns true if bytes arrived since the last call.
     pub(crate) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
-    }
-
-    /// The fields of the response's head.
-    pub(crate) fn table(&self) -> &HeadTable {
-        &self.table
     }
 
     /// Returns the body of the response and the unsent part of the request, after the head was removed from the input.

@@ -11,7 +11,7 @@ use crate::upstream::Http1Connection;
 
 /// The reason for the failure of an exchange.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// No byte of the request was sent.
     Unsent,
     /// The connection was closed without a byte of a response, and the whole request was kept.
@@ -29,7 +29,7 @@ pub(super) enum Failure {
 
 /// The reason for the failure of a response.
 #[derive(Debug)]
-pub(super) enum ResponseFailure {
+pub(crate) enum ResponseFailure {
     /// There is no response, or none that can be forwarded; the client gets an error.
     Unanswered(End, &'static str),
     /// The connection was closed before a byte of a response arrived.
@@ -42,12 +42,16 @@ pub(super) enum ResponseFailure {
     /// The destination ended the body early.
     Destination(&'static str),
     /// The client has disconnected.
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "for the clients of a server")
+    )]
     Client,
 }
 
 /// The reason for the failure of an upload.
 #[derive(Debug)]
-pub(super) enum UploadFailure {
+pub(crate) enum UploadFailure {
     /// The client sent an invalid body, or not all of it.
     Client {
         status: StatusCode,
@@ -63,12 +67,12 @@ pub(super) enum UploadFailure {
 
 impl Failure {
     /// The connection does not speak HTTP/1.1.
-    pub(super) const UNSPOKEN: Self =
+    pub(crate) const UNSPOKEN: Self =
         Self::Unanswered(ForwardErrorKind::Request, StatusCode::BAD_GATEWAY);
 
     /// Returns the facts about a failed attempt for the retry rule, or `None` if the failure
     /// permits no retry. `is_kept`: the whole request is still buffered.
-    pub(super) fn attempt(
+    pub(crate) fn attempt(
         &self,
         connection: &Http1Connection,
         method: Method,
@@ -91,21 +95,21 @@ impl Failure {
 
 impl ResponseFailure {
     /// A malformed or unsolicited response.
-    pub(super) const fn meaningless(why: &'static str) -> Self {
+    pub(crate) const fn meaningless(why: &'static str) -> Self {
         Self::Unanswered(End::Meaningless, why)
     }
 }
 
 impl UploadFailure {
     /// A fault of the client, which gets this status.
-    pub(super) const fn client(status: StatusCode) -> Self {
+    pub(crate) const fn client(status: StatusCode) -> Self {
         Self::Client {
             status,
             is_malformed: false,
         }
     }
 
-    pub(super) fn is_malformed(&self) -> bool {
+    pub(crate) fn is_malformed(&self) -> bool {
         matches!(
             self,
             Self::Client {
@@ -115,7 +119,7 @@ impl UploadFailure {
         )
     }
 
-    pub(super) fn kind(&self) -> ForwardErrorKind {
+    pub(crate) fn kind(&self) -> ForwardErrorKind {
         match self {
             Self::Client { .. } => ForwardErrorKind::RequestBodyClient,
             Self::Destination { .. } => ForwardErrorKind::RequestBodyDestination,
@@ -123,7 +127,7 @@ impl UploadFailure {
     }
 
     /// Returns the error kind, and the status for a client that has no response.
-    pub(super) fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
+    pub(crate) fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
         let status = match self {
             Self::Client { status, .. } => *status,
             Self::Destination { .. } => StatusCode::BAD_GATEWAY,
@@ -134,7 +138,7 @@ impl UploadFailure {
     /// Returns the failure of the exchange, or `None` if it can continue. `is_unanswered`: no byte
     /// of a response was sent; `is_answered`: all of it was.
     #[cold]
-    pub(super) fn failure(&self, is_unanswered: bool, is_answered: bool) -> Option<Failure> {
+    pub(crate) fn failure(&self, is_unanswered: bool, is_answered: bool) -> Option<Failure> {
         match self {
             Self::Destination { is_unsent: true } => Some(Failure::Unsent),
             Self::Client { status, .. } if is_unanswered => {

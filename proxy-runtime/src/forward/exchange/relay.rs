@@ -1,11 +1,11 @@
 //! The transfer of a request and its response: one state machine for both directions, which
-//! [`exchange`](super::exchange) polls.
+//! [`forward`](super::forward) polls.
 
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
 
-use super::downstream::{Backpressure, Download, Downstream, FinalHead, FlowOf};
+use super::downstream::{Backpressure, Download, Downstream, FinalHead, FlowOf, Record};
 use super::failure::{Failure, ResponseFailure, UploadFailure};
 use super::filtering::Filtering;
 use super::resolved_route::ResolvedRoute;
@@ -13,24 +13,23 @@ use crate::error::ForwardErrorKind;
 use crate::http1::{Asked, Framing, RawResponse, Status, parse_response};
 use crate::observe::InFlightGuard;
 use crate::progress::{End, Stage};
-use crate::server::metrics::WorkerMetrics;
 use crate::upstream::{Http1Connection, MOST_INTERIM, response_limits};
 
 /// The transfer of a request and its response over a destination's connection.
-pub(super) struct Relay<'e, D: Downstream> {
-    pub(super) down: &'e mut D,
-    pub(super) flow: &'e mut FlowOf<D>,
-    pub(super) route: &'e ResolvedRoute<'e>,
+pub(crate) struct Relay<'e, D: Downstream> {
+    pub(crate) down: &'e mut D,
+    pub(crate) flow: &'e mut FlowOf<D>,
+    pub(crate) route: &'e ResolvedRoute<'e>,
     /// The counters of the destination's requests in flight.
-    pub(super) flight: &'e InFlightGuard,
-    pub(super) filtering: &'e mut Filtering,
-    pub(super) connection: &'e mut Http1Connection,
+    pub(crate) flight: &'e InFlightGuard,
+    pub(crate) filtering: &'e mut Filtering,
+    pub(crate) connection: &'e mut Http1Connection,
 }
 
 impl<D: Downstream> Relay<'_, D> {
     /// Sends the request; ready when the head of the response is ready for the client.
     #[inline]
-    pub(super) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, Failure>> {
+    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, Failure>> {
         if let Err(failure) = self.poll_upload(cx) {
             return Poll::Ready(Err(failure));
         }
@@ -132,7 +131,7 @@ impl<D: Downstream> Relay<'_, D> {
     /// Forwards the response body, and the rest of the request; ready when the response is
     /// complete. Returns true if the request is complete, too.
     #[inline]
-    pub(super) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Failure>> {
+    pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Failure>> {
         if let Err(failure) = self.poll_upload(cx) {
             return Poll::Ready(Err(failure));
         }
@@ -153,7 +152,7 @@ impl<D: Downstream> Relay<'_, D> {
 
     /// Forwards the rest of a request after its response is complete. Failures only close
     /// connections.
-    pub(super) fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.poll_upload(cx).is_ok() {
             if self.flow.outbound.stage() == Stage::Done {
                 return Poll::Ready(());
@@ -166,10 +165,10 @@ impl<D: Downstream> Relay<'_, D> {
 
     /// Records that the response is complete before the request.
     #[cold]
-    pub(super) fn answered_early(&mut self) {
+    pub(crate) fn answered_early(&mut self) {
         self.flow.count(self.flight, self.down.record());
         if let Some(record) = self.down.record() {
-            record.complete();
+            record.completed_early();
         }
     }
 
@@ -204,7 +203,7 @@ impl<D: Downstream> Relay<'_, D> {
             return Err(self.disconnected());
         }
         if broken.is_malformed() {
-            WorkerMetrics::add(&self.down.state().metrics().malformed);
+            self.down.note_malformed();
         }
         let download = &self.flow.download;
         if let Some(failure) = broken.failure(download.is_unanswered(), download.is_done()) {

@@ -1,17 +1,16 @@
-//! The request body from a stream to a destination of HTTP/1.1.
+//! A request body that comes in frames, to a destination of HTTP/1.1.
 
 use std::num::NonZeroU64;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use h2::RecvStream;
 use http::{HeaderMap, HeaderName, StatusCode};
 
+use super::downstream;
+use super::failure::UploadFailure;
+use super::outbound::Outbound;
 use crate::head::headers::strip_trailers;
 use crate::http1::{CHUNK_END, ChunkHead, Framing, LAST_CHUNK};
-use crate::server::engine::downstream;
-use crate::server::engine::failure::UploadFailure;
-use crate::server::engine::outbound::Outbound;
 use crate::stream::ByteStream;
 
 /// The largest number of frames that are sent with one write.
@@ -20,20 +19,38 @@ const FRAMES: usize = 8;
 /// The end of a chunk, and of the body.
 const CHUNK_AND_BODY_END: &[u8] = b"\r\n0\r\n\r\n";
 
+/// The frames of a request body.
+pub(crate) trait Frames {
+    /// Ready with the next data, or with `None` behind the last.
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, UploadFailure>>>;
+
+    /// Ready with the trailers behind the last data.
+    fn poll_trailers(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<HeaderMap>, UploadFailure>>;
+
+    /// Returns true if nothing follows the data that was polled.
+    fn has_ended(&self) -> bool;
+
+    /// Records that the destination has taken so many bytes.
+    fn taken(&mut self, bytes: usize);
+}
+
 /// The limits of a request body.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Allowed {
+pub(crate) struct Allowed {
     /// Bytes of content.
-    pub(super) content: u64,
+    pub(crate) content: u64,
     /// Trailer fields.
-    pub(super) trailers: usize,
+    pub(crate) trailers: usize,
 }
 
 /// The state of a request body. [`Outbound`] has the bytes in front of it.
 ///
 /// The client's window opens by the bytes that were written to the destination.
 #[derive(Debug, Default)]
-pub(in crate::server::engine) struct StreamUpload {
+pub(crate) struct FramesUpload {
     /// Up to [`FRAMES`] received frames. Allocated with the first one.
     frames: Vec<Bytes>,
     /// The framing behind the frames.
@@ -47,7 +64,7 @@ pub(in crate::server::engine) struct StreamUpload {
     limits: Allowed,
 }
 
-impl downstream::Upload for StreamUpload {
+impl downstream::Upload for FramesUpload {
     fn is_empty(&self) -> bool {
         // The end of a chunked body must be sent, too, though it has no content.
         self.has_all && self.frames.is_empty() && !self.is_chunked
@@ -64,9 +81,9 @@ impl downstream::Upload for StreamUpload {
     }
 }
 
-impl StreamUpload {
+impl FramesUpload {
     /// The start of a request body. `has_body`: false if there is none.
-    pub(super) fn new(framing: Framing, has_body: bool, limits: Allowed) -> Self {
+    pub(crate) fn new(framing: Framing, has_body: bool, limits: Allowed) -> Self {
         let left = match framing {
             Framing::Length(length) => Some(length),
             _ => None,
@@ -82,30 +99,29 @@ impl StreamUpload {
     }
 
     /// Drops the rest of the body, and returns its part of the connection's window to the client.
-    pub(super) fn stop(&mut self, body: &mut Option<RecvStream>) {
+    pub(crate) fn stop(&mut self, body: &mut Option<impl Frames>) {
         self.release(body);
         *body = None;
         self.frames = Vec::new();
     }
 
     /// Releases the received frames; returns their size.
-    fn release(&mut self, body: &mut Option<RecvStream>) -> usize {
+    fn release(&mut self, body: &mut Option<impl Frames>) -> usize {
         if self.frames.is_empty() {
             return 0;
         }
         let content = self.frames.drain(..).map(|frame| frame.len()).sum();
         if let Some(body) = body {
-            // It only fails for more than was received.
-            let _ = body.flow_control().release_capacity(content);
+            body.taken(content);
         }
         content
     }
 
     /// Sends available bytes; ready when all are sent. Sets `has_news` on progress.
-    pub(super) fn poll<U: ByteStream>(
+    pub(crate) fn poll<U: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
-        body: &mut Option<RecvStream>,
+        body: &mut Option<impl Frames>,
         outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
@@ -135,7 +151,7 @@ impl StreamUpload {
     fn poll_write<U: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
-        body: &mut Option<RecvStream>,
+        body: &mut Option<impl Frames>,
         outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
@@ -161,7 +177,7 @@ impl StreamUpload {
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
-        body: &mut Option<RecvStream>,
+        body: &mut Option<impl Frames>,
         outbound: &mut Outbound,
     ) -> Poll<Result<(), UploadFailure>> {
         let Some(body) = body else {
@@ -173,7 +189,7 @@ impl StreamUpload {
         while self.frames.len() < FRAMES && !self.has_all {
             match body.poll_data(cx) {
                 Poll::Ready(Some(Ok(data))) => {
-                    self.has_all = body.is_end_stream();
+                    self.has_all = body.has_ended();
                     if !data.is_empty() {
                         content += data.len() as u64;
                         if self.frames.is_empty() {
@@ -182,7 +198,7 @@ impl StreamUpload {
                         self.frames.push(data);
                     }
                 }
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(broken())),
+                Poll::Ready(Some(Err(broken))) => return Poll::Ready(Err(broken)),
                 Poll::Ready(None) => {
                     has_ended = true;
                     break;
@@ -197,15 +213,22 @@ impl StreamUpload {
         };
         self.limits.content = rest;
         if let Some(left) = &mut self.left {
-            *left = left.saturating_sub(content);
+            // `h2` checks lengths itself; other servers may not.
+            let Some(rest) = left.checked_sub(content) else {
+                return Poll::Ready(Err(UploadFailure::client(StatusCode::BAD_REQUEST)));
+            };
+            if (has_ended || self.has_all) && rest > 0 {
+                return Poll::Ready(Err(UploadFailure::client(StatusCode::BAD_REQUEST)));
+            }
+            *left = rest;
             // The destination has the whole body. The end of the stream may arrive later.
-            self.has_all |= *left == 0;
+            self.has_all |= rest == 0;
         }
         outbound.arrived(content);
         if let Some(size) = NonZeroU64::new(content) {
             self.frame(size, outbound);
         } else if has_ended {
-            let trailers = ready!(body.poll_trailers(cx)).map_err(|_| broken())?;
+            let trailers = ready!(body.poll_trailers(cx))?;
             let count = trailers.as_ref().map_or(0, HeaderMap::len);
             if count > self.limits.trailers {
                 let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
@@ -257,15 +280,10 @@ fn write_field(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The failure after the client has reset the stream.
-const fn broken() -> UploadFailure {
-    UploadFailure::client(StatusCode::BAD_REQUEST)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::downstream::Upload;
     use super::*;
-    use crate::server::engine::downstream::Upload;
 
     /// A request that counts as empty is kept as its head alone.
     #[test]
@@ -275,7 +293,7 @@ mod tests {
             (Framing::Length(0), true, true),
             (Framing::Chunked, true, false),
         ] {
-            let mut upload = StreamUpload::new(framing, has_body, Allowed::default());
+            let mut upload = FramesUpload::new(framing, has_body, Allowed::default());
             upload.has_all = true;
             assert_eq!(upload.is_empty(), expected, "{framing:?}");
         }
@@ -283,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_state_that_is_kept_holds_no_frames() {
-        let mut upload = StreamUpload::new(Framing::Chunked, true, Allowed::default());
+        let mut upload = FramesUpload::new(Framing::Chunked, true, Allowed::default());
         upload.frames.push(Bytes::from_static(b"content"));
         upload.end = CHUNK_END;
         upload.rest();

@@ -39,7 +39,7 @@ impl DataRate {
     }
 
     /// The rate with a valid window; `None` if it allows any rate.
-    pub(super) fn effective(self) -> Option<Self> {
+    pub(crate) fn effective(self) -> Option<Self> {
         let asks = self.bytes_per_second > 0 && self.window < Duration::MAX;
         asks.then(|| Self::new(self.bytes_per_second, self.window))
     }

@@ -8,21 +8,20 @@ use tokio::time::Instant;
 
 use super::Forwarded;
 use super::connect::{Link, Unconnected};
-use super::downstream::{Download, Downstream, FlowOf, Upload};
+use super::downstream::{Download, Downstream, FlowOf, Record, Upload};
 use super::failure::Failure;
 use super::filtering::{Filtering, LocalReply};
 use super::recorder::Recorder;
 use super::resolved_route::ResolvedRoute;
 use crate::error::ForwardErrorKind;
-use crate::server::Outcome;
 use crate::spare::Lend;
 use crate::upstream::Http1Connection;
 
 /// The state of the client's connection after an exchange.
 #[derive(Clone, Copy)]
-pub(super) struct Ended {
+pub(crate) struct Ended {
     /// True if the next request may follow.
-    pub(super) keep: bool,
+    pub(crate) keep: bool,
     /// True if the request was not read to its end.
     has_more: bool,
     /// The destination's address, if the exchange failed.
@@ -41,7 +40,7 @@ impl ResolvedRoute<'_> {
     /// Updates the counters, returns the connection to its pool if it can be reused, and recycles
     /// the state.
     #[inline]
-    pub(super) fn finish<D: Downstream>(
+    pub(crate) fn finish<D: Downstream>(
         &self,
         down: &mut D,
         mut link: Link,
@@ -66,7 +65,7 @@ impl ResolvedRoute<'_> {
         if let Some(record) = down.record()
             && flow.download.is_done()
         {
-            record.outcome = Outcome::Complete;
+            record.completed();
         }
         let has_more = !flow.has_read_request();
         let keep = down.served(&flow.download, has_more, now);
@@ -83,7 +82,7 @@ impl ResolvedRoute<'_> {
 
     /// Ends a failed exchange.
     #[cold]
-    pub(super) async fn fail<D: Downstream>(
+    pub(crate) async fn fail<D: Downstream>(
         &self,
         down: &mut D,
         mut recorder: Recorder<'_>,
@@ -104,10 +103,7 @@ impl ResolvedRoute<'_> {
             Failure::Unanswered(kind, status) => (kind, status),
             Failure::Truncated(kind) => {
                 if let Some(record) = down.record() {
-                    record.outcome = Outcome::Failed;
-                    if let Some(draft) = &mut record.draft {
-                        draft.failed(Some(kind));
-                    }
+                    record.failed(kind);
                 }
                 recorder.end(Some(kind), Instant::now());
                 return Forwarded::Gone;
@@ -125,7 +121,7 @@ impl ResolvedRoute<'_> {
 
     /// Ends a request without a connection; a filter may have replied.
     #[cold]
-    pub(super) async fn give_up<D: Downstream>(
+    pub(crate) async fn give_up<D: Downstream>(
         &self,
         down: &mut D,
         recorder: Recorder<'_>,
@@ -154,7 +150,7 @@ impl ResolvedRoute<'_> {
 
     /// Sends an error response for a request without a response.
     #[cold]
-    pub(super) async fn refuse<D: Downstream>(
+    pub(crate) async fn refuse<D: Downstream>(
         &self,
         down: &mut D,
         recorder: Recorder<'_>,
@@ -182,17 +178,16 @@ impl ResolvedRoute<'_> {
         about: About,
         has_more: bool,
     ) -> Forwarded {
-        let (head, text) = filtering.local_reply(self, down.state().info, reply);
+        let (head, text) = filtering.local_reply(self, down.connection(), reply);
         self.record_reply(down, &mut recorder, &head, about);
-        let uptake = self.uptake(down.state().worker.limits.data_rate);
+        let uptake = self.uptake(down.data_rate());
         let sent = down.send_reply(head, text, has_more, uptake).await;
         recorder.end(about.error, Instant::now());
         let Some(sent) = sent else {
             return Forwarded::Gone;
         };
         if let Some(record) = down.record() {
-            record.sent = sent.sent;
-            record.outcome = Outcome::Complete;
+            record.replied(sent.sent);
         }
         Forwarded::Served { keep: sent.keep }
     }
@@ -207,12 +202,13 @@ impl ResolvedRoute<'_> {
     ) {
         let status = head.status;
         recorder.refused(status);
-        let allowed = self.allowed(down.state().worker.limits.body_bytes);
+        let allowed = self.allowed(down.body_limit());
         let Some(record) = down.record() else { return };
-        if record.draft.is_some() {
+        if record.wants_info() {
             let mut info = self.info(recorder, about.upstream);
             info.error = about.error;
-            record.answered(status, Some(info));
+            info.time_to_head = about.upstream.map(|_| recorder.picked().elapsed());
+            record.answered(status, info);
         }
         if about.error == Some(ForwardErrorKind::RequestBodyClient) {
             record.body_refused(status, allowed);

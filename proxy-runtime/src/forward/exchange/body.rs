@@ -4,7 +4,7 @@ use crate::http1::{ChunkTracker, Framing, HeadLimits, HeadTable, Refusal};
 
 /// The position in a body.
 #[derive(Debug, Default)]
-pub(in crate::server::engine) enum Body {
+pub(crate) enum Body {
     /// The end.
     #[default]
     Ended,
@@ -18,19 +18,19 @@ pub(in crate::server::engine) enum Body {
 
 /// The part of received bytes that belongs to a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::server::engine) struct Part {
+pub(crate) struct Part {
     /// Bytes to forward unchanged.
-    pub(in crate::server::engine) bytes: usize,
+    pub(crate) bytes: usize,
     /// Bytes of content among them.
-    pub(in crate::server::engine) content: u64,
+    pub(crate) content: u64,
     /// Bytes of a trailer section behind them.
-    pub(in crate::server::engine) trailers: usize,
+    pub(crate) trailers: usize,
 }
 
 impl Body {
     /// The start of a body with this framing. A tunnel has none.
     #[inline]
-    pub(in crate::server::engine) fn new(framing: Framing) -> Self {
+    pub(crate) fn new(framing: Framing) -> Self {
         match framing {
             Framing::None | Framing::Length(0) | Framing::Tunnel => Self::Ended,
             Framing::Length(length) => Self::Length(length),
@@ -40,8 +40,12 @@ impl Body {
     }
 
     /// Returns true at the end.
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "for the clients of a server")
+    )]
     #[inline]
-    pub(in crate::server::engine) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         matches!(self, Self::Ended)
     }
 
@@ -51,7 +55,7 @@ impl Body {
     ///
     /// The framing is malformed. No more of the body may be forwarded.
     #[inline]
-    pub(in crate::server::engine) fn follow(
+    pub(crate) fn follow(
         &mut self,
         bytes: &[u8],
         limits: &HeadLimits,

@@ -1,6 +1,6 @@
-//! The client's side of an exchange: the operations that differ between HTTP/1.1 and HTTP/2.
+//! The client's side of an exchange: the operations that differ between connections of HTTP/1.1, streams of HTTP/2
+//! and requests of tower.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread::LocalKey;
 
@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::response::Parts;
 use proxy_model::RequestHead;
+use proxy_model::compiled::RouteIndex;
 use tokio::time::Instant;
 
 use super::failure::{ResponseFailure, UploadFailure};
@@ -16,24 +17,29 @@ use super::flow::{Flow, MOST};
 use super::outbound::Outbound;
 use super::resolved_route::ResolvedRoute;
 use crate::cluster::Picked;
+use crate::connection::ConnectionInfo;
+use crate::error::ForwardErrorKind;
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
-use crate::head::HeadEdits;
+use crate::head::{HeadEdits, HttpHead};
 use crate::http1::{ClassSet, Framing, HeadTable, Method, RawResponse};
-use crate::server::connection::{ConnectionState, RequestRecord, Uptake};
+use crate::progress::{DataRate, Uptake};
+use crate::proxy::ProxyService;
+use crate::response::{Attempts, ExchangeInfo};
 use crate::spare::Spare;
+use crate::state::Generation;
 use crate::stream::{ByteStream, ReadBuffer};
 use crate::transform::{HeadPlan, Invalid};
 use crate::upstream::Http1Connection;
 
 /// The state of an exchange with a client of this kind.
-pub(super) type FlowOf<D> = Flow<<D as Downstream>::Upload, <D as Downstream>::Download>;
+pub(crate) type FlowOf<D> = Flow<<D as Downstream>::Upload, <D as Downstream>::Download>;
 
 /// The pool of states of finished exchanges that a thread keeps.
-pub(super) type Flows<D> = Spare<Box<FlowOf<D>>, MOST>;
+pub(crate) type Flows<D> = Spare<Box<FlowOf<D>>, MOST>;
 
 /// A request head that a load balancing policy can read.
-pub(super) trait Headed {
+pub(crate) trait Headed {
     type Head<'h>: RequestHead
     where
         Self: 'h;
@@ -41,19 +47,31 @@ pub(super) trait Headed {
     fn head(&self) -> Self::Head<'_>;
 }
 
-/// A request and the client that waits for its response: a connection of HTTP/1.1, or a stream of
-/// HTTP/2.
+impl Headed for HttpHead<'_> {
+    type Head<'h>
+        = Self
+    where
+        Self: 'h;
+
+    fn head(&self) -> Self {
+        *self
+    }
+}
+
+/// A request and the client that waits for its response: a connection of HTTP/1.1, a stream of
+/// HTTP/2, or the caller of a tower service.
 ///
 /// The exchange is compiled for each implementation, so that these methods are inlined. Rules that
-/// both versions share are not here, but in [`relay`](super::relay) and
-/// [`exchange`](super::exchange).
-pub(super) trait Downstream: Headed {
+/// all of them share are not here, but in [`relay`](super::relay) and [`forward`](super::forward()).
+pub(crate) trait Downstream: Headed {
     /// The head after it was sent. Of HTTP/1.1, only the sent copy remains.
-    type SentHead<'h>: Headed;
+    type SentHead: Headed;
     /// The state of the request body.
     type Upload: Upload + 'static;
     /// The state of the response.
     type Download: Download + 'static;
+    /// The record of the request.
+    type Record: Record;
 
     // The request.
 
@@ -68,7 +86,7 @@ pub(super) trait Downstream: Headed {
     fn has_authority(&self) -> bool;
 
     /// Returns the head after `text` was sent for it.
-    fn sent_head<'h>(&self, text: &'h [u8]) -> Option<Self::SentHead<'h>>;
+    fn sent_head(&self, text: &[u8]) -> Option<Self::SentHead>;
 
     /// Returns the counters of the request, which arrived at `started`.
     fn count(&self, started: Instant) -> Count;
@@ -89,15 +107,49 @@ pub(super) trait Downstream: Headed {
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid>;
 
+    /// Returns the route of the request, or its index if the typed lane must take the request.
+    #[inline]
+    fn route<'g>(
+        &self,
+        service: &'g ProxyService,
+        generation: &'g Generation,
+    ) -> Result<ResolvedRoute<'g>, Option<RouteIndex>>
+    where
+        Self: Sized,
+    {
+        ResolvedRoute::of_request(self, service, generation)
+    }
+
+    /// The time from which the route's `Timeout` counts. `None`: the exchange's beginning.
+    #[inline]
+    fn arrived(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The attempts of the layers that the request came through, of which it is one.
+    #[inline]
+    fn attempts(&self) -> Option<&Attempts> {
+        None
+    }
+
     /// Consumes the received part of a request that is not forwarded. Returns true if unread bytes
     /// of it block the next request.
     fn skip_request(&mut self) -> bool;
 
     // The client.
 
-    fn state(&self) -> &Arc<ConnectionState>;
+    fn connection(&self) -> ConnectionInfo;
 
-    fn record(&mut self) -> Option<&mut RequestRecord>;
+    /// The server's limit of a request body in bytes.
+    fn body_limit(&self) -> Option<u64>;
+
+    /// The server's minimum data rate.
+    fn data_rate(&self) -> Option<DataRate>;
+
+    /// Counts a request body with malformed framing.
+    fn note_malformed(&self);
+
+    fn record(&mut self) -> Option<&mut Self::Record>;
 
     /// Waits for `work`. Returns `None` if the client disconnects first. `is_watched`: the
     /// connection may be read to detect that.
@@ -228,34 +280,72 @@ pub(super) trait Downstream: Headed {
         Self: Sized;
 }
 
+/// The record of a request: its counts for the server, and its line in the access log.
+pub(crate) trait Record {
+    /// Returns true if [`answered`](Self::answered) needs to be called.
+    fn wants_info(&self) -> bool;
+
+    /// Records the head of the response.
+    fn answered(&mut self, status: StatusCode, info: ExchangeInfo);
+
+    /// Records the body bytes that the client has sent and received so far.
+    fn moved(&mut self, received: u64, sent: u64);
+
+    /// Records that the client has the whole response.
+    fn completed(&mut self);
+
+    /// Records that the client has the whole response, while its upload continues.
+    fn completed_early(&mut self);
+
+    /// Records that the client has a local reply, with `sent` bytes of body.
+    fn replied(&mut self, sent: u64);
+
+    /// Records that the response was cut.
+    fn failed(&mut self, kind: ForwardErrorKind);
+
+    /// Records that the client uploads more slowly than the minimum data rate.
+    fn upload_is_too_slow(&mut self);
+
+    /// Records that a request body of more than `allowed` bytes, or a slow or malformed one, was rejected.
+    fn body_refused(&mut self, status: StatusCode, allowed: u64);
+}
+
 /// The head of a final response.
 #[derive(Clone, Copy)]
-pub(super) struct FinalHead<'e> {
-    pub(super) response: &'e RawResponse,
-    pub(super) status: StatusCode,
-    pub(super) route: &'e ResolvedRoute<'e>,
+pub(crate) struct FinalHead<'e> {
+    pub(crate) response: &'e RawResponse,
+    pub(crate) status: StatusCode,
+    pub(crate) route: &'e ResolvedRoute<'e>,
     /// True if the upload ended early, so that the connection cannot be reused.
-    pub(super) is_stopped: bool,
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "for the clients of a server")
+    )]
+    pub(crate) is_stopped: bool,
 }
 
 /// A local reply that was sent.
-pub(super) struct SentReply {
+pub(crate) struct SentReply {
     /// Bytes of the body.
-    pub(super) sent: u64,
+    pub(crate) sent: u64,
     /// True if the next request may follow.
-    pub(super) keep: bool,
+    pub(crate) keep: bool,
 }
 
 /// The deadline for a client to read pending bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Backpressure {
+pub(crate) enum Backpressure {
     /// No bytes are pending.
     Nothing,
     /// The cluster's `ActivityTimeout`.
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "for the clients of a server")
+    )]
     Idle,
     /// The server's minimum data rate, checked at this time.
     #[cfg_attr(
-        not(feature = "http2"),
+        not(all(feature = "http2", feature = "server")),
         expect(dead_code, reason = "streams have windows of their own")
     )]
     Rate(Instant),
@@ -265,7 +355,7 @@ pub(super) enum Backpressure {
 }
 
 /// The state of a request body.
-pub(super) trait Upload: Default {
+pub(crate) trait Upload: Default {
     /// Returns true if the request has no body, or it was sent.
     fn is_empty(&self) -> bool;
 
@@ -277,7 +367,7 @@ pub(super) trait Upload: Default {
 }
 
 /// The state of a response.
-pub(super) trait Download: Default {
+pub(crate) trait Download: Default {
     /// Resets the state for the next response.
     fn restart(&mut self);
 

@@ -16,15 +16,15 @@ use crate::transform::Invalid;
 use crate::upstream::Lease;
 
 /// A picked destination with a connection.
-pub(super) struct Link {
-    pub(super) picked: Picked,
-    pub(super) lease: Lease,
+pub(crate) struct Link {
+    pub(crate) picked: Picked,
+    pub(crate) lease: Lease,
     /// The serialised request head, until it is sent.
-    pub(super) head: Result<Vec<u8>, Invalid>,
+    pub(crate) head: Result<Vec<u8>, Invalid>,
 }
 
 /// The reason for having no connection.
-pub(super) enum Unconnected {
+pub(crate) enum Unconnected {
     /// There is no idle connection to the picked destination.
     Picked(Picked),
     Failed(ForwardError),
@@ -35,7 +35,7 @@ pub(super) enum Unconnected {
 }
 
 /// The next step after a failed attempt.
-pub(super) enum Again {
+pub(crate) enum Again {
     /// The request is sent over this link, with the head in the flow.
     Sends(Link),
     /// There is no retry: the failure over this link is final.
@@ -45,7 +45,7 @@ pub(super) enum Again {
 }
 
 impl Unconnected {
-    pub(super) fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
+    pub(crate) fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
         match self {
             Self::Picked(_) | Self::Replied(_) | Self::Gone => (
                 ForwardErrorKind::NoAvailableDestinations,
@@ -59,7 +59,7 @@ impl Unconnected {
 impl<'a> ResolvedRoute<'a> {
     /// Picks a destination, takes an idle connection to it, and serialises the head.
     #[inline]
-    pub(super) fn connect_now<D: Downstream>(
+    pub(crate) fn connect_now<D: Downstream>(
         &self,
         down: &D,
         edits: Option<&HeadEdits>,
@@ -81,7 +81,7 @@ impl<'a> ResolvedRoute<'a> {
 
     /// Opens a connection to the picked destination, or to another one if that fails. The request
     /// counts for each destination that is tried.
-    pub(super) async fn connect<D: Downstream>(
+    pub(crate) async fn connect<D: Downstream>(
         &self,
         unconnected: Unconnected,
         down: &mut D,
@@ -115,7 +115,7 @@ impl<'a> ResolvedRoute<'a> {
 
     /// Decides about a retry of a request that failed over `link`, and connects. `edits`: the
     /// changes of filters in the head.
-    pub(super) async fn again<D: Downstream>(
+    pub(crate) async fn again<D: Downstream>(
         &self,
         down: &mut D,
         mut link: Link,

@@ -9,17 +9,17 @@ use crate::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse
 use crate::transform::{HOST_LINE, HeadPlan, Host, HostRule};
 
 /// A head as it was sent to a destination.
-pub(super) struct SentHead<'a> {
-    text: &'a [u8],
+pub(crate) struct SentHead {
+    text: Box<[u8]>,
     request: RawRequest,
     table: HeadTable,
     is_https: bool,
 }
 
-impl<'a> SentHead<'a> {
+impl SentHead {
     /// Reads the head of a client's request, which came over TLS if it `is_https`.
     #[cold]
-    pub(super) fn read(text: &'a [u8], is_https: bool) -> Option<Self> {
+    pub(crate) fn read(text: &[u8], is_https: bool) -> Option<Self> {
         let limits = HeadLimits::default()
             .with_bytes(text.len())
             .with_request_line(text.len())
@@ -27,7 +27,7 @@ impl<'a> SentHead<'a> {
         let mut table = HeadTable::new();
         match parse_request(text, &limits, &mut table) {
             Ok(Status::Complete(request)) => Some(Self {
-                text,
+                text: text.into(),
                 request,
                 table,
                 is_https,
@@ -37,21 +37,21 @@ impl<'a> SentHead<'a> {
     }
 }
 
-impl Headed for SentHead<'_> {
+impl Headed for SentHead {
     type Head<'h>
         = RequestView<'h>
     where
         Self: 'h;
 
     fn head(&self) -> RequestView<'_> {
-        RequestView::new(self.text, &self.request, &self.table, self.is_https)
+        RequestView::new(&self.text, &self.request, &self.table, self.is_https)
     }
 }
 
 /// True if the `Host` of one request names the destination. `has_authority`: the client named an
 /// authority.
 #[inline]
-pub(super) fn is_of_destination(
+pub(crate) fn is_of_destination(
     host: Host<'_>,
     edits: Option<&HeadEdits>,
     has_authority: bool,
@@ -66,7 +66,7 @@ pub(super) fn is_of_destination(
 
 /// True if the `Host` of a written head names its destination, unless it is
 /// [marked](crate::transform::mark_host).
-pub(super) fn names_destination(
+pub(crate) fn names_destination(
     plan: &HeadPlan,
     edits: Option<&HeadEdits>,
     has_authority: bool,
@@ -79,7 +79,7 @@ pub(super) fn names_destination(
 
 /// The `Host` that names a destination.
 #[inline]
-pub(super) fn host_of(destination: &Destination) -> &HeaderValue {
+pub(crate) fn host_of(destination: &Destination) -> &HeaderValue {
     let own = destination.host();
     own.unwrap_or_else(|| destination.address().authority())
 }
@@ -87,7 +87,7 @@ pub(super) fn host_of(destination: &Destination) -> &HeaderValue {
 /// Changes what depends on the destination: `Host`, if that names it, and the path that its address begins with. Of what was taken off a
 /// path and left nothing, it is forgotten that there was no `/`.
 #[cold]
-pub(super) fn readdress(head: &mut Vec<u8>, from: &Destination, to: &Destination, names_it: bool) {
+pub(crate) fn readdress(head: &mut Vec<u8>, from: &Destination, to: &Destination, names_it: bool) {
     let find = |text: &[u8], what: &[u8]| text.windows(what.len()).position(|there| there == what);
     let Some(line) = find(head, b"\r\n") else {
         return;
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
     use crate::fixtures::snapshot;
-    use crate::server::engine::outgoing::Outgoing;
+    use crate::server::engine::Outgoing;
 
     #[test]
     fn it_is_the_head_that_would_have_been_written() {

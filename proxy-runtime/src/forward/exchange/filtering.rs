@@ -4,17 +4,21 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::response::Parts;
 
+use super::body::Body;
 use super::connect::Unconnected;
 use super::downstream::Downstream;
+use super::failure::ResponseFailure;
 use super::resolved_route::ResolvedRoute;
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::filter::{Filters, Reply, ResponseEdit, Verdict};
-use crate::forward::{own_response, shown_response};
+use crate::forward::filtering::shown_response;
+use crate::forward::response::own;
 use crate::head::HeadEdits;
-use crate::http1::HeadTable;
+use crate::http1::{HeadTable, RawResponse};
 use crate::response::ProxyBody;
 use crate::spare::{Lend, Spare};
+use crate::upstream::response_limits;
 
 /// The number of states that a thread keeps.
 const MOST: usize = 1024;
@@ -25,7 +29,7 @@ thread_local! {
 
 /// The state of the route's filters for one request; empty for most routes.
 #[derive(Debug, Default)]
-pub(super) struct Filtering(Option<Box<Filtered>>);
+pub(crate) struct Filtering(Option<Box<Filtered>>);
 
 /// Reused by the thread, so that filters need no allocation, and requests without filters no
 /// memory.
@@ -44,13 +48,13 @@ impl Filtering {
     ///
     /// A filter replied or panicked.
     #[cold]
-    pub(super) fn ask<D: Downstream>(
+    pub(crate) fn ask<D: Downstream>(
         filters: &Filters,
         route: &ResolvedRoute<'_>,
         down: &D,
     ) -> (Self, Result<(), Unconnected>) {
         let mut filtered = SPARE.lend().unwrap_or_default();
-        let context = route.filter_context(down.state().info);
+        let context = route.filter_context(down.connection());
         let verdict = down.show_request(&mut filtered.edits, |head| {
             filters.on_request(head, &context)
         });
@@ -65,17 +69,17 @@ impl Filtering {
 
     /// The changes to the request, if there are any.
     #[inline]
-    pub(super) fn edits(&self) -> Option<&HeadEdits> {
+    pub(crate) fn edits(&self) -> Option<&HeadEdits> {
         let filtered = self.0.as_deref()?;
         Some(&filtered.edits).filter(|edits| !edits.is_empty())
     }
 
     /// The filters that must see the destination's response, if there are any.
     #[inline]
-    pub(super) fn shown<'e>(
+    pub(crate) fn shown<'e>(
         &'e mut self,
         route: &'e ResolvedRoute<'_>,
-        connection: &'e ConnectionInfo,
+        connection: impl FnOnce() -> ConnectionInfo,
     ) -> Option<Shown<'e>> {
         let filtered = self
             .0
@@ -84,13 +88,13 @@ impl Filtering {
         Some(Shown {
             filtered,
             route,
-            connection,
+            connection: connection(),
         })
     }
 
     /// Returns a local reply after response filters and the route's transforms.
     #[cold]
-    pub(super) fn local_reply(
+    pub(crate) fn local_reply(
         &mut self,
         route: &ResolvedRoute<'_>,
         connection: ConnectionInfo,
@@ -101,7 +105,7 @@ impl Filtering {
             .as_deref_mut()
             .map(|filtered| std::mem::take(&mut filtered.passed));
         let response = match reply {
-            LocalReply::Status(status) => own_response(status),
+            LocalReply::Status(status) => own(status, None),
             LocalReply::Filter(reply) => reply.into_response().map(ProxyBody::text),
         };
         let filters = route.filters().zip(passed);
@@ -114,17 +118,38 @@ impl Filtering {
 
 /// The content of a local reply.
 #[derive(Debug)]
-pub(super) enum LocalReply {
+pub(crate) enum LocalReply {
     Status(StatusCode),
     /// The reply of a filter.
     Filter(Box<Reply>),
 }
 
 /// The filters that must see a destination's response.
-pub(super) struct Shown<'e> {
+pub(crate) struct Shown<'e> {
     filtered: &'e mut Filtered,
     route: &'e ResolvedRoute<'e>,
-    connection: &'e ConnectionInfo,
+    connection: ConnectionInfo,
+}
+
+/// The buffer, the head and the fields of a received response.
+pub(crate) type Received<'a> = (&'a [u8], &'a RawResponse, &'a HeadTable);
+
+/// Calls filters with a response that can be forwarded, and returns their changes.
+#[cold]
+pub(crate) fn show<'e>(
+    shown: Shown<'e>,
+    status: StatusCode,
+    (buffer, response, table): Received<'_>,
+) -> Result<&'e HeadEdits, ResponseFailure> {
+    // Checked first, so that filters see only responses that clients get.
+    let body = &buffer[response.head_length()..];
+    let followed =
+        Body::new(response.framing()).follow(body, &response_limits(), &mut HeadTable::default());
+    if followed.is_err() {
+        return Err(ResponseFailure::BrokenBody(status));
+    }
+    let edits = shown.show(status, buffer, table);
+    edits.map_err(|_| ResponseFailure::Extension(status))
 }
 
 impl<'e> Shown<'e> {
@@ -134,7 +159,7 @@ impl<'e> Shown<'e> {
     ///
     /// A filter panicked. The filters see no response to this request any more.
     #[cold]
-    pub(super) fn show(
+    pub(crate) fn show(
         self,
         status: StatusCode,
         buffer: &[u8],
@@ -146,7 +171,7 @@ impl<'e> Shown<'e> {
         edits.clear();
         if let Some(filters) = self.route.filters() {
             let mut head = ResponseEdit::of_raw(status, buffer, table, edits);
-            let context = self.route.filter_context(*self.connection);
+            let context = self.route.filter_context(self.connection);
             filters.on_response(passed, &mut head, &context)?;
         }
         Ok(edits)

@@ -5,17 +5,15 @@ use std::task::{Context, Poll, ready};
 use tokio::time::Instant;
 
 use super::failure::UploadFailure;
-use crate::progress::Stage;
-use crate::server::DataRate;
-use crate::server::connection::Pace;
+use crate::progress::{DataRate, Pace, Stage};
 use crate::stream::{ByteStream, poll_write_all, spare};
 
 /// The state of an upload, except for its content.
 #[derive(Debug, Default)]
-pub(super) struct Outbound {
+pub(crate) struct Outbound {
     /// Bytes to send in front of content: the head, later the framing of the body. A
     /// [kept](Self::keep) head stays after it was sent.
-    pub(super) front: Vec<u8>,
+    pub(crate) front: Vec<u8>,
     /// True if the head, which is the whole request, is kept for a retry.
     is_kept: bool,
     /// Bytes written of the front and the following content.
@@ -24,9 +22,9 @@ pub(super) struct Outbound {
     /// True if no byte was written.
     is_unsent: bool,
     /// Body bytes received from the client.
-    pub(super) received: u64,
+    pub(crate) received: u64,
     /// Body bytes sent.
-    pub(super) sent: u64,
+    pub(crate) sent: u64,
     /// Body bytes already counted for the destination.
     counted: u64,
     /// The minimum data rate of the client, while the body is waited for.
@@ -36,7 +34,7 @@ pub(super) struct Outbound {
 impl Outbound {
     /// Returns the state of a request with this head.
     #[inline]
-    pub(super) fn new(head: Vec<u8>) -> Self {
+    pub(crate) fn new(head: Vec<u8>) -> Self {
         Self {
             front: head,
             is_kept: false,
@@ -52,18 +50,18 @@ impl Outbound {
 
     /// Keeps the head of a request without a body for a retry.
     #[inline]
-    pub(super) fn keep(&mut self) {
+    pub(crate) fn keep(&mut self) {
         self.is_kept = true;
     }
 
     /// Returns true if the whole request is kept for a retry.
     #[inline]
-    pub(super) fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.is_kept
     }
 
     /// Restarts over another connection. The head is not kept any more.
-    pub(super) fn again(&mut self) {
+    pub(crate) fn again(&mut self) {
         self.is_kept = false;
         self.written = 0;
         self.stage = Stage::Destination;
@@ -71,26 +69,26 @@ impl Outbound {
     }
 
     #[inline]
-    pub(super) fn stage(&self) -> Stage {
+    pub(crate) fn stage(&self) -> Stage {
         self.stage
     }
 
     /// Returns true if a byte was written over this connection.
     #[inline]
-    pub(super) fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         !self.is_unsent
     }
 
     /// Records that the client is waited for.
     #[inline]
-    pub(super) fn wait_for_client(&mut self) {
+    pub(crate) fn wait_for_client(&mut self) {
         self.stage = Stage::Client;
     }
 
     /// Ends the upload, and releases memory: an exchange that waits for its response holds only a
     /// kept head.
     #[inline]
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.stage = Stage::Done;
         if !self.is_kept() {
             self.rest();
@@ -108,7 +106,7 @@ impl Outbound {
 
     /// Releases the buffer.
     #[inline]
-    pub(super) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         self.is_kept = false;
         if self.front.capacity() > 0 {
             spare::give_back(std::mem::take(&mut self.front));
@@ -117,19 +115,19 @@ impl Outbound {
 
     /// Returns the body bytes sent since the last call.
     #[inline]
-    pub(super) fn take_uncounted(&mut self) -> u64 {
+    pub(crate) fn take_uncounted(&mut self) -> u64 {
         let before = std::mem::replace(&mut self.counted, self.sent);
         self.sent - before
     }
 
     /// Enforces a minimum data rate.
-    pub(super) fn pace(&mut self, rate: DataRate) {
+    pub(crate) fn pace(&mut self, rate: DataRate) {
         self.pace = Some(Pace::new(rate));
     }
 
     /// Records body bytes from the client.
     #[inline]
-    pub(super) fn arrived(&mut self, content: u64) {
+    pub(crate) fn arrived(&mut self, content: u64) {
         if let Some(pace) = &mut self.pace {
             pace.moved(content);
         }
@@ -137,7 +135,7 @@ impl Outbound {
 
     /// Returns the next check of the [data rate](Self::is_too_slow) while the client is waited for.
     #[inline]
-    pub(super) fn pace_due(&mut self) -> Option<Instant> {
+    pub(crate) fn pace_due(&mut self) -> Option<Instant> {
         match (&mut self.pace, self.stage) {
             (Some(pace), Stage::Client) => pace.due(),
             _ => None,
@@ -147,7 +145,7 @@ impl Outbound {
     /// Checks the data rate at the end of a window. Returns true if it was too low; otherwise a new
     /// window begins.
     #[cold]
-    pub(super) fn is_too_slow(&mut self) -> bool {
+    pub(crate) fn is_too_slow(&mut self) -> bool {
         let Some(pace) = &mut self.pace else {
             return false;
         };
@@ -159,7 +157,7 @@ impl Outbound {
     /// Sends `parts`, the first of which is replaced by the front; ready when all are written. Sets
     /// `has_news` on progress, except for the first write.
     #[inline]
-    pub(super) fn poll_write<U: ByteStream, const N: usize>(
+    pub(crate) fn poll_write<U: ByteStream, const N: usize>(
         &mut self,
         cx: &mut Context<'_>,
         parts: [&[u8]; N],

@@ -1,7 +1,6 @@
-//! The recorder of one request on the raw lane.
+//! The recorder of one exchange.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::StatusCode;
 use proxy_model::{ClusterId, RouteId};
@@ -13,29 +12,35 @@ use crate::exchange::{Books, Count, Ledger};
 use crate::live::DestinationState;
 use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sample, SplitEntry};
 use crate::proxy::Shared;
+use crate::response::Attempts;
 use crate::state::RouteState;
 
-/// Counts the events of one request. It borrows the state of route and cluster, so that it needs no
+/// Counts the events of one request, or of one attempt of a layer. It borrows the state of route and cluster, so that it needs no
 /// reference counts.
 ///
 /// If dropped before the end, it counts the request as cancelled: the client has disconnected.
 #[derive(Debug)]
-pub(super) struct Recorder<'a> {
+pub(crate) struct Recorder<'a> {
     books: Borrowed<'a>,
     count: Count,
-    /// `None` after the end.
-    active: Option<SplitEntry<'a>>,
 }
 
 /// The counters that are updated.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Borrowed<'a> {
+    /// `None` after the end, and for an attempt: its request is counted by whoever calls the layers.
+    active: Option<SplitEntry<'a>>,
     route: &'a RouteState,
     cluster: &'a ClusterState,
     destination: Option<&'a DestinationState>,
 }
 
 impl Books for Borrowed<'_> {
+    #[inline]
+    fn is_attempt(&self) -> bool {
+        self.active.is_none()
+    }
+
     fn route(&self) -> Option<&RouteId> {
         Some(self.route.id())
     }
@@ -55,52 +60,60 @@ impl Books for Borrowed<'_> {
 
     #[inline]
     fn served(&self, labels: Labels, elapsed: Sample) {
-        self.route.metrics().served(labels, elapsed);
+        if !self.is_attempt() {
+            self.route.metrics().served(labels, elapsed);
+        }
     }
 }
 
 impl<'a> Recorder<'a> {
     #[inline]
-    pub(super) fn new(
+    pub(crate) fn new(
         shared: &'a Shared,
         route: &'a RouteState,
         cluster: &'a ClusterState,
         count: Count,
+        attempts: Option<&Attempts>,
     ) -> Self {
+        if let Some(attempts) = attempts {
+            attempts.begin();
+        }
         Self {
             books: Borrowed {
+                active: attempts
+                    .is_none()
+                    .then(|| shared.metrics().active_requests.enter_here()),
                 route,
                 cluster,
                 destination: None,
             },
             count,
-            active: Some(shared.metrics().active_requests.enter_here()),
         }
     }
 
     /// The time when the request arrived.
     #[inline]
-    pub(super) fn started(&self) -> Instant {
+    pub(crate) fn started(&self) -> Instant {
         self.count.started()
     }
 
     /// Records that the request is sent to this destination.
     #[inline]
-    pub(super) fn sent_to(&mut self, destination: &'a DestinationState) {
+    pub(crate) fn sent_to(&mut self, destination: &'a DestinationState) {
         destination.metrics().requested();
         self.books.destination = Some(destination);
     }
 
     /// Records it for a request in flight there.
     #[inline]
-    pub(super) fn sent_over(&mut self, destination: &'a DestinationState, flight: &InFlightGuard) {
+    pub(crate) fn sent_over(&mut self, destination: &'a DestinationState, flight: &InFlightGuard) {
         flight.requested();
         self.books.destination = Some(destination);
     }
 
     /// Records the head of a destination's response.
     #[inline]
-    pub(super) fn answered(&mut self, status: StatusCode, now: Instant) {
+    pub(crate) fn answered(&mut self, status: StatusCode, now: Instant) {
         let elapsed = self.count.answered(&self.books, status, now);
         if let Some(destination) = self.books.destination {
             destination.metrics().responded(status, elapsed);
@@ -110,7 +123,7 @@ impl<'a> Recorder<'a> {
     /// Records it for a request in flight there. Returns the latency since the request arrived, if
     /// the first pick was at that time.
     #[inline]
-    pub(super) fn answered_over(
+    pub(crate) fn answered_over(
         &mut self,
         flight: &InFlightGuard,
         status: StatusCode,
@@ -122,36 +135,36 @@ impl<'a> Recorder<'a> {
     }
 
     /// The destination of the request.
-    pub(super) fn destination(&self) -> Option<&'a DestinationState> {
+    pub(crate) fn destination(&self) -> Option<&'a DestinationState> {
         self.books.destination
     }
 
-    /// The time since the pick.
-    pub(super) fn waited(&self) -> Duration {
-        self.count.picked().elapsed()
+    /// The time when the destination was picked.
+    pub(crate) fn picked(&self) -> Instant {
+        self.count.picked()
     }
 
     /// Records the status of a local reply.
-    pub(super) fn refused(&mut self, status: StatusCode) {
+    pub(crate) fn refused(&mut self, status: StatusCode) {
         self.count.told(status);
     }
 
     /// Records the successful end of the response while the upload continues.
     #[cold]
-    pub(super) fn end_early(&mut self, now: Instant) {
+    pub(crate) fn end_early(&mut self, now: Instant) {
         self.settle(None, now, None);
-        self.active = None;
+        self.books.active = None;
     }
 
     /// Records the end of the response.
     #[inline]
-    pub(super) fn end(mut self, error: Option<ForwardErrorKind>, now: Instant) {
+    pub(crate) fn end(mut self, error: Option<ForwardErrorKind>, now: Instant) {
         self.settle(error, now, None);
     }
 
     /// Records the successful end of the response, after `elapsed` if that is known.
     #[inline]
-    pub(super) fn end_well(mut self, now: Instant, elapsed: Option<Sample>) {
+    pub(crate) fn end_well(mut self, now: Instant, elapsed: Option<Sample>) {
         self.settle(None, now, elapsed);
     }
 

@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use crate::progress::UptakeLimit;
+use super::uptake_limit::UptakeLimit;
 
 /// The check that a client reads a response where no minimum rate applies. A client that does not would hold a
 /// destination's connection forever.

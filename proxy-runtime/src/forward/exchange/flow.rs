@@ -5,43 +5,42 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::downstream::{Download, Upload};
+use super::downstream::{Download, Record, Upload};
 use super::failure::{Failure, UploadFailure};
 use super::outbound::Outbound;
 use crate::observe::{InFlightGuard, Sample};
 use crate::progress::{Deadlines, End, Stage};
 use crate::retry::Attempts;
-use crate::server::connection::RequestRecord;
 use crate::stream::{ByteStream, ReadBuffer};
 use crate::upstream::Early;
 
 /// The number of states that a thread keeps: the concurrent requests of a busy thread. They take a
 /// third of a MiB, and their tables at most 2 MiB.
-pub(super) const MOST: usize = 1024;
+pub(crate) const MOST: usize = 1024;
 
 /// The progress of one request and its response. The thread reuses it, so that idle connections
 /// need no memory for it.
 #[derive(Debug)]
-pub(super) struct Flow<U, D> {
+pub(crate) struct Flow<U, D> {
     /// The request head, and later the framing of the body.
-    pub(super) outbound: Outbound,
-    pub(super) upload: U,
-    pub(super) download: D,
-    pub(super) progress: Progress,
+    pub(crate) outbound: Outbound,
+    pub(crate) upload: U,
+    pub(crate) download: D,
+    pub(crate) progress: Progress,
     /// The attempts to send the request.
-    pub(super) attempts: Attempts,
+    pub(crate) attempts: Attempts,
     /// The number of interim responses (1xx).
-    pub(super) interim: u32,
+    pub(crate) interim: u32,
     /// The time of the response and its latency, if the whole response arrived with its head and
     /// the exchange has not waited since.
-    pub(super) whole: Option<(Instant, Option<Sample>)>,
+    pub(crate) whole: Option<(Instant, Option<Sample>)>,
 }
 
 impl<U: Upload, D: Download> Flow<U, D> {
     /// Resets the state for a request with this head. The upload is reset by
     /// [`Downstream::begin_upload`](super::downstream::Downstream::begin_upload).
     #[inline]
-    pub(super) fn begin(&mut self, head: Vec<u8>, progress: Progress) {
+    pub(crate) fn begin(&mut self, head: Vec<u8>, progress: Progress) {
         self.outbound = Outbound::new(head);
         self.download.restart();
         self.progress = progress;
@@ -52,14 +51,14 @@ impl<U: Upload, D: Download> Flow<U, D> {
 
     /// Keeps the request for a retry if it has no body.
     #[inline]
-    pub(super) fn keep_request(&mut self) {
+    pub(crate) fn keep_request(&mut self) {
         if self.upload.is_empty() {
             self.outbound.keep();
         }
     }
 
     /// Restarts over another connection.
-    pub(super) fn again(&mut self) {
+    pub(crate) fn again(&mut self) {
         self.outbound.again();
         self.download.restart();
         self.interim = 0;
@@ -69,7 +68,7 @@ impl<U: Upload, D: Download> Flow<U, D> {
     /// Returns true if the destination's connection can carry another request, provided that no
     /// more bytes arrived.
     #[inline]
-    pub(super) fn is_reusable(&self) -> bool {
+    pub(crate) fn is_reusable(&self) -> bool {
         self.download.is_done()
             && self.download.is_persistent()
             && self.progress.has_sent_all(self.outbound.stage())
@@ -77,7 +76,7 @@ impl<U: Upload, D: Download> Flow<U, D> {
 
     /// Records that the response head is ready for the client, after `elapsed` if that is known.
     #[inline]
-    pub(super) fn begun(&mut self, now: Instant, elapsed: Option<Sample>) {
+    pub(crate) fn begun(&mut self, now: Instant, elapsed: Option<Sample>) {
         let has_all = self.outbound.stage() == Stage::Done && self.download.has_all();
         self.whole = has_all.then_some((now, elapsed));
     }
@@ -85,13 +84,13 @@ impl<U: Upload, D: Download> Flow<U, D> {
     /// Returns the end of the exchange, and its duration if that is known. A response that arrived
     /// at once needs no second reading of the clock.
     #[inline]
-    pub(super) fn ended(&self) -> (Instant, Option<Sample>) {
+    pub(crate) fn ended(&self) -> (Instant, Option<Sample>) {
         self.whole.unwrap_or_else(|| (Instant::now(), None))
     }
 
     /// Adds the bytes since the last call to the counters.
     #[inline]
-    pub(super) fn count(&mut self, flight: &InFlightGuard, record: Option<&mut RequestRecord>) {
+    pub(crate) fn count(&mut self, flight: &InFlightGuard, record: Option<&mut impl Record>) {
         let sent = self.outbound.take_uncounted();
         if sent > 0 {
             flight.sent(sent);
@@ -101,14 +100,13 @@ impl<U: Upload, D: Download> Flow<U, D> {
             flight.received(received);
         }
         if let Some(record) = record {
-            record.received = self.outbound.received;
-            record.sent = self.download.sent();
+            record.moved(self.outbound.received, self.download.sent());
         }
     }
 
     /// Returns true if the whole request was read.
     #[inline]
-    pub(super) fn has_read_request(&self) -> bool {
+    pub(crate) fn has_read_request(&self) -> bool {
         !self.progress.is_stopped() && self.outbound.stage() == Stage::Done
     }
 }
@@ -133,22 +131,22 @@ impl<U: Upload, D: Download> Default for Flow<U, D> {
 
 /// The events of an exchange that later decisions depend on.
 #[derive(Debug)]
-pub(super) struct Progress {
-    pub(super) deadlines: Deadlines,
+pub(crate) struct Progress {
+    pub(crate) deadlines: Deadlines,
     /// The time when the connection was available.
-    pub(super) since: Instant,
+    pub(crate) since: Instant,
     /// The time of the last noted activity.
     last: Instant,
     /// The reason for the early end of the upload, if the exchange continues.
     stopped: Option<UploadFailure>,
     /// True if bytes were transferred in either direction since [`note_news`](Self::note_news).
-    pub(super) has_news: bool,
+    pub(crate) has_news: bool,
     early: Early,
 }
 
 impl Progress {
     #[inline]
-    pub(super) fn new(deadlines: Deadlines, since: Instant) -> Self {
+    pub(crate) fn new(deadlines: Deadlines, since: Instant) -> Self {
         Self {
             deadlines,
             since,
@@ -160,7 +158,7 @@ impl Progress {
     }
 
     /// Restarts over another connection, which is available now.
-    pub(super) fn again(&mut self) {
+    pub(crate) fn again(&mut self) {
         self.stopped = None;
         self.early = Early::default();
         self.since = Instant::now();
@@ -168,7 +166,7 @@ impl Progress {
     }
 
     /// Reads early parts of the response before the next part of the request is sent.
-    pub(super) fn look_ahead<U: ByteStream>(
+    pub(crate) fn look_ahead<U: ByteStream>(
         &mut self,
         input: &mut ReadBuffer,
         destination: &mut U,
@@ -178,32 +176,32 @@ impl Progress {
     }
 
     /// Records that the early bytes were an interim response; `rest` is left.
-    pub(super) fn passed_interim(&mut self, rest: &ReadBuffer) {
+    pub(crate) fn passed_interim(&mut self, rest: &ReadBuffer) {
         self.early.passed_interim(rest);
     }
 
     /// Records that the response has begun while the upload was at this stage.
     #[inline]
-    pub(super) fn answered(&mut self, upload: Stage) {
+    pub(crate) fn answered(&mut self, upload: Stage) {
         self.early.answered(upload == Stage::Done);
         self.has_news = true;
     }
 
     /// Returns true if the upload ended early.
     #[inline]
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.is_some()
     }
 
     /// Records an early end of the upload that does not end the exchange.
-    pub(super) fn stop(&mut self, broken: UploadFailure) {
+    pub(crate) fn stop(&mut self, broken: UploadFailure) {
         self.stopped = Some(broken);
     }
 
     /// Returns the failure for this end of the exchange. An earlier failure of the upload is the
     /// cause, except if the destination's response is malformed.
     #[cold]
-    pub(super) fn failure(&self, end: End, upload: Stage, is_unanswered: bool) -> Failure {
+    pub(crate) fn failure(&self, end: End, upload: Stage, is_unanswered: bool) -> Failure {
         let (kind, status) = end.verdict(upload, is_unanswered);
         let kind = match &self.stopped {
             Some(broken) if end != End::Meaningless => broken.kind(),
@@ -217,13 +215,13 @@ impl Progress {
 
     /// Returns the next timeout if there is no activity until then.
     #[inline]
-    pub(super) fn due(&self, is_unanswered: bool) -> Instant {
+    pub(crate) fn due(&self, is_unanswered: bool) -> Instant {
         self.deadlines.due(self.last, is_unanswered)
     }
 
     /// Returns the failure when the timeout is [due](Self::due).
     #[cold]
-    pub(super) fn timed_out(&self, upload: Stage, is_unanswered: bool) -> Failure {
+    pub(crate) fn timed_out(&self, upload: Stage, is_unanswered: bool) -> Failure {
         let now = Instant::now();
         let end = self.deadlines.expired(self.last, is_unanswered, now);
         self.failure(end.unwrap_or(End::Idle), upload, is_unanswered)
@@ -231,7 +229,7 @@ impl Progress {
 
     /// Reads the clock if there was activity since the last call.
     #[inline]
-    pub(super) fn note_news(&mut self) {
+    pub(crate) fn note_news(&mut self) {
         if std::mem::take(&mut self.has_news) {
             self.last = Instant::now();
         }
@@ -240,7 +238,7 @@ impl Progress {
     /// Returns true if the whole request was sent before the response began, so that the connection
     /// can be reused.
     #[inline]
-    pub(super) fn has_sent_all(&self, upload: Stage) -> bool {
+    pub(crate) fn has_sent_all(&self, upload: Stage) -> bool {
         !self.is_stopped() && !self.early.is_known() && upload == Stage::Done
     }
 }
