@@ -92,7 +92,7 @@ impl Metrics {
         );
         // From the start, so that queries see the first rejection as an increase.
         for resource_type in ResourceType::MAKE_BEFORE_BREAK {
-            self.refused.get_or_create(&type_label(resource_type));
+            drop(self.refused.get_or_create(&type_label(resource_type)));
         }
         registry.register(
             "refusals",
