@@ -159,7 +159,7 @@ impl Layer {
     }
 }
 
-/// Returns the document of single values. Two settings with one key are an error: it is unknown which of
+/// Returns the document of single values. Two settings with one key are an error: nobody can tell which of
 /// them counts.
 fn of_settings(settings: &[Setting], problems: &mut Problems) -> Node {
     let mut root = Object::default();

@@ -1,4 +1,4 @@
-//! The lines of a JSON text and of each value in it, computed on demand.
+//! The lines of a text of JSON, and of each value in it. They are looked for only once somebody asks.
 
 use indexmap::IndexMap;
 use indexmap::map::Entry;
