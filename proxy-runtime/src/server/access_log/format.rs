@@ -194,14 +194,14 @@ mod tests {
             path: "",
             query: None,
             status: Some(StatusCode::BAD_REQUEST),
-            refusal: Some("the start line does not have its parts"),
+            rejection: Some("the start line does not have its parts"),
             user_agent: None,
             ..record()
         };
         assert_eq!(
             line(&record, &AccessLogFormat::Text, QueryLogging::Names),
             "1970-01-01T00:00:01.500Z 192.0.2.7:4711 \"-\" 400 0 12 1.234ms outcome=complete \
-             refusal=\"the start line does not have its parts\"\n"
+             rejection=\"the start line does not have its parts\"\n"
         );
     }
 
