@@ -35,7 +35,7 @@ pub(crate) enum FormatError {
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct WrittenFile<'a> {
     source: &'a str,
     services: Vec<WrittenService<'a>>,
 }
@@ -90,7 +90,7 @@ pub(crate) fn encode(source: &str, services: &[KeptService], now: SystemTime) ->
         labels: service.good.labels.as_deref(),
         config: &service.good.fragment,
     });
-    let written = Written {
+    let written = WrittenFile {
         source,
         services: services.collect(),
     };

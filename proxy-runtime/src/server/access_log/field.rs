@@ -12,7 +12,7 @@ use crate::server::civil::Timestamp;
 
 /// A value of a record, by the name that it has in each format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum LogField {
     Time,
     Remote,
     Scheme,
@@ -49,7 +49,7 @@ pub(super) enum Value<'a> {
 #[derive(Debug)]
 pub(super) struct Milliseconds(pub(super) Duration);
 
-impl Field {
+impl LogField {
     /// All fields, in the order of JSON.
     pub(super) const ALL: [Self; 19] = [
         Self::Time,
