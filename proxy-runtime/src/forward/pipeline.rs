@@ -53,7 +53,7 @@ where
         |parts: &Parts| ExchangeRecorder::open(shared.metrics(), &parts.method, parts.version);
     let is_read_here = found.is_some();
     let (FoundRoute { generation, index }, classes, upgrade) = match found {
-        Some(found) => (found, HttpHead::new(&parts).classes(), None),
+        Some(found) => (found, None, None),
         None => {
             let generation = shared.load_full();
             let upgrade = Upgrade::take_from(&mut parts);
@@ -63,7 +63,7 @@ where
                 Err(unrouted) => return ResponseFuture::known(reject(&unrouted, open(&parts))),
             };
             let classes = head.classes();
-            (FoundRoute { generation, index }, classes, upgrade)
+            (FoundRoute { generation, index }, Some(classes), upgrade)
         }
     };
     let route = generation.snapshot().route_at(index);
@@ -84,6 +84,7 @@ where
         }
         return Layered::forward(context, layers.service(), parts, body, upgrade, recorder);
     }
+    let classes = classes.unwrap_or_else(|| HttpHead::new(&parts).classes());
     if upgrade.is_none()
         && let Some(plan) = ExchangePlan::of(service, &generation, index, (&parts, classes), &body)
     {
