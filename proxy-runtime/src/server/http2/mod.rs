@@ -51,7 +51,7 @@ use self::blocks::Blocks;
 pub(crate) use self::body::BodyReader;
 pub(crate) use self::client::Client;
 use self::connection::{Accepted, Connection};
-pub(crate) use self::fields::{date, settle};
+pub(crate) use self::fields::{Asker, date, settle_head};
 pub(crate) use self::room::{Room, Untaken, Waiting, poll_room};
 use self::streams::Ending;
 #[cfg(feature = "testing")]
