@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use proxy_model::config::ProxyConfig;
+use proxy_model::json::Origins;
 use proxy_model::{ClusterId, Problems, Revision};
 use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::discovery::Outdated;
-use crate::moment::Moment;
 use crate::status::{Failure, ProviderStatus, SourceState};
+use crate::timestamp::Timestamp;
 use crate::unreachable::Unreachable;
 
 /// Provides configuration, and notifies of changes.
@@ -137,6 +138,8 @@ pub struct ProviderState {
     /// `/ReverseProxy`. Problems that are found elsewhere in the configuration are placed below it.
     /// Default: empty.
     pub section: Arc<str>,
+    /// The origins of the configuration's values, for problems that are found elsewhere. Default: none.
+    pub origins: Option<Arc<Origins>>,
     /// The status of the provider.
     pub status: ProviderStatus,
 }
@@ -149,6 +152,7 @@ impl ProviderState {
             revision: None,
             problems: Problems::new(),
             section: Arc::from(""),
+            origins: None,
             status: ProviderStatus::new(SourceState::Starting),
         }
     }
@@ -174,7 +178,7 @@ impl ProviderState {
     }
 
     pub(crate) fn serve_revision(&mut self, config: Arc<ProxyConfig>, revision: Revision) -> bool {
-        self.status.last_ok = Some(Moment::now());
+        self.status.last_ok = Some(Timestamp::now());
         self.status.consecutive_failures = 0;
         self.status.enter(SourceState::Live);
         self.replace(config, revision)
@@ -191,7 +195,7 @@ impl ProviderState {
         status.last_ok = Some(outdated.since);
         status.consecutive_failures = status.consecutive_failures.saturating_add(1);
         status.last_error = Some(Failure {
-            at: Moment::now(),
+            at: Timestamp::now(),
             kind: outdated.kind,
             message: outdated.error.clone(),
         });

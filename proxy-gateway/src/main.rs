@@ -6,14 +6,16 @@ mod check;
 mod cli;
 mod commands;
 mod document;
+mod environment;
 mod gateway;
 #[cfg(target_os = "linux")]
-mod handover;
+mod hot_restart;
 #[cfg(not(target_os = "linux"))]
-#[path = "handover_elsewhere.rs"]
-mod handover;
+#[path = "hot_restart_elsewhere.rs"]
+mod hot_restart;
 mod logging;
 mod open_files;
+mod preflight;
 mod service_manager;
 mod settings;
 mod sources;

@@ -1,4 +1,4 @@
-//! What the program registered to extend routes with, by name.
+//! The filters and layers that a program registered, by name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::layer::{BoxLayer, RouteLayers, RouteService};
 pub(crate) struct Extensions {
     filters: BTreeMap<Arc<str>, Arc<dyn Filter>>,
     layers: BTreeMap<Arc<str>, Arc<BoxLayer>>,
-    /// What is inside of all layers; there if there are layers.
+    /// The innermost service, inside all layers; present if there are layers.
     rest: Option<RouteService>,
 }
 

@@ -1,4 +1,4 @@
-//! What a configuration can say and this version does not honour yet.
+//! Configuration keys that are valid and have no effect yet.
 
 use proxy_model::compiled::{Cluster, Destination, Route, Scheme};
 use proxy_model::config::{HttpVersion, VersionPolicy};
@@ -7,21 +7,20 @@ use proxy_model::{Problem, Problems, Snapshot, pointer_to, same_id};
 /// Code of every problem that [`unsupported`] reports.
 const CODE: &str = "unsupported";
 
-/// What `snapshot` says and this version of the proxy does not honour: a warning for each place, with the code
-/// `unsupported`.
+/// Returns a warning with the code `unsupported` for each setting of `snapshot` that has no effect in this version.
 ///
-/// The configuration is used without it, with one exception: a route with an `AuthorizationPolicy` is refused as a
-/// whole, since to serve it would open what was meant to be closed.
+/// The rest of the configuration is used, with one exception: a route with an `AuthorizationPolicy` returns 500,
+/// because serving it would open what was meant to be closed.
 ///
 /// Pointers begin at the section that holds `Routes` and `Clusters`.
 ///
-/// A proxy that was built without TLS settings for destinations honours less than this version could:
-/// [`Proxy::unsupported`](crate::Proxy::unsupported) knows.
+/// [`Proxy::unsupported`](crate::Proxy::unsupported) also considers whether the proxy has TLS settings for
+/// destinations.
 pub fn unsupported(snapshot: &Snapshot) -> Problems {
     unsupported_by(snapshot, cfg!(feature = "tls"))
 }
 
-/// The same for a proxy that can reach `https` destinations or not.
+/// Returns the warnings for a proxy that can reach `https` destinations if `speaks_tls`.
 pub(crate) fn unsupported_by(snapshot: &Snapshot, speaks_tls: bool) -> Problems {
     let mut problems = Problems::new();
     for route in snapshot.routes() {
@@ -36,16 +35,16 @@ pub(crate) fn unsupported_by(snapshot: &Snapshot, speaks_tls: bool) -> Problems 
     problems
 }
 
-/// Why all requests of a route are refused.
+/// The reason why a route gets no requests through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub(crate) enum Refusal {
+pub(crate) enum RouteRejection {
     /// The route has an `AuthorizationPolicy`, which this version cannot enforce. To serve it would open what was meant
     /// to be closed.
     Authorization,
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for RouteRejection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Authorization => "its AuthorizationPolicy cannot be enforced",
@@ -53,13 +52,13 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// Why requests of `route` are refused, if they are.
-pub(crate) fn refusal(route: &Route) -> Option<Refusal> {
+/// Returns why requests of `route` cannot be served, if they cannot.
+pub(crate) fn rejection(route: &Route) -> Option<RouteRejection> {
     is_asked(route.config().authorization_policy.as_ref(), &["Anonymous"])
-        .then_some(Refusal::Authorization)
+        .then_some(RouteRejection::Authorization)
 }
 
-/// Whether a policy is named that is not one of those that ask for nothing.
+/// Returns true if a policy is named, other than one of `without_effect`.
 fn is_asked(policy: Option<&String>, without_effect: &[&str]) -> bool {
     policy.is_some_and(|name| {
         !name.is_empty() && !without_effect.iter().any(|nothing| same_id(name, nothing))
@@ -76,7 +75,7 @@ fn check_route(route: &Route, problems: &mut Problems) {
             message,
         ));
     };
-    if refusal(route).is_some() {
+    if rejection(route).is_some() {
         warn(
             "AuthorizationPolicy",
             "authorization is not supported yet; so that nothing is served that should not be, all requests of this \

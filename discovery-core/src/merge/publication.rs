@@ -6,18 +6,18 @@ use std::sync::Arc;
 use proxy_model::{Problem, Problems};
 
 use super::draft::Draft;
-use super::driver::{Compiled, Source, Worker};
+use super::driver::{Compiled, MergeWorker, Source};
 use super::prepare::Prepared;
-use super::state::{Contribution, MergedState, Origins, SourcedProblem, below};
-use crate::moment::Moment;
+use super::state::{Contribution, MergedState, Origins, SourcedProblem, Written};
 use crate::provider::ProviderState;
 use crate::status::SourceState;
 use crate::summary::Summary;
+use crate::timestamp::Timestamp;
 
 /// Problems beyond this number are not logged one by one.
 const MOST_LOGGED: usize = 20;
 
-impl Worker {
+impl MergeWorker {
     /// Publishes a draft and what was compiled of it, if they are other than what is published.
     pub(super) fn publish(
         &mut self,
@@ -27,13 +27,13 @@ impl Worker {
     ) {
         let before = Arc::clone(&self.state.borrow());
         self.note_what_serves(draft);
-        let refusals = self.note_refusals(states, draft);
+        let rejections = self.note_rejections(states, draft);
         let Compiled {
             snapshot,
             problems: found,
             changes,
         } = compiled;
-        let changed = !draft.refused && snapshot.revision() != before.snapshot.revision();
+        let changed = !draft.rejected && snapshot.revision() != before.snapshot.revision();
         let snapshot = if changed {
             Arc::new(snapshot)
         } else {
@@ -46,9 +46,13 @@ impl Worker {
             .map(|source| Arc::clone(&source.preparation.provider))
             .collect();
         let state = MergedState {
-            since: if changed { Moment::now() } else { before.since },
+            since: if changed {
+                Timestamp::now()
+            } else {
+                before.since
+            },
             publications: before.publications + u64::from(changed),
-            refusals: before.refusals + refusals,
+            rejections: before.rejections + rejections,
             ready: before.ready || waiting_for.is_empty(),
             snapshot: Arc::clone(&snapshot),
             problems: self.problems(states, draft, &found),
@@ -62,7 +66,7 @@ impl Worker {
         }
         let notify = changed
             || state.problems != before.problems
-            || state.refusals != before.refusals
+            || state.rejections != before.rejections
             || state.ready != before.ready
             || state.waiting_for != before.waiting_for
             || state.contributions != before.contributions;
@@ -76,14 +80,14 @@ impl Worker {
     /// serve.
     fn note_what_serves(&mut self, draft: &Draft) {
         for (position, (source, part)) in self.sources.iter_mut().zip(&draft.parts).enumerate() {
-            let refused = source.newest.as_ref().is_some_and(|p| p.refused)
+            let rejected = source.newest.as_ref().is_some_and(|p| p.rejected)
                 || draft.reverted.contains(&position);
-            if refused {
-                source.refused_since.get_or_insert_with(Moment::now);
+            if rejected {
+                source.rejected_since.get_or_insert_with(Timestamp::now);
             } else {
-                source.refused_since = None;
+                source.rejected_since = None;
             }
-            if !draft.refused {
+            if !draft.rejected {
                 source.serving.clone_from(&part.prepared);
                 source.accept(position, &draft.left_out);
             }
@@ -91,14 +95,14 @@ impl Worker {
     }
 
     /// Returns how many configurations have come since the last time that cannot be used.
-    fn note_refusals(&mut self, states: &[Arc<ProviderState>], draft: &Draft) -> u64 {
-        let mut refusals = 0;
+    fn note_rejections(&mut self, states: &[Arc<ProviderState>], draft: &Draft) -> u64 {
+        let mut rejections = 0;
         let sources = self.sources.iter_mut().zip(states);
         for (position, (source, state)) in sources.enumerate() {
             let is_reverted = draft.reverted.contains(&position);
-            refusals += u64::from(source.note_usable(state, is_reverted));
+            rejections += u64::from(source.note_usable(state, is_reverted));
         }
-        refusals
+        rejections
     }
 
     fn origins(
@@ -107,7 +111,7 @@ impl Worker {
         draft: &Draft,
         before: &MergedState,
     ) -> Arc<Origins> {
-        if draft.refused {
+        if draft.rejected {
             return Arc::clone(&before.origins);
         }
         let names = self
@@ -116,7 +120,7 @@ impl Worker {
             .map(|source| Arc::clone(&source.preparation.provider));
         Arc::new(Origins {
             providers: names.collect(),
-            sections: states.iter().map(|s| Arc::clone(&s.section)).collect(),
+            written: states.iter().map(|state| Written::of(state)).collect(),
             routes: draft.combined.route_owners.clone(),
             clusters: draft.combined.cluster_owners.clone(),
         })
@@ -124,7 +128,7 @@ impl Worker {
 
     fn contributions(&self, draft: &Draft, before: &MergedState) -> Vec<Contribution> {
         let mut counts = vec![(0, 0); self.sources.len()];
-        if draft.refused {
+        if draft.rejected {
             for (count, old) in counts.iter_mut().zip(&before.contributions) {
                 *count = (old.routes, old.clusters);
             }
@@ -138,7 +142,7 @@ impl Worker {
         }
         let contribution = |(source, (routes, clusters)): (&Source, (usize, usize))| Contribution {
             revision: source.serving.as_ref().map(|p| p.revision),
-            refused_since: source.refused_since,
+            rejected_since: source.rejected_since,
             routes,
             clusters,
         };
@@ -154,10 +158,12 @@ impl Worker {
     ) -> Vec<SourcedProblem> {
         let mut own: Vec<Vec<Problem>> = vec![Vec::new(); self.sources.len()];
         let mut nobodys = Vec::new();
-        for ((source, state), own) in self.sources.iter().zip(states).zip(&mut own) {
+        let written: Vec<Written> = states.iter().map(|state| Written::of(state)).collect();
+        let places = states.iter().zip(&written);
+        for ((source, (state, written)), own) in self.sources.iter().zip(places).zip(&mut own) {
             own.extend(state.problems.iter().cloned());
             let newest = source.newest.iter().filter(|p| !is_replaced(p, state));
-            let placed = |problem: &Problem| below(&state.section, problem.clone());
+            let placed = |problem: &Problem| written.place(problem.clone());
             add_new(own, newest.clone().flat_map(|p| &p.problems).map(placed));
             let kept = newest.flat_map(|p| p.kept.values());
             let mut kept: Vec<Problem> = kept.map(|kept| placed(&kept.problem)).collect();
@@ -165,8 +171,7 @@ impl Worker {
             add_new(own, kept);
         }
         for (position, problem) in &draft.combined.clashes {
-            let section = &states[*position].section;
-            own[*position].push(below(section, problem.clone()));
+            own[*position].push(written[*position].place(problem.clone()));
         }
         let owner = |problem: &Problem| draft.combined.named(&problem.pointer).map(|n| n.owner());
         let found = found.iter().map(|problem| (owner(problem), problem));
@@ -178,7 +183,7 @@ impl Worker {
         for (owner, problem) in drafted.chain(found) {
             match owner {
                 Some(owner) => {
-                    by_owner[owner].push(below(&states[owner].section, problem.clone()));
+                    by_owner[owner].push(written[owner].place(problem.clone()));
                 }
                 None => nobodys.push(problem.clone()),
             }
@@ -206,7 +211,7 @@ impl Worker {
 /// Returns true if the rejected configuration belongs to a text that no longer exists, because the current
 /// text cannot be read at all.
 fn is_replaced(newest: &Prepared, state: &ProviderState) -> bool {
-    newest.refused && state.status.state == SourceState::Failing && state.problems.has_errors()
+    newest.rejected && state.status.state == SourceState::Failing && state.problems.has_errors()
 }
 
 /// Adds the problems that are not known yet. A runner checks its services with the same rules, so a problem

@@ -10,13 +10,14 @@ use proxy_runtime::explain::{
 use super::{load, print, print_json, unusable};
 use crate::check::examine;
 use crate::cli::{Explain, Format};
+use crate::document::Document;
 use crate::settings::Server;
 
 /// The maximum number of listed routes that do not match, in text output.
 const CONSIDERED: usize = 20;
 
 pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
-    let examined = examine(&load(&options.files.config)?);
+    let examined = examine(&load(&Document::of(&options.files)?)?);
     let snapshot = match examined.snapshot {
         Some(snapshot) if !examined.problems.has_errors() => snapshot,
         _ => return Err(unusable(&examined.problems)),
@@ -100,13 +101,13 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
         }
         _ => {
             let why = explanation
-                .refused
+                .route_rejection
                 .as_deref()
-                .unwrap_or("the route refuses it");
+                .unwrap_or("the route rejects it");
             let status = explanation.status.map_or(503, |status| status.as_u16());
             writeln!(
                 out,
-                "Route {route} takes it, and refuses it: {status}, {why}."
+                "Route {route} takes it, and rejects it: {status}, {why}."
             )?;
         }
     }

@@ -1,5 +1,7 @@
 //! Consul: section `ConsulDiscovery`.
 
+use std::path::Path;
+
 use discovery_consul::ConsulDiscoverer;
 use discovery_consul::options::Section;
 use discovery_core::runner::Once;
@@ -37,10 +39,14 @@ impl ConsulSource {
         })
     }
 
+    pub(super) fn persist(&self) -> Option<&Path> {
+        self.0.options.persist.as_deref()
+    }
+
     pub(super) fn unusable(&self) -> Option<Problem> {
         let error = self.0.connect().err()?;
         let pointer = pointer_to("", SECTION);
-        Some(Problem::warning(
+        Some(Problem::error(
             pointer,
             "unusable_connection",
             with_causes(&error),
@@ -58,7 +64,7 @@ impl ConsulSource {
     fn not_served(&self, once: &Once) -> Vec<NotServed> {
         let services = once.report.iter().flat_map(|report| &report.services);
         services
-            .filter(|service| service.outcome == ServiceOutcome::NotEnlisted)
+            .filter(|service| service.outcome == ServiceOutcome::NotEnabled)
             .map(|service| NotServed {
                 name: service.name.to_string(),
                 reasons: vec![format!(

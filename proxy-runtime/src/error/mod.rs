@@ -1,4 +1,4 @@
-//! What goes wrong with requests.
+//! Errors of requests.
 
 mod allowance;
 mod client_body;

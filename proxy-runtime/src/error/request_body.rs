@@ -1,4 +1,4 @@
-//! What goes wrong with the body of a request on its way from a client.
+//! Errors of request bodies.
 
 use std::error::Error as StdError;
 
@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::TOO_LARGE;
 
-/// Why a request's body ended before its end.
+/// The reason why a request's body is incomplete.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestBodyError {
@@ -39,7 +39,7 @@ pub enum RequestBodyError {
 }
 
 impl RequestBodyError {
-    /// What the client is told if the response has not begun.
+    /// The status for the client, if the response has not begun.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::TooLarge { .. } => TOO_LARGE,
@@ -51,7 +51,7 @@ impl RequestBodyError {
         }
     }
 
-    /// Returns whether the body is refused by a limit of the server's, and not by what it is.
+    /// Returns whether the body is rejected by a limit of the server's, and not by what it is.
     pub(crate) fn is_of_limit(&self) -> bool {
         !matches!(self, Self::Read(_))
     }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Requests to destinations of HTTP/1.1 take the exchange that clients of the server take as well. What it leaves
-//! takes the typed lane: HTTP/2 to destinations, switches of protocols, `Expect`.
+//! takes the typed path: HTTP/2 to destinations, switches of protocols, `Expect`.
 //!
 //! # What is tried twice
 //!
@@ -46,13 +46,13 @@ mod handshake;
 mod layered;
 mod pipeline;
 mod plan;
+pub(crate) mod recycled;
 mod request;
 pub(crate) mod response;
 mod route_context;
 mod same_name;
 mod send;
 mod service;
-pub(crate) mod spare;
 #[cfg(test)]
 mod tests;
 pub(crate) mod typed;

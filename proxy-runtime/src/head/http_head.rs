@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, Uri, Version};
 use proxy_model::RequestHead;
 
 use crate::connection::ConnectionInfo;
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::http1::{ClassSet, FieldClass, classify, has_underscore};
 
 /// The head of a request in `http` types, together with what is known of its connection.
@@ -15,14 +15,14 @@ use crate::http1::{ClassSet, FieldClass, classify, has_underscore};
 pub(crate) struct HttpHead<'a> {
     parts: &'a Parts,
     method: &'a Method,
-    /// Of HTTP/2's `:authority`, an absolute target and `Host` the first one that is there counts (RFC 9112 section
-    /// 3.2.2, RFC 9113 section 8.3.1).
+    /// The authority: the first of HTTP/2's `:authority`, an absolute target and `Host` (RFC 9112 section 3.2.2, RFC
+    /// 9113 section 8.3.1).
     authority: &'a str,
     connection: ConnectionInfo,
     https: bool,
-    /// Of the fields that are there.
+    /// The classes of the fields.
     classes: ClassSet,
-    edits: Option<&'a HeadEdits>,
+    edits: Option<&'a HeaderMutations>,
 }
 
 impl<'a> HttpHead<'a> {
@@ -48,7 +48,7 @@ impl<'a> HttpHead<'a> {
         head
     }
 
-    /// Whether it may ask for another protocol, which nearly none does.
+    /// Returns true if the request may ask for another protocol, which is rare.
     pub(crate) fn may_switch(&self) -> bool {
         self.classes.contains(FieldClass::Upgrade) || self.parts.method == Method::CONNECT
     }
@@ -85,8 +85,8 @@ impl<'a> HttpHead<'a> {
         }
     }
 
-    /// The method. A WebSocket that is asked for with `CONNECT` in HTTP/2 (RFC 8441) is one that would be asked for with
-    /// `GET` in HTTP/1.1, and is routed as such.
+    /// The method. A WebSocket that is asked for with `CONNECT` in HTTP/2 (RFC 8441) is one that would be asked for
+    /// with `GET` in HTTP/1.1, and is routed as such.
     pub(crate) fn method_value(&self) -> &'a Method {
         self.method
     }
@@ -106,15 +106,15 @@ impl<'a> HttpHead<'a> {
     /// The same head with what filters changed, which is for the request that is sent on; what is asked of the head is
     /// answered as it was received.
     #[must_use]
-    pub(crate) fn with_edits(self, edits: &'a HeadEdits) -> Self {
+    pub(crate) fn with_edits(self, edits: &'a HeaderMutations) -> Self {
         Self {
             edits: (!edits.is_empty()).then_some(edits),
             ..self
         }
     }
 
-    /// What filters changed, if they did.
-    pub(crate) fn edits(&self) -> Option<&'a HeadEdits> {
+    /// The changes by filters, if any.
+    pub(crate) fn edits(&self) -> Option<&'a HeaderMutations> {
         self.edits
     }
 
@@ -136,7 +136,8 @@ impl<'a> HttpHead<'a> {
         self.authority
     }
 
-    /// The same as the value of a header, if the client named any. Where that is how the client said it, it shares its memory.
+    /// The same as the value of a header, if the client named any. Where that is how the client said it, it shares
+    /// its memory.
     pub(crate) fn authority_value(&self) -> Option<HeaderValue> {
         if self.authority.is_empty() {
             return None;
@@ -160,8 +161,8 @@ fn authority<'a>(parts: &'a Parts, host: Option<&'a HeaderValue>) -> &'a str {
     .unwrap_or_default()
 }
 
-/// The classes of the fields that are there, and the first `Host`: to look once at each name is cheaper than to look a few
-/// names up.
+/// The classes of the fields that are there, and the first `Host`: to look once at each name is cheaper than to look
+/// a few names up.
 fn read_fields(fields: &HeaderMap) -> (ClassSet, Option<&HeaderValue>) {
     let mut classes = ClassSet::EMPTY;
     let mut host = None;
@@ -233,7 +234,7 @@ impl RequestHead for HttpHead<'_> {
     }
 
     fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool) {
-        // HTTP/2 has it as `:authority`; to whoever asks for headers it is `Host` all the same.
+        // HTTP/2 has it as `:authority`, but filters and matchers look for `Host`.
         if name == HOST.as_str() && !self.parts.headers.contains_key(HOST) {
             let authority = self.authority_str();
             if !authority.is_empty() {

@@ -2,17 +2,11 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-#[cfg(feature = "http2")]
-use std::sync::Weak;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::{Frame, SizeHint};
-#[cfg(feature = "http2")]
-use tokio::runtime::Handle;
-#[cfg(feature = "http2")]
-use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
 use crate::error::{ForwardError, ForwardErrorKind};
@@ -24,9 +18,9 @@ use crate::response::TrailerRules;
 use crate::upstream::{IncomingBody, Lease};
 
 /// The body of a response as it comes from a destination: read when it is asked for, counted and checked.
-pub(crate) struct Download {
+pub(crate) struct ResponseDownload {
     /// What comes, and the connection that it comes over, until all of it has come.
-    source: Option<Source>,
+    source: Option<DownloadSource>,
     progress: Arc<SharedProgress>,
     /// What came with the head.
     first: Option<Frame<Bytes>>,
@@ -38,14 +32,14 @@ pub(crate) struct Download {
     idle: IdleTimer,
 }
 
-struct Source {
+struct DownloadSource {
     incoming: IncomingBody,
     lease: Lease,
 }
 
-type Next = Option<Result<Frame<Bytes>, ForwardErrorKind>>;
+type NextFrame = Option<Result<Frame<Bytes>, ForwardErrorKind>>;
 
-impl Download {
+impl ResponseDownload {
     pub(crate) fn new(
         incoming: IncomingBody,
         progress: Arc<SharedProgress>,
@@ -54,7 +48,7 @@ impl Download {
         trailers: TrailerRules,
     ) -> Self {
         Self {
-            source: Some(Source { incoming, lease }),
+            source: Some(DownloadSource { incoming, lease }),
             progress,
             first: None,
             promised,
@@ -108,7 +102,7 @@ impl Download {
     }
 
     /// The next part, or the kind of what went wrong.
-    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<NextFrame> {
         let was_given = std::mem::replace(&mut self.was_given, true);
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(first)));
@@ -126,8 +120,8 @@ impl Download {
         )))
     }
 
-    fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
-        let Some(Source { incoming, lease }) = &mut self.source else {
+    fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<NextFrame> {
+        let Some(DownloadSource { incoming, lease }) = &mut self.source else {
             return Poll::Ready(None);
         };
         let frame = ready!(lease.poll_frame(incoming, cx));
@@ -142,7 +136,7 @@ impl Download {
         })
     }
 
-    fn pass_on(&mut self, frame: Frame<Bytes>) -> Next {
+    fn pass_on(&mut self, frame: Frame<Bytes>) -> NextFrame {
         let data = match frame.into_data() {
             Ok(data) => data,
             // There are no frames but data and trailers.
@@ -170,7 +164,7 @@ impl Download {
         source.is_none_or(|source| source.incoming.is_end_stream()) && !self.trailers.may_add()
     }
 
-    fn end(&mut self, mut trailers: HeaderMap) -> Next {
+    fn end(&mut self, mut trailers: HeaderMap) -> NextFrame {
         self.finish();
         self.trailers.apply(&mut trailers);
         (!trailers.is_empty()).then(|| Ok(Frame::trailers(trailers)))
@@ -178,10 +172,9 @@ impl Download {
 
     /// The response is over: its connection can serve another one.
     fn finish(&mut self) {
-        let Some(Source { incoming, lease }) = self.source.take() else {
+        let Some(DownloadSource { incoming, lease }) = self.source.take() else {
             return;
         };
-        self.watch_upload(&lease);
         // A destination that did not ask for the body may still wait for it: only closing the connection tells it that
         // none will come.
         if self.progress.upload.stage() != Stage::Continue {
@@ -192,26 +185,8 @@ impl Download {
 
     /// The response is given up.
     fn cancel(&mut self) {
-        if let Some(source) = self.source.take() {
-            self.watch_upload(&source.lease);
-        }
+        self.source = None;
     }
-
-    /// An upload that goes on after its response ends in HTTP/1.1 with the connection. In HTTP/2 it is for the destination to
-    /// end it; one that takes no more of it and does not say so either would hold it for ever.
-    #[cfg(feature = "http2")]
-    fn watch_upload(&self, lease: &Lease) {
-        if self.progress.upload.stage() != Stage::Done
-            && let Some(closing) = lease.closing()
-            && let Ok(runtime) = Handle::try_current()
-        {
-            runtime.spawn(close_if_stuck(Arc::downgrade(&self.progress), closing));
-        }
-    }
-
-    #[cfg(not(feature = "http2"))]
-    #[expect(clippy::unused_self, reason = "as with HTTP/2")]
-    fn watch_upload(&self, _: &Lease) {}
 
     fn broken(&mut self, end: End, reason: &dyn std::fmt::Display) -> ForwardErrorKind {
         let kind = self.progress.upload.cut(end);
@@ -227,7 +202,7 @@ impl Download {
     }
 }
 
-impl Drop for Download {
+impl Drop for ResponseDownload {
     fn drop(&mut self) {
         match self.is_whole() {
             true => self.finish(),
@@ -236,25 +211,9 @@ impl Drop for Download {
     }
 }
 
-/// Closes the connection of an exchange if nothing happens on it for too long while it is still uploading.
-#[cfg(feature = "http2")]
-async fn close_if_stuck(progress: Weak<SharedProgress>, closing: impl Future<Output = ()>) {
-    loop {
-        let deadline = match progress.upgrade() {
-            Some(progress) if progress.upload.stage() != Stage::Done => {
-                progress.activity.deadline()
-            }
-            _ => return,
-        };
-        if deadline <= Instant::now() {
-            return closing.await;
-        }
-        sleep_until(deadline).await;
-    }
-}
-
-/// Ends when nothing has happened on an exchange for too long.
-async fn expired(progress: Arc<SharedProgress>) {
+/// Ends when nothing has happened on an exchange for too long. Returns whether the upload waits for the destination.
+async fn expired(progress: Arc<SharedProgress>) -> bool {
     let mut idle = IdleTimer::default();
     poll_fn(|cx| idle.poll_expired(cx, &progress.activity)).await;
+    progress.upload.stage() == Stage::Destination
 }

@@ -108,7 +108,6 @@ mod addresses;
 mod builder;
 mod civil;
 pub(crate) mod connection;
-pub(crate) mod edge;
 pub(crate) mod engine;
 mod handle;
 mod handler;
@@ -128,6 +127,7 @@ mod shed;
 mod sockets;
 #[cfg(feature = "tls")]
 mod tls;
+pub(crate) mod validation;
 pub(crate) mod worker;
 
 use bytes::Bytes;
@@ -136,8 +136,8 @@ use http_body::Body;
 use tower_service::Service;
 
 pub use self::access_log::{
-    AccessLogFormat, AccessLogSink, AccessLogWriter, AccessRecord, LogCapacity, LogOutput,
-    QueryLogging,
+    AccessLogFormat, AccessLogSink, AccessLogTemplate, AccessLogWriter, AccessRecord,
+    InvalidTemplate, LogCapacity, LogOutput, QueryLogging,
 };
 pub use self::builder::{Server, ServerBuilder};
 pub use self::connection::RequestBody;
@@ -145,9 +145,9 @@ pub use self::handle::{DrainReport, ServerHandle};
 use self::handler::{ProxyHandler, ServiceHandler};
 #[cfg(all(feature = "http2", feature = "testing"))]
 #[doc(hidden)]
-pub use self::http2::FrameTrial;
+pub use self::http2::FrameHarness;
 pub use self::limits::{DataRate, Http2Limits, Limits};
-pub use self::listener::{BindError, Listener};
+pub use self::listener::{BindError, Listener, probe};
 pub use self::metrics::{ServerCounts, ServerMetrics};
 pub use self::outcome::Outcome;
 pub use self::sockets::ListeningSockets;

@@ -1,6 +1,6 @@
 // The drawing: sources → routes → clusters → destinations. Lines are as wide as their traffic.
 
-import { drawn, rate, show, STATES } from './dom.js';
+import { drawn, rate, readable, show, STATES } from './dom.js';
 
 const COLUMNS = [
   { key: 'providers', title: 'Sources', x: 8, width: 150 },
@@ -16,17 +16,20 @@ function shape(state, x, y) {
   return drawn('circle', { class: 'shape', cx: x, cy: y, r: 4.5 });
 }
 
-// Ids of one source often begin alike, so that the end tells more than the beginning.
+// Ids of one source often begin alike, so the end says more than the beginning: the last whole segments of a path, or the
+// name in front of a last segment that is too long, such as `Orders/…5fdc35de`.
 function clipped(text, width) {
   const room = Math.floor(width / 8.3);
   if (text.length <= room) return text;
+  const segments = text.split('/');
+  for (let from = 1; from < segments.length; from += 1) {
+    const rest = segments.slice(from).join('/');
+    if (rest && rest.length <= room) return rest;
+  }
+  const name = segments.at(-2) ?? '';
+  if (name && name.length + 6 <= room) return `${name}/…${text.slice(text.length - (room - name.length - 2))}`;
   const head = Math.floor((room - 1) * 0.2);
   return `${text.slice(0, head)}…${text.slice(text.length - (room - 1 - head))}`;
-}
-
-// An id with escapes, as people read it.
-function readable(id) {
-  try { return decodeURIComponent(id); } catch { return id; }
 }
 
 function node(column, item, y) {

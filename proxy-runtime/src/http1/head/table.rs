@@ -164,7 +164,7 @@ impl HeadTable {
         self.searched != 0
     }
 
-    /// Returns true if a line has ended that was incomplete at the last call. Tests no byte twice.
+    /// Returns true if `window` has a line end beyond the bytes that earlier calls have searched.
     #[inline]
     pub(in crate::http1) fn has_further_line(&mut self, window: &[u8]) -> bool {
         let news = window.get(self.searched as usize..).unwrap_or_default();
@@ -175,7 +175,7 @@ impl HeadTable {
         false
     }
 
-    /// Records that all of `window` was tested.
+    /// Records that all of `window` was searched.
     #[inline]
     pub(in crate::http1) fn pause(&mut self, window: &[u8]) {
         self.searched = window.len() as u32;
@@ -191,7 +191,7 @@ impl HeadTable {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Asked, Status, parse_response};
+    use super::super::{RequestInfo, Status, parse_response};
     use super::*;
     use crate::http1::HeadLimits;
 
@@ -200,7 +200,7 @@ mod tests {
         let mut table = HeadTable::new();
         let head = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(fields));
         let limits = HeadLimits::default().with_fields(1000);
-        let parsed = parse_response(head.as_bytes(), Asked::default(), &limits, &mut table);
+        let parsed = parse_response(head.as_bytes(), RequestInfo::default(), &limits, &mut table);
         assert!(matches!(parsed, Ok(Status::Complete(_))), "{parsed:?}");
         assert_eq!(table.fields().len(), fields);
         table

@@ -1,4 +1,4 @@
-//! Whether the client keeps up where the proxy waits for it, and moments that are far away.
+//! The minimum data rate of clients.
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,15 +13,14 @@ use crate::progress::{DataRate, Pace};
 /// "Never", as far as a timer is concerned.
 const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
 
-/// Whether the client takes what it is given.
+/// The pace at which a client reads responses.
 ///
-/// The connection is looked at every few seconds. What counts is a run of looks at which something waited for the
-/// client, that lasts for a window, and in which less went out than the rate asks for. A response that waits for its
-/// destination never counts. On HTTP/2 this is about the socket: whether a client takes a stream is seen to there, since
-/// what leaves for one stream says nothing about another.
+/// The connection is checked every few seconds. A client is too slow if data waited for it at each check of a window,
+/// and less was sent in it than the minimum rate. A response that waits for its destination never counts. On HTTP/2
+/// this is about the socket; each stream has its own check, because data of one stream says nothing about another.
 #[derive(Debug, Default)]
 pub(crate) struct DownloadPace {
-    /// When the run began, and how much had been written by then.
+    /// The start of the current run of waiting, and the bytes written by then.
     run: Option<(Instant, u64)>,
 }
 
@@ -33,8 +32,8 @@ impl DownloadPace {
 
     pub(crate) fn is_too_slow(&mut self, state: &ConnectionState, rate: Option<DataRate>) -> bool {
         let Some(rate) = rate else { return false };
-        let is_untaken = state.is_http1() && state.untaken.load(Relaxed) > 0;
-        let waits = is_untaken || state.write_blocked.load(Relaxed);
+        let is_unsent = state.is_http1() && state.unacknowledged.load(Relaxed) > 0;
+        let waits = is_unsent || state.write_blocked.load(Relaxed);
         if !waits {
             self.run = None;
             return false;
@@ -54,9 +53,9 @@ impl DownloadPace {
     }
 }
 
-/// Whether the client sends the body that somebody waits for.
+/// The pace at which a client sends a body.
 ///
-/// Time in which nobody asks for data does not count: then it is the destination that is slow.
+/// Only time in which the proxy asks for data counts; otherwise the destination is slow.
 #[derive(Debug)]
 pub(crate) struct UploadPace {
     pace: Pace,

@@ -5,7 +5,7 @@ use http::StatusCode;
 use http::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderValue, TE};
 use http::response::Parts;
 
-use crate::exchange::grpc::{self, OwnResponse};
+use crate::exchange::grpc::{self, LocalReplyMark};
 use crate::head::headers::{strip_for_http2, take_apart_if_long};
 use crate::server::http1::date::write_date;
 
@@ -20,7 +20,7 @@ pub(crate) struct Asker {
 impl Asker {
     /// Returns true for a local reply to a gRPC call, which has no body.
     pub(crate) fn gets_status_only(self, head: &Parts) -> bool {
-        self.is_call && head.extensions.get::<OwnResponse>().is_some()
+        self.is_call && head.extensions.get::<LocalReplyMark>().is_some()
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
             let mut response = http::Response::new(());
             *response.status_mut() = StatusCode::from_u16(status).unwrap();
             if is_own {
-                OwnResponse::mark(&mut response);
+                LocalReplyMark::mark(&mut response);
             }
             let (mut parts, ()) = response.into_parts();
             let is_end = settle_head(&mut parts, asker, length, is_empty);

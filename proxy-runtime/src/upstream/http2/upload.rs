@@ -7,13 +7,13 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use h2::{Reason, SendStream};
 use http_body::Body;
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 
 use crate::progress::OutgoingBody;
 
 /// The body of a request on its way. It asks the client for more when the destination's windows and the send buffer
 /// have room, and ends when all of it was sent or the destination wants no more. A body that breaks off resets the stream.
-pub(super) struct Upload {
+pub(super) struct Http2Upload {
     stream: SendStream<Bytes>,
     body: OutgoingBody,
     /// Data that was taken and not sent yet.
@@ -22,9 +22,9 @@ pub(super) struct Upload {
 
 /// The task that goes on with an upload. Dropped, it ends it.
 #[derive(Debug)]
-pub(super) struct UploadTask(Option<AbortHandle>);
+pub(super) struct UploadTask(JoinHandle<()>);
 
-impl Upload {
+impl Http2Upload {
     pub(super) fn new(stream: SendStream<Bytes>, body: OutgoingBody) -> Self {
         Self {
             stream,
@@ -38,8 +38,7 @@ impl Upload {
         if Pin::new(&mut self).poll(cx).is_ready() {
             return None;
         }
-        let task = tokio::spawn(self);
-        Some(UploadTask(Some(task.abort_handle())))
+        Some(UploadTask(tokio::spawn(self)))
     }
 
     /// Waits until something can be sent. Ready with how much; `None` if the destination wants no more.
@@ -122,7 +121,7 @@ impl Upload {
     }
 }
 
-impl Future for Upload {
+impl Future for Http2Upload {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -131,25 +130,24 @@ impl Future for Upload {
     }
 }
 
-impl fmt::Debug for Upload {
+impl fmt::Debug for Http2Upload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Upload")
+        f.debug_struct("Http2Upload")
             .field("body", &self.body)
             .finish_non_exhaustive()
     }
 }
 
 impl UploadTask {
-    /// Lets it go on by itself.
-    pub(super) fn detach(mut self) {
-        self.0 = None;
+    /// Waits until it has ended.
+    pub(super) async fn ended(&mut self) {
+        // It cannot have been cancelled, and a panic was reported.
+        let _ = (&mut self.0).await;
     }
 }
 
 impl Drop for UploadTask {
     fn drop(&mut self) {
-        if let Some(task) = &self.0 {
-            task.abort();
-        }
+        self.0.abort();
     }
 }

@@ -11,7 +11,7 @@ mod malformed_streams;
 mod memory;
 mod pace;
 mod pipelined;
-mod refusal;
+mod rejection;
 #[cfg(feature = "http2")]
 mod stalls;
 #[cfg(feature = "http2")]
@@ -47,7 +47,7 @@ type TestFuture = Pin<Box<dyn Future<Output = Result<Response<TestBody>, Infalli
 impl Transport for DuplexStream {
     fn reset_on_drop(&self) {}
 
-    fn takes_leave(&self) -> bool {
+    fn lingers_on_close(&self) -> bool {
         true
     }
 }
@@ -209,7 +209,7 @@ impl Client {
         head + &String::from_utf8(body).unwrap()
     }
 
-    /// What comes until the server closes.
+    /// Reads until the server closes.
     async fn read_to_end(&mut self) -> String {
         let mut rest = Vec::new();
         self.stream.read_to_end(&mut rest).await.unwrap();

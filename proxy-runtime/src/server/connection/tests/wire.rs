@@ -1,4 +1,4 @@
-//! What is written, and how often.
+//! Tests of the bytes on the wire, and of the number of writes.
 
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -23,7 +23,7 @@ impl ByteStream for Counting {}
 impl Transport for Counting {
     fn reset_on_drop(&self) {}
 
-    fn takes_leave(&self) -> bool {
+    fn lingers_on_close(&self) -> bool {
         true
     }
 }
@@ -92,7 +92,7 @@ fn data(size: usize) -> Frame<Bytes> {
     Frame::data(Bytes::from(vec![b'x'; size]))
 }
 
-/// What a client gets for `request`, which closes the connection, and in how many writes.
+/// Returns the response to `request`, which closes the connection, and the number of writes.
 async fn exchange(handler: Handler, request: &str) -> (String, usize) {
     let bench = Bench::new(Limits::default());
     let (near, far) = tokio::io::duplex(1 << 20);
@@ -273,7 +273,7 @@ async fn a_body_of_another_length_than_announced_ends_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_comes_after_the_responses_before_it() {
+async fn a_rejection_comes_after_the_responses_before_it() {
     local(async {
         let request = "GET /1 HTTP/1.1\r\nhost: t\r\n\r\nGET  /2 HTTP/1.1\r\nhost: t\r\n\r\n";
         let (responses, _) = exchange(Handler::path(), request).await;

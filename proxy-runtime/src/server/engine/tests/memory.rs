@@ -1,4 +1,5 @@
-//! What idle connections hold, all in all. A read buffer that one of them keeps is sixteen times as much as it may have.
+//! What idle connections hold, all in all. A read buffer that one of them keeps is sixteen times as much as it may
+//! have.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,7 +17,7 @@ use crate::server::Limits;
 use crate::server::handler::ProxyHandler;
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
-use crate::server::worker::{self, Command, Part, Socket};
+use crate::server::worker::{self, Command, Socket, WorkerPart};
 
 const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: shop.example\r\n\r\n";
 
@@ -54,7 +55,7 @@ fn read_to(stream: &mut TcpStream, end: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Clients that have each sent a request and read the answer, if `ask`; in a thread of their own as well.
+/// Connects clients in a thread. With `ask`, each sends a request and reads the response.
 fn clients(server: SocketAddr, ask: bool) -> oneshot::Receiver<Vec<TcpStream>> {
     let (done, clients) = oneshot::channel();
     thread::spawn(move || {
@@ -71,7 +72,7 @@ fn clients(server: SocketAddr, ask: bool) -> oneshot::Receiver<Vec<TcpStream>> {
     clients
 }
 
-/// A worker with a proxy, in this thread, which has nothing to do but wait.
+/// A worker with a proxy in the current thread, whose connections are idle.
 struct Bench {
     runtime: LocalRuntime,
     address: SocketAddr,
@@ -109,7 +110,7 @@ impl Bench {
                 ProxyHandler::new(service),
                 Arc::new(shared),
                 told,
-                Part::new(),
+                WorkerPart::new(),
             );
             spawn_local(run);
         });

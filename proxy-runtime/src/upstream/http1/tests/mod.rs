@@ -19,13 +19,13 @@ use crate::progress::OutgoingBody;
 use crate::upstream::error::{ExchangeError, SendError};
 use crate::upstream::io::UpstreamIo;
 use crate::upstream::tests::Scripted;
-use crate::upstream::transport::Transport;
+use crate::upstream::transport::UpstreamTransport;
 
 /// Bytes that fit between the two ends.
 const ROOM: usize = 64 * 1024;
 
 fn over(transport: impl Scripted + 'static) -> Http1Connection {
-    let io = UpstreamIo::uncounted(Transport::Scripted(Box::new(transport)));
+    let io = UpstreamIo::uncounted(UpstreamTransport::Scripted(Box::new(transport)));
     Http1Connection::new(io, ([127, 0, 0, 1], 80).into())
 }
 
@@ -74,7 +74,7 @@ fn fed() -> (
     (feed, OutgoingBody::of(StreamBody::new(frames)))
 }
 
-/// What comes back when a destination answers with these bytes and closes.
+/// Returns the response to `request` of a destination that sends `bytes` and closes.
 async fn answer(
     request: Request<OutgoingBody>,
     bytes: impl AsRef<[u8]>,
@@ -97,7 +97,7 @@ async fn answer(
     }
 }
 
-/// Why there is no response over HTTP/1.1.
+/// Returns the HTTP/1.1 error of a failed request.
 #[expect(clippy::boxed_local, reason = "as it is returned")]
 fn of_http1(failed: Box<SendError>) -> Http1Error {
     match failed.error {

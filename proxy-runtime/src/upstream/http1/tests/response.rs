@@ -1,4 +1,4 @@
-//! What comes back, and what is made of it.
+//! Tests of responses as they are read.
 
 use http::{StatusCode, Version};
 use hyper::ext::ReasonPhrase;
@@ -30,7 +30,7 @@ async fn a_head_is_what_it_was() {
     assert_eq!(plain.content(), b"until the end");
 }
 
-/// Nothing depends on how the bytes are cut.
+/// The same response results wherever the bytes are split.
 #[tokio::test]
 async fn a_response_in_pieces_is_the_same() {
     let bytes = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n\
@@ -98,7 +98,7 @@ async fn what_breaks_off_is_no_response() {
 }
 
 #[tokio::test]
-async fn what_has_two_meanings_is_refused() {
+async fn what_has_two_meanings_is_rejected() {
     let switch = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n";
     for bytes in [
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -116,7 +116,7 @@ async fn what_has_two_meanings_is_refused() {
     ] {
         let error = answer(get(), bytes).await.unwrap_err();
         assert!(
-            matches!(error, Http1Error::Refused(_)),
+            matches!(error, Http1Error::Rejected(_)),
             "{bytes:?}: {error}"
         );
         assert!(error.is_malformed_response());
@@ -157,7 +157,7 @@ async fn interim_responses_are_bounded() {
     assert!(matches!(error, Http1Error::TooManyInterim), "{error}");
 }
 
-/// What nobody asks for stays with the destination.
+/// Unrequested data stays unread at the destination.
 #[tokio::test]
 async fn nothing_is_read_ahead() {
     let (mut near, mut far) = connection();
