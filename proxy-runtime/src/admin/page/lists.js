@@ -47,7 +47,7 @@ export function showProblems(place, problems) {
   show(place, problems, problems.length ? problems.map((problem) => element('div', { class: 'problem', 'data-state': problem.severity },
     element('strong', {}, `${problem.severity}: `), problem.message,
     problem.suggestion ? element('span', { class: 'fix' }, `→ ${problem.suggestion}`) : null,
-    element('code', { class: 'where' }, [problem.provider, problem.pointer, problem.code].filter(Boolean).join('  '))))
+    element('code', { class: 'where' }, [problem.provider, problem.pointer, problem.origin, problem.code].filter(Boolean).join('  '))))
     : [element('p', { class: 'quiet' }, 'None.')]);
 }
 
