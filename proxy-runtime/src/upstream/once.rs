@@ -20,8 +20,8 @@ use crate::BoxError;
 use crate::progress::OutgoingBody;
 
 impl Upstreams {
-    /// Sends one request of `cluster` over a connection of its own, which no pool counts, and gives the status of the answer. The
-    /// connection is closed without reading more. There is no timeout.
+    /// Sends one request of `cluster` over a connection of its own, which no pool counts, and gives the status of the
+    /// answer. The connection is closed without reading more. There is no timeout.
     ///
     /// `request` makes the request, told whether it is for HTTP/2.
     ///
