@@ -1,12 +1,12 @@
 //! Logging to standard error, so that standard output is for machines.
 
-use program_kit::{Failure, Logging};
+use program_kit::{Failure, LogControl, Logging};
 use proxy_model::Problem;
 
 use crate::settings::{LogFormat, Telemetry};
 
 /// Starts logging for the life of the process, as configured.
-pub(crate) fn start(telemetry: &Telemetry) -> Result<(), Failure> {
+pub(crate) fn start(telemetry: &Telemetry) -> Result<LogControl, Failure> {
     configured(telemetry).start()
 }
 

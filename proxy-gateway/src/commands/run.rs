@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use discovery_core::providers::file::FileOptions;
 use discovery_core::{Merge, MergedState};
-use program_kit::{Failure, Signals, say};
+use program_kit::{Failure, LogControl, Signals, say};
 use proxy_model::{CompileOptions, Problems, same_id};
 use proxy_runtime::server::ListeningSockets;
 
@@ -34,7 +34,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     }
     // The proxy and its sources log what they start with in spite of it.
     drop((layered, of_machine));
-    logging::start(&examined.settings.telemetry)?;
+    let mut log = logging::start(&examined.settings.telemetry)?;
     say(&document.described());
     for problem in examined
         .problems
@@ -65,7 +65,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     // The remaining sockets belong to addresses that are no longer configured.
     drop(inherited);
     let ended = tokio::select! {
-        ended = serve(&mut gateway, document, &examined.settings, predecessor) => Some(ended),
+        ended = serve(&mut gateway, document, &examined.settings, &mut log, predecessor) => Some(ended),
         () = signals.stop() => None,
     };
     service_manager::notify(Message::Stopping);
@@ -86,6 +86,7 @@ async fn serve(
     gateway: &mut Gateway,
     document: Document,
     settings: &Settings,
+    log: &mut LogControl,
     predecessor: Option<Predecessor>,
 ) -> Result<(), NotTaken> {
     let is_served = match &predecessor {
@@ -117,7 +118,7 @@ async fn serve(
         announce(&state);
         say("stop with Ctrl-C; a second Ctrl-C stops at once");
         service_manager::notify(Message::Ready);
-        follow_settings(Arc::new(document), settings).await
+        follow_settings(Arc::new(document), settings, log).await
     };
     let successor = async {
         match &mut offer {
@@ -193,8 +194,13 @@ fn not_taken(error: &HandoverError) -> Failure {
     Failure::new(error.to_string())
 }
 
-/// Warns about changes in the files that take effect only with the next start.
-async fn follow_settings(document: Arc<Document>, running: &Settings) -> Infallible {
+/// Applies changes of the log filter in the files, and warns about those that take effect only with the next start.
+async fn follow_settings(
+    document: Arc<Document>,
+    running: &Settings,
+    log: &mut LogControl,
+) -> Infallible {
+    let mut running = running.clone();
     let mut noticed = running.clone();
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
@@ -211,14 +217,36 @@ async fn follow_settings(document: Arc<Document>, running: &Settings) -> Infalli
         if now == noticed {
             continue;
         }
+        if now.telemetry.log_filter != noticed.telemetry.log_filter {
+            apply_filter(log, now.telemetry.log_filter.clone());
+            running
+                .telemetry
+                .log_filter
+                .clone_from(&now.telemetry.log_filter);
+        }
         // Settings that were changed back need no restart.
-        if now != *running {
+        if now != running {
             tracing::warn!(
                 target: "proxy::config",
-                "Listeners, Admin, Telemetry, Server or a section for discovery have changed; that takes effect with the next start"
+                "Listeners, Admin, Telemetry (but for LogFilter), Server or a section for discovery have changed; that takes effect with the next start"
             );
         }
         noticed = now;
+    }
+}
+
+/// Changes what is logged. A filter that cannot be used is logged, and changes nothing.
+fn apply_filter(log: &mut LogControl, filter: Option<String>) {
+    let shown = filter
+        .clone()
+        .unwrap_or_else(|| "RUST_LOG or the default".to_owned());
+    match log.set_filter(filter) {
+        Ok(()) => {
+            tracing::info!(target: "proxy::config", filter = shown, "the log filter has changed")
+        }
+        Err(error) => {
+            tracing::warn!(target: "proxy::config", "the log filter stays as it was: {error}")
+        }
     }
 }
 

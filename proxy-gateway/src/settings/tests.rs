@@ -106,7 +106,7 @@ fn everything_can_be_said() {
     assert_eq!(certificates[1].key_file.as_os_str(), "b.key");
     assert_eq!(settings.admin.unwrap().to_string(), "127.0.0.1:9000");
     let access_log = settings.telemetry.access_log.unwrap();
-    assert_eq!(access_log.format, LogFormat::Json);
+    assert_eq!(access_log.format, LineFormat::Known(LogFormat::Json));
     assert_eq!(settings.telemetry.log_format, LogFormat::Json);
     assert_eq!(settings.server.workers, Some(3));
     assert_eq!(settings.server.readiness_delay, Duration::from_secs(2));

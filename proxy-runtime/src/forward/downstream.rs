@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::request;
 use http::response::Parts;
 use http::{HeaderMap, Response, StatusCode};
-use http_body::{Body, Frame};
+use http_body::Body;
 use hyper::ext::ReasonPhrase;
 use proxy_model::RequestHead;
 use proxy_model::compiled::RouteIndex;
@@ -230,32 +230,27 @@ impl Download for ServiceDownload {
 }
 
 impl ServiceDownload {
-    /// Puts what was received into the slot, if there is room; ready when more can be read, or all was put.
+    /// Puts what was received into the slot; ready unless the caller has to take the last part first.
     fn poll_put(&mut self, slot: &Slot, has_news: &mut bool) -> Poll<()> {
         let Some(incoming) = &mut self.begun else {
             return Poll::Ready(());
         };
-        loop {
-            if std::mem::take(&mut self.is_full) {
-                self.is_full = slot.has_frame();
-                if self.is_full {
-                    return Poll::Pending;
-                }
-                // The caller waits for the destination from now on.
-                *has_news = true;
+        if self.is_full {
+            if slot.has_data() {
+                return Poll::Pending;
             }
-            let frame = match std::mem::take(&mut incoming.data) {
-                data if !data.is_empty() => Frame::data(data),
-                _ => match incoming.trailers.take() {
-                    Some(trailers) if incoming.has_ended() => Frame::trailers(*trailers),
-                    _ => break,
-                },
-            };
-            slot.put_frame(frame);
+            self.is_full = false;
+            // The caller waits for the destination from now on.
+            *has_news = true;
+        }
+        if !incoming.data.is_empty() {
+            slot.put_data(std::mem::take(&mut incoming.data));
             self.is_full = true;
-            if incoming.has_all() {
-                break;
-            }
+        }
+        if incoming.has_ended()
+            && let Some(trailers) = incoming.trailers.take()
+        {
+            slot.put_trailers(trailers);
         }
         self.is_done = incoming.has_all();
         Poll::Ready(())
@@ -496,8 +491,7 @@ impl Downstream for ServiceDownstream {
         } = final_head;
         let table = std::mem::take(&mut download.table);
         let input = &mut connection.input;
-        let known = self.connection();
-        let edits = match filtering.shown(route, &known) {
+        let edits = match filtering.shown(route, || self.connection()) {
             None => None,
             Some(shown) => Some(show(shown, status, (input.filled(), response, &table))?),
         };
@@ -539,6 +533,9 @@ impl Downstream for ServiceDownstream {
             if download.is_done {
                 return Poll::Ready(Ok(()));
             }
+            if download.is_full {
+                return Poll::Pending;
+            }
             let Some(incoming) = &mut download.begun else {
                 return Poll::Ready(Ok(()));
             };
@@ -578,7 +575,7 @@ impl Downstream for ServiceDownstream {
         let slot = &self.record.slot;
         slot.put_head(Response::from_parts(head, ()), Some(sent));
         if !text.is_empty() {
-            slot.put_frame(Frame::data(text));
+            slot.put_data(text);
         }
         Some(SentReply { sent, keep: true })
     }

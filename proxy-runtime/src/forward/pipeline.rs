@@ -52,7 +52,7 @@ where
     let open = |parts: &Parts| Account::open(shared.metrics(), &parts.method, parts.version);
     let is_read_here = found.is_some();
     let (FoundRoute { generation, index }, classes, upgrade) = match found {
-        Some(found) => (found, HttpHead::new(&parts).classes(), None),
+        Some(found) => (found, None, None),
         None => {
             let generation = shared.load_full();
             let upgrade = Upgrade::take_from(&mut parts);
@@ -62,7 +62,7 @@ where
                 Err(unrouted) => return ResponseFuture::known(refuse(&unrouted, open(&parts))),
             };
             let classes = head.classes();
-            (FoundRoute { generation, index }, classes, upgrade)
+            (FoundRoute { generation, index }, Some(classes), upgrade)
         }
     };
     let route = generation.snapshot().route_at(index);
@@ -83,6 +83,7 @@ where
         }
         return Layered::forward(context, layers.service(), parts, body, upgrade, account);
     }
+    let classes = classes.unwrap_or_else(|| HttpHead::new(&parts).classes());
     if upgrade.is_none()
         && let Some(plan) = ExchangePlan::of(service, &generation, index, (&parts, classes), &body)
     {

@@ -225,6 +225,7 @@ impl Drop for ProxyBody {
         let error = match self.source {
             Source::Failed(kind) => Some(kind),
             Source::Destination(ref download) if download.is_whole() => None,
+            Source::Exchange(ref body) if body.is_whole() => None,
             _ if self.is_end_stream() => None,
             _ => Some(ForwardErrorKind::ResponseBodyCanceled),
         };

@@ -9,7 +9,7 @@ use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use tokio::runtime::Handle;
 
-use super::slot::Slot;
+use super::slot::{Slot, Taken};
 use crate::error::ForwardErrorKind;
 use crate::lent::LentFuture;
 use crate::response::ProxyBody;
@@ -29,10 +29,8 @@ pub(crate) struct ExchangeBody {
     /// `None` after its end.
     future: Option<LentFuture<()>>,
     slot: Option<Arc<Slot>>,
-    /// A frame that was polled with the head.
-    first: Option<Frame<Bytes>>,
-    /// The end of the response, as soon as it is known.
-    end: Option<Result<(), ForwardErrorKind>>,
+    /// The part that was polled last.
+    part: Taken,
     /// Bytes that the length of the body promises.
     left: Option<u64>,
 }
@@ -66,24 +64,18 @@ impl Future for Exchange {
                 false => Poll::Pending,
             };
         };
-        let (first, end) = slot.take_frame();
-        let is_whole = has_ended && end == Some(Ok(()));
-        let body = match first.map(Frame::into_data) {
+        let mut part = slot.take_rest();
+        let is_whole = has_ended && part.end == Some(Ok(())) && part.trailers.is_none();
+        let body = match part.data.take() {
             None if is_whole => ProxyBody::empty(),
-            Some(Ok(data)) if is_whole => ProxyBody::text(data),
-            first => {
-                let first = first.map(|first| match first {
-                    Ok(data) => Frame::data(data),
-                    Err(trailers) => trailers,
-                });
-                ProxyBody::exchange(ExchangeBody {
-                    future: (!has_ended).then(|| this.future.take()),
-                    slot: this.slot.take(),
-                    first,
-                    end,
-                    left: length,
-                })
-            }
+            // A text has a length, which is for the destination to tell.
+            Some(data) if is_whole && length.is_some() => ProxyBody::text(data),
+            data => ProxyBody::exchange(ExchangeBody {
+                future: (!has_ended).then(|| this.future.take()),
+                slot: this.slot.take(),
+                part: Taken { data, ..part },
+                left: length,
+            }),
         };
         Poll::Ready(head.map(|()| body))
     }
@@ -112,33 +104,43 @@ impl ExchangeBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ForwardErrorKind>>> {
-        if self.first.is_none()
-            && self.end.is_none()
+        let part = &mut self.part;
+        if part.data.is_none()
+            && part.trailers.is_none()
+            && part.end.is_none()
             && let (Some(future), Some(slot)) = (&mut self.future, &self.slot)
         {
             let has_ended = Pin::new(future).poll(cx).is_ready();
-            (self.first, self.end) = slot.take_frame();
+            *part = slot.take_rest();
             if has_ended {
                 self.future = None;
-                let cut = || Err(ForwardErrorKind::ResponseBodyCanceled);
-                self.end = self.end.or_else(|| Some(cut()));
+                part.end
+                    .get_or_insert(Err(ForwardErrorKind::ResponseBodyCanceled));
             }
         }
-        match (self.first.take(), self.end) {
-            (Some(frame), _) => {
-                let length = frame.data_ref().map_or(0, |data| data.len() as u64);
-                self.left = self.left.map(|left| left.saturating_sub(length));
-                Poll::Ready(Some(Ok(frame)))
-            }
-            (None, Some(Ok(()))) => Poll::Ready(None),
-            (None, Some(Err(kind))) => Poll::Ready(Some(Err(kind))),
-            (None, None) => Poll::Pending,
+        if let Some(data) = part.data.take() {
+            let length = data.len() as u64;
+            self.left = self.left.map(|left| left.saturating_sub(length));
+            return Poll::Ready(Some(Ok(Frame::data(data))));
         }
+        if let Some(trailers) = part.trailers.take() {
+            return Poll::Ready(Some(Ok(Frame::trailers(*trailers))));
+        }
+        match part.end {
+            Some(Ok(())) => Poll::Ready(None),
+            Some(Err(kind)) => Poll::Ready(Some(Err(kind))),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Returns true if all content was taken. Trailers may be left, which not every client can be told.
+    pub(super) fn is_whole(&self) -> bool {
+        self.part.data.is_none() && self.part.end == Some(Ok(()))
     }
 
     /// Returns true if nothing is left, as far as is known without polling.
     pub(super) fn has_ended(&self) -> bool {
-        self.first.is_none() && self.end == Some(Ok(()))
+        self.is_whole() && self.part.trailers.is_none()
     }
 
     pub(super) fn size_hint(&self) -> SizeHint {
@@ -153,7 +155,7 @@ impl ExchangeBody {
 impl Drop for ExchangeBody {
     fn drop(&mut self) {
         // The response is complete, and the destination still takes the request.
-        if self.end == Some(Ok(()))
+        if self.part.end == Some(Ok(()))
             && let Some(future) = self.future.take()
             && let Ok(runtime) = Handle::try_current()
         {

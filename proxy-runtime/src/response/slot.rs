@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Response;
-use http_body::Frame;
+use http::{HeaderMap, Response};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -20,7 +19,7 @@ thread_local! {
     static SPARE: Spare<Arc<Slot>, MOST> = const { Spare::new() };
 }
 
-/// The response of an exchange as far as its caller has not taken it: the head, and at most one frame of the body.
+/// The response of an exchange as far as its caller has not taken it: the head, at most one part of the body, and the trailers.
 ///
 /// The exchange writes into it, and [`Exchange`](super::Exchange) or [`ExchangeBody`](super::ExchangeBody), which
 /// polls the exchange, takes it out in the same poll. So the lock is always free.
@@ -32,7 +31,8 @@ struct Content {
     head: Option<Response<()>>,
     /// The length of the body, if it is known.
     length: Option<u64>,
-    frame: Option<Frame<Bytes>>,
+    data: Option<Bytes>,
+    trailers: Option<Box<HeaderMap>>,
     /// The information for logs, until the head is there.
     info: Option<Box<ExchangeInfo>>,
     end: Option<Result<(), ForwardErrorKind>>,
@@ -73,17 +73,22 @@ impl Slot {
         }
     }
 
-    /// Puts the next frame of the body. The last one must have been taken.
-    pub(crate) fn put_frame(&self, frame: Frame<Bytes>) {
-        self.0.lock().frame = Some(frame);
+    /// Puts the next part of the body. The last one must have been taken.
+    pub(crate) fn put_data(&self, data: Bytes) {
+        self.0.lock().data = Some(data);
     }
 
-    /// Returns true if the last frame was not taken.
-    pub(crate) fn has_frame(&self) -> bool {
-        self.0.lock().frame.is_some()
+    /// Puts the trailers, which follow the part of the body that is there.
+    pub(crate) fn put_trailers(&self, trailers: Box<HeaderMap>) {
+        self.0.lock().trailers = Some(trailers);
     }
 
-    /// Records the end of the response: with its last frame, or with an error.
+    /// Returns true if the last part was not taken.
+    pub(crate) fn has_data(&self) -> bool {
+        self.0.lock().data.is_some()
+    }
+
+    /// Records the end of the response, behind what is there.
     pub(crate) fn end(&self, end: Result<(), ForwardErrorKind>) {
         self.0.lock().end.get_or_insert(end);
     }
@@ -105,11 +110,21 @@ impl Slot {
         Some((head, content.length))
     }
 
-    /// Takes the next frame, with the end of the response if that is known.
-    pub(super) fn take_frame(
-        &self,
-    ) -> (Option<Frame<Bytes>>, Option<Result<(), ForwardErrorKind>>) {
+    /// Takes what there is of the body.
+    pub(super) fn take_rest(&self) -> Taken {
         let mut content = self.0.lock();
-        (content.frame.take(), content.end)
+        Taken {
+            data: content.data.take(),
+            trailers: content.trailers.take(),
+            end: content.end,
+        }
     }
+}
+
+/// A part of a response's body, and what is known to follow it.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub(super) data: Option<Bytes>,
+    pub(super) trailers: Option<Box<HeaderMap>>,
+    pub(super) end: Option<Result<(), ForwardErrorKind>>,
 }

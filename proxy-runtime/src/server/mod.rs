@@ -136,8 +136,8 @@ use http_body::Body;
 use tower_service::Service;
 
 pub use self::access_log::{
-    AccessLogFormat, AccessLogSink, AccessLogWriter, AccessRecord, LogCapacity, LogOutput,
-    QueryLogging,
+    AccessLogFormat, AccessLogSink, AccessLogTemplate, AccessLogWriter, AccessRecord,
+    InvalidTemplate, LogCapacity, LogOutput, QueryLogging,
 };
 pub use self::builder::{Server, ServerBuilder};
 pub use self::connection::RequestBody;

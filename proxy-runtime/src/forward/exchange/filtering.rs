@@ -79,7 +79,7 @@ impl Filtering {
     pub(crate) fn shown<'e>(
         &'e mut self,
         route: &'e ResolvedRoute<'_>,
-        connection: &'e ConnectionInfo,
+        connection: impl FnOnce() -> ConnectionInfo,
     ) -> Option<Shown<'e>> {
         let filtered = self
             .0
@@ -88,7 +88,7 @@ impl Filtering {
         Some(Shown {
             filtered,
             route,
-            connection,
+            connection: connection(),
         })
     }
 
@@ -128,7 +128,7 @@ pub(crate) enum LocalReply {
 pub(crate) struct Shown<'e> {
     filtered: &'e mut Filtered,
     route: &'e ResolvedRoute<'e>,
-    connection: &'e ConnectionInfo,
+    connection: ConnectionInfo,
 }
 
 /// The buffer, the head and the fields of a received response.
@@ -171,7 +171,7 @@ impl<'e> Shown<'e> {
         edits.clear();
         if let Some(filters) = self.route.filters() {
             let mut head = ResponseEdit::of_raw(status, buffer, table, edits);
-            let context = self.route.filter_context(*self.connection);
+            let context = self.route.filter_context(self.connection);
             filters.on_response(passed, &mut head, &context)?;
         }
         Ok(edits)

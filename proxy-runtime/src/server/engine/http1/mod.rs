@@ -370,7 +370,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
                 true => OutgoingConnection::Close,
                 false => OutgoingConnection::Default,
             },
-            shown: filtering.shown(route, &state.info),
+            shown: filtering.shown(route, || state.info),
         };
         if let Some(plan) = &route.plan.trailers {
             download.change_trailers(plan, status, self.request.accepts_trailers());

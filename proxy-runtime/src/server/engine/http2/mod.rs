@@ -346,7 +346,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         } = begun;
         let table = std::mem::take(&mut download.table);
         let input = &mut connection.input;
-        let edits = match filtering.shown(route, &self.client.record.connection.info) {
+        let edits = match filtering.shown(route, || self.connection()) {
             None => None,
             Some(shown) => Some(show(shown, status, (input.filled(), response, &table))?),
         };
