@@ -119,17 +119,15 @@ fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
             message,
         ));
     };
-    let affinity = config.session_affinity.as_ref();
-    if affinity.is_some_and(|affinity| affinity.enabled == Some(true)) {
+    #[cfg(not(feature = "affinity-keys"))]
+    if cluster
+        .affinity()
+        .is_some_and(|affinity| affinity.key().is_sealed())
+    {
         warn(
-            "SessionAffinity",
-            "session affinity is not supported yet; requests of one client go to any destination",
-        );
-    }
-    if cluster.passive_check().is_some() {
-        warn(
-            "HealthCheck/Passive",
-            "passive health checks are not supported yet; failed requests do not make a destination unhealthy",
+            "SessionAffinity/Policy",
+            "this build encrypts no affinity keys; requests of one client go to any destination. Build with the feature \
+             `affinity-keys`, or use `HashCookie`",
         );
     }
     let web_proxy = config
@@ -227,8 +225,6 @@ mod tests {
                     "OutputCachePolicy":"all","TimeoutPolicy":"slow",
                     "Transforms":[{"PathPrefix":"/x"}]}},
                 "Clusters":{"c":{
-                    "SessionAffinity":{"Enabled":true,"AffinityKeyName":"k"},
-                    "HealthCheck":{"Passive":{"Enabled":true}},
                     "HttpClient":{"WebProxy":{"Address":"http://proxy:3128/","UseDefaultCredentials":true}},
                     "Destinations":{"d":{"Address":"http://h/","Metadata":{"httpSysDelegationQueue":"q"}}},
                     "HttpRequest":{"Version":"3","VersionPolicy":"RequestVersionExact"}}}}"#,
@@ -241,8 +237,6 @@ mod tests {
                 "/Routes/a~1b/RateLimiterPolicy",
                 "/Routes/a~1b/OutputCachePolicy",
                 "/Routes/a~1b/TimeoutPolicy",
-                "/Clusters/c/SessionAffinity",
-                "/Clusters/c/HealthCheck/Passive",
                 "/Clusters/c/HttpClient/WebProxy/UseDefaultCredentials",
                 "/Clusters/c/Destinations/d/Metadata/httpSysDelegationQueue",
                 "/Clusters/c/HttpRequest/Version",
@@ -275,7 +269,8 @@ mod tests {
                     "AuthorizationPolicy":"Anonymous","CorsPolicy":"disable","RateLimiterPolicy":"Default",
                     "TimeoutPolicy":"Disable","Transforms":[{"PathPrefix":"/x"}]}},
                 "Clusters":{"c":{
-                    "SessionAffinity":{"Enabled":false},"HealthCheck":{"Active":{"Enabled":true}},
+                    "SessionAffinity":{"Enabled":true,"AffinityKeyName":"k"},
+                    "HealthCheck":{"Active":{"Enabled":true},"Passive":{"Enabled":true}},
                     "HttpClient":{"MaxConnectionsPerServer":3},
                     "HttpRequest":{"Version":"2"}}}}"#,
         );

@@ -2,6 +2,7 @@
 //!
 //! They are read at start. Of a running program only `ReverseProxy` is reloaded.
 
+mod affinity;
 mod destination_resolver;
 mod limits;
 mod listener;
@@ -24,6 +25,7 @@ use proxy_runtime::server::Limits;
 
 use crate::sources::Sources;
 
+pub(crate) use self::affinity::AffinityKeySource;
 pub(crate) use self::destination_resolver::DestinationResolver;
 pub(crate) use self::listener::Listener;
 pub(crate) use self::resolver::Resolver;
@@ -69,6 +71,8 @@ pub(crate) struct Server {
     pub(crate) resolver: Resolver,
     /// The refresh of destinations that are names. `None`: a name is one destination.
     pub(crate) destination_resolver: Option<DestinationResolver>,
+    /// The keys that affinity keys are encrypted with. `None`: a random one.
+    pub(crate) affinity_keys: Option<AffinityKeySource>,
     /// The limits. `body_bytes` is the default of routes.
     pub(crate) limits: Limits,
 }
@@ -84,6 +88,7 @@ impl Default for Server {
             handover: None,
             resolver: Resolver::default(),
             destination_resolver: None,
+            affinity_keys: None,
             limits: Limits::default(),
         }
     }
@@ -158,6 +163,7 @@ fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
         destination_resolver: server
             .object("DnsDestinationResolver", destination_resolver::read)
             .flatten(),
+        affinity_keys: affinity::read(server),
         limits: server.object("Limits", limits::read).unwrap_or_default(),
     }
 }
