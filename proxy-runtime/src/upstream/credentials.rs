@@ -17,7 +17,7 @@ use rustls::{ClientConfig, Error, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::tls::Settings;
+use super::tls::TlsVariant;
 use crate::observe::targets;
 
 /// The credentials in use, by their files. A cluster keeps its own alive.
@@ -51,7 +51,7 @@ pub(super) struct Loaded {
     pub(super) client: Option<Arc<dyn ResolvesClientCert>>,
     /// `None`: the trust of the program.
     pub(super) verifier: Option<Arc<dyn ServerCertVerifier>>,
-    pub(super) configs: Mutex<HashMap<Settings, Arc<ClientConfig>>>,
+    pub(super) configs: Mutex<HashMap<TlsVariant, Arc<ClientConfig>>>,
 }
 
 impl CredentialsTable {

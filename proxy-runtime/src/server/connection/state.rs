@@ -18,7 +18,7 @@ use crate::server::memory::{Holding, TLS_BUFFER};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
 use crate::server::shared::WorkerShared;
-use crate::server::validation::Rejection;
+use crate::server::validation::RequestRejection;
 
 /// The shared state of one connection.
 ///
@@ -123,11 +123,11 @@ impl ConnectionState {
 
     /// Checks that a request for this host evades no certificate that the host requires.
     #[inline]
-    pub(crate) fn validate(&self, authority: &[u8]) -> Result<(), Rejection> {
+    pub(crate) fn validate(&self, authority: &[u8]) -> Result<(), RequestRejection> {
         match self.info.identity {
             None => Ok(()),
             Some(identity) if identity.covers(authority) => Ok(()),
-            Some(_) => Err(Rejection::new(
+            Some(_) => Err(RequestRejection::new(
                 StatusCode::MISDIRECTED_REQUEST,
                 "the host requires other client certificates than the name of the connection",
             )),
