@@ -10,7 +10,7 @@ use super::{Listed, Pages, RENEW};
 
 /// The maximum number of public items by library. Fields, variants and re-exports of other crates do
 /// not count.
-const MOST: [(&str, usize); 1] = [("proxy-runtime", 280)];
+const MOST: [(&str, usize); 1] = [("proxy-runtime", 320)];
 
 /// The folder of the lists, which holds nothing else.
 pub(super) const DIRECTORY: &str = "xtask/public-api";

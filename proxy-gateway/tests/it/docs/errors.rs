@@ -66,8 +66,6 @@ const NOT_HONOURED: &str = r#"{ "ReverseProxy": {
         "Transforms": [ { "ClientCert": "X-Client-Cert" } ]
     } },
     "Clusters": { "c": {
-        "SessionAffinity": { "Enabled": true, "AffinityKeyName": "k" },
-        "HealthCheck": { "Passive": { "Enabled": true } },
         "HttpClient": { "WebProxy": { "Address": "http://proxy.example:3128/" } },
         "HttpRequest": { "Version": "3", "AllowResponseBuffering": true },
         "Destinations": { "d": { "Address": "http://a.example/" } }
