@@ -317,8 +317,8 @@ mod tests {
             found(None, &[("DOTNET_ENVIRONMENT", "")]),
             (Ok("Production".to_owned()), 0)
         );
-        let (refused, _) = found(None, &[("DOTNET_ENVIRONMENT", "../x")]);
-        assert!(refused.unwrap_err().contains("DOTNET_ENVIRONMENT"));
+        let (rejected, _) = found(None, &[("DOTNET_ENVIRONMENT", "../x")]);
+        assert!(rejected.unwrap_err().contains("DOTNET_ENVIRONMENT"));
     }
 
     #[cfg(unix)]

@@ -38,13 +38,13 @@ pub(crate) fn unsupported_by(snapshot: &Snapshot, speaks_tls: bool) -> Problems 
 /// The reason why a route gets no requests through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub(crate) enum Refusal {
+pub(crate) enum RouteRejection {
     /// The route has an `AuthorizationPolicy`, which this version cannot enforce. To serve it would open what was meant
     /// to be closed.
     Authorization,
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for RouteRejection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Authorization => "its AuthorizationPolicy cannot be enforced",
@@ -53,9 +53,9 @@ impl std::fmt::Display for Refusal {
 }
 
 /// Returns why requests of `route` cannot be served, if they cannot.
-pub(crate) fn refusal(route: &Route) -> Option<Refusal> {
+pub(crate) fn rejection(route: &Route) -> Option<RouteRejection> {
     is_asked(route.config().authorization_policy.as_ref(), &["Anonymous"])
-        .then_some(Refusal::Authorization)
+        .then_some(RouteRejection::Authorization)
 }
 
 /// Returns true if a policy is named, other than one of `without_effect`.
@@ -75,7 +75,7 @@ fn check_route(route: &Route, problems: &mut Problems) {
             message,
         ));
     };
-    if refusal(route).is_some() {
+    if rejection(route).is_some() {
         warn(
             "AuthorizationPolicy",
             "authorization is not supported yet; so that nothing is served that should not be, all requests of this \

@@ -15,7 +15,7 @@ use super::KeyRing;
 use super::cookie::{KeyText, find_cookie, set_cookie};
 use super::hash::{self, Hash, SHORT, padded, parse_hex, push_hex};
 use super::{Affinities, AffinityFailurePolicy, AffinityPolicy, KeyFailure, RequestKey};
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 #[cfg(feature = "server")]
 use crate::http1::FieldOperation;
 
@@ -62,7 +62,7 @@ struct Named {
 
 /// The header that gives a client a new key.
 #[derive(Debug)]
-pub(crate) struct NewKey(HeadEdits);
+pub(crate) struct NewKey(HeaderMutations);
 
 impl ClusterAffinity {
     /// The session affinity of a cluster, if it has any that this build supports.
@@ -315,7 +315,7 @@ fn find_header(head: &dyn RequestHead, name: &str, text: &mut KeyText) -> Result
 impl NewKey {
     /// `None` if no response may have the header.
     fn of(name: &str, value: HeaderValue) -> Option<Self> {
-        let mut edits = HeadEdits::default();
+        let mut edits = HeaderMutations::default();
         edits.append(name, value).ok()?;
         Some(Self(edits))
     }

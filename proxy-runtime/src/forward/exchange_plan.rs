@@ -22,15 +22,15 @@ use crate::layer::ProxyRequestBody;
 use crate::progress::Timer;
 use crate::progress::alarm::Ticket;
 use crate::proxy::ProxyService;
-use crate::response::{Attempts, Exchange};
+use crate::response::{Exchange, LayerAttempts};
 use crate::state::Generation;
 
 /// The origin of a request: the service that was called, or the layers of a route.
-pub(super) struct Origin {
+pub(super) struct RequestOrigin {
     pub(super) service: ProxyService,
     pub(super) generation: Arc<Generation>,
     /// The attempts of layers, of which the request is one.
-    pub(super) attempts: Option<Arc<Attempts>>,
+    pub(super) attempts: Option<Arc<LayerAttempts>>,
     /// The time from which the route's `Timeout` counts, if it is not the beginning of the exchange.
     pub(super) arrived: Option<Instant>,
 }
@@ -45,7 +45,7 @@ pub(super) struct ExchangePlan {
 }
 
 impl ExchangePlan {
-    /// Returns `None` if the typed lane has to forward the request, or rejects it.
+    /// Returns `None` if the typed path has to forward the request, or rejects it.
     pub(super) fn of<B: Body<Data = Bytes>>(
         service: &ProxyService,
         generation: &Generation,
@@ -73,7 +73,12 @@ impl ExchangePlan {
     }
 
     /// Returns the exchange, which begins when it is polled.
-    pub(super) fn begin(self, origin: Origin, parts: Parts, body: ProxyRequestBody) -> Exchange {
+    pub(super) fn begin(
+        self,
+        origin: RequestOrigin,
+        parts: Parts,
+        body: ProxyRequestBody,
+    ) -> Exchange {
         Exchange::new(move |slot| async move {
             let Self {
                 chosen,
@@ -81,7 +86,7 @@ impl ExchangePlan {
                 framing,
                 classes,
             } = self;
-            let Origin {
+            let RequestOrigin {
                 service,
                 generation,
                 attempts,

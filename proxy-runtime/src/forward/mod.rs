@@ -40,7 +40,7 @@
 //! client that does not take its response is the server's to notice: a body that nobody polls cannot look at a clock. The
 //! server of this crate gives it up by its own data rate or, where it asks for none, by the activity timeout.
 
-// This is the typed lane. `server/engine/mod.rs` says which requests take the other one.
+// This is the typed path. `server/engine/mod.rs` says which requests take the other one.
 
 mod answered;
 mod downstream;
@@ -51,13 +51,13 @@ mod handshake;
 mod layered;
 mod pipeline;
 mod plan;
+pub(crate) mod recycled;
 mod request;
 pub(crate) mod response;
 mod route_context;
 mod same_name;
 mod send;
 mod service;
-pub(crate) mod spare;
 #[cfg(test)]
 mod tests;
 pub(crate) mod typed;

@@ -13,7 +13,7 @@ use super::{ActiveHealthPolicy, Health, Probed};
 pub struct ConsecutiveFailures;
 
 impl ActiveHealthPolicy for ConsecutiveFailures {
-    fn judge(&self, probed: &Probed<'_>) -> Health {
+    fn evaluate(&self, probed: &Probed<'_>) -> Health {
         if probed.result.is_ok_and(|status| status.is_success()) {
             let has_risen = probed.successes >= probed.check.rise();
             match probed.health == Health::Unhealthy && !has_risen {

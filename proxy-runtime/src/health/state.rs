@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use discovery_core::Moment;
+use discovery_core::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -80,7 +80,7 @@ pub(crate) struct HealthRecord {
     /// The latest verdict.
     pub(crate) health: Health,
     /// The time of the last change; `None` while the health is unknown.
-    pub(crate) since: Option<Moment>,
+    pub(crate) since: Option<Timestamp>,
     /// The reason for users: the result of the last probe that changed the health.
     pub(crate) reason: Option<Arc<str>>,
     /// Number of completed probes.
@@ -130,7 +130,7 @@ impl HealthState {
     }
 
     /// When the passive check last changed its verdict, and why.
-    pub(crate) fn passive_change(&self) -> Option<(Moment, Arc<str>)> {
+    pub(crate) fn passive_change(&self) -> Option<(Timestamp, Arc<str>)> {
         self.passive.get()?.judged.lock().change.clone()
     }
 
@@ -168,7 +168,7 @@ struct Judged {
     /// When the destination gets requests again, while it is unhealthy.
     until: Option<Instant>,
     /// When the health last changed, and why.
-    change: Option<(Moment, Arc<str>)>,
+    change: Option<(Timestamp, Arc<str>)>,
 }
 
 impl PassiveHealth {
@@ -200,7 +200,7 @@ impl PassiveHealth {
         }
         let is_out = health == Health::Unhealthy;
         judged.until = is_out.then(|| now.checked_add(reactivation)).flatten();
-        judged.change = Some((Moment::now(), reason()));
+        judged.change = Some((Timestamp::now(), reason()));
         self.shown.set(health);
         true
     }
@@ -215,7 +215,7 @@ impl PassiveHealth {
             return Some(until);
         }
         judged.until = None;
-        judged.change = Some((Moment::now(), "its time out is over".into()));
+        judged.change = Some((Timestamp::now(), "its time out is over".into()));
         self.shown.set(Health::Unknown);
         None
     }

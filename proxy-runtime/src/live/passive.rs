@@ -73,7 +73,7 @@ impl PassiveRule {
             failures: counts.failures,
         };
         // The policy runs without a lock, since it may read the state of the proxy.
-        let judged = match contained_call(|| self.policy.judge(&request)) {
+        let judged = match contained_call(|| self.policy.evaluate(&request)) {
             Ok(judged) => judged,
             Err(panicked) => return self.panicked(&panicked.0),
         };

@@ -25,7 +25,7 @@ pub(super) async fn probe(
     service: &str,
 ) -> Result<StatusCode, ProbeError> {
     let address = destination.health_address();
-    let request = request(destination, service).map_err(|error| refused(error.to_string()))?;
+    let request = request(destination, service).map_err(|error| rejected(error.to_string()))?;
     let call = upstreams.call_once(cluster.id(), address, cluster.upstream(), request, MOST);
     let (status, fields, content) = call.await.map_err(ProbeError::NoAnswer)?;
     if status != StatusCode::OK {
@@ -33,18 +33,20 @@ pub(super) async fn probe(
     }
     let code = fields.get("grpc-status").map(|code| code.as_bytes());
     match code {
-        None => Err(refused("the response has no grpc-status".to_owned())),
+        None => Err(rejected("the response has no grpc-status".to_owned())),
         Some(b"0") => match serving_status(&content) {
             Some(SERVING) => Ok(StatusCode::OK),
-            Some(0) => Err(refused("the service is UNKNOWN".to_owned())),
-            Some(2) => Err(refused("the service is NOT_SERVING".to_owned())),
-            Some(other) => Err(refused(format!("the service has the status {other}"))),
-            None => Err(refused("the response is no HealthCheckResponse".to_owned())),
+            Some(0) => Err(rejected("the service is UNKNOWN".to_owned())),
+            Some(2) => Err(rejected("the service is NOT_SERVING".to_owned())),
+            Some(other) => Err(rejected(format!("the service has the status {other}"))),
+            None => Err(rejected(
+                "the response is no HealthCheckResponse".to_owned(),
+            )),
         },
         Some(code) => {
             let code = String::from_utf8_lossy(code);
             let code: String = code.chars().take(8).collect();
-            Err(refused(format!("grpc-status {}", code.escape_debug())))
+            Err(rejected(format!("grpc-status {}", code.escape_debug())))
         }
     }
 }
@@ -56,10 +58,10 @@ pub(super) async fn probe(
     _: &Destination,
     _: &str,
 ) -> Result<StatusCode, ProbeError> {
-    Err(refused("this build does not speak HTTP/2".to_owned()))
+    Err(rejected("this build does not speak HTTP/2".to_owned()))
 }
 
-fn refused(reason: String) -> ProbeError {
+fn rejected(reason: String) -> ProbeError {
     ProbeError::NoAnswer(reason.into())
 }
 

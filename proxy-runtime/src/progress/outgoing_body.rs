@@ -1,4 +1,4 @@
-//! A client's body on the typed lane, as connections to destinations take it: each polls it, and drops it when it has
+//! A client's body on the typed path, as connections to destinations take it: each polls it, and drops it when it has
 //! ended.
 
 use std::error::Error as StdError;
@@ -21,7 +21,7 @@ use crate::progress::IdleTimer;
 use crate::progress::SharedProgress;
 use crate::progress::Stage;
 
-type Client = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
+type IncomingUpload = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
 
 /// The body of a request on its way to a destination: the client's, counted and checked.
 ///
@@ -39,7 +39,7 @@ pub(crate) struct OutgoingBody {
 }
 
 struct Uploading {
-    client: Client,
+    client: IncomingUpload,
     /// Bytes that `Content-Length` still promises.
     promised: Option<u64>,
     /// Bytes that the route still allows.

@@ -17,7 +17,7 @@ use crate::health::Health;
 use crate::observe::targets;
 
 pub(crate) use self::found::FoundRoute;
-pub use self::history::{Outcome, PastChange};
+pub use self::history::{PastChange, PublishOutcome};
 pub use self::service::ProxyService;
 pub(crate) use self::shared::{Settings, Shared};
 

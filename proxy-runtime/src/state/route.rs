@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use proxy_model::RouteId;
-use proxy_model::compiled::{ClusterIndex, KeyRefusal, Route, RouteTarget};
+use proxy_model::compiled::{ClusterIndex, KeyRejection, Route, RouteTarget};
 use proxy_model::{RequestHead, Snapshot};
 
 use crate::affinity::ClusterAffinity;
@@ -14,19 +14,19 @@ use crate::contain::contained_call;
 use crate::extensions::RouteExtensions;
 use crate::http1::{ClassSet, FieldClass};
 use crate::observe::RouteMetrics;
-use crate::support::{Refusal, refusal};
-use crate::transform::{HeadPlan, LoopGuard, TrailerPlan, guards};
+use crate::support::{RouteRejection, rejection};
+use crate::transform::{CompiledTransforms, LoopGuard, TrailerPlan, guards};
 
 /// The state of one route in one generation.
 #[derive(Debug)]
 pub(crate) struct RouteState {
     id: RouteId,
     metrics: Arc<RouteMetrics>,
-    refusal: Option<Refusal>,
+    rejection: Option<RouteRejection>,
     /// True if requests need no `http` types for the route's sake: it has no layers.
     is_raw: bool,
     /// The compiled transforms.
-    plan: Arc<HeadPlan>,
+    plan: Arc<CompiledTransforms>,
     extensions: Option<Box<RouteExtensions>>,
     /// The detection of forwarding loops, unless it is disabled for the route.
     loop_guard: Option<Arc<LoopGuard>>,
@@ -40,14 +40,14 @@ pub(crate) struct RouteState {
 #[derive(Debug, Default)]
 pub(super) struct HeadPlans {
     /// Plans by the identity of the transforms, and whether the routes have a loop guard.
-    known: HashMap<(usize, bool), Arc<HeadPlan>>,
+    known: HashMap<(usize, bool), Arc<CompiledTransforms>>,
 }
 
 impl HeadPlans {
-    fn of(&mut self, route: &Route, guard: Option<&LoopGuard>) -> Arc<HeadPlan> {
+    fn of(&mut self, route: &Route, guard: Option<&LoopGuard>) -> Arc<CompiledTransforms> {
         let key = (route.transforms().identity(), guard.is_some());
         let known = self.known.entry(key);
-        Arc::clone(known.or_insert_with(|| HeadPlan::of(route, guard)))
+        Arc::clone(known.or_insert_with(|| CompiledTransforms::of(route, guard)))
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Nowhere {
     /// The route names no cluster, or one that does not exist.
     NoCluster,
     /// The request belongs to none of the route's partitions.
-    NoPartition(KeyRefusal),
+    NoPartition(KeyRejection),
 }
 
 impl RouteState {
@@ -90,7 +90,7 @@ impl RouteState {
         Self {
             id: route.id().clone(),
             metrics,
-            refusal: refusal(route),
+            rejection: rejection(route),
             is_raw: !has_layers,
             plan,
             extensions,
@@ -111,7 +111,7 @@ impl RouteState {
 
     /// The compiled transforms, for heads that have passed the layers of the route.
     #[inline]
-    pub(crate) fn inner_plan(&self) -> &HeadPlan {
+    pub(crate) fn inner_plan(&self) -> &CompiledTransforms {
         &self.plan
     }
 
@@ -128,8 +128,8 @@ impl RouteState {
 
     /// The reason why the route rejects all requests: it requires a protection that the proxy does
     /// not support.
-    pub(crate) fn refusal(&self) -> Option<Refusal> {
-        self.refusal
+    pub(crate) fn rejection(&self) -> Option<RouteRejection> {
+        self.rejection
     }
 
     /// The detection of forwarding loops, if it is enabled.

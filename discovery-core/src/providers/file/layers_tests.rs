@@ -152,7 +152,7 @@ async fn a_section_may_be_in_settings_alone() {
 }
 
 #[tokio::test]
-async fn a_broken_layer_leaves_the_last_good_configuration_and_says_which() {
+async fn a_broken_layer_leaves_the_last_known_good_configuration_and_says_which() {
     let fixture = Fixture::new(&base("\"Order\": 1,"));
     let provider = fixture.open(&[]).await;
     fixture.write(

@@ -14,16 +14,16 @@ use crate::affinity::{Bond, NewKey};
 use crate::cluster::{ClusterState, Picked};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
-use crate::exchange::{Place, body_limit, pick};
+use crate::exchange::{ConnectContext, body_limit, pick};
 use crate::filter::{FilterContext, Filters};
 use crate::http1::{ClassSet, Framing, Method};
 use crate::live::DestinationState;
-use crate::progress::{DataRate, Deadlines, Uptake, UptakeLimit, after};
+use crate::progress::{ClientReadLimit, ClientReadTimeout, DataRate, Deadlines, after};
 use crate::proxy::ProxyService;
 use crate::response::ExchangeInfo;
 use crate::state::{Generation, RouteState};
 use crate::strict_path;
-use crate::transform::{HeadPlan, sent_method};
+use crate::transform::{CompiledTransforms, sent_method};
 use crate::upstream::{Lease, Protocols};
 
 /// The route, cluster and method of a request, in the configuration that they were found in.
@@ -41,7 +41,7 @@ pub(crate) struct ResolvedRoute<'a> {
     pub(crate) service: &'a ProxyService,
     pub(crate) route: &'a Route,
     pub(crate) route_state: &'a RouteState,
-    pub(crate) plan: &'a HeadPlan,
+    pub(crate) plan: &'a CompiledTransforms,
     /// The method for the destination.
     pub(crate) method: Method,
     pub(crate) cluster: &'a Cluster,
@@ -74,7 +74,7 @@ impl<'a> ResolvedRoute<'a> {
         }
     }
 
-    /// Returns `None` if the exchange cannot forward the request: then the typed lane does, or rejects it.
+    /// Returns `None` if the exchange cannot forward the request: then the typed path does, or rejects it.
     #[inline]
     pub(crate) fn of_route<H: RequestHead>(
         service: &'a ProxyService,
@@ -87,7 +87,7 @@ impl<'a> ResolvedRoute<'a> {
         let route = snapshot.route_at(index);
         let route_state = generation.route(index);
         let plan = route_state.inner_plan();
-        if route_state.refusal().is_some() || strict_path::check(route, head.path()).is_err() {
+        if route_state.rejection().is_some() || strict_path::check(route, head.path()).is_err() {
             return None;
         }
         let method = match plan.changes_method {
@@ -194,10 +194,10 @@ impl<'a> ResolvedRoute<'a> {
 
     /// The client read timeout for a local reply, if there is no minimum data rate.
     #[cold]
-    pub(crate) fn uptake(&self, rate: Option<DataRate>) -> Option<Uptake> {
+    pub(crate) fn read_timeout(&self, rate: Option<DataRate>) -> Option<ClientReadTimeout> {
         let timeout = self.cluster.upstream().activity_timeout();
-        let limit = UptakeLimit::new(timeout);
-        rate.is_none().then(|| Uptake::new(limit))
+        let limit = ClientReadLimit::new(timeout);
+        rate.is_none().then(|| ClientReadTimeout::new(limit))
     }
 
     #[inline]
@@ -212,9 +212,9 @@ impl<'a> ResolvedRoute<'a> {
         down: &D,
         picked: &Picked,
         recorder: &Recorder<'_>,
-    ) -> Place<'a> {
+    ) -> ConnectContext<'a> {
         let has_body = !matches!(down.framing(), Framing::None | Framing::Length(0));
-        Place {
+        ConnectContext {
             cluster: self.cluster,
             state: self.state,
             pool: self.service.pool(),
@@ -238,7 +238,12 @@ impl<'a> ResolvedRoute<'a> {
 
     /// Returns an idle connection to a destination.
     #[inline]
-    pub(crate) fn ready(&self, place: &Place<'a>, picked: &Picked, now: Instant) -> Option<Lease> {
+    pub(crate) fn ready(
+        &self,
+        place: &ConnectContext<'a>,
+        picked: &Picked,
+        now: Instant,
+    ) -> Option<Lease> {
         let wanted = place.wanted_in(picked.index, Protocols::Http1);
         place.pool.ready(&wanted, now)
     }
@@ -277,7 +282,9 @@ impl<'a> ResolvedRoute<'a> {
             upstream,
             error: None,
             time_to_head: None,
-            uptake: Some(UptakeLimit::new(self.cluster.upstream().activity_timeout())),
+            read_timeout: Some(ClientReadLimit::new(
+                self.cluster.upstream().activity_timeout(),
+            )),
         }
     }
 }

@@ -10,13 +10,13 @@ use crate::http1::{
     ResponseRewrite, write_response,
 };
 use crate::server::http1::date::write_date;
-use crate::stream::spare;
-use crate::transform::{HeadPlan, with_slice};
+use crate::stream::recycled;
+use crate::transform::{CompiledTransforms, with_slice};
 
 /// The changes to a response head for the client.
 pub(super) struct ForClient<'e> {
     /// The route's transforms.
-    pub(super) plan: &'e HeadPlan,
+    pub(super) plan: &'e CompiledTransforms,
     /// The `Connection` field for the client.
     pub(super) connection: OutgoingConnection<'e>,
     /// The filters that must see the response.
@@ -91,7 +91,7 @@ fn write_head(
     output: &mut Vec<u8>,
 ) {
     // The output needs no memory while the response is waited for.
-    spare::lend(output);
+    recycled::acquire(output);
     write_response(buffer, response, table, rewrite, output);
     // A recipient adds a missing date (RFC 9110 section 6.6.1).
     if !has_date(table, rewrite) {
