@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
-/// Up to `MOST` values that nobody uses at the moment.
+/// Up to `MOST` values that are not in use.
 ///
 /// As a `thread_local`, [`lend`](Recycle::acquire) and [`keep`](Recycle::keep) are all there is to it.
 pub(crate) struct LocalPool<T, const MOST: usize>(RefCell<Vec<T>>);

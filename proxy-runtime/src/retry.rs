@@ -170,7 +170,7 @@ mod tests {
         use super::Came::{Nothing as Silent, Something as Begun, Unprocessed};
         use super::Sent::{Nothing as Unsent, Something as Begun_};
         for (over, sent, came, is_idempotent, is_whole, expected) in [
-            // There is no connection: nobody has the request.
+            // Without a connection no destination has the request.
             (Over::None, Unsent, Silent, false, WHOLE, Other),
             (Over::None, Unsent, Silent, IDEMPOTENT, WHOLE, Other),
             // Nothing was sent over it.

@@ -1,5 +1,6 @@
 //! `/api/v1/routes`: the filtered list of routes.
 
+use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
 use super::AdminState;
@@ -41,8 +42,7 @@ pub(super) fn of(admin: &AdminState, query: &Query) -> RouteList {
             status,
         })
         .filter(|row| {
-            let id = row.status.id.as_str();
-            id.to_lowercase().contains(&filter) || row.takes.to_lowercase().contains(&filter)
+            has_id(row.status.id.as_str(), &filter) || row.takes.to_lowercase().contains(&filter)
         })
         .collect();
     let count = matching.len();
@@ -51,6 +51,12 @@ pub(super) fn of(admin: &AdminState, query: &Query) -> RouteList {
         routes: matching,
         matching: count,
     }
+}
+
+/// Returns true if `filter`, in lower case, occurs in an id as written or as the page shows it, decoded.
+fn has_id(id: &str, filter: &str) -> bool {
+    let shown = percent_decode_str(id).decode_utf8_lossy();
+    id.to_lowercase().contains(filter) || shown.to_lowercase().contains(filter)
 }
 
 /// Returns the conditions of a route in one line.
@@ -69,4 +75,23 @@ pub(super) fn takes(route: &RouteStatus) -> String {
     }
     parts.extend(route.conditions.iter().cloned());
     parts.join("  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_found_as_written_and_as_shown() {
+        let id = "fabric%3A%2FShop%2FCatalog:catalog";
+        for (filter, is_found) in [
+            ("", true),
+            ("shop/catalog", true),
+            ("fabric:/shop", true),
+            ("%2fcatalog", true),
+            ("shop:catalog", false),
+        ] {
+            assert_eq!(has_id(id, filter), is_found, "{filter}");
+        }
+    }
 }

@@ -234,7 +234,7 @@ impl RequestHead for HttpHead<'_> {
     }
 
     fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool) {
-        // HTTP/2 has it as `:authority`; to whoever asks for headers it is `Host` all the same.
+        // HTTP/2 has it as `:authority`, but filters and matchers look for `Host`.
         if name == HOST.as_str() && !self.parts.headers.contains_key(HOST) {
             let authority = self.authority_str();
             if !authority.is_empty() {

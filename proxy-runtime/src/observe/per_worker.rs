@@ -78,6 +78,7 @@ impl<T> PerWorker<T> {
     /// The index of the calling worker's part; `None` for the shared part.
     #[inline]
     fn place(&self) -> Option<usize> {
+        // A stale value only lets a thread use the shared part once more.
         match self.is_split.load(Ordering::Relaxed) {
             true => PLACE.get().checked_sub(1),
             false => None,

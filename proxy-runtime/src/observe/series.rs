@@ -123,6 +123,7 @@ impl Keys {
                 return Some(slot);
             }
             if found == 0 {
+                // Relaxed is enough: the key itself is all that is published.
                 match key.compare_exchange(0, wanted, Ordering::Relaxed, Ordering::Relaxed) {
                     Ok(_) => return Some(slot),
                     // Another thread took the slot, perhaps for the same labels.

@@ -47,6 +47,7 @@ impl<'a> Origin<'a> {
     pub(super) fn part(&self, part: XForwardedPart) -> Option<HeaderValue> {
         match part {
             XForwardedPart::For => {
+                // A dual-stack socket reports IPv4 clients as IPv6, which applications do not expect.
                 let ip = self.connection.remote?.ip().to_canonical();
                 address_value(ip)
             }
@@ -146,11 +147,13 @@ fn node(format: NodeFormat, address: Option<SocketAddr>) -> String {
             node.push_str(&obfuscated());
         }
         NodePort::Port => {
+            // Port 0 is that of an address without a known port.
             if let Some(port) = address.map(|address| address.port()).filter(|p| *p != 0) {
                 write!(node, ":{port}").expect("writing to a string does not fail");
             }
         }
     }
+    // A colon is not allowed in a token (RFC 7239 section 6).
     if node.contains(':') {
         node = format!("\"{node}\"");
     }

@@ -40,6 +40,7 @@ pub(crate) fn mark_host(head: &mut [u8]) {
     if let Some(line) = line
         && head[line..].starts_with(HOST_LINE)
     {
+        // Names are compared ignoring case, so destinations notice no difference.
         head[line + 2] = b'h';
     }
 }
@@ -76,6 +77,7 @@ impl ComputedHost {
     fn resolve<'v>(&'v self, values: &'v [Result<HeaderValue, NoValue>]) -> Host<'v> {
         match values.get(self.number) {
             Some(Ok(value)) => Host::Named(value),
+            // The client's `Host` must not take the place of a value that it made invalid.
             Some(Err(NoValue::NotToBeWritten)) => Host::Restored,
             Some(Err(NoValue::NotThere)) | None => self.otherwise.resolve(values),
         }

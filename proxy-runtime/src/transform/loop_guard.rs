@@ -59,6 +59,7 @@ impl LoopGuard {
         let mut is_known = false;
         head.for_each_header(CDN_LOOP.as_str(), &mut |value| {
             is_known = self.is_in(value);
+            // False ends the search.
             !is_known
         });
         is_known
@@ -76,6 +77,7 @@ impl LoopGuard {
 
 /// Returns true if requests of a route are guarded: not if the route removes the field.
 pub(crate) fn guards(route: &Route) -> bool {
+    // An operator who removes the field does not want it sent, so the proxy must not add it again.
     let removes = |transform: &RequestTransform| matches!(transform, RequestTransform::Remove(name) if *name == CDN_LOOP);
     !route.transforms().request().iter().any(removes)
 }

@@ -51,6 +51,7 @@ pub(crate) fn elsewhere<'a, H: RequestHead>(
 ) -> Elsewhere<'a> {
     let values = match plan.rewrites_target {
         true => route.matcher().path().capture(head.path()),
+        // Route values are needed for rewriting only.
         false => None,
     };
     let values: RouteValues = values.unwrap_or_default();

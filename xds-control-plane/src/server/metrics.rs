@@ -90,6 +90,10 @@ impl Metrics {
             "Responses that clients accepted",
             self.acknowledged.clone(),
         );
+        // From the start, so that queries see the first rejection as an increase.
+        for resource_type in ResourceType::MAKE_BEFORE_BREAK {
+            drop(self.rejected.get_or_create(&type_label(resource_type)));
+        }
         registry.register(
             "refusals",
             "Responses that clients rejected (NACK)",
@@ -203,7 +207,7 @@ impl Collector for Age {
         };
         let gauge = ConstGauge::new(age.as_secs_f64());
         let metric = encoder.encode_descriptor(
-            "xds_snapshot_age_seconds",
+            "snapshot_age_seconds",
             "How old the newest snapshot is",
             None,
             gauge.metric_type(),

@@ -163,6 +163,16 @@ async fn it_serves_until_it_is_told_to_stop() {
         metrics.contains("xds_source_ready{source=\"registry\"} 1"),
         "{metrics}"
     );
+    let named = crate::docs::metrics_of_rules();
+    assert!(named.len() > 4, "{named:?}");
+    for name in named {
+        let (family, kind) = match name.strip_suffix("_total") {
+            Some(family) => (family, "counter"),
+            None => (name, "gauge"),
+        };
+        let declared = format!("# TYPE {family} {kind}\n");
+        assert!(metrics.contains(&declared), "no metric `{name}`: {metrics}");
+    }
 
     // Files are followed.
     let registry = Path::new(&config).with_file_name("registry.yaml");

@@ -85,7 +85,7 @@ pub(crate) struct ConnectionIo<T: Transport> {
     /// The task of the connection is woken as soon as there is something to read.
     is_awaited: bool,
     linger: Linger,
-    // After `transport`: whoever waits for the last connection to end may rely on its socket being closed.
+    // After `transport`: when the last connection ends, its socket must be closed already.
     _permit: ConnectionPermit,
 }
 
@@ -156,7 +156,7 @@ impl<T: Transport> ConnectionIo<T> {
         match waits && self.state.is_http1() {
             true => {
                 let bytes = TUNNEL_BUFFERS + self.state.behind_socket();
-                // Whoever is told to end finds out when it is woken.
+                // A connection that is asked to end notices when it is woken.
                 let _ = self.state.hold(bytes, cx.waker());
             }
             false => self.state.hold_nothing(),

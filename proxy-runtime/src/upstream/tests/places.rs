@@ -131,7 +131,7 @@ async fn a_request_that_a_reload_has_overtaken_disturbs_no_other() {
     let old = narrow.reload(2);
     let now = pool.acquire(narrow.wanted(false)).await.unwrap();
     now.release(Instant::now());
-    // It may have a connection, which nobody uses after it.
+    // It may have a connection, which is not used after it.
     drop(before);
     let overtaken = pool.acquire(wanted_of(&old, false)).await.unwrap();
     overtaken.release(Instant::now());

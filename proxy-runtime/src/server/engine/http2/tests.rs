@@ -93,7 +93,7 @@ async fn the_window_opens_by_what_the_destination_has_taken() {
                 up.send_data(vec![7; room].into(), false).unwrap();
             }
         });
-        // Time goes on when nobody has anything to do.
+        // The paused clock advances when no task can run.
         sleep(Duration::from_secs(1)).await;
         assert_eq!(sent.load(Relaxed), WINDOW, "nothing was taken");
         let mut taken = vec![0; WINDOW - ROOM - 1];
