@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::affinity::{Bond, ClusterAffinity, KeyFailure, NewKey, RequestKey};
 use crate::balance::{Balancer, Candidates, LoadBalancer, Random};
+use crate::contain::contained_call;
 use crate::live::Available;
 use crate::live::ClientKey;
 use crate::live::ClusterLive;
@@ -257,7 +258,9 @@ impl ClusterState {
             return None;
         };
         let affinity = self.rules.affinity.as_ref()?;
-        affinity.give(cluster, index, names_cluster, is_https)
+        // A policy of the program may panic, which costs the client its key and no more.
+        contained_call(|| affinity.give(cluster, index, names_cluster, is_https))
+            .unwrap_or_default()
     }
 
     /// True if a request with this bond may go to no other destination: its key names the one that it has, and the failure
@@ -265,8 +268,8 @@ impl ClusterState {
     pub(crate) fn is_bound(&self, cluster: &Cluster, bond: Bond) -> bool {
         bond == Bond::Kept
             && self.rules.affinity.as_ref().is_some_and(|affinity| {
-                let rejected = affinity.reject(KeyFailure::Unavailable, cluster);
-                rejected.is_some()
+                let reject = || affinity.reject(KeyFailure::Unavailable, cluster);
+                contained_call(reject).is_ok_and(|rejected| rejected.is_some())
             })
     }
 
@@ -345,7 +348,7 @@ impl ClusterState {
 
     /// Returns which destinations may be picked now, and why the others may not.
     pub(crate) fn assess(&self, cluster: &Cluster) -> Assessment {
-        // Somebody's time out may be over.
+        // The time out of a destination may be over.
         drop(self.list(cluster));
         let fault = |i: usize| self.destinations[i].fault(cluster);
         assess(cluster, self.context.zone.as_deref(), &[], fault)

@@ -32,13 +32,13 @@ pub(super) fn read(server: &mut ObjectReader<'_, '_>) -> Option<AffinityKeySourc
     let file = server.text("AffinityKeysFile");
     match (written, file) {
         (None, None) => None,
-        (Some(_), Some(_)) => {
+        (Some(keys), Some(_)) => {
             let pointer = server.pointer_to("AffinityKeysFile");
             let message = "there is `AffinityKeys`, too, and only one of them can count";
             server
                 .problems()
                 .push(Problem::error(pointer, "conflicting_settings", message));
-            None
+            Some(AffinityKeySource::Written(Secret(keys.join("\n"))))
         }
         (Some(keys), None) => {
             let text = keys.join("\n");
@@ -55,7 +55,7 @@ pub(super) fn read(server: &mut ObjectReader<'_, '_>) -> Option<AffinityKeySourc
             server
                 .problems()
                 .push(Problem::error(pointer, "invalid_affinity_keys", message));
-            None
+            Some(AffinityKeySource::File(file.into()))
         }
         (None, Some(file)) => Some(AffinityKeySource::File(file.into())),
     }

@@ -117,11 +117,55 @@ async fn check_warns_of_certificates_that_cannot_be_used_here() {
     assert!(found["message"].as_str().unwrap().contains("/no/such.pem"));
 }
 
+/// Keys of affinity are checked, and are never shown.
+#[tokio::test]
+async fn check_judges_the_keys_of_affinity() {
+    const KEY: &str = "5ZMkv5BFTTk8FqV1bs5fJpSsPLoeCF5RFmtz2h5WQ0Y=";
+    let sealed = GOOD.replacen(
+        "\"Clusters\": {",
+        "\"Clusters\": { \"s\": { \"SessionAffinity\": { \"Enabled\": true, \"Policy\": \"Cookie\", \"AffinityKeyName\": \"k\" } },",
+        1,
+    );
+    assert_ne!(sealed, GOOD);
+    for (server, expected) in [
+        (String::new(), Some("random_affinity_key")),
+        (
+            format!(r#""Server": {{ "AffinityKeys": ["{KEY}"] }},"#),
+            None,
+        ),
+        (
+            r#""Server": { "AffinityKeys": ["hunter2"] },"#.to_owned(),
+            Some("invalid_affinity_keys"),
+        ),
+        (
+            format!(r#""Server": {{ "AffinityKeys": ["{KEY}"], "AffinityKeysFile": "/a" }},"#),
+            Some("conflicting_settings"),
+        ),
+        (
+            r#""Server": { "AffinityKeysFile": "/no/such/keys" },"#.to_owned(),
+            Some("unusable_affinity_keys"),
+        ),
+    ] {
+        let file = ConfigFile::new(&sealed.replacen('{', &format!("{{ {server}"), 1));
+        let checked = output(&["check", "--config", &file.argument(), "--format", "json"]).await;
+        let verdict = parse(&checked.stdout);
+        let problems = verdict["problems"].as_array().unwrap();
+        let of_keys = problems
+            .iter()
+            .filter_map(|problem| problem["code"].as_str());
+        let found: Vec<_> = of_keys
+            .filter(|code| code.contains("affinity") || code.contains("conflicting"))
+            .collect();
+        assert_eq!(found, Vec::from_iter(expected), "{server}");
+        assert!(!checked.stdout.contains("hunter2") && !checked.stdout.contains(KEY));
+    }
+}
+
 #[tokio::test]
 async fn what_is_not_honoured_is_named_beside_errors() {
     let text = BAD.replacen(
         r#""c1": {"#,
-        r#""c2": { "SessionAffinity": { "Enabled": true, "AffinityKeyName": "k" } }, "c1": {"#,
+        r#""c2": { "HttpClient": { "WebProxy": { "Address": "http://proxy.example:3128/" } } }, "c1": {"#,
         1,
     );
     let file = ConfigFile::new(&text);
@@ -129,7 +173,7 @@ async fn what_is_not_honoured_is_named_beside_errors() {
     assert_eq!(checked.status.code(), Some(1));
     let verdict = parse(&checked.stdout);
     let problems = verdict["problems"].as_array().unwrap();
-    let pointer = "/ReverseProxy/Clusters/c2/SessionAffinity";
+    let pointer = "/ReverseProxy/Clusters/c2/HttpClient/WebProxy";
     assert!(
         problems
             .iter()

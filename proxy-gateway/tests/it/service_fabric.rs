@@ -131,8 +131,6 @@ async fn discover_shows_routes_problems_and_reports_and_tells_the_cluster_nothin
     for label in [
         "YARP.Routes.bad.Path",
         "YARP.Routes.sticky.AuthorizationPolicy",
-        "YARP.Backend.SessionAffinity.Enabled",
-        "YARP.Backend.HealthCheck.Passive.Enabled",
     ] {
         assert!(
             pointers.iter().any(|of| of.ends_with(label)),

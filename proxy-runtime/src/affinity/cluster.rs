@@ -296,7 +296,7 @@ fn hashes(cluster: &Cluster, kind: &Kind) -> Box<[(Hash, DestinationIndex)]> {
 ///
 /// # Errors
 ///
-/// The header has several values, of which nobody knows which counts.
+/// The header has several values, which is ambiguous.
 fn find_header(head: &dyn RequestHead, name: &str, text: &mut KeyText) -> Result<bool, RequestKey> {
     let mut count = 0_u32;
     let mut is_set = false;

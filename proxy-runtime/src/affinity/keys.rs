@@ -90,7 +90,7 @@ impl AffinityKeys {
         }
     }
 
-    /// One key that nobody else has. Its values are of no use to other proxies, nor after a restart.
+    /// One random key. Its values are of no use to other proxies, nor after a restart.
     pub(crate) fn random() -> Self {
         let mut bytes = [0; KEY];
         rand::fill(&mut bytes).expect("the system has random bytes");

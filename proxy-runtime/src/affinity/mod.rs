@@ -17,7 +17,7 @@
 //! | `CustomHeader` | header | the same |
 //!
 //! The first two have the values of YARP and of Application Request Routing, so clients keep their
-//! destination when one proxy replaces the other. They can be forged by anybody who knows the ids
+//! destination when one proxy replaces the other. They can be forged by a client that knows the ids
 //! of destinations, which is no more than to choose a destination. Encrypted values are those of
 //! this proxy alone.
 //!

@@ -264,7 +264,7 @@ proptest! {
         prop_assert!(affinity.is_named(cluster, &HttpHead::new(&request(&[sent]))));
     }
 
-    /// A hostile cookie names nobody, and is read in one pass.
+    /// A hostile cookie names no destination, and is read in one pass.
     #[test]
     fn a_hostile_cookie_names_nobody(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let snapshot = cluster(r#""Policy":"HashCookie""#);

@@ -17,7 +17,7 @@
 //!
 //! # Health from outside
 //!
-//! [`Proxy::set_health`](crate::Proxy::set_health) tells the proxy what somebody else knows. It
+//! [`Proxy::set_health`](crate::Proxy::set_health) tells the proxy what the program knows. It
 //! counts whichever checks are enabled.
 //!
 //! # Changes

@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 use super::{Listed, Pages, RENEW};
 
 /// The maximum number of public items by library. Fields, variants and re-exports of other crates do
-/// not count. Client certificates by server name and look-ups for resolvers added eight.
-const MOST: [(&str, usize); 1] = [("proxy-runtime", 288)];
+/// not count. Session affinity, passive health checks, client certificates by server name, and look-ups for resolvers are
+/// above the 279 of the forwarder alone.
+const MOST: [(&str, usize); 1] = [("proxy-runtime", 330)];
 
 /// The folder of the lists, which holds nothing else.
 pub(super) const DIRECTORY: &str = "xtask/public-api";

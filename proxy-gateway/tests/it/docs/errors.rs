@@ -65,8 +65,6 @@ const NOT_HONOURED: &str = r#"{ "ReverseProxy": {
         "ClusterId": "c", "Match": { "Path": "/" }, "AuthorizationPolicy": "Default", "CorsPolicy": "Default"
     } },
     "Clusters": { "c": {
-        "SessionAffinity": { "Enabled": true, "AffinityKeyName": "k" },
-        "HealthCheck": { "Passive": { "Enabled": true } },
         "HttpClient": { "WebProxy": { "Address": "http://proxy.example:3128/", "UseDefaultCredentials": true } },
         "HttpRequest": { "Version": "3" },
         "Destinations": { "d": { "Address": "http://a.example/" } }

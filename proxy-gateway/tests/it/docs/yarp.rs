@@ -116,9 +116,10 @@ async fn the_samples_of_yarp_start() {
         ("delegation.json", &[]),
         ("two-sections.json", &[]),
     ];
-    // Features that are missing, sections of the application, and this machine.
+    // Features that are missing, keys that a sample leaves to Data Protection, sections of the application, and this machine.
     let warnings = [
         "unsupported",
+        "random_affinity_key",
         "foreign_section",
         "unknown_section",
         "unusable_address",

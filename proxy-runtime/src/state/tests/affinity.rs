@@ -187,7 +187,7 @@ async fn a_draining_destination_keeps_its_clients_for_a_time() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// A scale-in moves the clients of the removed destinations and nobody else.
+    /// A scale-in moves the clients of the removed destinations and no others.
     #[test]
     fn a_scale_in_moves_the_clients_of_what_is_gone(
         count in 2_usize..12,
@@ -274,4 +274,31 @@ fn a_client_stays_on_its_side_of_a_canary() {
     // Who came before there were weights stays with the first cluster that has the destination.
     let (_, _, plain) = visit(&even, None).unwrap();
     assert_eq!(choose(&even, Some(&plain)), ("stable".to_owned(), None));
+}
+
+/// A request with a valid key allocates nothing on its way to a destination, whatever the policy.
+#[test]
+fn a_kept_client_costs_no_allocation() {
+    for policy in [
+        "HashCookie",
+        "ArrCookie",
+        #[cfg(feature = "affinity-keys")]
+        "Cookie",
+    ] {
+        let affinity = format!(r#","Policy":"{policy}""#);
+        let generation = first(sticky("a b c d e", &affinity, ""));
+        let (_, _, cookie) = visit(&generation, None).unwrap();
+        let cookies = format!("theme=dark; {cookie}; a=b");
+        let parts = client(Some(&cookies));
+        let cluster = &generation.snapshot().clusters()[0];
+        let state = generation.cluster(ClusterIndex(0));
+        let pick = || {
+            let picked = state.pick(cluster, &HttpHead::new(&parts)).unwrap();
+            assert_eq!(picked.bond, Bond::Kept, "{policy}");
+        };
+        // The counters of a worker are made with its first request.
+        pick();
+        let counted = allocation_counter::measure(pick);
+        assert_eq!(counted.count_total, 0, "{policy}");
+    }
 }
