@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 
 pub mod address;
-mod backoff;
 mod contain;
 mod discoverer;
 mod discovery;
@@ -26,7 +25,6 @@ pub mod text;
 mod unreachable;
 mod validator;
 
-pub use self::backoff::Backoff;
 pub use self::discoverer::Discoverer;
 pub use self::discovery::{
     Destinations, DiscoveredService, Discovery, FailedGroup, LabelledService, Labels, Outdated,
@@ -50,3 +48,4 @@ pub use self::status::{
 };
 pub use self::unreachable::{Unreachable, UnreachableClusters, UnreachableService};
 pub use self::validator::{Candidate, ConfigValidator, Scope};
+pub use discovery_http::Backoff;

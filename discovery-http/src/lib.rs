@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod backoff;
 #[cfg(feature = "reqwest")]
 mod classify;
 #[cfg(feature = "reqwest")]
@@ -13,6 +14,7 @@ mod tests;
 pub mod tls;
 mod transport;
 
+pub use self::backoff::Backoff;
 #[cfg(feature = "reqwest")]
 pub use self::reqwest_transport::{ReqwestTransport, SetupError, TransportOptions};
 pub use self::transport::{Transport, TransportError, TransportErrorKind};

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use discovery_http::Backoff;
 use fastrand::Rng;
 use proxy_model::config::ProxyConfig;
 use tokio::time::{Instant, sleep_until};
@@ -188,8 +189,8 @@ fn wait(in_vain: u32, longest: Duration) -> Duration {
     let wait = match STEPS.get(looks as usize) {
         Some(step) => *step,
         None => {
-            let doubled = looks.saturating_sub(STEADY_LOOKS).min(16);
-            STEADY * 2_u32.pow(doubled)
+            let longer = looks.saturating_sub(STEADY_LOOKS);
+            Backoff::new(STEADY, longest).limit(longer.saturating_add(1))
         }
     };
     wait.min(longest)
