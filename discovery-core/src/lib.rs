@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod address;
+mod backoff;
 mod contain;
 mod discoverer;
 mod discovery;
@@ -25,6 +26,7 @@ pub mod text;
 mod unreachable;
 mod validator;
 
+pub use self::backoff::Backoff;
 pub use self::discoverer::Discoverer;
 pub use self::discovery::{
     Destinations, DiscoveredService, Discovery, FailedGroup, LabelledService, Labels, Outdated,
@@ -48,4 +50,3 @@ pub use self::status::{
 };
 pub use self::unreachable::{Unreachable, UnreachableClusters, UnreachableService};
 pub use self::validator::{Candidate, ConfigValidator, Scope};
-pub use discovery_http::Backoff;

@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod backoff;
 #[cfg(feature = "reqwest")]
 mod classify;
 #[cfg(feature = "reqwest")]
@@ -14,7 +13,6 @@ mod tests;
 pub mod tls;
 mod transport;
 
-pub use self::backoff::Backoff;
 #[cfg(feature = "reqwest")]
 pub use self::reqwest_transport::{ReqwestTransport, SetupError, TransportOptions};
 pub use self::transport::{Transport, TransportError, TransportErrorKind};

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use discovery_http::Backoff;
-
 /// Time limits, retries and versions of an [`ArmClient`](super::ArmClient).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -88,7 +86,9 @@ impl RetryPolicy {
 
     /// Returns the wait before a retry after `tries` attempts.
     pub(crate) fn wait(&self, tries: u32) -> Duration {
-        let backoff = Backoff::new(self.first, self.longest).with_growth(self.factor);
-        backoff.wait_above(tries, self.jitter, fastrand::f64())
+        let exponent = i32::try_from(tries.saturating_sub(1)).unwrap_or(i32::MAX);
+        let plain = self.first.as_secs_f64() * self.factor.powi(exponent);
+        let jittered = plain * (1.0 + self.jitter * fastrand::f64());
+        Duration::try_from_secs_f64(jittered).map_or(self.longest, |wait| wait.min(self.longest))
     }
 }

@@ -17,13 +17,13 @@ use super::options::MergeOptions;
 use super::prepare::{Preparation, Prepared};
 use super::resolutions::Resolutions;
 use super::state::MergedState;
+use crate::backoff::Backoff;
 use crate::contain::{Blocking, off_the_runtime};
 use crate::moment::Moment;
 use crate::provider::{ProviderState, Strictness};
 use crate::status::SourceState;
 use crate::summary::Summary;
 use crate::validator::ConfigValidator;
-use discovery_http::Backoff;
 
 /// The wait before validators that did not answer are called again, if nothing changes meanwhile.
 const RETRY: Duration = Duration::from_secs(10);

@@ -9,11 +9,11 @@ use proxy_model::{ClusterId, CompileOptions, Problem, Problems, Snapshot, pointe
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use crate::backoff::Backoff;
 use crate::contain::{contained_call, contained_for};
 use crate::discovery::Destinations;
 use crate::resolver::{DestinationResolver, Resolved};
 use crate::text::with_causes;
-use discovery_http::Backoff;
 
 /// The least time between two resolutions of a cluster, even if its resolver requests less.
 const MIN_REFRESH: Duration = Duration::from_secs(1);

@@ -48,8 +48,8 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Creates the store of destinations of which unreadable ones serve for `unread_grace`. After a restart these are as old
-    /// as the file says, so it is behind by a small part of that time only.
+    /// Creates the store of destinations of which unreadable ones serve for `unread_grace`. After a restart these are
+    /// as old as the file says, so it is behind by a small part of that time only.
     pub(crate) fn new(path: PathBuf, unread_grace: Duration) -> Self {
         let lag = match unread_grace {
             Duration::ZERO => MAX_LAG,

@@ -240,8 +240,8 @@ async fn a_disk_that_refuses_is_asked_again_a_minute_later() {
     assert!(store.is_due(true, Instant::now()));
 }
 
-/// A configuration that is confirmed again and again must not look old after a restart: unreadable destinations would be
-/// given up that were read a moment before.
+/// A configuration that is confirmed again and again must not look old after a restart: unreadable destinations would
+/// be given up that were read a moment before.
 #[tokio::test(start_paused = true)]
 async fn what_does_not_change_is_written_again_within_a_part_of_the_time_that_unread_ones_serve() {
     let minute = Duration::from_secs(60);

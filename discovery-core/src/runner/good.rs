@@ -49,8 +49,8 @@ impl Good {
         self.read_at = Moment::now();
     }
 
-    /// Returns the time at which the source last confirmed all destinations that serve. Unreadable ones that were too old
-    /// are not among them any more.
+    /// Returns the time at which the source last confirmed all destinations that serve. Unreadable ones that were too
+    /// old are not among them any more.
     pub(crate) fn destinations_at(&self) -> Moment {
         let in_use = self.unread.iter();
         let in_use = in_use.filter(|(beginning, _)| has_any(&self.fragment, beginning));

@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use discovery_http::Backoff;
 use fastrand::Rng;
 use proxy_model::config::ProxyConfig;
 use tokio::time::{Instant, sleep_until};
 
 use super::options::RunnerOptions;
 use super::registry::Registry;
+use crate::backoff::Backoff;
 use crate::unreachable::{Unreachable, UnreachableClusters, UnreachableService};
 
 /// Maximum number of services that are refreshed in one round. Further requests that fail report the others

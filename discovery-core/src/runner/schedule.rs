@@ -5,8 +5,8 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::options::{RunnerOptions, SHORTEST};
+use crate::backoff::Backoff;
 use crate::error::{DiscoverError, DiscoverErrorKind};
-use discovery_http::Backoff;
 
 /// Decides waits. Holds the only randomness of a runner.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ pub(crate) struct Inheritance {
 pub(super) struct Mark(Vec<u8>);
 
 impl Mark {
-    /// Reads the mark of the place at which instances meet at `path`. Empty if nobody has left one.
+    /// Reads the mark of the place at which instances meet at `path`. Empty if there is none.
     pub(super) fn read(path: &Path) -> Self {
         // Far more than is ever written.
         const MAX: u64 = 256;

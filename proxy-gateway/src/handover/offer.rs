@@ -136,8 +136,8 @@ impl Offer {
     }
 }
 
-/// Tells the candidates which of them serves from now on. The others end first: one that hears nothing would take the place
-/// as well.
+/// Tells the candidates which of them serves from now on. The others end first: one that hears nothing would take the
+/// place as well.
 pub(super) async fn settle(successor: &UnixStream, others: impl Iterator<Item = &UnixStream>) {
     for stream in others {
         // A candidate that has ended meanwhile need not know.

@@ -96,8 +96,8 @@ impl Predecessor {
         }
     }
 
-    /// Takes the place of a predecessor that ended by itself. Only one of the waiting instances can. The others wait until
-    /// that one serves: it may end before.
+    /// Takes the place of a predecessor that ended by itself. Only one of the waiting instances can. The others wait
+    /// until that one serves: it may end before.
     ///
     /// # Cancel safety
     ///

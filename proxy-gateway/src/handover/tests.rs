@@ -260,7 +260,7 @@ async fn a_lock_that_a_dying_predecessor_holds_is_waited_for() {
     assert!(first.replace().await.unwrap().is_some());
 }
 
-/// It may hold the lock itself, for as long as it hangs.
+/// A predecessor may hold the lock itself, for as long as it hangs.
 #[tokio::test(start_paused = true)]
 async fn a_predecessor_that_hangs_is_replaced_whether_it_has_the_lock_or_not() {
     for has_lock in [true, false] {
@@ -310,7 +310,7 @@ async fn a_lock_file_that_is_not_ours_keeps_nobody_from_serving() {
     }
 }
 
-/// A candidate that reads nothing takes the place of a predecessor that has ended, which it has once another one serves.
+/// A candidate that hears of no other one takes the place of a predecessor that has ended.
 #[tokio::test]
 async fn those_that_were_slower_hear_it_before_the_quicker_one_serves_alone() {
     let (near, far) = UnixStream::pair().unwrap();

@@ -31,7 +31,7 @@ const EMULATOR: &str = "servicefabric-emulator";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// What to measure; all of it by default
+    /// Measurements to run; all of them by default
     #[arg(value_enum)]
     what: Vec<What>,
     /// The gateway to measure, for comparisons; built with the profile of users by default

@@ -98,12 +98,12 @@ fn parse_status(text: &str, name: &str) -> Option<u64> {
     Some((kib + 512) / 1024)
 }
 
-/// Reads the output of a program, which would block if nobody did.
+/// Reads the output of a program, which would block without it.
 fn lines_of(reader: PipeReader) -> Receiver<String> {
     let (send, lines) = channel();
     thread::spawn(move || {
         for line in BufReader::new(reader).lines().map_while(Result::ok) {
-            // What nobody waits for is thrown away.
+            // Lines that are not waited for are dropped.
             let _ = send.send(line);
         }
     });

@@ -44,7 +44,7 @@ fn knows(package: &str) -> Option<Knows> {
         "servicefabric-emulator" => {
             Knows::Only(&[Optional("discovery-http"), Optional("program-kit")])
         }
-        "discovery-core" => Knows::Only(&[On("proxy-model"), On("discovery-http")]),
+        "discovery-core" => Knows::Only(&[On("proxy-model")]),
         "discovery-servicefabric" => Knows::Only(&[
             On("proxy-model"),
             On("discovery-core"),
