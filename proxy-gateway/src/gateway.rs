@@ -23,7 +23,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::allocator;
 use crate::certificates::{self, Followed};
 use crate::commands::unusable;
-use crate::handover::{HandoverError, Predecessor};
+use crate::hot_restart::{HotRestartError, Predecessor};
 use crate::settings::{self, LogFormat, Settings};
 use crate::starting;
 
@@ -246,7 +246,7 @@ impl Gateway {
     pub(crate) async fn until_confirmed(
         &self,
         predecessor: &Predecessor,
-    ) -> Result<bool, HandoverError> {
+    ) -> Result<bool, HotRestartError> {
         tokio::select! {
             _ = self.merged.confirmed() => Ok(true),
             gone = predecessor.gone() => gone.map(|()| false),

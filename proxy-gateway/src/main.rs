@@ -8,10 +8,10 @@ mod commands;
 mod document;
 mod gateway;
 #[cfg(target_os = "linux")]
-mod handover;
+mod hot_restart;
 #[cfg(not(target_os = "linux"))]
-#[path = "handover_elsewhere.rs"]
-mod handover;
+#[path = "hot_restart_elsewhere.rs"]
+mod hot_restart;
 mod logging;
 mod open_files;
 mod service_manager;

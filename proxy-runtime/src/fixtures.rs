@@ -91,13 +91,13 @@ impl tracing::Subscriber for Log {
     fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
 
     fn event(&self, event: &tracing::Event<'_>) {
-        struct Fields(String);
-        impl tracing::field::Visit for Fields {
+        struct FixtureFields(String);
+        impl tracing::field::Visit for FixtureFields {
             fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
                 self.0.push_str(&format!("{field}={value:?} "));
             }
         }
-        let mut fields = Fields(String::new());
+        let mut fields = FixtureFields(String::new());
         event.record(&mut fields);
         self.0.lock().push(Logged {
             target: event.metadata().target(),

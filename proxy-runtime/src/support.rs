@@ -10,7 +10,7 @@ const CODE: &str = "unsupported";
 /// What `snapshot` says and this version of the proxy does not honour: a warning for each place, with the code
 /// `unsupported`.
 ///
-/// The configuration is used without it, with one exception: a route with an `AuthorizationPolicy` is refused as a
+/// The configuration is used without it, with one exception: a route with an `AuthorizationPolicy` is rejected as a
 /// whole, since to serve it would open what was meant to be closed.
 ///
 /// Pointers begin at the section that holds `Routes` and `Clusters`.
@@ -36,16 +36,16 @@ pub(crate) fn unsupported_by(snapshot: &Snapshot, speaks_tls: bool) -> Problems 
     problems
 }
 
-/// Why all requests of a route are refused.
+/// Why all requests of a route are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub(crate) enum Refusal {
+pub(crate) enum RouteRejection {
     /// The route has an `AuthorizationPolicy`, which this version cannot enforce. To serve it would open what was meant
     /// to be closed.
     Authorization,
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for RouteRejection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Authorization => "its AuthorizationPolicy cannot be enforced",
@@ -53,10 +53,10 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// Why requests of `route` are refused, if they are.
-pub(crate) fn refusal(route: &Route) -> Option<Refusal> {
+/// Why requests of `route` are rejected, if they are.
+pub(crate) fn rejection(route: &Route) -> Option<RouteRejection> {
     is_asked(route.config().authorization_policy.as_ref(), &["Anonymous"])
-        .then_some(Refusal::Authorization)
+        .then_some(RouteRejection::Authorization)
 }
 
 /// Whether a policy is named that is not one of those that ask for nothing.
@@ -76,7 +76,7 @@ fn check_route(route: &Route, problems: &mut Problems) {
             message,
         ));
     };
-    if refusal(route).is_some() {
+    if rejection(route).is_some() {
         warn(
             "AuthorizationPolicy",
             "authorization is not supported yet; so that nothing is served that should not be, all requests of this \

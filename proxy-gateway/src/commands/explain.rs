@@ -100,13 +100,13 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
         }
         _ => {
             let why = explanation
-                .refused
+                .route_rejection
                 .as_deref()
-                .unwrap_or("the route refuses it");
+                .unwrap_or("the route rejects it");
             let status = explanation.status.map_or(503, |status| status.as_u16());
             writeln!(
                 out,
-                "Route {route} takes it, and refuses it: {status}, {why}."
+                "Route {route} takes it, and rejects it: {status}, {why}."
             )?;
         }
     }

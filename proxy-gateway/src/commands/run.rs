@@ -13,7 +13,7 @@ use super::{load, some, unusable};
 use crate::check::{SECTION, examine};
 use crate::cli::Files;
 use crate::gateway::Gateway;
-use crate::handover::{HandoverError, Offer, Predecessor};
+use crate::hot_restart::{HotRestartError, Offer, Predecessor};
 use crate::service_manager::{self, Message};
 use crate::settings::Settings;
 use crate::{document, logging, open_files};
@@ -180,7 +180,7 @@ async fn take_over(
     taken.map_err(|error| NotTaken { error, is_served })
 }
 
-fn not_taken(error: &HandoverError) -> Failure {
+fn not_taken(error: &HotRestartError) -> Failure {
     Failure::new(error.to_string())
 }
 

@@ -2,7 +2,7 @@
 
 use http::HeaderName;
 
-use super::policy::{self, Kind};
+use super::policy::{self, PolicyKind};
 use super::{Scope, filled};
 use crate::config::{AffinityCookieConfig, ClusterConfig};
 use crate::suggest::{did_you_mean, listed, shortened};
@@ -18,7 +18,7 @@ pub(super) fn check(config: &ClusterConfig, scope: &mut Scope<'_>) {
     let names = scope.options;
     policy::resolve(
         affinity.policy.as_ref(),
-        Kind {
+        PolicyKind {
             name: "session affinity policy",
             unknown: "unknown_affinity_policy",
         },
@@ -29,7 +29,7 @@ pub(super) fn check(config: &ClusterConfig, scope: &mut Scope<'_>) {
     );
     policy::resolve(
         affinity.failure_policy.as_ref(),
-        Kind {
+        PolicyKind {
             name: "affinity failure policy",
             unknown: "unknown_affinity_failure_policy",
         },

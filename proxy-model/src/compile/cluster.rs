@@ -1,6 +1,6 @@
 //! Clusters.
 
-use super::policy::{self, Kind};
+use super::policy::{self, PolicyKind};
 use super::{Scope, affinity, destination, health, metadata, upstream};
 use crate::compiled::{BalancingPolicy, Cluster, ClusterSource, DestinationSource};
 use crate::config::ClusterConfig;
@@ -50,7 +50,7 @@ fn balancing(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<BalancingP
         "Random",
         "FirstAlphabetical",
     ];
-    const KIND: Kind = Kind {
+    const KIND: PolicyKind = PolicyKind {
         name: "load balancing policy",
         unknown: "unknown_load_balancing_policy",
     };

@@ -14,7 +14,7 @@ use crate::transform::Transforms;
 use super::criteria;
 use super::destination::{MAX_WEIGHT, within};
 use super::health::positive;
-use super::policy::{self, Kind};
+use super::policy::{self, PolicyKind};
 use super::shared::SharedTransforms;
 use super::{Scope, filled, metadata, partitions};
 
@@ -77,12 +77,12 @@ pub(super) fn compile(
     })
 }
 
-const FILTER: Kind = Kind {
+const FILTER: PolicyKind = PolicyKind {
     name: "filter",
     unknown: "unknown_filter",
 };
 
-const LAYER: Kind = Kind {
+const LAYER: PolicyKind = PolicyKind {
     name: "layer",
     unknown: "unknown_layer",
 };
@@ -91,7 +91,7 @@ const LAYER: Kind = Kind {
 /// unset.
 fn extensions(
     written: Option<&[String]>,
-    kind: Kind,
+    kind: PolicyKind,
     registered: &[Arc<str>],
     below: &str,
     scope: &mut Scope<'_>,
@@ -134,7 +134,7 @@ fn check_policies(config: &RouteConfig, scope: &mut Scope<'_>) {
     let options = scope.options;
     policy::check_optional(
         config.authorization_policy.as_ref(),
-        Kind {
+        PolicyKind {
             name: "authorization policy",
             unknown: "unknown_authorization_policy",
         },
@@ -145,7 +145,7 @@ fn check_policies(config: &RouteConfig, scope: &mut Scope<'_>) {
     );
     policy::check_optional(
         config.cors_policy.as_ref(),
-        Kind {
+        PolicyKind {
             name: "CORS policy",
             unknown: "unknown_cors_policy",
         },
@@ -156,7 +156,7 @@ fn check_policies(config: &RouteConfig, scope: &mut Scope<'_>) {
     );
     policy::check_optional(
         config.rate_limiter_policy.as_ref(),
-        Kind {
+        PolicyKind {
             name: "rate limiter policy",
             unknown: "unknown_rate_limiter_policy",
         },
@@ -167,7 +167,7 @@ fn check_policies(config: &RouteConfig, scope: &mut Scope<'_>) {
     );
     policy::check_optional(
         config.output_cache_policy.as_ref(),
-        Kind {
+        PolicyKind {
             name: "output cache policy",
             unknown: "unknown_output_cache_policy",
         },
@@ -178,7 +178,7 @@ fn check_policies(config: &RouteConfig, scope: &mut Scope<'_>) {
     );
     policy::check_optional(
         config.timeout_policy.as_ref(),
-        Kind {
+        PolicyKind {
             name: "timeout policy",
             unknown: "unknown_timeout_policy",
         },
@@ -200,7 +200,7 @@ fn check_policies(config: &RouteConfig, scope: &mut Scope<'_>) {
 /// The clusters that routes may go to, and what the routes have in common.
 pub(super) struct Targets<'a> {
     config: &'a ProxyConfig,
-    refused: &'a HashSet<ClusterId>,
+    rejected: &'a HashSet<ClusterId>,
     /// Number of unknown ids that still get a suggestion. It is limited because each one is compared with
     /// all clusters.
     suggestions: usize,
@@ -208,10 +208,10 @@ pub(super) struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    pub(super) fn new(config: &'a ProxyConfig, refused: &'a HashSet<ClusterId>) -> Self {
+    pub(super) fn new(config: &'a ProxyConfig, rejected: &'a HashSet<ClusterId>) -> Self {
         Self {
             config,
-            refused,
+            rejected,
             suggestions: 100,
             transforms: SharedTransforms::default(),
         }
@@ -317,7 +317,7 @@ impl<'a> Targets<'a> {
             return u32::try_from(position).ok().map(ClusterIndex);
         }
         let shown = shortened(id.as_str());
-        if self.refused.contains(id) {
+        if self.rejected.contains(id) {
             let message =
                 format!("the cluster `{shown}` has errors and is left out; requests get 503");
             scope.warning(below, "refused_cluster", message);

@@ -13,7 +13,7 @@ pub use self::cluster::{
 };
 pub use self::destination::{Destination, DestinationAddress, DestinationIndex, Scheme};
 pub use self::partitions::{
-    KeyRefusal, PartitionKeySource, PartitionKeys, PartitionTarget, Partitions,
+    KeyRejection, PartitionKeySource, PartitionKeys, PartitionTarget, Partitions,
 };
 pub use self::route::{BodyLimit, Route, RouteIndex, RouteTarget, WeightedTarget};
 pub(crate) use self::source::{ClusterSource, DestinationSource, RouteSource};

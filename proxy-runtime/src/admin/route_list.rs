@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Inner;
+use super::AdminState;
 use super::cluster_list::rate;
 use super::query::Query;
 use crate::status::RouteStatus;
@@ -12,7 +12,7 @@ const LIMIT: usize = 100;
 const MAX_LIMIT: usize = 10_000;
 
 #[derive(Serialize)]
-pub(super) struct List {
+pub(super) struct RouteList {
     routes: Vec<Row>,
     /// Number of routes that match the filter, including those beyond the limit.
     matching: usize,
@@ -28,7 +28,7 @@ struct Row {
     status: RouteStatus,
 }
 
-pub(super) fn of(admin: &Inner, query: &Query) -> List {
+pub(super) fn of(admin: &AdminState, query: &Query) -> RouteList {
     let filter = query.get("filter").unwrap_or_default().to_lowercase();
     let mut matching: Vec<Row> = admin
         .proxy
@@ -47,7 +47,7 @@ pub(super) fn of(admin: &Inner, query: &Query) -> List {
         .collect();
     let count = matching.len();
     matching.truncate(query.limit(LIMIT, MAX_LIMIT));
-    List {
+    RouteList {
         routes: matching,
         matching: count,
     }

@@ -13,7 +13,7 @@ use super::{ForwardError, ForwardErrorKind};
 pub(crate) fn status_of(error: &(dyn StdError + 'static)) -> StatusCode {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if let Some(status) = refusal_of(error) {
+        if let Some(status) = rejection_of(error) {
             return status;
         }
         cause = error.source();
@@ -21,7 +21,7 @@ pub(crate) fn status_of(error: &(dyn StdError + 'static)) -> StatusCode {
     StatusCode::BAD_REQUEST
 }
 
-fn refusal_of(error: &(dyn StdError + 'static)) -> Option<StatusCode> {
+fn rejection_of(error: &(dyn StdError + 'static)) -> Option<StatusCode> {
     #[cfg(feature = "server")]
     if let Some(error) = error.downcast_ref::<RequestBodyError>() {
         return Some(error.status());

@@ -49,7 +49,7 @@ impl RequestBodyError {
         }
     }
 
-    /// Returns whether the body is refused by a limit of the server's, and not by what it is.
+    /// Returns whether the body is rejected by a limit of the server's, and not by what it is.
     pub(crate) fn is_of_limit(&self) -> bool {
         !matches!(self, Self::Read(_))
     }

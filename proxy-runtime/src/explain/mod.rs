@@ -31,7 +31,7 @@ pub use self::listeners::Listeners;
 pub use self::partition::ExplainedPartition;
 use self::partition::explained_partition;
 #[cfg(feature = "server")]
-pub use self::request::{Asked, request_from_text};
+pub use self::request::{ParsedRequest, request_from_text};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
@@ -41,7 +41,7 @@ use crate::health::Health;
 use crate::live::{Assessment, assess};
 use crate::proxy::Proxy;
 use crate::state::{Generation, Nowhere, RouteState};
-use crate::support::refusal;
+use crate::support::rejection;
 use crate::transform::LoopGuard;
 
 #[cfg(test)]
@@ -75,7 +75,8 @@ pub struct Explanation {
     /// The values of the parameters in the path.
     pub route_values: BTreeMap<String, String>,
     /// The reason why the route rejects all requests, if it does.
-    pub refused: Option<String>,
+    #[serde(rename = "refused")]
+    pub route_rejection: Option<String>,
     /// The reason why this request is rejected, if it is.
     pub rejected: Option<String>,
     /// The cluster that serves the request; among weighted clusters, the one with the largest
@@ -118,7 +119,8 @@ pub enum Verdict {
     /// No destination of the cluster is available.
     NoDestination,
     /// The route requires a protection that the proxy does not support.
-    Refused,
+    #[serde(rename = "refused")]
+    RouteRejected,
     /// The request has already passed through this proxy.
     LoopDetected,
     /// The request cannot be forwarded. The server rejects it before routing, or the route does:
@@ -177,7 +179,7 @@ pub fn explain(
 ) -> Explanation {
     let zone = settings.zone.as_deref();
     let unknown = |cluster: &Cluster, _| assess(cluster, zone, &[], |_| Health::Unknown);
-    let place = Place {
+    let place = ExplainContext {
         snapshot,
         live: None,
         max_request_body: settings.max_request_body,
@@ -224,7 +226,7 @@ pub(crate) fn explain_live(
     connection: ConnectionInfo,
 ) -> Explanation {
     let live = |cluster: &Cluster, index| generation.cluster(index).assess(cluster);
-    let place = Place {
+    let place = ExplainContext {
         snapshot: generation.snapshot(),
         live: Some(generation),
         max_request_body,
@@ -233,19 +235,19 @@ pub(crate) fn explain_live(
 }
 
 /// The configuration and state that a request is explained with.
-struct Place<'a> {
+struct ExplainContext<'a> {
     snapshot: &'a Snapshot,
     live: Option<&'a Generation>,
     max_request_body: Option<u64>,
 }
 
 fn explain_with(
-    place: &Place<'_>,
+    place: &ExplainContext<'_>,
     assess: impl Fn(&Cluster, ClusterIndex) -> Assessment,
     request: &Parts,
     connection: ConnectionInfo,
 ) -> Explanation {
-    let Place { snapshot, live, .. } = *place;
+    let ExplainContext { snapshot, live, .. } = *place;
     let head = HttpHead::with_connection(request, connection);
     let mut explanation = Explanation::new();
     let found = snapshot.table().find(snapshot.routes(), &head);
@@ -276,9 +278,9 @@ fn explain_with(
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     // The checks from here on have the order of a real request.
-    if let Some(refusal) = refusal(route) {
-        explanation.refused = Some(refusal.to_string());
-        return explanation.ending(Verdict::Refused, StatusCode::INTERNAL_SERVER_ERROR);
+    if let Some(rejection) = rejection(route) {
+        explanation.route_rejection = Some(rejection.to_string());
+        return explanation.ending(Verdict::RouteRejected, StatusCode::INTERNAL_SERVER_ERROR);
     }
     if let Err(error) = check_path(route, head.path()) {
         return explanation.rejecting(&error);
@@ -416,7 +418,7 @@ impl Explanation {
             allow: Vec::new(),
             route: None,
             route_values: BTreeMap::new(),
-            refused: None,
+            route_rejection: None,
             rejected: None,
             cluster: None,
             weighted_clusters: Vec::new(),

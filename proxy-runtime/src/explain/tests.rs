@@ -124,7 +124,7 @@ fn every_way_to_fail_has_its_word() {
         ("GET", "/shelves/11", Verdict::NoPartition, 400),
         ("GET", "/shelves/x", Verdict::NoPartition, 400),
         ("GET", "/tenants", Verdict::NoPartition, 400),
-        ("GET", "/secret", Verdict::Refused, 500),
+        ("GET", "/secret", Verdict::RouteRejected, 500),
     ] {
         let explanation = explained(method, uri);
         assert_eq!(explanation.outcome, outcome, "{method} {uri}");

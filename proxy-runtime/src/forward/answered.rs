@@ -9,11 +9,11 @@ use http_body::Body;
 use hyper::ext::ReasonPhrase;
 use tokio::time::Instant;
 
-use super::filtering::Filtering;
+use super::filtering::AppliedFilters;
 use super::pipeline::Routed;
+use super::recycled::{self, Kind};
 use super::response as answer;
 use super::send::{Attempt, Sending, broken};
-use super::spare::{self, Kind};
 use super::typed::response_head;
 use super::upgrade::{Agreed, Upgrade};
 use super::writer::Writer;
@@ -21,11 +21,11 @@ use crate::BoxError;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::http1::{Framing, RawResponse};
 #[cfg(feature = "server")]
-use crate::progress::UptakeLimit;
+use crate::progress::ClientReadLimit;
 use crate::progress::{End, SharedProgress, Stage};
-use crate::response::Account;
-use crate::response::Download;
+use crate::response::ExchangeRecorder;
 use crate::response::ProxyBody;
+use crate::response::ResponseDownload;
 use crate::response::TrailerRules;
 use crate::upstream::{Answer, ExchangeError, IncomingBody, RoundTrip};
 
@@ -46,7 +46,7 @@ struct Coming {
 enum ComingBody {
     /// All of the body, which is in the client's response already.
     Whole,
-    Download(Box<Download>),
+    Download(Box<ResponseDownload>),
     Tunnel(Box<Agreed>),
 }
 
@@ -59,8 +59,8 @@ impl<'a> Routed<'a> {
         &self,
         sending: &Sending<'_>,
         (body, upgrade): (B, Option<Box<Upgrade>>),
-        account: &mut Account,
-        filtering: &mut Filtering<'a>,
+        recorder: &mut ExchangeRecorder,
+        filtering: &mut AppliedFilters<'a>,
         response: &mut Response<ProxyBody>,
     ) -> Result<Option<Box<Agreed>>, ForwardError>
     where
@@ -69,23 +69,23 @@ impl<'a> Routed<'a> {
     {
         let place = sending.place();
         let mut coming = {
-            let mut attempt = match sending.connect_now(&place, account)? {
+            let mut attempt = match sending.connect_now(&place, recorder)? {
                 (prepared, Some(lease)) => sending.attempt(prepared, lease, body)?,
                 (prepared, None) => {
                     // Boxed like what follows a failure: most requests need none of it, and would carry its room about.
-                    let connecting = Box::pin(sending.connect(prepared, &place, account));
+                    let connecting = Box::pin(sending.connect(prepared, &place, recorder));
                     let (prepared, lease) = connecting.await?;
                     sending.attempt(prepared, lease, body)?
                 }
             };
             match attempt.answered(place.due).await {
                 Ok(answer) => {
-                    self.receive(sending, (answer, attempt), upgrade, account, response)?
+                    self.receive(sending, (answer, attempt), upgrade, recorder, response)?
                 }
                 Err(failed) => {
-                    let repeating = sending.repeat(failed, attempt, &place, account);
+                    let repeating = sending.repeat(failed, attempt, &place, recorder);
                     let answered = Box::pin(repeating).await?;
-                    self.receive(sending, answered, upgrade, account, response)?
+                    self.receive(sending, answered, upgrade, recorder, response)?
                 }
             }
         };
@@ -115,7 +115,7 @@ impl<'a> Routed<'a> {
         sending: &Sending<'_>,
         (answer, attempt): (Answer, Attempt),
         upgrade: Option<Box<Upgrade>>,
-        account: &mut Account,
+        recorder: &mut ExchangeRecorder,
         response: &mut Response<ProxyBody>,
     ) -> Result<Coming, ForwardError> {
         let now = Instant::now();
@@ -126,7 +126,7 @@ impl<'a> Routed<'a> {
             #[cfg(feature = "http2")]
             Answer::Http2(answer) => answer.status(),
         };
-        account.answered(status, now, attempt.lease.peer());
+        recorder.answered(status, now, attempt.lease.peer());
         let is_agreed = sending.handshake.is_agreed(status);
         if status == StatusCode::SWITCHING_PROTOCOLS && !is_agreed {
             // The proxy did not ask for it, so what follows is not known.
@@ -166,10 +166,10 @@ impl<'a> Routed<'a> {
                 };
                 if whole.is_some() {
                     if raw.is_persistent() {
-                        lease.give_back(now);
+                        lease.release(now);
                     }
                     let content = text.slice(raw.head_length()..);
-                    put_content(content, sending, &shared, account, response);
+                    put_content(content, sending, &shared, recorder, response);
                     let body = ComingBody::Whole;
                     return Ok(Coming { head, body });
                 }
@@ -191,7 +191,7 @@ impl<'a> Routed<'a> {
         };
         let progress = shared.into_arc();
         #[cfg(feature = "server")]
-        account.limit_uptake(UptakeLimit::of(
+        recorder.limit_client_read(ClientReadLimit::of(
             sending.cluster.upstream().activity_timeout(),
             &progress,
             body.behind(),
@@ -207,10 +207,10 @@ impl<'a> Routed<'a> {
                 }))
             }
             Some(head) if !answer::is_understood(&head.headers) => {
-                return Err(End::Unsayable.error(Stage::Done));
+                return Err(End::Unrepresentable.error(Stage::Done));
             }
             _ => {
-                let download = Download::new(body, progress, lease, promised, trailers);
+                let download = ResponseDownload::new(body, progress, lease, promised, trailers);
                 ComingBody::Download(Box::new(download))
             }
         };
@@ -245,7 +245,7 @@ fn put_head(
     };
     *response.status_mut() = status;
     *response.headers_mut() = fields;
-    *response.extensions_mut() = spare::extensions(Kind::Response);
+    *response.extensions_mut() = recycled::extensions(Kind::Response);
     if let Some(reason) = reason {
         response.extensions_mut().insert(reason);
     }
@@ -265,7 +265,7 @@ fn put_content(
         not(feature = "server"),
         expect(unused_variables, reason = "as with a server")
     )]
-    account: &mut Account,
+    recorder: &mut ExchangeRecorder,
     response: &mut Response<ProxyBody>,
 ) {
     if !content.is_empty() {
@@ -275,7 +275,7 @@ fn put_content(
             .received(content.len() as u64);
     }
     #[cfg(feature = "server")]
-    account.limit_uptake(UptakeLimit::new(
+    recorder.limit_client_read(ClientReadLimit::new(
         sending.cluster.upstream().activity_timeout(),
     ));
     *response.body_mut() = ProxyBody::text(content);

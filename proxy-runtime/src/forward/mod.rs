@@ -40,7 +40,7 @@
 //! client that does not take its response is the server's to notice: a body that nobody polls cannot look at a clock. The
 //! server of this crate gives it up by its own data rate or, where it asks for none, by the activity timeout.
 
-// This is the typed lane. `server/engine/mod.rs` says which requests take the other one.
+// This is the typed path. `server/engine/mod.rs` says which requests take the other one.
 
 mod answered;
 mod filtering;
@@ -49,13 +49,13 @@ mod in_place;
 mod layered;
 mod pipeline;
 mod plan;
+pub(crate) mod recycled;
 mod request;
 mod response;
 mod route_context;
 mod same_name;
 mod send;
 mod service;
-pub(crate) mod spare;
 #[cfg(test)]
 mod tests;
 pub(crate) mod typed;
@@ -73,7 +73,7 @@ pub(crate) use self::plan::{check_head, check_path};
 pub(crate) use self::request::body_kind_of;
 pub(crate) use self::request::{BodyKind, OutgoingHead};
 #[cfg(feature = "server")]
-pub(crate) use self::response::own_response;
+pub(crate) use self::response::local_response;
 #[cfg(test)]
 pub(crate) use self::response::pass_on;
 pub use self::route_context::RouteContext;

@@ -43,7 +43,7 @@ pub(super) fn find_route(
 ///
 /// # Errors
 ///
-/// The route asks for a protection that is not there, so that its requests are refused; it does not take the path; the request has
+/// The route asks for a protection that is not there, so that its requests are rejected; it does not take the path; the request has
 /// come back to the proxy; the route leads nowhere; or the request belongs to none of its partitions.
 pub(super) fn find_cluster(
     route: &Route,
@@ -66,9 +66,9 @@ pub(super) fn find_cluster(
                 ForwardErrorKind::NoAvailableDestinations,
                 StatusCode::SERVICE_UNAVAILABLE,
             ),
-            Nowhere::NoPartition(refusal) => {
+            Nowhere::NoPartition(rejection) => {
                 ForwardError::new(ForwardErrorKind::NoPartition, StatusCode::BAD_REQUEST)
-                    .with_source(refusal)
+                    .with_source(rejection)
             }
         })
 }
@@ -77,18 +77,18 @@ pub(super) fn find_cluster(
 ///
 /// # Errors
 ///
-/// It does, so that its requests are refused; or it takes only paths that have one reading.
+/// It does, so that its requests are rejected; or it takes only paths that have one reading.
 pub(super) fn check_route(
     route: &Route,
     state: &RouteState,
     path: &str,
 ) -> Result<(), ForwardError> {
-    if let Some(refusal) = state.refusal() {
+    if let Some(rejection) = state.rejection() {
         debug!(
             target: targets::REQUEST,
             route = %route.id(),
-            reason = %refusal,
-            "every request of this route is refused",
+            reason = %rejection,
+            "every request of this route is rejected",
         );
         return Err(ForwardError::new(
             ForwardErrorKind::RequestCreation,
@@ -116,7 +116,7 @@ pub(crate) fn check_path(route: &Route, path: &str) -> Result<(), ForwardError> 
 ///
 /// It may not: a tunnel that nobody asked the proxy for, a handshake that is none, a body where none belongs, or one that
 /// is too large.
-pub(super) fn admit(
+pub(super) fn validate(
     head: &HttpHead<'_>,
     wish: Option<&Wish>,
     limit: Option<u64>,
@@ -154,7 +154,7 @@ pub(super) fn admit(
 ///
 /// # Errors
 ///
-/// As [`admit`]; or the cluster forbids the protocol that the client asks for.
+/// As [`validate`]; or the cluster forbids the protocol that the client asks for.
 pub(crate) fn check_head(
     parts: &Parts,
     head: &HttpHead<'_>,
@@ -167,7 +167,7 @@ pub(crate) fn check_head(
         length.is_none_or(|length| length == 0) && !headers.contains_key(TRANSFER_ENCODING);
     // As in the server: there is no switch where a body is.
     let wish = Wish::of(parts).filter(|_| is_empty);
-    admit(head, wish.as_ref(), limit, is_empty)?;
+    validate(head, wish.as_ref(), limit, is_empty)?;
     Handshake::new(wish.as_ref(), headers, upstream).map(drop)
 }
 

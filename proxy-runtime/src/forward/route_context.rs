@@ -7,7 +7,7 @@ use proxy_model::compiled::{Route, RouteIndex};
 use tokio::time::Instant;
 
 use crate::proxy::ProxyService;
-use crate::response::Attempts;
+use crate::response::LayerAttempts;
 use crate::state::Generation;
 
 /// The route that a request goes through layers of, among the request's extensions.
@@ -23,7 +23,7 @@ struct Context {
     generation: Arc<Generation>,
     index: RouteIndex,
     started: Instant,
-    attempts: Arc<Attempts>,
+    attempts: Arc<LayerAttempts>,
 }
 
 impl RouteContext {
@@ -39,7 +39,7 @@ impl RouteContext {
             generation: Arc::clone(generation),
             index,
             started,
-            attempts: Arc::new(Attempts::new(route)),
+            attempts: Arc::new(LayerAttempts::new(route)),
         }))
     }
 
@@ -85,7 +85,7 @@ impl RouteContext {
         self.get().started
     }
 
-    pub(crate) fn attempts(&self) -> &Arc<Attempts> {
+    pub(crate) fn attempts(&self) -> &Arc<LayerAttempts> {
         &self.get().attempts
     }
 }

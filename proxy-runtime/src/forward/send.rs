@@ -1,4 +1,4 @@
-//! A request from the pick of a destination to the head of its response: the typed lane's attempts.
+//! A request from the pick of a destination to the head of its response: the typed path's attempts.
 
 use std::future::poll_fn;
 use std::ops::Deref;
@@ -19,7 +19,7 @@ use super::writer::{MadeHead, Writer};
 use crate::BoxError;
 use crate::cluster::{ClusterState, Picked};
 use crate::error::ForwardError;
-use crate::exchange::{Place, pick};
+use crate::exchange::{ConnectContext, pick};
 use crate::head::HttpHead;
 use crate::head::headers;
 use crate::http1::Method;
@@ -29,7 +29,7 @@ use crate::progress::SharedProgress;
 use crate::progress::{Continuation, Gate};
 use crate::progress::{End, after};
 use crate::progress::{OutgoingBody, UploadLimits};
-use crate::response::Account;
+use crate::response::ExchangeRecorder;
 use crate::retry::{self, Attempts};
 use crate::transform::{LoopGuard, sent_method};
 use crate::upstream::{Answer, ExchangeError, Lease, RoundTrip, SendError, UpstreamPool};
@@ -53,7 +53,7 @@ pub(super) struct Sending<'a> {
 }
 
 /// The progress of a request, shared by both directions if both of them are there.
-pub(super) enum Shared {
+pub(super) enum SharedSending {
     Not(SharedProgress),
     Between(Arc<SharedProgress>),
 }
@@ -62,7 +62,7 @@ pub(super) enum Shared {
 pub(super) struct Attempt {
     pub(super) round_trip: RoundTrip,
     pub(super) lease: Lease,
-    pub(super) shared: Shared,
+    pub(super) shared: SharedSending,
     index: DestinationIndex,
     /// The time at which there was a connection.
     connected_at: Instant,
@@ -79,7 +79,7 @@ pub(super) struct Prepared {
 }
 
 /// The reason why waiting for a response ended without one.
-pub(super) enum Failed {
+pub(super) enum SendFailed {
     Expired(End),
     Sent(Box<SendError>),
 }
@@ -88,13 +88,13 @@ impl Sending<'_> {
     /// Picks a destination, and a connection to it if one is there already.
     pub(super) fn connect_now(
         &self,
-        place: &Place<'_>,
-        account: &mut Account,
+        place: &ConnectContext<'_>,
+        recorder: &mut ExchangeRecorder,
     ) -> Result<(Prepared, Option<Lease>), ForwardError> {
         let picked = pick(self.state, self.cluster, self.head)?;
-        account.sent_to(self.state.destination(picked.index));
+        recorder.sent_to(self.state.destination(picked.index));
         let now = Instant::now();
-        account.picked_at(now);
+        recorder.picked_at(now);
         let wanted = place.wanted(picked.index)?;
         let head = self.make(self.destination(picked.index))?;
         // For a switch there is more to ask of a connection.
@@ -114,13 +114,13 @@ impl Sending<'_> {
     pub(super) async fn connect(
         &self,
         prepared: Prepared,
-        place: &Place<'_>,
-        account: &mut Account,
+        place: &ConnectContext<'_>,
+        recorder: &mut ExchangeRecorder,
     ) -> Result<(Prepared, Lease), ForwardError> {
         let Prepared { picked, head, .. } = prepared;
         let index = picked.index;
         let mut attempts = Attempts::first();
-        let connecting = place.connect(picked, self.head, &mut attempts, account);
+        let connecting = place.connect(picked, self.head, &mut attempts, recorder);
         let (picked, lease) = connecting.await?;
         let head = match picked.index == index {
             true => head,
@@ -153,12 +153,12 @@ impl Sending<'_> {
         let index = picked.index;
         let progress = self.progress(picked, connected_at);
         let (shared, body, continuation) = match self.body_kind {
-            BodyKind::Empty => (Shared::Not(progress), OutgoingBody::empty(), None),
+            BodyKind::Empty => (SharedSending::Not(progress), OutgoingBody::empty(), None),
             _ => {
                 let progress = Arc::new(progress);
                 let continuation = self.continuation(lease.is_http2());
                 let body = self.body(body, &progress, continuation.as_ref());
-                (Shared::Between(progress), body, continuation)
+                (SharedSending::Between(progress), body, continuation)
             }
         };
         Ok(Attempt {
@@ -187,10 +187,10 @@ impl Sending<'_> {
     /// Sends a request again whose attempt has failed, for as long as that may be.
     pub(super) async fn repeat(
         &self,
-        mut failed: Failed,
+        mut failed: SendFailed,
         mut attempt: Attempt,
-        place: &Place<'_>,
-        account: &mut Account,
+        place: &ConnectContext<'_>,
+        recorder: &mut ExchangeRecorder,
     ) -> Result<(Answer, Attempt), ForwardError> {
         let attempts = &mut Attempts::first();
         loop {
@@ -206,8 +206,8 @@ impl Sending<'_> {
                 return Err(error);
             }
             let failure = match failed {
-                Failed::Sent(failure) => *failure,
-                Failed::Expired(end) => return Err(shared.upload.unanswered(end)),
+                SendFailed::Sent(failure) => *failure,
+                SendFailed::Expired(end) => return Err(shared.upload.unanswered(end)),
             };
             let SendError {
                 error,
@@ -227,13 +227,13 @@ impl Sending<'_> {
                 is_idempotent: self.is_idempotent(),
                 is_whole: body.is_some(),
             };
-            let next = place.next(index, attempted, self.head, attempts, account);
+            let next = place.next(index, attempted, self.head, attempts, recorder);
             let (Some(next), Some(mut body)) = (next, body) else {
                 return Err(broken(error, &shared));
             };
             let connection = (lease, connected_at);
             let reconnecting =
-                place.reconnect(next, index, connection, self.head, attempts, account);
+                place.reconnect(next, index, connection, self.head, attempts, recorder);
             let (moved, mut lease) = reconnecting.await?;
             let connected_at = Instant::now();
             let (index, shared) = match moved {
@@ -266,8 +266,8 @@ impl Sending<'_> {
     }
 
     /// Returns all that is needed to get a connection.
-    pub(super) fn place(&self) -> Place<'_> {
-        Place {
+    pub(super) fn place(&self) -> ConnectContext<'_> {
+        ConnectContext {
             cluster: self.cluster,
             state: self.state,
             pool: self.pool,
@@ -329,7 +329,10 @@ impl Sending<'_> {
 impl Attempt {
     /// Sends the request and waits for the head of the response, for no longer than the exchange may be idle, nor
     /// beyond `deadline`.
-    pub(super) async fn answered(&mut self, deadline: Option<Instant>) -> Result<Answer, Failed> {
+    pub(super) async fn answered(
+        &mut self,
+        deadline: Option<Instant>,
+    ) -> Result<Answer, SendFailed> {
         let Self {
             round_trip,
             lease,
@@ -338,13 +341,13 @@ impl Attempt {
         } = self;
         let mut timer = pin!(HeadTimer::new(&shared.activity, deadline));
         poll_fn(|cx| match lease.poll_answer(round_trip, cx) {
-            Poll::Ready(answered) => Poll::Ready(answered.map_err(Failed::Sent)),
+            Poll::Ready(answered) => Poll::Ready(answered.map_err(SendFailed::Sent)),
             Poll::Pending => {
                 if round_trip.take_news() {
                     shared.activity.touch();
                 }
                 let expired = timer.as_mut().poll_expired(cx);
-                expired.map(|end| Err(Failed::Expired(end)))
+                expired.map(|end| Err(SendFailed::Expired(end)))
             }
         })
         .await
@@ -354,13 +357,13 @@ impl Attempt {
 /// Makes the error of a request that was sent and has no response.
 pub(super) fn broken(error: ExchangeError, progress: &SharedProgress) -> ForwardError {
     let end = match error.is_malformed_response() {
-        true => End::Meaningless,
+        true => End::Malformed,
         false => End::Closed,
     };
     progress.upload.unanswered(end).with_source(error)
 }
 
-impl Shared {
+impl SharedSending {
     pub(super) fn into_arc(self) -> Arc<SharedProgress> {
         match self {
             Self::Not(progress) => Arc::new(progress),
@@ -381,7 +384,7 @@ impl Shared {
     }
 }
 
-impl Deref for Shared {
+impl Deref for SharedSending {
     type Target = SharedProgress;
 
     fn deref(&self) -> &SharedProgress {

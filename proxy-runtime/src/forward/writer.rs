@@ -9,8 +9,8 @@ use super::typed::{self, TypedRequest};
 use crate::cluster::ClusterState;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::head::{AddressText, HttpHead};
-use crate::http1::{Asked, FieldValue, Framing, Method as RawMethod, OutgoingTarget};
-use crate::transform::HeadPlan;
+use crate::http1::{FieldValue, Framing, Method as RawMethod, OutgoingTarget, RequestInfo};
+use crate::transform::CompiledTransforms;
 use crate::upstream::{Head, Output};
 
 /// The way the head of a request is written.
@@ -25,7 +25,7 @@ pub(super) enum Writer<'a> {
 /// The parts of a head that is written straight out of the client's fields.
 #[derive(Clone, Copy)]
 pub(super) struct ByteWriter<'a> {
-    pub(super) plan: &'a HeadPlan,
+    pub(super) plan: &'a CompiledTransforms,
     /// The target as it was received.
     target: OutgoingTarget<'a>,
     framing: Framing,
@@ -45,7 +45,7 @@ impl<'a> Writer<'a> {
         head: &'a HttpHead<'_>,
         body_kind: BodyKind,
         destinations: &ClusterState,
-        plan: Option<&'a HeadPlan>,
+        plan: Option<&'a CompiledTransforms>,
     ) -> Self {
         let bytes = || {
             let plan = plan.filter(|_| destinations.speaks_http1())?;
@@ -93,7 +93,7 @@ impl Sending<'_> {
                 .as_ref()
                 .and_then(|remote| FieldValue::new(remote.as_bytes())),
         };
-        let mut out = Output::lend();
+        let mut out = Output::acquire();
         let written = request.write_with(writer.target, destination, &mut out);
         written.map_err(|_| {
             ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
@@ -111,7 +111,7 @@ impl Sending<'_> {
             (MadeHead::Bytes(bytes), Writer::Bytes(writer)) => Ok(Head::Bytes {
                 bytes,
                 framing: writer.framing,
-                asked: Asked {
+                asked: RequestInfo {
                     method: RawMethod::of(self.head.method_value()),
                     upgrade: false,
                 },

@@ -12,7 +12,7 @@ use super::{ActiveHealthPolicy, Health, Probed};
 pub struct ConsecutiveFailures;
 
 impl ActiveHealthPolicy for ConsecutiveFailures {
-    fn judge(&self, probed: &Probed<'_>) -> Health {
+    fn evaluate(&self, probed: &Probed<'_>) -> Health {
         if probed.result.is_ok_and(|status| status.is_success()) {
             Health::Healthy
         } else if f64::from(probed.failures) < probed.check.threshold() {

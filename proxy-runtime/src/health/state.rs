@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use discovery_core::Moment;
+use discovery_core::Timestamp;
 use parking_lot::Mutex;
 
 /// The health of a destination.
@@ -50,7 +50,7 @@ pub(crate) struct HealthRecord {
     /// The latest verdict.
     pub(crate) health: Health,
     /// The time of the last change; `None` while the health is unknown.
-    pub(crate) since: Option<Moment>,
+    pub(crate) since: Option<Timestamp>,
     /// The reason for users: the result of the last probe that changed the health.
     pub(crate) reason: Option<Arc<str>>,
     /// Number of completed probes.

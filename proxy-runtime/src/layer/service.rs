@@ -16,7 +16,7 @@ use tower_service::Service;
 
 use super::body::{ProxyRequestBody, taken};
 use crate::BoxError;
-use crate::lent::LentFuture;
+use crate::pooled_future::PooledFuture;
 use crate::response::ProxyBody;
 
 /// The rest of a route: the inner service of a layer. Cheap to clone, always ready, and takes
@@ -24,10 +24,10 @@ use crate::response::ProxyBody;
 ///
 /// The innermost service never fails. Services with layers inside fail as those do.
 #[derive(Clone)]
-pub struct RouteService(Arc<dyn Inner>);
+pub struct RouteService(Arc<dyn ErasedService>);
 
 /// A type-erased service.
-trait Inner: Send + Sync {
+trait ErasedService: Send + Sync {
     fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture;
 }
 
@@ -40,7 +40,7 @@ impl RouteService {
         F: Future<Output = Response<ProxyBody>> + Send + 'static,
     {
         struct Function<A>(A);
-        impl<A, F> Inner for Function<A>
+        impl<A, F> ErasedService for Function<A>
         where
             A: Fn(Request<ProxyRequestBody>) -> F + Send + Sync,
             F: Future<Output = Response<ProxyBody>> + Send + 'static,
@@ -48,7 +48,7 @@ impl RouteService {
             fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
                 // An async block would hold the future twice, and its size dominates the cost of a
                 // move.
-                RouteFuture(LentFuture::new(|| Unfailing {
+                RouteFuture(PooledFuture::new(|| Unfailing {
                     answer: (self.0)(request),
                 }))
             }
@@ -90,7 +90,7 @@ impl fmt::Debug for RouteService {
 
 /// The pending response. Dropping it cancels the request at the destination.
 #[must_use = "futures do nothing unless polled"]
-pub struct RouteFuture(LentFuture<Result<Response<ProxyBody>, BoxError>>);
+pub struct RouteFuture(PooledFuture<Result<Response<ProxyBody>, BoxError>>);
 
 impl Future for RouteFuture {
     type Output = Result<Response<ProxyBody>, BoxError>;
@@ -139,13 +139,13 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    Arc::new(move |rest| RouteService(Arc::new(Layered(layer.layer(rest)))))
+    Arc::new(move |rest| RouteService(Arc::new(LayeredService(layer.layer(rest)))))
 }
 
 /// The service of a layer.
-struct Layered<S>(S);
+struct LayeredService<S>(S);
 
-impl<S, B> Inner for Layered<S>
+impl<S, B> ErasedService for LayeredService<S>
 where
     S: Service<Request<ProxyRequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
     S::Error: Into<BoxError>,
@@ -156,7 +156,7 @@ where
     fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
         // `poll_ready` and `call` must use the same clone.
         let mut service = self.0.clone();
-        RouteFuture(LentFuture::new(move || async move {
+        RouteFuture(PooledFuture::new(move || async move {
             poll_fn(|cx| service.poll_ready(cx))
                 .await
                 .map_err(Into::into)?;

@@ -50,11 +50,11 @@ impl<T> Deref for OwnLine<T> {
 pub(crate) struct PerWorker<T> {
     is_split: AtomicBool,
     /// The part of all threads before the split, and of threads that are no workers afterwards.
-    common: Part<T>,
-    workers: OnceLock<Box<[Part<T>; PLACES - 1]>>,
+    common: WorkerShare<T>,
+    workers: OnceLock<Box<[WorkerShare<T>; PLACES - 1]>>,
 }
 
-type Part<T> = OnceLock<Arc<OwnLine<T>>>;
+type WorkerShare<T> = OnceLock<Arc<OwnLine<T>>>;
 
 impl<T> Default for PerWorker<T> {
     fn default() -> Self {

@@ -12,7 +12,7 @@ use proxy_model::ClusterId;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
-use super::round::{Target, run_round};
+use super::round::{ProbeTarget, run_round};
 use crate::health::Probe;
 use crate::live::DestinationKey;
 use crate::progress::after;
@@ -76,7 +76,7 @@ impl ActiveChecks {
             };
             self.watched.remove(&ended);
             // The cluster may have been added again while its check was ending.
-            if Target::find(&self.prober.shared, &ended).is_some() {
+            if ProbeTarget::find(&self.prober.shared, &ended).is_some() {
                 self.watch(ended);
             }
         }
@@ -91,7 +91,7 @@ impl ActiveChecks {
 
 /// The kind of a cycle that has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
+enum CycleKind {
     /// A cycle over the whole cluster.
     Whole,
     /// Immediate probes of destinations that are new or whose check has changed.
@@ -103,7 +103,7 @@ async fn check_cluster(prober: Prober, id: ClusterId) -> ClusterId {
     let mut generations = prober.shared.generations();
     // Later changes wake the loop below.
     generations.borrow_and_update();
-    let Some(target) = Target::find(&prober.shared, &id) else {
+    let Some(target) = ProbeTarget::find(&prober.shared, &id) else {
         return id;
     };
     let mut check = ClusterCheck::begin(prober, target);
@@ -115,7 +115,7 @@ async fn check_cluster(prober: Prober, id: ClusterId) -> ClusterId {
                 if changed.is_err() {
                     return id;
                 }
-                let Some(target) = Target::find(&check.prober.shared, &id) else {
+                let Some(target) = ProbeTarget::find(&check.prober.shared, &id) else {
                     return id;
                 };
                 check.follow(target);
@@ -127,8 +127,8 @@ async fn check_cluster(prober: Prober, id: ClusterId) -> ClusterId {
 /// The active check of one cluster.
 struct ClusterCheck {
     prober: Prober,
-    target: Target,
-    rounds: FuturesUnordered<Boxed<(Scope, Vec<DestinationKey>)>>,
+    target: ProbeTarget,
+    rounds: FuturesUnordered<Boxed<(CycleKind, Vec<DestinationKey>)>>,
     /// Destinations whose first probe was started.
     known: HashSet<DestinationKey>,
     /// Destinations with probes in flight, and the number of cycles that probe them. A destination
@@ -141,7 +141,7 @@ struct ClusterCheck {
 
 impl ClusterCheck {
     /// Probes all destinations at once, and resets their counts of consecutive results.
-    fn begin(prober: Prober, target: Target) -> Self {
+    fn begin(prober: Prober, target: ProbeTarget) -> Self {
         let mut check = Self {
             prober,
             known: target.keys().into_iter().collect(),
@@ -160,7 +160,7 @@ impl ClusterCheck {
     /// Continues with a new generation. Probes destinations that are new, or whose check has
     /// changed, at once. Health stays until the result arrives; counts of consecutive results are
     /// reset.
-    fn follow(&mut self, target: Target) {
+    fn follow(&mut self, target: ProbeTarget) {
         let before = std::mem::replace(&mut self.target, target);
         let changed = self.target.asked_anew_since(&before);
         self.target.count_anew(|key| changed.contains(&key));
@@ -176,7 +176,7 @@ impl ClusterCheck {
             *known = keys.into_iter().collect();
         }
         if !at_once.is_empty() {
-            self.start(Scope::AtOnce, at_once);
+            self.start(CycleKind::AtOnce, at_once);
         }
         // A new interval counts from the end of the last cycle.
         if let Some((ended, interval)) = self.last_round
@@ -191,10 +191,10 @@ impl ClusterCheck {
         self.last_round = None;
         let mut keys = self.target.keys();
         keys.retain(|key| !self.busy.contains_key(key));
-        self.start(Scope::Whole, keys);
+        self.start(CycleKind::Whole, keys);
     }
 
-    fn start(&mut self, scope: Scope, keys: Vec<DestinationKey>) {
+    fn start(&mut self, scope: CycleKind, keys: Vec<DestinationKey>) {
         for key in &keys {
             *self.busy.entry(*key).or_default() += 1;
         }
@@ -205,7 +205,7 @@ impl ClusterCheck {
         }));
     }
 
-    fn ended(&mut self, scope: Scope, keys: &[DestinationKey]) {
+    fn ended(&mut self, scope: CycleKind, keys: &[DestinationKey]) {
         for key in keys {
             if let Entry::Occupied(mut rounds) = self.busy.entry(*key) {
                 *rounds.get_mut() -= 1;
@@ -214,7 +214,7 @@ impl ClusterCheck {
                 }
             }
         }
-        if scope == Scope::Whole {
+        if scope == CycleKind::Whole {
             self.wait_from(Instant::now());
         }
     }

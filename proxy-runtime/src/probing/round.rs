@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use discovery_core::Moment;
+use discovery_core::Timestamp;
 use discovery_core::text::with_causes;
 use futures_util::{StreamExt, stream};
 use http::{HeaderValue, StatusCode};
@@ -46,12 +46,12 @@ impl<'a> Question<'a> {
 
 /// A cluster to probe, with the generation in which it was found.
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct ProbeTarget {
     generation: Arc<Generation>,
     index: ClusterIndex,
 }
 
-impl Target {
+impl ProbeTarget {
     /// The cluster called `id` of the current generation, if its check is enabled.
     pub(crate) fn find(shared: &Shared, id: &ClusterId) -> Option<Self> {
         let generation = shared.load_full();
@@ -152,7 +152,7 @@ struct Finding<'a> {
 ///
 /// Probes end early, without a result, when their destination is removed or its probe settings
 /// change. Cancel safe: dropping the future ends all probes and applies nothing.
-pub(crate) async fn run_round(prober: &Prober, target: &Target, keys: &[DestinationKey]) {
+pub(crate) async fn run_round(prober: &Prober, target: &ProbeTarget, keys: &[DestinationKey]) {
     let chosen: HashSet<_> = keys.iter().collect();
     let probes = target
         .destinations()
@@ -171,7 +171,7 @@ pub(crate) async fn run_round(prober: &Prober, target: &Target, keys: &[Destinat
 /// Probes one destination. `None` if the result is no longer relevant.
 async fn probe_one<'a>(
     prober: &'a Prober,
-    target: &'a Target,
+    target: &'a ProbeTarget,
     destination: &'a Destination,
     state: &'a DestinationState,
 ) -> Option<Finding<'a>> {
@@ -214,7 +214,7 @@ async fn probe_one<'a>(
     }
 }
 
-fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
+fn conclude(prober: &Prober, target: &ProbeTarget, findings: &[Finding<'_>]) {
     let check = target.check();
     let Some(policy) = prober.shared.health_policies().find(check.policy()) else {
         // A configuration with an unknown policy is rejected before it gets here.
@@ -241,7 +241,7 @@ fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
             successes: record.successes,
         };
         // The policy runs without a lock, since it may read the state of the proxy.
-        let health = match contained_call(|| policy.judge(&probed)) {
+        let health = match contained_call(|| policy.evaluate(&probed)) {
             Ok(health) => health,
             Err(Panicked(message)) => {
                 tracing::error!(
@@ -263,7 +263,7 @@ fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
         };
         state.update(|record| {
             record.health = health;
-            record.since = Some(Moment::now());
+            record.since = Some(Timestamp::now());
             record.reason = Some(Arc::clone(&reason));
         });
         changes.push((finding.destination, (record.health, health, reason)));
@@ -297,7 +297,7 @@ fn describe(result: &Result<StatusCode, ProbeError>) -> String {
     }
 }
 
-fn log(target: &Target, destination: &Destination, before: Health, now: Health, reason: &str) {
+fn log(target: &ProbeTarget, destination: &Destination, before: Health, now: Health, reason: &str) {
     // One event per change, not one per probe.
     macro_rules! event {
         ($level:ident) => {

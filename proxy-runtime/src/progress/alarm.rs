@@ -26,7 +26,7 @@ thread_local! {
 #[derive(Clone, Copy)]
 struct Scope {
     task: Task,
-    asked: Option<Asked>,
+    asked: Option<TimerRequest>,
 }
 
 /// Who is woken by a waker.
@@ -51,7 +51,7 @@ impl Task {
 
 /// What was asked for.
 #[derive(Clone, Copy)]
-struct Asked {
+struct TimerRequest {
     by: u64,
     #[cfg_attr(
         not(feature = "server"),
@@ -93,7 +93,7 @@ pub(crate) fn ask(cx: &Context<'_>, ticket: &mut Ticket, due: Instant) -> bool {
     if scope.asked.is_some_and(|asked| asked.by != by) {
         return false;
     }
-    let asked = Some(Asked { by, due });
+    let asked = Some(TimerRequest { by, due });
     SCOPE.set(Some(Scope { asked, ..scope }));
     true
 }
@@ -101,7 +101,7 @@ pub(crate) fn ask(cx: &Context<'_>, ticket: &mut Ticket, due: Instant) -> bool {
 /// What is asked of a task's timer.
 #[cfg(feature = "server")]
 #[derive(Default)]
-pub(crate) struct Alarm(Option<Asked>);
+pub(crate) struct Alarm(Option<TimerRequest>);
 
 #[cfg(feature = "server")]
 impl Alarm {

@@ -54,7 +54,7 @@ impl Gate {
         }
     }
 
-    /// Ready when the body may be sent; never, when the destination has refused it.
+    /// Ready when the body may be sent; never, when the destination has rejected it.
     pub(crate) fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.continuation.waker.register(cx.waker());
         match self.continuation.state.load(Ordering::Acquire) {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_refusal_keeps_it_closed() {
+    async fn only_a_rejection_keeps_it_closed() {
         for (status, expected) in [
             (100, true),
             (102, true),

@@ -1,4 +1,4 @@
-//! A client's body on the typed lane, as connections to destinations take it: each polls it, and drops it when it has ended.
+//! A client's body on the typed path, as connections to destinations take it: each polls it, and drops it when it has ended.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::progress::IdleTimer;
 use crate::progress::SharedProgress;
 use crate::progress::Stage;
 
-type Client = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
+type IncomingUpload = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
 
 /// The body of a request on its way to a destination: the client's, counted and checked.
 ///
@@ -38,7 +38,7 @@ pub(crate) struct OutgoingBody {
 }
 
 struct Uploading {
-    client: Client,
+    client: IncomingUpload,
     /// Bytes that `Content-Length` still promises.
     promised: Option<u64>,
     /// Bytes that the route still allows.
@@ -249,7 +249,7 @@ impl Uploading {
         }
     }
 
-    /// Whether so much more may come. Else, with which status it is refused.
+    /// Whether so much more may come. Else, with which status it is rejected.
     fn check(&mut self, length: usize) -> Result<(), StatusCode> {
         let length = length as u64;
         if let Some(promised) = &mut self.promised {

@@ -1,4 +1,4 @@
-//! What upload and download of the typed lane know of each other: both hold it, and the last of them to drop it ends the request
+//! What upload and download of the typed path know of each other: both hold it, and the last of them to drop it ends the request
 //! at the destination.
 
 use std::sync::OnceLock;

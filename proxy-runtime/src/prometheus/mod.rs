@@ -61,7 +61,7 @@ type Label<'a> = (&'static str, &'a str);
 pub struct ProxyCollector {
     shared: Arc<Shared>,
     /// Number of configurations that were rejected before they reached the proxy.
-    refused_before: u64,
+    rejected_before: u64,
 }
 
 impl Proxy {
@@ -75,15 +75,15 @@ impl ProxyCollector {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            refused_before: 0,
+            rejected_before: 0,
         }
     }
 
     /// Adds configurations that were rejected earlier, such as by the merge, to those that the
     /// proxy rejected.
     #[cfg(feature = "admin")]
-    pub(crate) fn refused_before(mut self, count: u64) -> Self {
-        self.refused_before = count;
+    pub(crate) fn rejected_before(mut self, count: u64) -> Self {
+        self.rejected_before = count;
         self
     }
 
@@ -105,7 +105,7 @@ impl Collector for ProxyCollector {
         let mut page = Page {
             encoder,
             shared: &self.shared,
-            refused_before: self.refused_before,
+            rejected_before: self.rejected_before,
             generation: &generation,
         };
         page.proxy()?;
@@ -120,7 +120,7 @@ impl Collector for ProxyCollector {
 struct Page<'a, 'e> {
     encoder: DescriptorEncoder<'e>,
     shared: &'a Shared,
-    refused_before: u64,
+    rejected_before: u64,
     generation: &'a Generation,
 }
 
@@ -136,10 +136,10 @@ impl Page<'_, '_> {
         let mut family = self.family("proxy_config_generation", number, MetricType::Gauge)?;
         family.encode_gauge(&generation)?;
 
-        let refused = metrics.refused_reloads.get() + self.refused_before;
+        let rejected = metrics.rejected_reloads.get() + self.rejected_before;
         let reloads = "Configurations that came after the first.";
         let mut family = self.family("proxy_config_reload", reloads, MetricType::Counter)?;
-        for (result, number) in [("success", metrics.reloads.get()), ("failure", refused)] {
+        for (result, number) in [("success", metrics.reloads.get()), ("failure", rejected)] {
             count(&mut family, &[("result", result)], &number)?;
         }
         self.names()

@@ -12,7 +12,7 @@ use proxy_model::{Problems, Snapshot};
 use tokio::sync::watch;
 
 pub(crate) use self::found::FoundRoute;
-pub use self::history::{Outcome, PastChange};
+pub use self::history::{PastChange, PublishOutcome};
 pub use self::service::ProxyService;
 pub(crate) use self::shared::{Settings, Shared};
 

@@ -114,14 +114,14 @@ impl Shared {
         let next = match built {
             Ok(next) => Arc::new(next),
             Err(problems) => {
-                self.metrics.refused_reloads.increment();
-                history.refused(revision, &problems);
+                self.metrics.rejected_reloads.increment();
+                history.rejected(revision, &problems);
                 tracing::warn!(
                     target: targets::CONFIG,
                     generation = before.number(),
                     %revision,
                     %problems,
-                    "the new configuration is refused, the current one stays"
+                    "the new configuration is rejected, the current one stays"
                 );
                 return Err(problems);
             }

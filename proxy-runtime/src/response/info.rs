@@ -7,7 +7,7 @@ use proxy_model::{ClusterId, DestinationId, RouteId};
 
 use crate::error::ForwardErrorKind;
 #[cfg(feature = "server")]
-use crate::progress::UptakeLimit;
+use crate::progress::ClientReadLimit;
 
 /// What became of a request, as far as it is known when the response begins. It is in the response's extensions.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub struct ExchangeInfo {
     pub(crate) time_to_head: Option<Duration>,
     /// What the server is told of a client that takes nothing.
     #[cfg(feature = "server")]
-    pub(crate) uptake: Option<UptakeLimit>,
+    pub(crate) read_timeout: Option<ClientReadLimit>,
 }
 
 impl ExchangeInfo {

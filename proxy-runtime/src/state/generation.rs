@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use discovery_core::Moment;
+use discovery_core::Timestamp;
 use proxy_model::compiled::{Cluster, ClusterIndex, RouteIndex};
 use proxy_model::matching::Lookup;
 use proxy_model::{ClusterId, Problems, RequestHead, RouteId, Snapshot};
@@ -30,7 +30,7 @@ pub(crate) struct Generation {
     snapshot: Arc<Snapshot>,
     clusters: Box<[ClusterState]>,
     routes: Box<[RouteState]>,
-    published_at: Moment,
+    published_at: Timestamp,
 }
 
 impl Generation {
@@ -109,7 +109,7 @@ impl Generation {
             snapshot,
             clusters: clusters.into(),
             routes: routes.into(),
-            published_at: Moment::now(),
+            published_at: Timestamp::now(),
         })
     }
 
@@ -134,7 +134,7 @@ impl Generation {
     }
 
     /// The time when the generation was built.
-    pub(crate) fn published_at(&self) -> Moment {
+    pub(crate) fn published_at(&self) -> Timestamp {
         self.published_at
     }
 

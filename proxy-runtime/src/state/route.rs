@@ -6,14 +6,14 @@ use std::sync::Arc;
 use proxy_model::RequestHead;
 #[cfg(feature = "server")]
 use proxy_model::RouteId;
-use proxy_model::compiled::{ClusterIndex, KeyRefusal, Route, RouteTarget};
+use proxy_model::compiled::{ClusterIndex, KeyRejection, Route, RouteTarget};
 
 use crate::balance::Random;
 use crate::extensions::RouteExtensions;
 use crate::http1::{ClassSet, FieldClass};
 use crate::observe::RouteMetrics;
-use crate::support::{Refusal, refusal};
-use crate::transform::{HeadPlan, LoopGuard, TrailerPlan, guards};
+use crate::support::{RouteRejection, rejection};
+use crate::transform::{CompiledTransforms, LoopGuard, TrailerPlan, guards};
 
 /// The state of one route in one generation.
 #[derive(Debug)]
@@ -21,13 +21,13 @@ pub(crate) struct RouteState {
     #[cfg(feature = "server")]
     id: RouteId,
     metrics: Arc<RouteMetrics>,
-    refusal: Option<Refusal>,
+    rejection: Option<RouteRejection>,
     /// True if requests are served on the byte path: the route has no layers, which need `http`
     /// types.
     #[cfg(feature = "server")]
     is_raw: bool,
     /// The compiled transforms.
-    plan: Arc<HeadPlan>,
+    plan: Arc<CompiledTransforms>,
     extensions: Option<Box<RouteExtensions>>,
     /// The detection of forwarding loops, unless it is disabled for the route.
     loop_guard: Option<Arc<LoopGuard>>,
@@ -39,14 +39,14 @@ pub(crate) struct RouteState {
 #[derive(Debug, Default)]
 pub(super) struct HeadPlans {
     /// Plans by the identity of the transforms, and whether the routes have a loop guard.
-    known: HashMap<(usize, bool), Arc<HeadPlan>>,
+    known: HashMap<(usize, bool), Arc<CompiledTransforms>>,
 }
 
 impl HeadPlans {
-    fn of(&mut self, route: &Route, guard: Option<&LoopGuard>) -> Arc<HeadPlan> {
+    fn of(&mut self, route: &Route, guard: Option<&LoopGuard>) -> Arc<CompiledTransforms> {
         let key = (route.transforms().identity(), guard.is_some());
         let known = self.known.entry(key);
-        Arc::clone(known.or_insert_with(|| HeadPlan::of(route, guard)))
+        Arc::clone(known.or_insert_with(|| CompiledTransforms::of(route, guard)))
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum Nowhere {
     /// The route names no cluster, or one that does not exist.
     NoCluster,
     /// The request belongs to none of the route's partitions.
-    NoPartition(KeyRefusal),
+    NoPartition(KeyRejection),
 }
 
 impl RouteState {
@@ -90,7 +90,7 @@ impl RouteState {
             #[cfg(feature = "server")]
             id: route.id().clone(),
             metrics,
-            refusal: refusal(route),
+            rejection: rejection(route),
             // Layers need `http` types, so the outer head of such a route has no plan.
             #[cfg(feature = "server")]
             is_raw: !has_layers,
@@ -113,14 +113,14 @@ impl RouteState {
 
     /// The compiled transforms for heads that have passed the layers of the route, if they can be
     /// made in one pass.
-    pub(crate) fn inner_plan(&self) -> Option<&HeadPlan> {
+    pub(crate) fn inner_plan(&self) -> Option<&CompiledTransforms> {
         (!self.plan.changes_method).then_some(&*self.plan)
     }
 
     /// The compiled transforms, if the route can be served on the byte path.
     #[cfg(feature = "server")]
     #[inline]
-    pub(crate) fn plan(&self) -> Option<&HeadPlan> {
+    pub(crate) fn plan(&self) -> Option<&CompiledTransforms> {
         self.is_raw.then_some(&*self.plan)
     }
 
@@ -131,8 +131,8 @@ impl RouteState {
 
     /// The reason why the route rejects all requests: it requires a protection that the proxy does
     /// not support.
-    pub(crate) fn refusal(&self) -> Option<Refusal> {
-        self.refusal
+    pub(crate) fn rejection(&self) -> Option<RouteRejection> {
+        self.rejection
     }
 
     /// The detection of forwarding loops, if it is enabled.

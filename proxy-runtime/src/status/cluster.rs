@@ -1,6 +1,6 @@
 //! The state of clusters and their destinations.
 
-use discovery_core::Moment;
+use discovery_core::Timestamp;
 use proxy_model::compiled::{ActiveCheck, Cluster, Destination};
 use proxy_model::transform::path_and_query;
 use proxy_model::{ClusterId, DestinationId};
@@ -66,7 +66,7 @@ pub struct DestinationStatus {
     /// The health by the active check; `Unknown` if there is no check.
     pub health: Health,
     /// The time of the last change of health.
-    pub since: Option<Moment>,
+    pub since: Option<Timestamp>,
     /// The reason of the last change of health.
     pub reason: Option<String>,
     /// The URL of probes without the query; `None` while the check is disabled.

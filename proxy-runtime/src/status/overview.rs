@@ -1,6 +1,6 @@
 //! Sums over all routes and clusters, computed at each call.
 
-use discovery_core::Moment;
+use discovery_core::Timestamp;
 use serde::Serialize;
 
 use super::cluster::last_minute;
@@ -18,7 +18,7 @@ pub struct Overview {
     /// Content hash of the active configuration.
     pub revision: String,
     /// The time when the active generation was published.
-    pub published: Moment,
+    pub published: Timestamp,
     /// Number of routes.
     pub routes: usize,
     /// Number of clusters.

@@ -83,7 +83,7 @@ impl<'a> Origin<'a> {
 
 /// The parts of where a request came from, as a head is written from its bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct OriginParts<'a> {
     /// The client's address, without port.
     pub(crate) remote: Option<FieldValue<'a>>,
     /// Host and port as the client named them.
@@ -91,7 +91,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) is_https: bool,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> OriginParts<'a> {
     /// The value of an `X-Forwarded-*` header, if it is known.
     #[inline]
     pub(crate) fn get(&self, part: XForwardedPart) -> Option<FieldValue<'a>> {

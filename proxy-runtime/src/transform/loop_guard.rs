@@ -11,7 +11,7 @@ use proxy_model::compiled::Route;
 use proxy_model::transform::RequestTransform;
 
 use crate::head::headers::CDN_LOOP;
-use crate::transform::HeadPlan;
+use crate::transform::CompiledTransforms;
 
 /// What one proxy adds to the requests that it forwards, and how it recognises them.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct LoopGuard {
     /// CRLF, the name of the field and the member: heads of HTTP/1.1 end with it.
     line: Arc<[u8]>,
     /// What routes that change nothing share.
-    unchanged: OnceLock<Arc<HeadPlan>>,
+    unchanged: OnceLock<Arc<CompiledTransforms>>,
 }
 
 impl LoopGuard {
@@ -45,7 +45,10 @@ impl LoopGuard {
     }
 
     /// The plan of routes that change nothing, which `make` makes.
-    pub(crate) fn unchanged(&self, make: impl FnOnce() -> Arc<HeadPlan>) -> Arc<HeadPlan> {
+    pub(crate) fn unchanged(
+        &self,
+        make: impl FnOnce() -> Arc<CompiledTransforms>,
+    ) -> Arc<CompiledTransforms> {
         Arc::clone(self.unchanged.get_or_init(make))
     }
 

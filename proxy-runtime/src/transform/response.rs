@@ -4,7 +4,7 @@ use http::{HeaderMap, StatusCode};
 use proxy_model::transform::{HeaderChange, HeaderCopy, ResponseTransform, Transforms};
 
 use super::request::{append, retain};
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::head::headers;
 
 /// Makes of a destination's response headers those that the client gets. What filters changed comes before what the route
@@ -12,7 +12,7 @@ use crate::head::headers;
 pub(crate) fn apply_to_response(
     transforms: &Transforms,
     status: StatusCode,
-    edits: &HeadEdits,
+    edits: &HeaderMutations,
     headers: &mut HeaderMap,
 ) {
     copy(transforms.response_copy(), headers);

@@ -25,14 +25,14 @@ use crate::retry::Over;
 ///
 /// Dropped, the request is over as far as the proxy is concerned: an HTTP/1.1 connection closes, since nobody knows what
 /// is still to come on it; an HTTP/2 connection serves the others. [`finish`](Self::finish) and
-/// [`give_back`](Self::give_back) give an HTTP/1.1 connection back to the pool instead.
+/// [`release`](Self::release) give an HTTP/1.1 connection back to the pool instead.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    held: Held,
+    held: LeasedConnection,
 }
 
 #[derive(Debug)]
-enum Held {
+enum LeasedConnection {
     Http1(Option<Box<Http1Connection>>),
     #[cfg(feature = "http2")]
     Http2(Arc<Http2Connection>),
@@ -67,7 +67,7 @@ impl Lease {
 
     pub(super) fn http1(connection: Box<Http1Connection>) -> Self {
         Self {
-            held: Held::Http1(Some(connection)),
+            held: LeasedConnection::Http1(Some(connection)),
         }
     }
 
@@ -75,7 +75,7 @@ impl Lease {
     pub(super) fn http2(connection: &Arc<Http2Connection>) -> Self {
         connection.enter();
         Self {
-            held: Held::Http2(Arc::clone(connection)),
+            held: LeasedConnection::Http2(Arc::clone(connection)),
         }
     }
 
@@ -83,18 +83,18 @@ impl Lease {
     #[cfg(feature = "http2")]
     pub(super) fn shared(&self) -> Option<&Arc<Http2Connection>> {
         match &self.held {
-            Held::Http1(_) => None,
-            Held::Http2(connection) => Some(connection),
+            LeasedConnection::Http1(_) => None,
+            LeasedConnection::Http2(connection) => Some(connection),
         }
     }
 
     /// What a request that it is lent to has hold of.
     pub(crate) fn over(&self) -> Over {
         match &self.held {
-            Held::Http1(Some(connection)) => connection.over(),
-            Held::Http1(None) => Over::None,
+            LeasedConnection::Http1(Some(connection)) => connection.over(),
+            LeasedConnection::Http1(None) => Over::None,
             #[cfg(feature = "http2")]
-            Held::Http2(connection) => match connection.is_reused() {
+            LeasedConnection::Http2(connection) => match connection.is_reused() {
                 true => Over::Reused,
                 false => Over::Fresh,
             },
@@ -104,18 +104,20 @@ impl Lease {
     /// Whether HTTP/2 is spoken on it.
     pub(crate) fn is_http2(&self) -> bool {
         match &self.held {
-            Held::Http1(_) => false,
+            LeasedConnection::Http1(_) => false,
             #[cfg(feature = "http2")]
-            Held::Http2(_) => true,
+            LeasedConnection::Http2(_) => true,
         }
     }
 
     /// The destination's address.
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         match &self.held {
-            Held::Http1(connection) => connection.as_ref().map(|connection| connection.peer),
+            LeasedConnection::Http1(connection) => {
+                connection.as_ref().map(|connection| connection.peer)
+            }
             #[cfg(feature = "http2")]
-            Held::Http2(connection) => Some(connection.peer),
+            LeasedConnection::Http2(connection) => Some(connection.peer),
         }
     }
 
@@ -126,9 +128,9 @@ impl Lease {
     /// The destination has no extended CONNECT.
     pub(crate) async fn prepare_connect(&self) -> Result<(), ConnectError> {
         match &self.held {
-            Held::Http1(_) => Ok(()),
+            LeasedConnection::Http1(_) => Ok(()),
             #[cfg(feature = "http2")]
-            Held::Http2(connection) => match connection.allows_connect().await {
+            LeasedConnection::Http2(connection) => match connection.allows_connect().await {
                 true => Ok(()),
                 false => Err(ConnectError::NoConnect),
             },
@@ -136,20 +138,20 @@ impl Lease {
     }
 
     /// The HTTP/1.1 connection, for who speaks HTTP over it without this lease's help, and then
-    /// [gives it back](Self::give_back). `None` if HTTP/2 is spoken.
+    /// [gives it back](Self::release). `None` if HTTP/2 is spoken.
     #[inline]
     pub(crate) fn raw(&mut self) -> Option<&mut Http1Connection> {
         match &mut self.held {
-            Held::Http1(connection) => connection.as_deref_mut(),
+            LeasedConnection::Http1(connection) => connection.as_deref_mut(),
             #[cfg(feature = "http2")]
-            Held::Http2(_) => None,
+            LeasedConnection::Http2(_) => None,
         }
     }
 
     /// Gives an HTTP/1.1 connection back for further requests. All of the request must have been sent, and all of a response
     /// after which the destination keeps the connection must have been read. If more has been read than that, it closes.
     #[inline]
-    pub(crate) fn give_back(mut self, now: Instant) {
+    pub(crate) fn release(mut self, now: Instant) {
         if let Some(connection) = self.take()
             && let Some(pool) = connection.io.pool().and_then(Weak::upgrade)
         {
@@ -172,13 +174,13 @@ impl Lease {
         continuation: Option<Arc<Continuation>>,
     ) -> Result<RoundTrip, Box<SendError>> {
         match &mut self.held {
-            Held::Http1(Some(connection)) => {
+            LeasedConnection::Http1(Some(connection)) => {
                 RoundTrip::over_http1(connection, head, body, continuation)
                     .map_err(SendError::fatal)
             }
-            Held::Http1(None) => Err(SendError::fatal(Http1Error::NoResponse)),
+            LeasedConnection::Http1(None) => Err(SendError::fatal(Http1Error::NoResponse)),
             #[cfg(feature = "http2")]
-            Held::Http2(connection) => {
+            LeasedConnection::Http2(connection) => {
                 let head = head.into_parts().map_err(SendError::fatal)?;
                 let connection = Arc::clone(connection);
                 let round_trip = Http2RoundTrip::new(connection, head, body);
@@ -236,7 +238,7 @@ impl Lease {
             IncomingBody::Http2(body) => return body.finish(give_up),
         };
         match rest {
-            Rest::Nothing => self.give_back(Instant::now()),
+            Rest::Nothing => self.release(Instant::now()),
             Rest::Upload(upload) => {
                 if let Some(connection) = self.take()
                     && let Ok(runtime) = Handle::try_current()
@@ -255,9 +257,9 @@ impl Lease {
 
     fn take(&mut self) -> Option<Box<Http1Connection>> {
         match &mut self.held {
-            Held::Http1(connection) => connection.take(),
+            LeasedConnection::Http1(connection) => connection.take(),
             #[cfg(feature = "http2")]
-            Held::Http2(_) => None,
+            LeasedConnection::Http2(_) => None,
         }
     }
 }
@@ -278,7 +280,7 @@ async fn finish_upload(
 #[cfg(feature = "http2")]
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Held::Http2(connection) = &self.held
+        if let LeasedConnection::Http2(connection) = &self.held
             && connection.leave()
             && let Some(pool) = connection.pool.as_ref().and_then(Weak::upgrade)
         {

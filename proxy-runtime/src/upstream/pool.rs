@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::destination::DestinationPool;
 use super::lease::Lease;
-use super::{UpstreamOptions, Wanted};
+use super::{ConnectionRequest, UpstreamOptions};
 use crate::live::{ClientKey, DestinationKey, DestinationState, KeyHasher};
 
 /// How often connections that have been idle for too long are looked for.
@@ -24,14 +24,14 @@ pub(super) struct Pool {
     options: UpstreamOptions,
     /// Requests of several runtimes use it, so that the end of one of them does not concern all connections.
     is_shared: bool,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     this: Weak<Self>,
 }
 
 type Destinations = HashMap<DestinationKey, Arc<DestinationPool>, BuildHasherDefault<KeyHasher>>;
 
 #[derive(Debug, Default)]
-struct State {
+struct PoolState {
     destinations: Destinations,
     /// There while a task sweeps. Dropped with the pool, it ends the task.
     sweeper: Option<oneshot::Sender<()>>,
@@ -100,7 +100,7 @@ impl Pool {
     /// A connection that is there already. `None` as well where there is something to be set up first, as
     /// [`of`](Self::of) does.
     #[inline]
-    pub(super) fn ready(&self, wanted: &Wanted<'_>, now: Instant) -> Option<Lease> {
+    pub(super) fn ready(&self, wanted: &ConnectionRequest<'_>, now: Instant) -> Option<Lease> {
         let state = self.lock();
         state.sweeper.as_ref()?;
         let pool = state.destinations.get(&wanted.destination.key())?;
@@ -143,7 +143,7 @@ impl Pool {
         destinations.into_values().for_each(|pool| pool.close());
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock()
     }
 }

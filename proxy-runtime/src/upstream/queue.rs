@@ -24,7 +24,7 @@ pub(super) type IdleConnections = Vec<Box<Http1Connection>>;
 
 /// The connections to one destination that are open, and the requests that wait for one.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct QueueState {
     /// No connection is kept any more.
     pub(super) closed: bool,
     /// The one that was used last is at the end, and is used first: the others can grow old and close.
@@ -34,7 +34,7 @@ pub(super) struct State {
     /// Slots that are taken.
     pub(super) open: u32,
     /// Requests that wait for a slot or a connection, the first to come at the front.
-    pub(super) waiting: VecDeque<Waiting>,
+    pub(super) waiting: VecDeque<WaitingRequest>,
     /// An attempt to connect whose connection several requests can share.
     pub(super) attempt: Option<Ongoing>,
     /// Those that are overdue. Dropped with the pool, this ends them.
@@ -74,7 +74,7 @@ impl Runtimes {
 }
 
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingRequest {
     pub(super) protocols: Protocols,
     pub(super) group: RuntimeGroup,
     /// It had a connection, which failed.
@@ -93,16 +93,16 @@ pub(super) enum Grant {
 }
 
 /// What a request has to do to get a connection.
-pub(super) enum Next {
+pub(super) enum Admission {
     Use(Lease),
-    Open(Slot, Option<Attempt>),
+    Open(Slot, Option<ConnectAttempt>),
     AwaitGrant(oneshot::Receiver<Grant>),
     /// Until it is overdue.
     AwaitAttempt(watch::Receiver<Option<ConnectError>>, Instant),
 }
 
 /// The attempt that others wait for. Dropped without a result, it lets one of them try.
-pub(super) struct Attempt {
+pub(super) struct ConnectAttempt {
     pub(super) pool: Weak<DestinationPool>,
     pub(super) began: Instant,
     pub(super) result: watch::Sender<Option<ConnectError>>,
@@ -119,7 +119,7 @@ pub(super) struct Ongoing {
     pub(super) stop: oneshot::Sender<()>,
 }
 
-impl Drop for Attempt {
+impl Drop for ConnectAttempt {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
             pool.attempt_ended(self.began);

@@ -13,7 +13,7 @@ use super::http1::{self, Http1Connection, Http1Error, Output};
 use super::http2::Http2RoundTrip;
 #[cfg(feature = "http2")]
 use super::incoming::IncomingBody;
-use crate::http1::{Asked, Framing, RawResponse};
+use crate::http1::{Framing, RawResponse, RequestInfo};
 use crate::progress::{Continuation, OutgoingBody};
 
 /// The head of a request, as its connection gets it.
@@ -23,7 +23,7 @@ pub(crate) enum Head {
         bytes: Output,
         /// The framing of the body, as these bytes say it.
         framing: Framing,
-        asked: Asked,
+        asked: RequestInfo,
     },
     /// A head that was made for the version of the connection.
     Fields(Box<request::Parts>),
@@ -31,7 +31,7 @@ pub(crate) enum Head {
 
 /// A request on its way.
 pub(crate) enum RoundTrip {
-    Http1(http1::RoundTrip),
+    Http1(http1::Http1RoundTrip),
     #[cfg(feature = "http2")]
     Http2(Http2RoundTrip),
 }
@@ -57,9 +57,9 @@ impl RoundTrip {
                 bytes,
                 framing,
                 asked,
-            } => http1::RoundTrip::of_written(connection, bytes, framing, body, asked),
+            } => http1::Http1RoundTrip::of_written(connection, bytes, framing, body, asked),
             Head::Fields(head) => {
-                http1::RoundTrip::of_fields(connection, &head, body, continuation)?
+                http1::Http1RoundTrip::of_fields(connection, &head, body, continuation)?
             }
         };
         Ok(Self::Http1(round_trip))

@@ -63,7 +63,7 @@ pub(super) async fn connect(
     }
 }
 
-/// A connection serves without, so that a system that cannot do it is no reason to refuse it.
+/// A connection serves without, so that a system that cannot do it is no reason to reject it.
 fn keep_alive_after(stream: &TcpStream, silence: Duration) {
     let settings = TcpKeepalive::new()
         .with_time(silence)
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_refused_address_is_followed_by_the_next() {
+    async fn a_rejected_address_is_followed_by_the_next() {
         let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let refusing = gone.local_addr().unwrap();
         drop(gone);

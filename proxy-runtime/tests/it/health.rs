@@ -170,7 +170,7 @@ async fn a_probe_is_a_get_of_path_and_query_at_the_health_address() {
             &json!({ "Path": "/status", "Query": "?deep=1" }),
             &version,
             &[json!({
-                // A refused port; the probes go elsewhere.
+                // A rejected port; the probes go elsewhere.
                 "Address": RefusingPort::new().url(),
                 "Health": format!("{}/base/", origin.url()),
                 "Host": "orders.example",
@@ -212,7 +212,7 @@ async fn destinations_of_one_cluster_are_probed_at_their_own_paths() {
         &[
             json!({ "Address": first.url(), "HealthPath": "/healthz" }),
             json!({
-                // A refused port; the probes go elsewhere, and the path is appended to that
+                // A rejected port; the probes go elsewhere, and the path is appended to that
                 // address.
                 "Address": RefusingPort::new().url(),
                 "Health": format!("{}/base", second.url()),

@@ -1,7 +1,7 @@
 mod conflicts;
-mod last_good;
+mod last_known_good;
 mod publishing;
-mod refusals;
+mod rejections;
 #[cfg(feature = "dns")]
 mod resolving;
 

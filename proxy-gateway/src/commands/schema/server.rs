@@ -14,7 +14,7 @@ pub(super) fn section() -> Value {
             "DrainTimeout": text("How long requests in flight may take when the program stops. Unset: 30s."),
             "Zone": text("Where this proxy is: destinations of the same zone are preferred."),
             "LoopGuard": switch("Whether a request that comes back to this proxy gets 508, for which each request that is forwarded has a member in `CDN-Loop`.", true),
-            "Handover": text("The socket file at which a second instance of the program takes the listening sockets over, so that no client is refused; on Linux. Unset: off."),
+            "Handover": text("The socket file at which a second instance of the program takes the listening sockets over, so that no client is rejected; on Linux. Unset: off."),
             "Resolver": resolver(),
             "Limits": limits(),
         }),

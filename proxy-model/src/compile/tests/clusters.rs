@@ -23,7 +23,7 @@ fn a_cluster_needs_nothing_but_an_id() {
     assert_eq!(upstream.max_connections(), None);
     assert!(upstream.multiple_http2_connections() && !upstream.accepts_any_certificate());
     assert!(upstream.tls12() && upstream.tls13());
-    refused(
+    rejected(
         json!({ "Clusters": { "": {} } }),
         "missing_cluster_id",
         "/Clusters/",
@@ -49,7 +49,7 @@ fn load_balancing_policies() {
         problems.to_string().contains("did you mean `RoundRobin`?"),
         "{problems}"
     );
-    refused(
+    rejected(
         unknown,
         "unknown_load_balancing_policy",
         "/Clusters/c/LoadBalancingPolicy",
@@ -140,7 +140,7 @@ fn session_affinity() {
             "Cookie/Domain",
         ),
     ] {
-        refused(affinity(more), code, &format!("{place}/{below}"));
+        rejected(affinity(more), code, &format!("{place}/{below}"));
     }
     // D33: the message names the policy, its place the cluster.
     let problems = compile(affinity(json!({ "Policy": "Invalid" }))).unwrap_err();
@@ -198,7 +198,7 @@ fn active_health_checks() {
         (json!({ "Query": "a=b" }), "invalid_probe_query", "Query"),
         (json!({ "Query": "?a b" }), "invalid_probe_query", "Query"),
     ] {
-        refused(
+        rejected(
             active(more),
             code,
             &format!("/Clusters/c/HealthCheck/Active/{below}"),
@@ -230,12 +230,12 @@ fn passive_health_checks() {
     );
     assert!((check.rate_limit() - 0.3).abs() < f64::EPSILON);
     let place = "/Clusters/c/HealthCheck/Passive";
-    refused(
+    rejected(
         passive(json!({ "Enabled": true, "Policy": "x" })),
         "unknown_passive_health_policy",
         &format!("{place}/Policy"),
     );
-    refused(
+    rejected(
         passive(json!({ "Enabled": true, "ReactivationPeriod": "0s" })),
         "not_positive",
         &format!("{place}/ReactivationPeriod"),
@@ -254,7 +254,7 @@ fn the_available_destinations_policy_is_always_checked() {
         snapshot.clusters()[0].availability(),
         AvailabilityPolicy::HealthyAndUnknown
     );
-    refused(
+    rejected(
         policy("Healthy"),
         "unknown_available_destinations_policy",
         "/Clusters/c/HealthCheck/AvailableDestinationsPolicy",
@@ -297,7 +297,7 @@ fn request_settings() {
         HttpVersion::Http10
     );
     let never = cluster(json!({ "HttpRequest": { "ActivityTimeout": "0s" } }));
-    refused(
+    rejected(
         never,
         "not_positive",
         "/Clusters/c/HttpRequest/ActivityTimeout",
@@ -348,7 +348,7 @@ fn client_settings() {
             "WebProxy/Address",
         ),
     ] {
-        refused(
+        rejected(
             client(more),
             code,
             &format!("/Clusters/c/HttpClient/{below}"),

@@ -51,7 +51,7 @@ async fn k01_two_failures_in_a_row_make_unhealthy() {
 #[tokio::test(start_paused = true)]
 async fn k02_the_threshold_comes_from_the_metadata() {
     let script = Script::new();
-    script.answer("d", Answer::Refused);
+    script.answer("d", Answer::Rejected);
     let json = checked(TEN, &["d"]).replace(
         r#""HealthCheck""#,
         r#""Metadata":{"ConsecutiveFailuresHealthPolicy.Threshold":"3"},"HealthCheck""#,
@@ -296,7 +296,7 @@ async fn a_policy_of_the_program_judges() {
     /// Accepts any response.
     struct AnyAnswer;
     impl ActiveHealthPolicy for AnyAnswer {
-        fn judge(&self, probed: &Probed<'_>) -> Health {
+        fn evaluate(&self, probed: &Probed<'_>) -> Health {
             match probed.result {
                 Ok(_) => Health::Healthy,
                 Err(_) => Health::Unhealthy,
@@ -305,7 +305,7 @@ async fn a_policy_of_the_program_judges() {
     }
     let script = Script::new();
     script.answer("a", Answer::Status(500));
-    script.answer("b", Answer::Refused);
+    script.answer("b", Answer::Rejected);
     let builder = Proxy::builder().health_policy("AnyAnswer", Arc::new(AnyAnswer));
     let json = checked(&format!(r#"{TEN},"Policy":"anyanswer""#), &["a", "b"]);
     let (compiled, _) = Snapshot::compile(config(&json), &builder.compile_options()).unwrap();
@@ -345,7 +345,7 @@ async fn a_policy_that_panics_changes_nothing_and_the_driver_goes_on() {
     /// Panics on failures.
     struct Fragile;
     impl ActiveHealthPolicy for Fragile {
-        fn judge(&self, probed: &Probed<'_>) -> Health {
+        fn evaluate(&self, probed: &Probed<'_>) -> Health {
             assert!(probed.result.is_ok(), "a probe failed");
             Health::Healthy
         }
@@ -356,7 +356,7 @@ async fn a_policy_that_panics_changes_nothing_and_the_driver_goes_on() {
     let (compiled, _) = Snapshot::compile(config(&json), &builder.compile_options()).unwrap();
     let proxy = start_with(builder, &script, Arc::new(compiled));
     sleep(Duration::from_secs(1)).await;
-    script.answer("d", Answer::Refused);
+    script.answer("d", Answer::Rejected);
     let asked = script.count("d");
     a_round().await;
     a_round().await;

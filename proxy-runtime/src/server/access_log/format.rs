@@ -132,7 +132,7 @@ struct Facts<'a> {
     cluster: Option<&'a str>,
     destination: Option<&'a str>,
     error: Option<&'a str>,
-    refusal: Option<&'a str>,
+    rejection: Option<&'a str>,
     user_agent: Option<&'a [u8]>,
 }
 
@@ -140,7 +140,7 @@ impl<'a> Facts<'a> {
     fn of(record: &AccessRecord<'a>) -> Self {
         let mut facts = Self {
             error: record.body_error.map(|error| error.as_str()),
-            refusal: record.refusal,
+            rejection: record.rejection,
             user_agent: record.user_agent,
             ..Self::default()
         };
@@ -162,7 +162,7 @@ impl<'a> Facts<'a> {
             ("cluster", self.cluster.map(str::as_bytes)),
             ("destination", self.destination.map(str::as_bytes)),
             ("error", self.error.map(str::as_bytes)),
-            ("refusal", self.refusal.map(str::as_bytes)),
+            ("refusal", self.rejection.map(str::as_bytes)),
             ("user_agent", self.user_agent),
         ]
     }
@@ -276,7 +276,7 @@ mod tests {
             outcome: Outcome::Complete,
             exchange: None,
             body_error: None,
-            refusal: None,
+            rejection: None,
             user_agent: Some(b"curl/8"),
         }
     }
@@ -315,14 +315,14 @@ mod tests {
             path: "",
             query: None,
             status: Some(StatusCode::BAD_REQUEST),
-            refusal: Some("the start line does not have its parts"),
+            rejection: Some("the start line does not have its parts"),
             user_agent: None,
             ..record()
         };
         assert_eq!(
             line(&record, AccessLogFormat::Text, QueryLogging::Names),
             "1970-01-01T00:00:01.500Z 192.0.2.7:4711 \"-\" 400 0 12 1.234ms outcome=complete \
-             refusal=\"the start line does not have its parts\"\n"
+             rejection=\"the start line does not have its parts\"\n"
         );
     }
 

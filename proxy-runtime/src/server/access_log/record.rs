@@ -54,7 +54,7 @@ pub struct AccessRecord<'a> {
     /// The error of the response body, after the response had begun.
     pub body_error: Option<ForwardErrorKind>,
     /// The reason why the server rejected the request.
-    pub refusal: Option<&'static str>,
+    pub rejection: Option<&'static str>,
     /// The `User-Agent` field.
     pub user_agent: Option<&'a [u8]>,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Draft {
     status: Option<StatusCode>,
     exchange: Option<ExchangeInfo>,
     body_error: Option<ForwardErrorKind>,
-    refusal: Option<&'static str>,
+    rejection: Option<&'static str>,
 }
 
 impl Draft {
@@ -91,7 +91,7 @@ impl Draft {
             status: None,
             exchange: None,
             body_error: None,
-            refusal: None,
+            rejection: None,
         }
     }
 
@@ -115,7 +115,7 @@ impl Draft {
             status: Some(status),
             exchange: None,
             body_error: None,
-            refusal: Some(reason),
+            rejection: Some(reason),
         }
     }
 
@@ -131,9 +131,9 @@ impl Draft {
     }
 
     /// Records a rejection by the server.
-    pub(crate) fn refused(&mut self, status: StatusCode, reason: &'static str) {
+    pub(crate) fn rejected(&mut self, status: StatusCode, reason: &'static str) {
         self.status = Some(status);
-        self.refusal = Some(reason);
+        self.rejection = Some(reason);
     }
 
     /// Records that the response body could not be read to its end.
@@ -171,7 +171,7 @@ impl Draft {
             outcome,
             exchange: self.exchange.as_ref(),
             body_error: self.body_error,
-            refusal: self.refusal,
+            rejection: self.rejection,
             user_agent: self.user_agent.as_ref().map(HeaderValue::as_bytes),
         });
     }

@@ -131,7 +131,7 @@ mod tests {
             outcome: Outcome::Aborted,
             exchange: None,
             body_error: None,
-            refusal: None,
+            rejection: None,
             user_agent: None,
         }
     }

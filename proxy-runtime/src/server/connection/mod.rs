@@ -5,8 +5,8 @@
 //!                         └─ else ────────▶ http1::serve                                  ▲
 //! serve_cleartext ────────────────────────▶ http1::serve ─ begins with HTTP/2's preface ──┘
 //!
-//! head ─▶ RequestRecord ─▶ edge ─┬─ a proxy is served, and nothing is against it ─▶ Http1Downstream, Http2Downstream (raw lane)
-//!                                └─ else ─▶ ServiceCall ─▶ the service ─▶ ResponseBody                             (typed lane)
+//! head ─▶ RequestRecord ─▶ edge ─┬─ a proxy is served, and nothing is against it ─▶ Http1Downstream, Http2Downstream (byte path)
+//!                                └─ else ─▶ ServiceCall ─▶ the service ─▶ ResponseBody                             (typed path)
 //! ```
 //!
 //! Here is what both versions have in common: the socket ([`ConnectionIo`]), what is known and counted of the connection
@@ -18,6 +18,7 @@ mod handshake;
 mod holding;
 mod io;
 mod pace;
+mod read_timeout;
 mod record;
 mod request_body;
 mod response_body;
@@ -25,7 +26,6 @@ mod service_call;
 mod state;
 #[cfg(test)]
 mod tests;
-mod uptake;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,6 +36,7 @@ use tokio::time::Instant;
 pub(crate) use self::holding::Held;
 pub(crate) use self::io::{ConnectionIo, Transport};
 pub(crate) use self::pace::{DownloadPace, Pace, after, spread};
+pub(crate) use self::read_timeout::ClientReadTimeout;
 pub(crate) use self::record::RequestRecord;
 pub use self::request_body::RequestBody;
 pub(crate) use self::response_body::ResponseBody;
@@ -45,7 +46,6 @@ pub(crate) use self::service_call::{ResponseRules, ServiceCall};
 pub(crate) use self::state::ConnectionState;
 #[cfg(feature = "http2")]
 pub(crate) use self::state::OpenStream;
-pub(crate) use self::uptake::Uptake;
 #[cfg(feature = "tls")]
 use super::accept::ClientSocket;
 use super::handler::{Handler, Served};
@@ -54,7 +54,7 @@ use super::http1::{self, Client};
 use super::http2;
 #[cfg(feature = "tls")]
 use super::metrics::WorkerMetrics;
-use super::shared::{Occupied, WorkerShared};
+use super::shared::{ConnectionPermit, WorkerShared};
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
 #[cfg(feature = "tls")]
@@ -72,7 +72,7 @@ pub(crate) async fn serve_tls<H>(
     tls: TlsServerConfig,
     info: ConnectionInfo,
     service: Rc<Served<H>>,
-    occupied: Occupied,
+    permit: ConnectionPermit,
     worker: Arc<WorkerShared>,
 ) where
     H: Handler,
@@ -86,7 +86,7 @@ pub(crate) async fn serve_tls<H>(
             let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             let info = ConnectionInfo { tls: true, ..info };
             let state = ConnectionState::new(worker, info, accepted);
-            let io = ConnectionIo::new(stream, state.clone(), occupied);
+            let io = ConnectionIo::new(stream, state.clone(), permit);
             #[cfg(feature = "http2")]
             if is_http2 {
                 return http2::serve(io, service, state).await;
@@ -112,7 +112,7 @@ pub(crate) fn serve_cleartext<T, H>(
     transport: T,
     info: ConnectionInfo,
     service: Rc<Served<H>>,
-    occupied: Occupied,
+    permit: ConnectionPermit,
     worker: Arc<WorkerShared>,
 ) -> impl Future<Output = ()>
 where
@@ -120,6 +120,6 @@ where
     H: Handler,
 {
     let state = ConnectionState::new(worker, info, Instant::now());
-    let io = ConnectionIo::new(transport, state.clone(), occupied);
+    let io = ConnectionIo::new(transport, state.clone(), permit);
     http1::serve(Client::new(io, state), service)
 }

@@ -1,4 +1,4 @@
-//! What the server keeps of one request while it is served, whichever lane it takes: its counts, and the draft of its line in the
+//! What the server keeps of one request while it is served, whichever path it takes: its counts, and the draft of its line in the
 //! access log.
 
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::state::ConnectionState;
 use crate::observe::targets;
 use crate::response::ExchangeInfo;
 use crate::server::access_log::Draft;
-use crate::server::edge::Refusal;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
+use crate::server::validation::RequestRejection;
 
 /// A request that is being served: it counts as active as long as this lives, from the end of its head, and is logged when this is
 /// dropped, wherever that happens, unless it was before.
@@ -30,8 +30,8 @@ pub(crate) struct RequestRecord {
     has_slow_upload: bool,
 }
 
-/// Why a request is refused whose body was.
-pub(super) const BODY_REFUSED: &str = "the request's body was refused";
+/// Why a request is rejected whose body was.
+pub(super) const BODY_REJECTED: &str = "the request's body was rejected";
 
 impl RequestRecord {
     /// Of the request that `connection` has counted with [`begin_request`](ConnectionState::begin_request).
@@ -56,10 +56,10 @@ impl RequestRecord {
         WorkerMetrics::add(&self.connection.metrics().slow_clients);
     }
 
-    /// Notes that a request is refused with this status for its body, of which so many bytes were allowed, if it is the server
-    /// that refuses it: what its route or its cluster does not take is counted there.
+    /// Notes that a request is rejected with this status for its body, of which so many bytes were allowed, if it is the server
+    /// that rejects it: what its route or its cluster does not take is counted there.
     #[cold]
-    pub(crate) fn body_refused(&mut self, status: StatusCode, allowed: u64) {
+    pub(crate) fn body_rejected(&mut self, status: StatusCode, allowed: u64) {
         let limits = &self.connection.worker.limits;
         let is_ours = match status {
             StatusCode::REQUEST_TIMEOUT => self.has_slow_upload,
@@ -68,7 +68,7 @@ impl RequestRecord {
             _ => false,
         };
         if is_ours {
-            self.refused(Refusal::new(status, BODY_REFUSED));
+            self.rejected(RequestRejection::new(status, BODY_REJECTED));
         }
     }
 
@@ -79,19 +79,19 @@ impl RequestRecord {
         }
     }
 
-    /// Notes that the server refuses the request itself.
-    pub(crate) fn refused(&mut self, refusal: Refusal) {
-        if refusal.status != StatusCode::INTERNAL_SERVER_ERROR {
-            WorkerMetrics::add(&self.connection.metrics().refused);
+    /// Notes that the server rejects the request itself.
+    pub(crate) fn rejected(&mut self, rejection: RequestRejection) {
+        if rejection.status != StatusCode::INTERNAL_SERVER_ERROR {
+            WorkerMetrics::add(&self.connection.metrics().rejected);
         }
         tracing::debug!(
             target: targets::SERVER,
-            status = refusal.status.as_u16(),
-            reason = refusal.reason,
-            "request refused"
+            status = rejection.status.as_u16(),
+            reason = rejection.reason,
+            "request rejected"
         );
         if let Some(draft) = &mut self.draft {
-            draft.refused(refusal.status, refusal.reason);
+            draft.rejected(rejection.status, rejection.reason);
         }
     }
 

@@ -5,20 +5,20 @@ use http::StatusCode;
 use super::failure::ResponseFailure;
 use super::filtering::Shown;
 use super::http1::Body;
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::http1::{
     Copied, FieldClass, FieldName, FieldOperation, Framing, HeadTable, OutgoingConnection,
     RawResponse, ResponseRewrite, write_response,
 };
 use crate::server::http1::date::write_date;
-use crate::stream::spare;
-use crate::transform::{HeadPlan, with_slice};
+use crate::stream::recycled;
+use crate::transform::{CompiledTransforms, with_slice};
 use crate::upstream::response_limits as limits;
 
 /// The changes to a response head for the client.
 pub(super) struct ForClient<'e> {
     /// The route's transforms.
-    pub(super) plan: &'e HeadPlan,
+    pub(super) plan: &'e CompiledTransforms,
     /// The `Connection` field for the client.
     pub(super) connection: OutgoingConnection<'e>,
     /// The filters that must see the response.
@@ -86,7 +86,7 @@ pub(super) fn show<'e>(
     shown: Shown<'e>,
     status: StatusCode,
     (buffer, response, table): Received<'_>,
-) -> Result<&'e HeadEdits, ResponseFailure> {
+) -> Result<&'e HeaderMutations, ResponseFailure> {
     // Checked first, so that filters see only responses that clients get.
     let body = &buffer[response.head_length()..];
     let followed = Body::new(response.framing()).follow(body, &limits(), &mut HeadTable::default());
@@ -107,7 +107,7 @@ fn write_head(
     output: &mut Vec<u8>,
 ) {
     // The output needs no memory while the response is waited for.
-    spare::lend(output);
+    recycled::acquire(output);
     write_response(buffer, response, table, rewrite, output);
     // A recipient adds a missing date (RFC 9110 section 6.6.1).
     if !has_date(table, rewrite) {

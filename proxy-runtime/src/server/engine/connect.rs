@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::downstream::{Downstream, FlowOf, Headed, Upload};
+use super::downstream::{Downstream, ExchangeStateOf, Headed, Upload};
 use super::failure::Failure;
 use super::readdress::{names_destination, readdress};
 use super::recorder::Recorder;
@@ -10,7 +10,7 @@ use super::resolved_route::ResolvedRoute;
 use crate::cluster::Picked;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::filter::Reply;
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::retry::Attempts;
 use crate::transform::Invalid;
 use crate::upstream::Lease;
@@ -31,7 +31,7 @@ pub(super) enum Unconnected {
     /// A filter has replied.
     Replied(Box<Reply>),
     /// The client has disconnected.
-    Gone,
+    Disconnected,
 }
 
 /// The next step after a failed attempt.
@@ -45,9 +45,9 @@ pub(super) enum Again {
 }
 
 impl Unconnected {
-    pub(super) fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
+    pub(super) fn rejection(&self) -> (ForwardErrorKind, StatusCode) {
         match self {
-            Self::Picked(_) | Self::Replied(_) | Self::Gone => (
+            Self::Picked(_) | Self::Replied(_) | Self::Disconnected => (
                 ForwardErrorKind::NoAvailableDestinations,
                 StatusCode::SERVICE_UNAVAILABLE,
             ),
@@ -62,7 +62,7 @@ impl<'a> ResolvedRoute<'a> {
     pub(super) fn connect_now<D: Downstream>(
         &self,
         down: &D,
-        edits: Option<&HeadEdits>,
+        edits: Option<&HeaderMutations>,
         recorder: &mut Recorder<'a>,
     ) -> Result<Link, Unconnected> {
         let head = down.head();
@@ -85,7 +85,7 @@ impl<'a> ResolvedRoute<'a> {
         &self,
         unconnected: Unconnected,
         down: &mut D,
-        edits: Option<&HeadEdits>,
+        edits: Option<&HeaderMutations>,
         recorder: &mut Recorder<'a>,
     ) -> Result<Link, Unconnected> {
         let Unconnected::Picked(mut picked) = unconnected else {
@@ -105,7 +105,7 @@ impl<'a> ResolvedRoute<'a> {
                     });
                 }
                 Some(Err(error)) => error,
-                None => return Err(Unconnected::Gone),
+                None => return Err(Unconnected::Disconnected),
             };
             // The client's input may grow during an attempt, so the head is borrowed only in between.
             let other = place.elsewhere(picked.index, error, &down.head(), &mut attempts, recorder);
@@ -119,8 +119,8 @@ impl<'a> ResolvedRoute<'a> {
         &self,
         down: &mut D,
         mut link: Link,
-        flow: &mut FlowOf<D>,
-        (edits, failure): (Option<&HeadEdits>, Failure),
+        flow: &mut ExchangeStateOf<D>,
+        (edits, failure): (Option<&HeaderMutations>, Failure),
         recorder: &mut Recorder<'a>,
     ) -> Again {
         let is_kept = flow.outbound.is_kept();
@@ -147,7 +147,7 @@ impl<'a> ResolvedRoute<'a> {
         let (moved, lease) = match down.unless_gone(is_watched, reconnecting).await {
             Some(Ok(connected)) => connected,
             Some(Err(error)) => return Again::Unconnected(Unconnected::Failed(error)),
-            None => return Again::Unconnected(Unconnected::Gone),
+            None => return Again::Unconnected(Unconnected::Disconnected),
         };
         drop(head);
         drop(sent);

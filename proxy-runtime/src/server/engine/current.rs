@@ -12,7 +12,7 @@ use crate::proxy::FoundRoute;
 use crate::proxy::{ProxyService, Shared};
 use crate::state::Generation;
 
-/// The raw lane of one worker: the service, and the latest configuration.
+/// The byte path of one worker: the service, and the latest configuration.
 ///
 /// A request loads the configuration with one atomic read; the counter of its owners, which all
 /// workers would write, is touched when the configuration changes and not before.

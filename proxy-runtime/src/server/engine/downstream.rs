@@ -12,25 +12,26 @@ use tokio::time::Instant;
 
 use super::failure::{ResponseFailure, UploadFailure};
 use super::filtering::Filtering;
-use super::flow::{Flow, MOST};
+use super::flow::{ExchangeState, MOST};
 use super::outbound::Outbound;
 use super::resolved_route::ResolvedRoute;
 use crate::cluster::Picked;
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::http1::{ClassSet, Framing, HeadTable, Method, RawResponse};
-use crate::server::connection::{ConnectionState, RequestRecord, Uptake};
-use crate::spare::Spare;
+use crate::local_pool::LocalPool;
+use crate::server::connection::{ClientReadTimeout, ConnectionState, RequestRecord};
 use crate::stream::{ByteStream, ReadBuffer};
-use crate::transform::{HeadPlan, Invalid};
+use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::Http1Connection;
 
 /// The state of an exchange with a client of this kind.
-pub(super) type FlowOf<D> = Flow<<D as Downstream>::Upload, <D as Downstream>::Download>;
+pub(super) type ExchangeStateOf<D> =
+    ExchangeState<<D as Downstream>::Upload, <D as Downstream>::Download>;
 
 /// The pool of states of finished exchanges that a thread keeps.
-pub(super) type Flows<D> = Spare<Box<FlowOf<D>>, MOST>;
+pub(super) type Flows<D> = LocalPool<Box<ExchangeStateOf<D>>, MOST>;
 
 /// A request head that a load balancing policy can read.
 pub(super) trait Headed {
@@ -76,7 +77,7 @@ pub(super) trait Downstream: Headed {
     /// Calls `show` with the head as filters see it. Their changes are collected in `edits`.
     fn show_request<R>(
         &self,
-        edits: &mut HeadEdits,
+        edits: &mut HeaderMutations,
         show: impl FnOnce(&mut RequestEdit<'_>) -> R,
     ) -> R;
 
@@ -85,7 +86,7 @@ pub(super) trait Downstream: Headed {
         &self,
         head: &Self::Head<'_>,
         route: &ResolvedRoute<'_>,
-        edits: Option<&HeadEdits>,
+        edits: Option<&HeaderMutations>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid>;
 
@@ -165,7 +166,7 @@ pub(super) trait Downstream: Headed {
         response: &RawResponse,
         download: &mut Self::Download,
         input: &mut ReadBuffer,
-        plan: &HeadPlan,
+        plan: &CompiledTransforms,
     ) -> Result<(), ResponseFailure>;
 
     /// Ready when pending interim responses are written to the client.
@@ -212,14 +213,14 @@ pub(super) trait Downstream: Headed {
     /// next request may follow.
     fn served(&mut self, download: &Self::Download, has_more: bool, now: Instant) -> bool;
 
-    /// Sends a local reply. Returns `None` if the client does not receive it. `uptake`: the client
+    /// Sends a local reply. Returns `None` if the client does not receive it. `read_timeout`: the client
     /// read timeout if there is no minimum data rate.
     async fn send_reply(
         &mut self,
         head: Parts,
         text: Bytes,
         has_more: bool,
-        uptake: Option<Uptake>,
+        read_timeout: Option<ClientReadTimeout>,
     ) -> Option<SentReply>;
 
     /// Returns the thread's pool of states.

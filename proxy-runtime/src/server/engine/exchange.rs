@@ -6,18 +6,18 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 use super::connect::Again;
-use super::downstream::{Downstream, FlowOf, Upload};
+use super::downstream::{Downstream, ExchangeStateOf, Upload};
 use super::failure::Failure;
 use super::filtering::Filtering;
-use super::flow::Progress;
+use super::flow::ExchangeProgress;
 use super::recorder::Recorder;
 use super::relay::Relay;
 use super::resolved_route::ResolvedRoute;
 use super::{Engine, Forwarded};
 use crate::error::ForwardErrorKind;
+use crate::local_pool::Recycle;
 use crate::progress::Stage;
 use crate::server::metrics::WorkerMetrics;
-use crate::spare::Lend;
 use crate::transform::Invalid;
 
 /// Forwards a request.
@@ -68,12 +68,12 @@ pub(super) fn forward<D: Downstream>(
         let head = std::mem::replace(&mut link.head, Err(Invalid));
         let mut flow = match route.begin(&mut down, head, since, &recorder) {
             Ok(flow) => flow,
-            Err(refusal) => {
+            Err(rejection) => {
                 // It can be reused, since nothing was sent over it.
-                link.lease.give_back(Instant::now());
+                link.lease.release(Instant::now());
                 drop(link.picked);
-                let refused = route.refuse(&mut down, recorder, filtering, refusal, true);
-                return Box::pin(refused).await;
+                let rejected = route.reject(&mut down, recorder, filtering, rejection, true);
+                return Box::pin(rejected).await;
             }
         };
         let failure = loop {
@@ -157,18 +157,18 @@ impl<'a> ResolvedRoute<'a> {
         head: Result<Vec<u8>, Invalid>,
         since: Instant,
         recorder: &Recorder<'_>,
-    ) -> Result<Box<FlowOf<D>>, (ForwardErrorKind, StatusCode)> {
+    ) -> Result<Box<ExchangeStateOf<D>>, (ForwardErrorKind, StatusCode)> {
         let head =
             head.map_err(|Invalid| (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY))?;
-        let progress = Progress::new(self.deadlines(self.head_due(recorder)), since);
-        let mut flow: Box<FlowOf<D>> = D::flows().lend().unwrap_or_default();
+        let progress = ExchangeProgress::new(self.deadlines(self.head_due(recorder)), since);
+        let mut flow: Box<ExchangeStateOf<D>> = D::flows().acquire().unwrap_or_default();
         flow.begin(head, progress);
         let begun = down.begin_upload(self, &mut flow.upload, &mut flow.outbound);
         if let Err(broken) = begun {
             if broken.is_malformed() {
                 WorkerMetrics::add(&down.state().metrics().malformed);
             }
-            return Err(broken.refusal());
+            return Err(broken.rejection());
         }
         if flow.upload.needs_more()
             && let Some(rate) = down.state().worker.limits.data_rate

@@ -8,14 +8,14 @@ use tokio::time::Instant;
 
 use super::Forwarded;
 use super::connect::{Link, Unconnected};
-use super::downstream::{Download, Downstream, FlowOf, Upload};
+use super::downstream::{Download, Downstream, ExchangeStateOf, Upload};
 use super::failure::Failure;
 use super::filtering::{Filtering, LocalReply};
 use super::recorder::Recorder;
 use super::resolved_route::ResolvedRoute;
 use crate::error::ForwardErrorKind;
+use crate::local_pool::Recycle;
 use crate::server::Outcome;
-use crate::spare::Lend;
 use crate::upstream::Http1Connection;
 
 /// The state of the client's connection after an exchange.
@@ -45,7 +45,7 @@ impl ResolvedRoute<'_> {
         &self,
         down: &mut D,
         mut link: Link,
-        mut flow: Box<FlowOf<D>>,
+        mut flow: Box<ExchangeStateOf<D>>,
         failure: Option<&Failure>,
         now: Instant,
     ) -> Ended {
@@ -60,7 +60,7 @@ impl ResolvedRoute<'_> {
             }
         };
         if failure.is_none() && flow.is_reusable() && link.lease.raw().is_some_and(is_clean) {
-            link.lease.give_back(now);
+            link.lease.release(now);
         }
         flow.count(&link.picked.in_flight, down.record());
         if let Some(record) = down.record()
@@ -93,7 +93,7 @@ impl ResolvedRoute<'_> {
     ) -> Forwarded {
         let mut about = About::default();
         let (kind, status) = match failure {
-            Failure::Withheld(status, kind, instead) => {
+            Failure::Suppressed(status, kind, instead) => {
                 recorder.answered(status, Instant::now());
                 about.upstream = ended.upstream;
                 (kind, instead)
@@ -110,11 +110,11 @@ impl ResolvedRoute<'_> {
                     }
                 }
                 recorder.end(Some(kind), Instant::now());
-                return Forwarded::Gone;
+                return Forwarded::Disconnected;
             }
-            Failure::Gone(kind) => {
+            Failure::Disconnected(kind) => {
                 recorder.end(Some(kind), Instant::now());
-                return Forwarded::Gone;
+                return Forwarded::Disconnected;
             }
         };
         about.error = Some(kind);
@@ -134,10 +134,10 @@ impl ResolvedRoute<'_> {
         has_more: bool,
     ) -> Forwarded {
         match unconnected {
-            Unconnected::Gone => {
+            Unconnected::Disconnected => {
                 down.disconnected();
                 recorder.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
-                Forwarded::Gone
+                Forwarded::Disconnected
             }
             Unconnected::Replied(reply) => {
                 let (reply, about) = (LocalReply::Filter(reply), About::default());
@@ -145,8 +145,8 @@ impl ResolvedRoute<'_> {
                     .await
             }
             unconnected => {
-                let refusal = unconnected.refusal();
-                self.refuse(down, recorder, filtering, refusal, has_more)
+                let rejection = unconnected.rejection();
+                self.reject(down, recorder, filtering, rejection, has_more)
                     .await
             }
         }
@@ -154,7 +154,7 @@ impl ResolvedRoute<'_> {
 
     /// Sends an error response for a request without a response.
     #[cold]
-    pub(super) async fn refuse<D: Downstream>(
+    pub(super) async fn reject<D: Downstream>(
         &self,
         down: &mut D,
         recorder: Recorder<'_>,
@@ -184,11 +184,11 @@ impl ResolvedRoute<'_> {
     ) -> Forwarded {
         let (head, text) = filtering.local_reply(self, down.state().info, reply);
         self.record_reply(down, &mut recorder, &head, about);
-        let uptake = self.uptake(down.state().worker.limits.data_rate);
-        let sent = down.send_reply(head, text, has_more, uptake).await;
+        let read_timeout = self.read_timeout(down.state().worker.limits.data_rate);
+        let sent = down.send_reply(head, text, has_more, read_timeout).await;
         recorder.end(about.error, Instant::now());
         let Some(sent) = sent else {
-            return Forwarded::Gone;
+            return Forwarded::Disconnected;
         };
         if let Some(record) = down.record() {
             record.sent = sent.sent;
@@ -206,7 +206,7 @@ impl ResolvedRoute<'_> {
         about: About,
     ) {
         let status = head.status;
-        recorder.refused(status);
+        recorder.rejected(status);
         let allowed = self.allowed(down.state().worker.limits.body_bytes);
         let Some(record) = down.record() else { return };
         if record.draft.is_some() {
@@ -215,7 +215,7 @@ impl ResolvedRoute<'_> {
             record.answered(status, Some(info));
         }
         if about.error == Some(ForwardErrorKind::RequestBodyClient) {
-            record.body_refused(status, allowed);
+            record.body_rejected(status, allowed);
         }
     }
 }

@@ -22,12 +22,12 @@ pub(super) const MOST: usize = 1024;
 /// The progress of one request and its response. The thread reuses it, so that idle connections
 /// need no memory for it.
 #[derive(Debug)]
-pub(super) struct Flow<U, D> {
+pub(super) struct ExchangeState<U, D> {
     /// The request head, and later the framing of the body.
     pub(super) outbound: Outbound,
     pub(super) upload: U,
     pub(super) download: D,
-    pub(super) progress: Progress,
+    pub(super) progress: ExchangeProgress,
     /// The attempts to send the request.
     pub(super) attempts: Attempts,
     /// The number of interim responses (1xx).
@@ -37,11 +37,11 @@ pub(super) struct Flow<U, D> {
     pub(super) whole: Option<(Instant, Option<Sample>)>,
 }
 
-impl<U: Upload, D: Download> Flow<U, D> {
+impl<U: Upload, D: Download> ExchangeState<U, D> {
     /// Resets the state for a request with this head. The upload is reset by
     /// [`Downstream::begin_upload`](super::downstream::Downstream::begin_upload).
     #[inline]
-    pub(super) fn begin(&mut self, head: Vec<u8>, progress: Progress) {
+    pub(super) fn begin(&mut self, head: Vec<u8>, progress: ExchangeProgress) {
         self.outbound = Outbound::new(head);
         self.download.restart();
         self.progress = progress;
@@ -113,7 +113,7 @@ impl<U: Upload, D: Download> Flow<U, D> {
     }
 }
 
-impl<U: Upload, D: Download> Default for Flow<U, D> {
+impl<U: Upload, D: Download> Default for ExchangeState<U, D> {
     fn default() -> Self {
         let deadlines = Deadlines {
             head: None,
@@ -123,7 +123,7 @@ impl<U: Upload, D: Download> Default for Flow<U, D> {
             outbound: Outbound::default(),
             upload: U::default(),
             download: D::default(),
-            progress: Progress::new(deadlines, Instant::now()),
+            progress: ExchangeProgress::new(deadlines, Instant::now()),
             attempts: Attempts::first(),
             interim: 0,
             whole: None,
@@ -133,7 +133,7 @@ impl<U: Upload, D: Download> Default for Flow<U, D> {
 
 /// The events of an exchange that later decisions depend on.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct ExchangeProgress {
     pub(super) deadlines: Deadlines,
     /// The time when the connection was available.
     pub(super) since: Instant,
@@ -146,7 +146,7 @@ pub(super) struct Progress {
     early: Early,
 }
 
-impl Progress {
+impl ExchangeProgress {
     #[inline]
     pub(super) fn new(deadlines: Deadlines, since: Instant) -> Self {
         Self {
@@ -206,7 +206,7 @@ impl Progress {
     pub(super) fn failure(&self, end: End, upload: Stage, is_unanswered: bool) -> Failure {
         let (kind, status) = end.verdict(upload, is_unanswered);
         let kind = match &self.stopped {
-            Some(broken) if end != End::Meaningless => broken.kind(),
+            Some(broken) if end != End::Malformed => broken.kind(),
             _ => kind,
         };
         match is_unanswered {

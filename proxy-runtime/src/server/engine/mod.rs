@@ -1,4 +1,4 @@
-//! The byte path (raw lane): requests that are forwarded as bytes or frames to destinations of
+//! The byte path (byte path): requests that are forwarded as bytes or frames to destinations of
 //! HTTP/1.1.
 //!
 //! # The path of a request
@@ -29,7 +29,7 @@
 //! without filters over an idle connection needs no `HeaderMap`, task, timer or allocation: its
 //! head is parsed in place and serialised once, and its body is forwarded unchanged while its
 //! framing is tracked. It costs two reads and two writes. The route's transforms were compiled when
-//! the configuration was published ([`HeadPlan`]); the changes of filters are an overlay until the
+//! the configuration was published ([`CompiledTransforms`]); the changes of filters are an overlay until the
 //! head is serialised. On HTTP/2, `h2` parses request heads into maps, and response heads become
 //! maps.
 //!
@@ -41,27 +41,27 @@
 //! | part | files |
 //! |---|---|
 //! | this folder | `exchange`, `current`, `resolved_route`, `recorder`, `filtering`, `connect`, `outgoing`, `readdress`, `flow`, `outbound`, `relay`, `client_head`, `finish`, `http1/`: `mod`, `upload`, `download`, `body` |
-//! | client | `server/http1/`: `requests`, `client`, `clock`; `server/edge/mod`; `server/connection/`: `io`, `state`, `record`, `holding`, `pace`; `server/`: `limits`, `metrics`, `mode`, `shared` |
-//! | parser and writer | `http1/`: `bytes`, `field`, `span`, `limits`, `lent_table`; `http1/block/`; `http1/head/`: `request`, `request_line`, `target`, `authority`, `lines`, `table`, `view`, `response`, `status_line`, `length`, `connection`; `http1/rewrite/`: `mod`, `fields`, `operation`, `request`, `response` |
-//! | route, destination | `proxy/`: `service`, `shared`; `state/`: `generation`, `route`; `strict_path`; `contain`; `cluster`; `balance/registry`; `live/`: `available`, `cluster`, `destination`; `exchange/`: `pick`, `connect`, `count`; `head/address_text`; `transform/`: `head_plan`, `forwarded`; `retry`; `progress/deadlines` |
+//! | client | `server/http1/`: `requests`, `client`, `clock`; `server/validation/mod`; `server/connection/`: `io`, `state`, `record`, `holding`, `pace`; `server/`: `limits`, `metrics`, `mode`, `shared` |
+//! | parser and writer | `http1/`: `bytes`, `field`, `span`, `limits`, `pooled_table`; `http1/block/`; `http1/head/`: `request`, `request_line`, `target`, `authority`, `lines`, `table`, `view`, `response`, `status_line`, `length`, `connection`; `http1/rewrite/`: `mod`, `fields`, `operation`, `request`, `response` |
+//! | route, destination | `proxy/`: `service`, `shared`; `state/`: `generation`, `route`; `strict_path`; `contain`; `cluster`; `balance/registry`; `live/`: `available`, `cluster`, `destination`; `exchange/`: `pick`, `connect`, `count`; `head/address_text`; `transform/`: `compiled`, `forwarded`; `retry`; `progress/deadlines` |
 //! | destination's connection | `upstream/`: `mod`, `pool`, `destination`, `lease`, `slot`, `queue`, `protocol`, `transport`, `io`; `upstream/http1/`: `mod`, `early`, `response_head` |
-//! | bytes, counters | `stream/`: `byte_stream`, `socket`, `read_buffer`, `write`, `spare`; `spare`; `observe/`: `metrics`, `counter`, `per_worker`, `series`, `labels`, `histogram` |
+//! | bytes, counters | `stream/`: `byte_stream`, `socket`, `read_buffer`, `write`, `recycled`; `local_pool`; `observe/`: `metrics`, `counter`, `per_worker`, `series`, `labels`, `histogram` |
 //!
-//! # Two lanes
+//! # Two paths
 //!
-//! The other lane is the *`http` path* (typed lane, [`forward`](crate::forward)), which makes an
+//! The other path is the *`http` path* (typed path, [`forward`](crate::forward)), which makes an
 //! `http::Request` of each request: for routes with layers, and in servers of other crates. Both
 //! have the same routes, pools, limits, timeouts and counters ([`exchange`](crate::exchange)), and
 //! the same retry rule ([`retry`](crate::retry)).
 //!
-//! The [`Recorder`](recorder::Recorder) of the raw lane lives on the stack of the exchange. The
-//! account of the typed lane belongs to the response body
+//! The [`Recorder`](recorder::Recorder) of the byte path lives on the stack of the exchange. The
+//! account of the typed path belongs to the response body
 //! ([`ProxyBody`](crate::response::ProxyBody)). The server's own counters and the access log use
 //! the [`RequestRecord`](crate::server::connection::RequestRecord) on both.
 //!
-//! # What leaves the raw lane
+//! # What leaves the byte path
 //!
-//! Nothing was read or written before. These take the typed lane:
+//! Nothing was read or written before. These take the typed path:
 //!
 //! - requests that validation rejects, and in HTTP/1.1 paths with dot segments, which must be
 //!   normalised;
@@ -74,9 +74,9 @@
 //! - a `Content-Length` that is malformed or exceeds the limit;
 //! - requests that [have come back](crate::state::RouteState::is_loop) to the proxy.
 //!
-//! Both lanes make all changes of a route: method, path, query, fields, trailers of responses.
+//! Both paths make all changes of a route: method, path, query, fields, trailers of responses.
 //!
-//! [`HeadPlan`]: crate::transform::HeadPlan
+//! [`CompiledTransforms`]: crate::transform::CompiledTransforms
 
 mod client_head;
 mod connect;
@@ -106,10 +106,10 @@ pub(crate) use self::http1::Http1Downstream;
 #[cfg(feature = "http2")]
 pub(crate) use self::http2::Http2Downstream;
 
-/// The result of offering a request to the raw lane.
+/// The result of offering a request to the byte path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Forwarded {
-    /// The typed lane has to forward the request: nothing was read or written. With the request's route, if that was
+    /// The typed path has to forward the request: nothing was read or written. With the request's route, if that was
     /// looked for and found.
     Typed(Option<RouteIndex>),
     /// The whole response was written.
@@ -119,5 +119,5 @@ pub(crate) enum Forwarded {
         keep: bool,
     },
     /// The client disconnected or is too slow, or the response was cut after it had begun.
-    Gone,
+    Disconnected,
 }

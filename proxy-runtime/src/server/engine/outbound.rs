@@ -8,7 +8,7 @@ use super::failure::UploadFailure;
 use crate::progress::Stage;
 use crate::server::DataRate;
 use crate::server::connection::Pace;
-use crate::stream::{ByteStream, poll_write_all, spare};
+use crate::stream::{ByteStream, poll_write_all, recycled};
 
 /// The state of an upload, except for its content.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ impl Outbound {
         self.stage = Stage::Done;
         if !self.is_kept() {
             self.rest();
-        } else if self.front.capacity() >= spare::SMALL {
+        } else if self.front.capacity() >= recycled::SMALL {
             self.shrink();
         }
     }
@@ -103,7 +103,7 @@ impl Outbound {
     #[cold]
     fn shrink(&mut self) {
         let own = self.front.as_slice().to_vec();
-        spare::give_back(std::mem::replace(&mut self.front, own));
+        recycled::release(std::mem::replace(&mut self.front, own));
     }
 
     /// Releases the buffer.
@@ -111,7 +111,7 @@ impl Outbound {
     pub(super) fn rest(&mut self) {
         self.is_kept = false;
         if self.front.capacity() > 0 {
-            spare::give_back(std::mem::take(&mut self.front));
+            recycled::release(std::mem::take(&mut self.front));
         }
     }
 

@@ -1,4 +1,4 @@
-//! The recorder of one request on the raw lane.
+//! The recorder of one request on the byte path.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::cluster::ClusterState;
 use crate::error::ForwardErrorKind;
-use crate::exchange::{Books, Count, Ledger};
+use crate::exchange::{Count, Ledger, RequestMetrics};
 use crate::live::DestinationState;
 use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sample, SplitEntry};
 use crate::proxy::Shared;
@@ -21,7 +21,7 @@ use crate::state::RouteState;
 /// If dropped before the end, it counts the request as cancelled: the client has disconnected.
 #[derive(Debug)]
 pub(super) struct Recorder<'a> {
-    books: Borrowed<'a>,
+    request_metrics: Borrowed<'a>,
     count: Count,
     /// `None` after the end.
     active: Option<SplitEntry<'a>>,
@@ -35,7 +35,7 @@ struct Borrowed<'a> {
     destination: Option<&'a DestinationState>,
 }
 
-impl Books for Borrowed<'_> {
+impl RequestMetrics for Borrowed<'_> {
     fn route(&self) -> Option<&RouteId> {
         Some(self.route.id())
     }
@@ -68,7 +68,7 @@ impl<'a> Recorder<'a> {
         count: Count,
     ) -> Self {
         Self {
-            books: Borrowed {
+            request_metrics: Borrowed {
                 route,
                 cluster,
                 destination: None,
@@ -88,21 +88,21 @@ impl<'a> Recorder<'a> {
     #[inline]
     pub(super) fn sent_to(&mut self, destination: &'a DestinationState) {
         destination.metrics().requested();
-        self.books.destination = Some(destination);
+        self.request_metrics.destination = Some(destination);
     }
 
     /// Records it for a request in flight there.
     #[inline]
     pub(super) fn sent_over(&mut self, destination: &'a DestinationState, flight: &InFlightGuard) {
         flight.requested();
-        self.books.destination = Some(destination);
+        self.request_metrics.destination = Some(destination);
     }
 
     /// Records the head of a destination's response.
     #[inline]
     pub(super) fn answered(&mut self, status: StatusCode, now: Instant) {
-        let elapsed = self.count.answered(&self.books, status, now);
-        if let Some(destination) = self.books.destination {
+        let elapsed = self.count.answered(&self.request_metrics, status, now);
+        if let Some(destination) = self.request_metrics.destination {
             destination.metrics().responded(status, elapsed);
         }
     }
@@ -116,14 +116,14 @@ impl<'a> Recorder<'a> {
         status: StatusCode,
         now: Instant,
     ) -> Option<Sample> {
-        let elapsed = self.count.answered(&self.books, status, now);
+        let elapsed = self.count.answered(&self.request_metrics, status, now);
         flight.responded(status, elapsed);
         (self.count.picked() == self.count.started()).then_some(elapsed)
     }
 
     /// The destination of the request.
     pub(super) fn destination(&self) -> Option<&'a DestinationState> {
-        self.books.destination
+        self.request_metrics.destination
     }
 
     /// The time since the pick.
@@ -132,7 +132,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records the status of a local reply.
-    pub(super) fn refused(&mut self, status: StatusCode) {
+    pub(super) fn rejected(&mut self, status: StatusCode) {
         self.count.told(status);
     }
 
@@ -161,15 +161,15 @@ impl<'a> Recorder<'a> {
             return;
         }
         if let Some(kind) = error {
-            self.count.failed(&self.books, kind);
+            self.count.failed(&self.request_metrics, kind);
         }
-        self.count.end(&self.books, error, now, elapsed);
+        self.count.end(&self.request_metrics, error, now, elapsed);
     }
 }
 
 impl<'a> Ledger<'a> for Recorder<'a> {
     fn failed(&mut self, kind: ForwardErrorKind) {
-        self.count.failed(&self.books, kind);
+        self.count.failed(&self.request_metrics, kind);
     }
 
     fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {

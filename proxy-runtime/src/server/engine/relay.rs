@@ -5,12 +5,12 @@ use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
 
-use super::downstream::{Backpressure, Download, Downstream, FinalHead, FlowOf};
+use super::downstream::{Backpressure, Download, Downstream, ExchangeStateOf, FinalHead};
 use super::failure::{Failure, ResponseFailure, UploadFailure};
 use super::filtering::Filtering;
 use super::resolved_route::ResolvedRoute;
 use crate::error::ForwardErrorKind;
-use crate::http1::{Asked, Framing, RawResponse, Status, parse_response};
+use crate::http1::{Framing, RawResponse, RequestInfo, Status, parse_response};
 use crate::observe::InFlightGuard;
 use crate::progress::{End, Stage};
 use crate::server::metrics::WorkerMetrics;
@@ -19,7 +19,7 @@ use crate::upstream::{Http1Connection, MOST_INTERIM, response_limits};
 /// The transfer of a request and its response over a destination's connection.
 pub(super) struct Relay<'e, D: Downstream> {
     pub(super) down: &'e mut D,
-    pub(super) flow: &'e mut FlowOf<D>,
+    pub(super) flow: &'e mut ExchangeStateOf<D>,
     pub(super) route: &'e ResolvedRoute<'e>,
     /// The counters of the destination's requests in flight.
     pub(super) flight: &'e InFlightGuard,
@@ -45,7 +45,7 @@ impl<D: Downstream> Relay<'_, D> {
     #[inline]
     fn poll_final(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, ResponseFailure>> {
         let limits = response_limits();
-        let asked = Asked {
+        let asked = RequestInfo {
             method: self.route.method,
             upgrade: false,
         };
@@ -63,8 +63,8 @@ impl<D: Downstream> Relay<'_, D> {
                         return Poll::Ready(self.begin(cx, &response));
                     }
                     Ok(Status::Partial) => {}
-                    Err(refusal) => {
-                        tracing::debug!(target: crate::observe::targets::REQUEST, %refusal, "response refused");
+                    Err(rejection) => {
+                        tracing::debug!(target: crate::observe::targets::REQUEST, %rejection, "response rejected");
                         return Poll::Ready(Err(ResponseFailure::meaningless(
                             "its head has no one meaning",
                         )));
@@ -225,7 +225,7 @@ impl<D: Downstream> Relay<'_, D> {
     #[cold]
     fn disconnected(&mut self) -> Failure {
         self.down.disconnected();
-        Failure::Gone(match self.flow.download.is_unanswered() {
+        Failure::Disconnected(match self.flow.download.is_unanswered() {
             true => ForwardErrorKind::RequestCanceled,
             false => ForwardErrorKind::ResponseBodyCanceled,
         })
@@ -240,11 +240,11 @@ impl<D: Downstream> Relay<'_, D> {
             ResponseFailure::Destination(why) => (End::Closed, why),
             ResponseFailure::Extension(status) => {
                 let instead = StatusCode::INTERNAL_SERVER_ERROR;
-                return Failure::Withheld(status, ForwardErrorKind::Extension, instead);
+                return Failure::Suppressed(status, ForwardErrorKind::Extension, instead);
             }
             ResponseFailure::BrokenBody(status) => {
                 let (kind, instead) = End::BrokenBody.verdict(Stage::Done, true);
-                return Failure::Withheld(status, kind, instead);
+                return Failure::Suppressed(status, kind, instead);
             }
             ResponseFailure::Client => return self.disconnected(),
         };
@@ -271,14 +271,16 @@ impl<D: Downstream> Relay<'_, D> {
         flow.progress.note_news();
         let input = &self.connection.input;
         if self.down.note_memory(cx, &mut flow.download, input) {
-            return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
+            return Poll::Ready(Failure::Disconnected(
+                ForwardErrorKind::ResponseBodyCanceled,
+            ));
         }
         let is_unanswered = flow.download.is_unanswered();
         let idle_due = flow.progress.due(is_unanswered);
         loop {
-            let untaken = self.down.backpressure(&mut flow.download);
+            let unacknowledged = self.down.backpressure(&mut flow.download);
             // A minimum data rate replaces the activity timeout of the cluster.
-            let due = match untaken {
+            let due = match unacknowledged {
                 Backpressure::Nothing | Backpressure::Idle => idle_due,
                 Backpressure::Rate(due) => due,
                 Backpressure::Elsewhere => return Poll::Pending,
@@ -297,12 +299,14 @@ impl<D: Downstream> Relay<'_, D> {
                 continue;
             }
             ready!(self.down.poll_due(cx, due));
-            if untaken == Backpressure::Nothing {
+            if unacknowledged == Backpressure::Nothing {
                 let upload = flow.outbound.stage();
                 return Poll::Ready(flow.progress.timed_out(upload, is_unanswered));
             }
-            if self.down.gives_up(&mut flow.download, untaken) {
-                return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
+            if self.down.gives_up(&mut flow.download, unacknowledged) {
+                return Poll::Ready(Failure::Disconnected(
+                    ForwardErrorKind::ResponseBodyCanceled,
+                ));
             }
         }
     }

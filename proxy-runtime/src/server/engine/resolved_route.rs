@@ -1,4 +1,4 @@
-//! The route and the cluster of a request on the raw lane.
+//! The route and the cluster of a request on the byte path.
 
 use std::net::SocketAddr;
 
@@ -14,18 +14,18 @@ use super::recorder::Recorder;
 use crate::cluster::{ClusterState, Picked};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
-use crate::exchange::{Place, body_limit, pick};
+use crate::exchange::{ConnectContext, body_limit, pick};
 use crate::filter::{FilterContext, Filters};
 use crate::http1::{Framing, Method};
 use crate::live::DestinationState;
-use crate::progress::UptakeLimit;
+use crate::progress::ClientReadLimit;
 use crate::progress::{Deadlines, after};
 use crate::response::ExchangeInfo;
 use crate::server::DataRate;
-use crate::server::connection::Uptake;
+use crate::server::connection::ClientReadTimeout;
 use crate::state::{Generation, RouteState};
 use crate::strict_path;
-use crate::transform::{HeadPlan, sent_method};
+use crate::transform::{CompiledTransforms, sent_method};
 use crate::upstream::{Lease, Protocols};
 
 /// The route of a request that can be forwarded as bytes, with its cluster.
@@ -34,7 +34,7 @@ pub(super) struct ResolvedRoute<'a> {
     pub(super) engine: &'a Engine,
     pub(super) route: &'a Route,
     pub(super) route_state: &'a RouteState,
-    pub(super) plan: &'a HeadPlan,
+    pub(super) plan: &'a CompiledTransforms,
     /// The method for the destination.
     pub(super) method: Method,
     pub(super) cluster: &'a Cluster,
@@ -42,7 +42,7 @@ pub(super) struct ResolvedRoute<'a> {
 }
 
 impl<'a> ResolvedRoute<'a> {
-    /// Returns the route of a request for the raw lane; otherwise the index of the route, if there
+    /// Returns the route of a request for the byte path; otherwise the index of the route, if there
     /// is one.
     #[inline]
     pub(super) fn of_request<D: Downstream>(
@@ -66,7 +66,7 @@ impl<'a> ResolvedRoute<'a> {
         }
     }
 
-    /// Returns `None` if the request must take the typed lane.
+    /// Returns `None` if the request must take the typed path.
     #[inline]
     fn of_route<H: RequestHead>(
         engine: &'a Engine,
@@ -79,7 +79,7 @@ impl<'a> ResolvedRoute<'a> {
         let route = snapshot.route_at(index);
         let route_state = generation.route(index);
         let plan = route_state.plan()?;
-        if route_state.refusal().is_some() || strict_path::check(route, head.path()).is_err() {
+        if route_state.rejection().is_some() || strict_path::check(route, head.path()).is_err() {
             return None;
         }
         let method = match plan.changes_method {
@@ -152,10 +152,10 @@ impl<'a> ResolvedRoute<'a> {
 
     /// The client read timeout for a local reply, if there is no minimum data rate.
     #[cold]
-    pub(super) fn uptake(&self, rate: Option<DataRate>) -> Option<Uptake> {
+    pub(super) fn read_timeout(&self, rate: Option<DataRate>) -> Option<ClientReadTimeout> {
         let timeout = self.cluster.upstream().activity_timeout();
-        let limit = UptakeLimit::new(timeout);
-        rate.is_none().then(|| Uptake::new(limit))
+        let limit = ClientReadLimit::new(timeout);
+        rate.is_none().then(|| ClientReadTimeout::new(limit))
     }
 
     #[inline]
@@ -165,9 +165,13 @@ impl<'a> ResolvedRoute<'a> {
 
     /// The parameters of a connection for a request.
     #[inline]
-    pub(super) fn place<D: Downstream>(&self, down: &D, recorder: &Recorder<'_>) -> Place<'a> {
+    pub(super) fn place<D: Downstream>(
+        &self,
+        down: &D,
+        recorder: &Recorder<'_>,
+    ) -> ConnectContext<'a> {
         let has_body = !matches!(down.framing(), Framing::None | Framing::Length(0));
-        Place {
+        ConnectContext {
             cluster: self.cluster,
             state: self.state,
             pool: self.engine.service().pool(),
@@ -179,7 +183,12 @@ impl<'a> ResolvedRoute<'a> {
 
     /// Returns an idle connection to a destination.
     #[inline]
-    pub(super) fn ready(&self, place: &Place<'a>, picked: &Picked, now: Instant) -> Option<Lease> {
+    pub(super) fn ready(
+        &self,
+        place: &ConnectContext<'a>,
+        picked: &Picked,
+        now: Instant,
+    ) -> Option<Lease> {
         let wanted = place.wanted_in(picked.index, Protocols::Http1);
         place.pool.ready(&wanted, now)
     }
@@ -217,7 +226,7 @@ impl<'a> ResolvedRoute<'a> {
             upstream,
             error: None,
             time_to_head: upstream.map(|_| recorder.waited()),
-            uptake: None,
+            read_timeout: None,
         }
     }
 }

@@ -15,21 +15,21 @@ use http::{Method, Request, Response, StatusCode, response};
 use http_body::{Body, Frame};
 use proxy_model::compiled::RouteIndex;
 
-use super::body::BodyReader;
-use super::client::Client;
+use super::body::StreamReader;
+use super::client::StreamClient;
 use super::fields::settle;
-use super::room::{Room, Untaken, Waiting};
+use super::room::{Room, StreamSend, Unsent};
 use super::streams::Ending;
-use super::tunnel::Tunnel;
+use super::tunnel::StreamTunnel;
 use crate::BoxError;
-use crate::exchange::grpc::{self, OwnResponse};
+use crate::exchange::grpc::{self, LocalReplyMark};
 use crate::server::connection::Held;
 use crate::server::connection::{
     ConnectionState, RequestBody, ResponseBody, ResponseRules, ServiceCall, is_grpc, is_grpc_call,
 };
-use crate::server::edge::Refusal;
 use crate::server::handler::Handler;
-use crate::server::http1::said_length;
+use crate::server::http1::declared_length;
+use crate::server::validation::RequestRejection;
 use crate::stream::OnUpgrade;
 use crate::stream::Switch;
 
@@ -38,11 +38,11 @@ use crate::stream::Switch;
 /// Cancel safe: dropping the future cancels the request.
 pub(super) async fn serve<H: Handler>(
     mut head: Parts,
-    client: Client,
-    admission: Result<(), Refusal>,
+    client: StreamClient,
+    admission: Result<(), RequestRejection>,
     (handler, found): (&H, Option<RouteIndex>),
 ) -> Ending {
-    let Client {
+    let StreamClient {
         respond,
         body,
         record,
@@ -54,7 +54,7 @@ pub(super) async fn serve<H: Handler>(
     let is_head = head.method == Method::HEAD;
     let is_call = is_grpc_call(&head.method, &head.headers);
     let mut tunnel = None;
-    let mut refused = None;
+    let mut rejected = None;
     let has_body = body.is_some();
     let call = match admission {
         Ok(()) if head.method == Method::CONNECT => {
@@ -65,7 +65,7 @@ pub(super) async fn serve<H: Handler>(
         Ok(()) => {
             let body = match body {
                 Some(body) => {
-                    let reader = BodyReader::new(body, said_length(&head.headers));
+                    let reader = StreamReader::new(body, declared_length(&head.headers));
                     RequestBody::incoming(reader, &connection, is_call)
                 }
                 None => RequestBody::empty(),
@@ -73,10 +73,10 @@ pub(super) async fn serve<H: Handler>(
             let request = Request::from_parts(head, body);
             ServiceCall::of(handler, (request, found), rules, record)
         }
-        Err(refusal) => {
+        Err(rejection) => {
             // Until the client has its response, the rest of its body is harmless.
-            refused = body;
-            ServiceCall::refused(refusal, rules, record)
+            rejected = body;
+            ServiceCall::rejected(rejection, rules, record)
         }
     };
     let mut respond = respond;
@@ -104,23 +104,23 @@ pub(super) async fn serve<H: Handler>(
             Ending::Settled
         }
         _ => {
-            let waiting = Waiting {
+            let waiting = StreamSend {
                 connection: &connection,
                 deadline: &deadline,
                 room: Room::default(),
                 held: Held::default(),
                 behind: body.behind(),
                 is_exempt: is_grpc(&head.headers),
-                uptake: body.uptake(true),
+                read_timeout: body.read_timeout(true),
             };
-            match is_call && head.extensions.get::<OwnResponse>().is_some() {
+            match is_call && head.extensions.get::<LocalReplyMark>().is_some() {
                 true => send_to_call(head, body, respond).await,
                 false => send(head, body, respond, is_head, has_body, waiting).await,
             }
         }
     };
-    // The client may still send the body of a refused request, so the close must linger.
-    if refused.is_some_and(|body| !body.is_end_stream()) {
+    // The client may still send the body of a rejected request, so the close must linger.
+    if rejected.is_some_and(|body| !body.is_end_stream()) {
         connection.unread.store(true, Relaxed);
     }
     ending
@@ -152,7 +152,7 @@ fn begin_tunnel(
     // RFC 9110 section 9.3.6 forbids a length in a successful response to CONNECT.
     head.headers.remove(CONTENT_LENGTH);
     if let Ok(send) = respond.send_response(Response::from_parts(head, ()), false) {
-        let tunnel = Tunnel::new(receive, send, connection.enter_stream());
+        let tunnel = StreamTunnel::new(receive, send, connection.enter_stream());
         switch.complete_stream(Box::new(tunnel));
     }
 }
@@ -164,7 +164,7 @@ async fn send<B>(
     mut respond: SendResponse<Bytes>,
     is_head: bool,
     has_body: bool,
-    waiting: Waiting<'_>,
+    waiting: StreamSend<'_>,
 ) -> Ending
 where
     B: Body<Data = Bytes>,
@@ -220,7 +220,7 @@ async fn send_body<B>(
     mut stream: SendStream<Bytes>,
     body: ResponseBody<B>,
     has_body: bool,
-    mut waiting: Waiting<'_>,
+    mut waiting: StreamSend<'_>,
 ) -> Ending
 where
     B: Body<Data = Bytes>,
@@ -232,18 +232,18 @@ where
             // The reset is checked first: the body would see it as well, as a request that ended
             // early.
             if has_body && stream.poll_reset(cx).is_ready() {
-                return Poll::Ready(Next::Gone);
+                return Poll::Ready(NextPart::Disconnected);
             }
             poll_next(&mut stream, body.as_mut(), cx)
         });
         let frame = match next.await {
-            Next::Frame(frame) => frame,
-            Next::End => return ending(&stream.send_data(Bytes::new(), true)),
-            Next::Failed => {
+            NextPart::Frame(frame) => frame,
+            NextPart::End => return ending(&stream.send_data(Bytes::new(), true)),
+            NextPart::Failed => {
                 stream.send_reset(Reason::INTERNAL_ERROR);
                 return Ending::Settled;
             }
-            Next::Gone => return Ending::Reset,
+            NextPart::Disconnected => return Ending::Reset,
         };
         let data = match frame.into_data() {
             Ok(data) => data,
@@ -261,8 +261,8 @@ where
         match waiting.send(&mut stream, data, is_end, note).await {
             Ok(()) if is_end => return Ending::Settled,
             Ok(()) => {}
-            Err(Untaken::TooSlow) => return Ending::Settled,
-            Err(Untaken::Gone) => return Ending::Reset,
+            Err(Unsent::TooSlow) => return Ending::Settled,
+            Err(Unsent::Disconnected) => return Ending::Reset,
         }
     }
 }
@@ -275,13 +275,13 @@ fn ending(said: &Result<(), h2::Error>) -> Ending {
     }
 }
 
-enum Next {
+enum NextPart {
     Frame(Frame<Bytes>),
     End,
     /// The body has failed.
     Failed,
     /// The client accepts no more.
-    Gone,
+    Disconnected,
 }
 
 /// The next part of the body.
@@ -289,15 +289,15 @@ fn poll_next<B>(
     stream: &mut SendStream<Bytes>,
     body: Pin<&mut ResponseBody<B>>,
     cx: &mut Context<'_>,
-) -> Poll<Next>
+) -> Poll<NextPart>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     match body.poll_frame(cx) {
-        Poll::Ready(Some(Ok(frame))) => Poll::Ready(Next::Frame(frame)),
-        Poll::Ready(Some(Err(_))) => Poll::Ready(Next::Failed),
-        Poll::Ready(None) => Poll::Ready(Next::End),
-        Poll::Pending => stream.poll_reset(cx).map(|_| Next::Gone),
+        Poll::Ready(Some(Ok(frame))) => Poll::Ready(NextPart::Frame(frame)),
+        Poll::Ready(Some(Err(_))) => Poll::Ready(NextPart::Failed),
+        Poll::Ready(None) => Poll::Ready(NextPart::End),
+        Poll::Pending => stream.poll_reset(cx).map(|_| NextPart::Disconnected),
     }
 }

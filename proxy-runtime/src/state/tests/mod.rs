@@ -13,8 +13,8 @@ mod routes;
 use super::*;
 use crate::balance::Random;
 use crate::fixtures::snapshot;
+use crate::harness::BalancerHarness;
 use crate::health::Health;
-use crate::trial::Trial;
 
 fn context(zone: Option<&str>) -> Arc<PickContext> {
     Arc::new(PickContext {
@@ -52,7 +52,7 @@ fn pick(generation: &Generation) -> Option<Picked> {
     let cluster = &generation.snapshot().clusters()[0];
     generation
         .cluster(ClusterIndex(0))
-        .pick(cluster, &Trial::GET)
+        .pick(cluster, &BalancerHarness::GET)
 }
 
 /// The ids of the available destinations of the first cluster.

@@ -8,7 +8,7 @@ use http_body::Frame;
 
 use super::response_head::{limits, to_map};
 use super::{Http1Connection, Http1Error, RequestWriter};
-use crate::http1::{ChunkTracker, Framing, LentTable, RawResponse};
+use crate::http1::{ChunkTracker, Framing, PooledTable, RawResponse};
 
 /// Data of a chunk that is handed on as it is, rather than copied together with that of other chunks.
 const WHOLE: usize = 8 * 1024;
@@ -21,7 +21,7 @@ pub(crate) struct Http1Body {
     rest: Remaining,
     /// Whether the destination keeps the connection after this response.
     is_persistent: bool,
-    sending: Sending,
+    sending: UploadState,
 }
 
 /// What is left of a response.
@@ -40,7 +40,7 @@ enum Remaining {
 
 /// What has become of the request when its response has begun.
 #[derive(Debug)]
-pub(super) enum Sending {
+pub(super) enum UploadState {
     /// All of it was sent.
     Done {
         /// After the response had begun.
@@ -55,7 +55,7 @@ pub(super) enum Sending {
 #[derive(Debug)]
 struct Chunks {
     tracker: ChunkTracker,
-    table: LentTable,
+    table: PooledTable,
     /// What comes behind the last data.
     trailers: Option<HeaderMap>,
 }
@@ -72,10 +72,10 @@ pub(crate) enum Rest {
     Close,
 }
 
-type Next = Option<Result<Frame<Bytes>, Http1Error>>;
+type NextChunk = Option<Result<Frame<Bytes>, Http1Error>>;
 
 impl Http1Body {
-    pub(super) fn new(head: &RawResponse, table: LentTable, sending: Sending) -> Self {
+    pub(super) fn new(head: &RawResponse, table: PooledTable, sending: UploadState) -> Self {
         let rest = match head.framing() {
             Framing::None | Framing::Length(0) => Remaining::Nothing,
             Framing::Length(length) => Remaining::Length(length),
@@ -96,8 +96,8 @@ impl Http1Body {
 
     /// The body of a response whose request is sent by somebody else. `table` is that of the head, or any other one.
     #[cfg(all(feature = "http2", feature = "server"))]
-    pub(crate) fn received(head: &RawResponse, table: LentTable) -> Self {
-        Self::new(head, table, Sending::Done { is_late: false })
+    pub(crate) fn received(head: &RawResponse, table: PooledTable) -> Self {
+        Self::new(head, table, UploadState::Done { is_late: false })
     }
 
     /// The same of a response that was read whole.
@@ -106,7 +106,7 @@ impl Http1Body {
         Self {
             rest: Remaining::Nothing,
             is_persistent: head.is_persistent(),
-            sending: Sending::Done { is_late: false },
+            sending: UploadState::Done { is_late: false },
         }
     }
 
@@ -129,7 +129,7 @@ impl Http1Body {
         &mut self,
         connection: &mut Http1Connection,
         cx: &mut Context<'_>,
-    ) -> Poll<Next> {
+    ) -> Poll<NextChunk> {
         let next = match self.poll_upload(connection, cx) {
             Ok(()) => ready!(self.poll_rest(connection, cx)),
             Err(error) => Some(Err(error)),
@@ -144,9 +144,9 @@ impl Http1Body {
     pub(crate) fn into_rest(self) -> Rest {
         match self.sending {
             _ if !self.is_persistent || !matches!(self.rest, Remaining::Nothing) => Rest::Close,
-            Sending::Done { is_late: false } => Rest::Nothing,
-            Sending::Going(upload) => Rest::Upload(upload),
-            Sending::Done { is_late: true } | Sending::Broken => Rest::Close,
+            UploadState::Done { is_late: false } => Rest::Nothing,
+            UploadState::Going(upload) => Rest::Upload(upload),
+            UploadState::Done { is_late: true } | UploadState::Broken => Rest::Close,
         }
     }
 
@@ -155,23 +155,27 @@ impl Http1Body {
         connection: &mut Http1Connection,
         cx: &mut Context<'_>,
     ) -> Result<(), Http1Error> {
-        let Sending::Going(upload) = &mut self.sending else {
+        let UploadState::Going(upload) = &mut self.sending else {
             return Ok(());
         };
         match upload.poll(&mut connection.io, cx) {
             Poll::Pending => {}
-            Poll::Ready(Ok(())) => self.sending = Sending::Done { is_late: true },
+            Poll::Ready(Ok(())) => self.sending = UploadState::Done { is_late: true },
             // A destination may well have answered because it wants no more.
-            Poll::Ready(Err(Http1Error::Write(_))) => self.sending = Sending::Broken,
+            Poll::Ready(Err(Http1Error::Write(_))) => self.sending = UploadState::Broken,
             Poll::Ready(Err(error)) => {
-                self.sending = Sending::Broken;
+                self.sending = UploadState::Broken;
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    fn poll_rest(&mut self, connection: &mut Http1Connection, cx: &mut Context<'_>) -> Poll<Next> {
+    fn poll_rest(
+        &mut self,
+        connection: &mut Http1Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<NextChunk> {
         match &mut self.rest {
             Remaining::Nothing | Remaining::Failed | Remaining::Tunnel => Poll::Ready(None),
             Remaining::Length(left) => {
@@ -211,7 +215,11 @@ impl Chunks {
         self.tracker.has_ended() && self.trailers.is_none()
     }
 
-    fn poll_frame(&mut self, connection: &mut Http1Connection, cx: &mut Context<'_>) -> Poll<Next> {
+    fn poll_frame(
+        &mut self,
+        connection: &mut Http1Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<NextChunk> {
         if let Some(trailers) = self.trailers.take() {
             return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
         }

@@ -47,7 +47,7 @@ pub(super) use self::request_writer::RequestWriter;
 pub(crate) use self::response_head::MOST_INTERIM;
 #[cfg(feature = "server")]
 pub(crate) use self::response_head::limits;
-pub(crate) use self::round_trip::RoundTrip;
+pub(crate) use self::round_trip::Http1RoundTrip;
 use super::group::RuntimeGroup;
 use super::io::UpstreamIo;
 use crate::http1::Method;

@@ -26,13 +26,13 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// The time within which it has to give that sign.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Streams that are opened before the destination has said how many there may be: more could be refused, and it takes
+/// Streams that are opened before the destination has said how many there may be: more could be rejected, and it takes
 /// no longer than the first response to know.
 pub(super) const STREAMS_AT_FIRST: usize = 1;
 
 /// The settings of a destination, as far as they matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Settings {
+pub(super) struct DestinationSettings {
     /// True once they have come. Until then the others are assumed.
     pub(super) are_known: bool,
     /// Streams that it allows.
@@ -41,7 +41,7 @@ pub(super) struct Settings {
     pub(super) connect: bool,
 }
 
-impl Default for Settings {
+impl Default for DestinationSettings {
     /// Settings that are assumed until they are known.
     fn default() -> Self {
         Self {
@@ -115,11 +115,11 @@ impl Signs {
 pub(super) async fn carry(
     mut connection: Connection<Heard, Bytes>,
     send: Weak<SendRequest<Bytes>>,
-    seen: watch::Sender<Settings>,
+    seen: watch::Sender<DestinationSettings>,
     signs: Arc<Signs>,
     peer: SocketAddr,
 ) {
-    let _ended = Ended(Arc::clone(&signs));
+    let _ended = EndNotice(Arc::clone(&signs));
     let mut keep_alive = KeepAlive {
         pings: connection.ping_pong(),
         timer: None,
@@ -130,7 +130,7 @@ pub(super) async fn carry(
         signs.task.register(cx.waker());
         let polled = connection.as_mut().poll(cx);
         signs.looked();
-        let now = Settings {
+        let now = DestinationSettings {
             are_known: signs.has_settings(),
             max_streams: connection.max_concurrent_send_streams(),
             connect: send
@@ -158,9 +158,9 @@ pub(super) async fn carry(
 }
 
 /// Tells that the task has ended, however it does.
-struct Ended(Arc<Signs>);
+struct EndNotice(Arc<Signs>);
 
-impl Drop for Ended {
+impl Drop for EndNotice {
     fn drop(&mut self) {
         self.0.has_ended.store(true, Ordering::Relaxed);
         self.0.has_looked.notify_waiters();

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use self::carrier::{Heard, STREAMS_AT_FIRST, Settings, Signs, carry};
+use self::carrier::{DestinationSettings, Heard, STREAMS_AT_FIRST, Signs, carry};
 pub(crate) use self::stream::{Http2Body, Http2RoundTrip};
 pub(crate) use self::tunnel::Http2Tunnel;
 use super::destination::DestinationPool;
@@ -60,7 +60,7 @@ pub(crate) struct Http2Connection {
     gate: tokio::sync::Mutex<SendRequest<Bytes>>,
     pub(super) peer: SocketAddr,
     signs: Arc<Signs>,
-    settings: watch::Receiver<Settings>,
+    settings: watch::Receiver<DestinationSettings>,
     /// A request is over.
     has_served: AtomicBool,
     /// No further request may go over it.
@@ -90,7 +90,7 @@ impl Http2Connection {
             .handshake(Heard::new(io, Arc::clone(&signs)))
             .await
             .map_err(|error| ConnectError::Handshake(Arc::new(error)))?;
-        let (seen, settings) = watch::channel(Settings::default());
+        let (seen, settings) = watch::channel(DestinationSettings::default());
         let gate = tokio::sync::Mutex::new(send.clone());
         let send = Arc::new(send);
         let known = Arc::downgrade(&send);

@@ -20,7 +20,7 @@ impl Quarantine for Held {
         vec![QuarantineEntry {
             owner: "registry/bad".to_owned(),
             reasons: vec!["cluster bad: no checker".to_owned()],
-            serves_last_good: true,
+            serves_last_known_good: true,
         }]
     }
 

@@ -25,7 +25,7 @@ impl Transport for Resettable {
         self.is_reset.store(true, Relaxed);
     }
 
-    fn takes_leave(&self) -> bool {
+    fn lingers_on_close(&self) -> bool {
         true
     }
 }

@@ -19,30 +19,30 @@ use proxy_model::RequestHead;
 use tokio::time::Instant;
 
 pub(super) use self::body::Body;
-use self::download::Download;
-use self::upload::Upload;
+use self::download::Http1Download;
+use self::upload::Http1Upload;
 use super::client_head::ForClient;
 use super::downstream::{Backpressure, Downstream, FinalHead, Flows, Headed, SentReply};
 use super::downstream::{Download as _, Upload as _};
 use super::failure::{ResponseFailure, UploadFailure};
 use super::filtering::Filtering;
 use super::outbound::Outbound;
-use super::outgoing::Outgoing;
+use super::outgoing::PreparedHead;
 use super::readdress::SentHead;
 use super::resolved_route::ResolvedRoute;
 use super::{Engine, Forwarded, exchange};
 use crate::cluster::Picked;
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::http1::{
     ClassSet, Framing, Method, OutgoingConnection, RawRequest, RawResponse, RequestView, Version,
 };
-use crate::server::connection::{ConnectionState, RequestRecord, Uptake};
+use crate::local_pool::LocalPool;
+use crate::server::connection::{ClientReadTimeout, ConnectionState, RequestRecord};
 use crate::server::http1::{Client, Transport, write_text};
-use crate::spare::Spare;
-use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare as buffers};
-use crate::transform::{HeadPlan, Invalid};
+use crate::stream::{ByteStream, ReadBuffer, poll_write_all, recycled as buffers};
+use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::Http1Connection;
 
 /// The largest client head that fits into a [buffer for heads](buffers::HEAD) with the usual
@@ -117,8 +117,8 @@ impl<T: Transport> Headed for Http1Downstream<'_, T> {
 
 impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     type SentHead<'h> = SentHead<'h>;
-    type Upload = Upload;
-    type Download = Download;
+    type Upload = Http1Upload;
+    type Download = Http1Download;
 
     #[inline]
     fn method(&self) -> Method {
@@ -150,7 +150,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
 
     fn show_request<R>(
         &self,
-        edits: &mut HeadEdits,
+        edits: &mut HeaderMutations,
         show: impl FnOnce(&mut RequestEdit<'_>) -> R,
     ) -> R {
         let Client { input, table, .. } = &*self.client;
@@ -163,7 +163,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         &self,
         head: &RequestView<'_>,
         route: &ResolvedRoute<'_>,
-        edits: Option<&HeadEdits>,
+        edits: Option<&HeaderMutations>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid> {
         let mut out = buffers::take(match self.request.head_length() {
@@ -171,7 +171,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             length if length <= LONG_HEAD => buffers::LONG_HEAD,
             _ => buffers::SMALL,
         });
-        let outgoing = Outgoing {
+        let outgoing = PreparedHead {
             buffer: self.client.input.filled(),
             request: self.request,
             table: &self.client.table,
@@ -225,7 +225,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn poll_disconnected(
         &mut self,
         cx: &mut Context<'_>,
-        _: &mut Download,
+        _: &mut Http1Download,
         has_sent_all: bool,
     ) -> Poll<()> {
         // This order, since the first timer may be due earlier.
@@ -237,7 +237,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     }
 
     #[inline]
-    fn poll_reset(&mut self, _: &mut Context<'_>, _: &mut Download) -> Poll<()> {
+    fn poll_reset(&mut self, _: &mut Context<'_>, _: &mut Http1Download) -> Poll<()> {
         // A client may close its sending side and wait for the response.
         Poll::Pending
     }
@@ -249,7 +249,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn note_memory(
         &mut self,
         cx: &mut Context<'_>,
-        download: &mut Download,
+        download: &mut Http1Download,
         input: &ReadBuffer,
     ) -> bool {
         let client = &*self.client;
@@ -268,7 +268,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn begin_upload(
         &mut self,
         route: &ResolvedRoute<'_>,
-        upload: &mut Upload,
+        upload: &mut Http1Upload,
         outbound: &mut Outbound,
     ) -> Result<(), UploadFailure> {
         let client = &mut *self.client;
@@ -292,7 +292,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn poll_upload<U: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
-        upload: &mut Upload,
+        upload: &mut Http1Upload,
         outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
@@ -303,16 +303,16 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         upload.poll(cx, (io, input, table), outbound, destination, has_news)
     }
 
-    fn stop_upload(&mut self, upload: &mut Upload) {
+    fn stop_upload(&mut self, upload: &mut Http1Upload) {
         upload.stop();
     }
 
     fn pass_interim(
         &mut self,
         response: &RawResponse,
-        download: &mut Download,
+        download: &mut Http1Download,
         input: &mut ReadBuffer,
-        plan: &HeadPlan,
+        plan: &CompiledTransforms,
     ) -> Result<(), ResponseFailure> {
         download.pass_interim(response, input, &mut self.client.output, plan);
         Ok(())
@@ -322,7 +322,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn poll_interim(
         &mut self,
         cx: &mut Context<'_>,
-        download: &mut Download,
+        download: &mut Http1Download,
     ) -> Poll<Result<(), ResponseFailure>> {
         let Client { io, output, .. } = &mut *self.client;
         download.poll_interim(cx, io, output)
@@ -333,7 +333,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         &mut self,
         cx: &mut Context<'_>,
         final_head: FinalHead<'_>,
-        download: &mut Download,
+        download: &mut Http1Download,
         connection: &mut Http1Connection,
         filtering: &mut Filtering,
     ) -> Result<(), ResponseFailure> {
@@ -370,7 +370,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn poll_response(
         &mut self,
         cx: &mut Context<'_>,
-        download: &mut Download,
+        download: &mut Http1Download,
         connection: &mut Http1Connection,
         has_news: &mut bool,
     ) -> Poll<Result<(), ResponseFailure>> {
@@ -380,7 +380,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     }
 
     #[inline]
-    fn backpressure(&self, download: &mut Download) -> Backpressure {
+    fn backpressure(&self, download: &mut Http1Download) -> Backpressure {
         if download.is_unanswered() || !download.waits_for_client(&self.client.output) {
             return Backpressure::Nothing;
         }
@@ -390,16 +390,16 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         }
     }
 
-    fn gives_up(&mut self, _: &mut Download, _: Backpressure) -> bool {
+    fn gives_up(&mut self, _: &mut Http1Download, _: Backpressure) -> bool {
         true
     }
 
-    fn cut(&mut self, _: &mut Download) {
+    fn cut(&mut self, _: &mut Http1Download) {
         self.client.output.clear();
     }
 
     #[inline]
-    fn served(&mut self, download: &Download, has_more: bool, now: Instant) -> bool {
+    fn served(&mut self, download: &Http1Download, has_more: bool, now: Instant) -> bool {
         if has_more {
             self.client.state.unread.store(true, Relaxed);
         }
@@ -413,7 +413,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         head: Parts,
         text: Bytes,
         has_more: bool,
-        mut uptake: Option<Uptake>,
+        mut read_timeout: Option<ClientReadTimeout>,
     ) -> Option<SentReply> {
         let client = &mut *self.client;
         let is_last = has_more || !self.request.is_persistent() || client.is_closing();
@@ -426,14 +426,14 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             if let Poll::Ready(result) = poll_write_all(&mut client.io, cx, slices, &mut written) {
                 return Poll::Ready(result.is_ok());
             }
-            let Some(uptake) = &mut uptake else {
+            let Some(read_timeout) = &mut read_timeout else {
                 let slow = client.clock.poll_slow_reader(cx, &client.state);
                 return slow.map(|()| false);
             };
             if std::mem::replace(&mut before, written) != written {
-                uptake.moved();
+                read_timeout.moved();
             }
-            ready!(client.clock.poll_due(cx, uptake.due()));
+            ready!(client.clock.poll_due(cx, read_timeout.due()));
             // The client must not take a truncated reply for a complete one.
             client.state.abort.store(true, Relaxed);
             Poll::Ready(false)
@@ -448,7 +448,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn flows() -> &'static LocalKey<Flows<Self>> {
         thread_local! {
             static FLOWS: Flows<Http1Downstream<'static, tokio::net::TcpStream>> =
-                const { Spare::new() };
+                const { LocalPool::new() };
         }
         &FLOWS
     }
@@ -460,17 +460,17 @@ mod tests {
 
     use super::*;
     use crate::http1::HeadTable;
-    use crate::spare::Lend;
+    use crate::local_pool::Recycle;
 
     #[test]
     fn what_is_kept_is_not_large() {
         let flows = Http1Downstream::<TcpStream>::flows();
         for (grown, kept) in [(100, 100), (1000, 32)] {
-            let mut flow = flows.lend().unwrap_or_default();
+            let mut flow = flows.acquire().unwrap_or_default();
             *flow.download.table() = HeadTable::grown_to(grown);
             flow.download.rest();
             flows.keep(flow);
-            let mut flow = flows.lend().unwrap_or_default();
+            let mut flow = flows.acquire().unwrap_or_default();
             assert_eq!(flow.download.table().room(), kept);
         }
     }

@@ -8,7 +8,7 @@ use h2::{Reason, SendStream};
 use http::HeaderMap;
 use tokio::time::Instant;
 
-use crate::http1::{HeadTable, LentTable, RawResponse};
+use crate::http1::{HeadTable, PooledTable, RawResponse};
 use crate::response::TrailerRules;
 use crate::server::connection::{ConnectionState, Held};
 use crate::server::engine::downstream;
@@ -19,7 +19,7 @@ use crate::upstream::{Http1Body, Http1Connection};
 #[derive(Default)]
 pub(in crate::server::engine) struct StreamDownload {
     /// The fields of the head.
-    pub(super) table: LentTable,
+    pub(super) table: PooledTable,
     /// The response after its head was sent.
     pub(super) begun: Option<Begun>,
     pub(super) held: Held,
@@ -51,11 +51,11 @@ pub(super) struct Begun {
 }
 
 /// The client has reset the stream.
-pub(super) struct Gone;
+pub(super) struct Disconnected;
 
 impl downstream::Download for StreamDownload {
     fn restart(&mut self) {
-        self.table.give_back();
+        self.table.release();
         self.begun = None;
     }
 
@@ -219,20 +219,20 @@ impl Begun {
         &mut self,
         client: &ConnectionState,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Gone>> {
+    ) -> Poll<Result<(), Disconnected>> {
         let Some(stream) = &mut self.stream else {
             return Poll::Ready(Ok(()));
         };
         while !self.data.is_empty() {
             let Some(room) = ready!(poll_room(stream, self.data.len(), &client.backlog, cx)) else {
-                return Poll::Ready(Err(Gone));
+                return Poll::Ready(Err(Disconnected));
             };
             self.room.is_found(room);
             let part = self.data.split_to(room);
             let is_end = self.data.is_empty() && self.trailers.is_none() && self.body.has_ended();
             self.sent += room as u64;
             if stream.send_data(part, is_end).is_err() {
-                return Poll::Ready(Err(Gone));
+                return Poll::Ready(Err(Disconnected));
             }
             self.is_sent = is_end;
         }
@@ -244,7 +244,7 @@ impl Begun {
             None => stream.send_data(Bytes::new(), true),
         };
         self.is_sent = true;
-        Poll::Ready(sent.map_err(|_| Gone))
+        Poll::Ready(sent.map_err(|_| Disconnected))
     }
 
     /// Resets the stream.

@@ -31,7 +31,7 @@ use http::{Method as HttpMethod, Response, StatusCode, Version};
 use tokio::time::Instant;
 
 use self::client_head::{final_head, interim_head, is_grpc_response};
-use self::download::{Begun, Gone, StreamDownload};
+use self::download::{Begun, Disconnected, StreamDownload};
 use self::small::take_whole;
 use self::upload::{Allowed, StreamUpload};
 use super::client_head::show;
@@ -43,26 +43,28 @@ use super::resolved_route::ResolvedRoute;
 use super::{Engine, Forwarded, exchange};
 use crate::cluster::Picked;
 use crate::exchange::Count;
-use crate::exchange::grpc::{self, OwnResponse};
+use crate::exchange::grpc::{self, LocalReplyMark};
 use crate::filter::RequestEdit;
 use crate::forward::body_kind_of;
 use crate::forward::typed::{self, TypedRequest};
-use crate::head::{HeadEdits, HttpHead};
+use crate::head::{HeaderMutations, HttpHead};
 use crate::http1::{ClassSet, FieldClass, Framing, Method, RawResponse};
+use crate::local_pool::LocalPool;
 use crate::progress::End;
 use crate::response::TrailerRules;
-use crate::server::connection::{ConnectionState, Held, RequestRecord, Uptake, is_grpc_call};
-use crate::server::http2::Untaken as NotTaken;
-use crate::server::http2::{Client, Room, Waiting, settle};
+use crate::server::connection::{
+    ClientReadTimeout, ConnectionState, Held, RequestRecord, is_grpc_call,
+};
+use crate::server::http2::Unsent as NotTaken;
+use crate::server::http2::{Room, StreamClient, StreamSend, settle};
 use crate::server::metrics::WorkerMetrics;
-use crate::spare::Spare;
-use crate::stream::{ByteStream, ReadBuffer, spare as buffers};
-use crate::transform::{HeadPlan, Invalid};
+use crate::stream::{ByteStream, ReadBuffer, recycled as buffers};
+use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::{Http1Body, Http1Connection};
 
 /// A validated request, whose target is valid in HTTP/1.1, and its stream.
 pub(crate) struct Http2Downstream<'c> {
-    client: &'c mut Client,
+    client: &'c mut StreamClient,
     head: HttpHead<'c>,
     method: Method,
     /// The framing of the body for a destination.
@@ -70,12 +72,12 @@ pub(crate) struct Http2Downstream<'c> {
 }
 
 impl<'c> Http2Downstream<'c> {
-    /// Returns `None` if the request must take the typed lane, whatever its route is. `classes`:
+    /// Returns `None` if the request must take the typed path, whatever its route is. `classes`:
     /// those of its header fields.
     pub(crate) fn new(
         parts: &'c request::Parts,
         classes: ClassSet,
-        client: &'c mut Client,
+        client: &'c mut StreamClient,
     ) -> Option<Self> {
         if parts.method == HttpMethod::CONNECT || classes.contains(FieldClass::Expect) {
             return None;
@@ -161,7 +163,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
 
     fn show_request<R>(
         &self,
-        edits: &mut HeadEdits,
+        edits: &mut HeaderMutations,
         show: impl FnOnce(&mut RequestEdit<'_>) -> R,
     ) -> R {
         show(&mut RequestEdit::of_http(self.head, edits))
@@ -172,7 +174,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         &self,
         head: &HttpHead<'c>,
         route: &ResolvedRoute<'_>,
-        edits: Option<&HeadEdits>,
+        edits: Option<&HeaderMutations>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid> {
         let mut out = buffers::take(buffers::HEAD);
@@ -254,10 +256,10 @@ impl<'c> Downstream for Http2Downstream<'c> {
         download: &mut StreamDownload,
         _: &ReadBuffer,
     ) -> bool {
-        let untaken = download.begun.as_ref().map_or(0, Begun::waiting);
+        let unacknowledged = download.begun.as_ref().map_or(0, Begun::waiting);
         let body = self.client.body.as_mut();
         let unsent = body.map_or(0, |body| body.flow_control().used_capacity());
-        let bytes = (untaken + unsent) as u64;
+        let bytes = (unacknowledged + unsent) as u64;
         download.held.set(bytes, &self.client.record.connection);
         // The connection's task ends it.
         false
@@ -307,7 +309,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         response: &RawResponse,
         download: &mut StreamDownload,
         input: &mut ReadBuffer,
-        plan: &HeadPlan,
+        plan: &CompiledTransforms,
     ) -> Result<(), ResponseFailure> {
         let head = input.take(response.head_length());
         let interim = interim_head(response, &head, &download.table, plan).ok_or(UNSAYABLE)?;
@@ -400,7 +402,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             *has_news |= begun.sent != before;
             match sent {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(Gone)) => return Poll::Ready(Err(ResponseFailure::Client)),
+                Poll::Ready(Err(Disconnected)) => return Poll::Ready(Err(ResponseFailure::Client)),
                 Poll::Pending => {
                     begun.waits_for(client);
                     return Poll::Pending;
@@ -458,9 +460,9 @@ impl<'c> Downstream for Http2Downstream<'c> {
         mut head: Parts,
         text: Bytes,
         _: bool,
-        uptake: Option<Uptake>,
+        read_timeout: Option<ClientReadTimeout>,
     ) -> Option<SentReply> {
-        let is_for_call = self.is_call() && head.extensions.get::<OwnResponse>().is_some();
+        let is_for_call = self.is_call() && head.extensions.get::<LocalReplyMark>().is_some();
         if is_for_call {
             head.status = grpc::for_call(head.status, &mut head.headers);
         }
@@ -487,21 +489,21 @@ impl<'c> Downstream for Http2Downstream<'c> {
                 keep: true,
             });
         }
-        let mut waiting = Waiting {
+        let mut waiting = StreamSend {
             connection: &self.client.record.connection,
             deadline: &self.client.deadline,
             room: Room::default(),
             held: Held::default(),
             behind: 0,
             is_exempt: false,
-            uptake,
+            read_timeout,
         };
         match waiting.send(&mut stream, text, true, |_| {}).await {
             Ok(()) => Some(SentReply {
                 sent: length,
                 keep: true,
             }),
-            Err(NotTaken::Gone) => {
+            Err(NotTaken::Disconnected) => {
                 self.disconnected();
                 None
             }
@@ -512,7 +514,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     #[inline]
     fn flows() -> &'static LocalKey<Flows<Self>> {
         thread_local! {
-            static FLOWS: Flows<Http2Downstream<'static>> = const { Spare::new() };
+            static FLOWS: Flows<Http2Downstream<'static>> = const { LocalPool::new() };
         }
         &FLOWS
     }
@@ -525,4 +527,4 @@ fn is_bodiless(status: StatusCode) -> bool {
 
 /// A response head that HTTP/2 cannot represent.
 const UNSAYABLE: ResponseFailure =
-    ResponseFailure::Unanswered(End::Unsayable, "its head cannot be said in HTTP/2");
+    ResponseFailure::Unanswered(End::Unrepresentable, "its head cannot be said in HTTP/2");

@@ -14,7 +14,7 @@ thread_local! {
     static RAW: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A request is forwarded in the raw lane, by this thread.
+/// A request is forwarded in the byte path, by this thread.
 pub(in crate::server::engine) fn is_raw() {
     RAW.set(RAW.get() + 1);
 }
