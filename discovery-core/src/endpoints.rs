@@ -64,6 +64,15 @@ pub(crate) fn add_unread(
     added
 }
 
+/// Returns true if a destination has an id that begins like this.
+pub(crate) fn has_any(config: &ProxyConfig, beginning: &str) -> bool {
+    let mut destinations = config
+        .clusters
+        .values()
+        .flat_map(|of| of.destinations.keys());
+    destinations.any(|id| id.as_str().starts_with(beginning))
+}
+
 /// The destination that a pointer into a configuration is about: `/Clusters/c/Destinations/d/Address`.
 fn destination_at(pointer: &str) -> Option<DestinationId> {
     let mut tokens = pointer.split('/').skip(1);

@@ -20,9 +20,11 @@ use crate::runner::KeptService;
 /// The wait after a failed write, since a full disk stays full for a while.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// The longest time by which the file's confirmation time may lag behind the actual one. After a restart, unreadable
-/// destinations are as old as the file says, so it is well below `RunnerOptions::unread_grace`.
-const REFRESH: Duration = Duration::from_secs(300);
+/// The longest time by which the file's confirmation time may lag behind the actual one.
+const MAX_LAG: Duration = Duration::from_secs(300);
+
+/// The shortest such time. A file that is written more often costs more than it tells.
+const MIN_LAG: Duration = Duration::from_secs(10);
 
 /// The largest file that is read back.
 const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -35,6 +37,8 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     path: PathBuf,
+    /// The time after which the file is written again although nothing has changed.
+    lag: Duration,
     /// True if the file is older than the configuration that serves.
     behind: bool,
     /// The time of the last write.
@@ -44,9 +48,16 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn new(path: PathBuf) -> Self {
+    /// Creates the store of destinations of which unreadable ones serve for `unread_grace`. After a restart these are
+    /// as old as the file says, so it is behind by a small part of that time only.
+    pub(crate) fn new(path: PathBuf, unread_grace: Duration) -> Self {
+        let lag = match unread_grace {
+            Duration::ZERO => MAX_LAG,
+            grace => (grace / 6).clamp(MIN_LAG, MAX_LAG),
+        };
         Self {
             path,
+            lag,
             behind: false,
             saved_at: None,
             retry_at: None,
@@ -56,7 +67,7 @@ impl Store {
     /// Returns true if the configuration should be written now, after a poll that changed it or only
     /// confirmed it.
     pub(crate) fn is_due(&mut self, changed: bool, now: Instant) -> bool {
-        let fresh = |at| now.duration_since(at) < REFRESH;
+        let fresh = |at| now.duration_since(at) < self.lag;
         self.behind |= changed || !self.saved_at.is_some_and(fresh);
         self.behind && self.retry_at.is_none_or(|at| now >= at)
     }

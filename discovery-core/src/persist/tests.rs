@@ -7,6 +7,8 @@ use super::*;
 use crate::runner::Good;
 use crate::timestamp::Timestamp;
 
+const GRACE: Duration = Duration::from_secs(1800);
+
 fn service(name: &str, age: u64) -> KeptService {
     let mut fragment = ProxyConfig::default();
     let destination = DestinationConfig {
@@ -75,7 +77,16 @@ async fn each_part_of_the_destinations_has_its_own_age() {
     let now = SystemTime::now();
     let mut kept = service("orders", 90);
     let seen = Timestamp::ago(Duration::from_secs(600));
+    let mut fragment = ProxyConfig::clone(&kept.good.fragment);
+    let known = fragment.clusters[0].destinations[0].clone();
+    fragment.clusters[0]
+        .destinations
+        .insert("p2/1".into(), known);
+    kept.good.fragment = Arc::new(fragment);
     kept.good.unread.insert("p2/".into(), seen);
+    kept.good
+        .unread
+        .insert("gone/".into(), Timestamp::ago(Duration::from_secs(9000)));
     let bytes = encode("sf", &[kept], now);
     let services = decode("sf", &bytes, now + Duration::from_secs(10)).unwrap();
     let good = &services[0].good;
@@ -146,7 +157,7 @@ proptest! {
     #[test]
     fn a_torn_file_gives_way_to_its_predecessor(cut in 0.0..1.0_f64) {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::new(directory.path().join("last-good"));
+        let store = Store::new(directory.path().join("last-good"), GRACE);
         store.save("sf", &[service("old", 0)]).unwrap();
         store.save("sf", &[service("new", 0)]).unwrap();
         let written = fs::read(&store.path).unwrap();
@@ -166,7 +177,7 @@ proptest! {
 #[test]
 fn the_newest_file_is_read_and_nothing_else_is_left() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::new(directory.path().join("last-good"));
+    let store = Store::new(directory.path().join("last-good"), GRACE);
     assert!(store.load("sf").unwrap().is_none());
     for name in ["a", "b", "c"] {
         store.save("sf", &[service(name, 0)]).unwrap();
@@ -187,9 +198,9 @@ fn a_file_that_another_account_may_have_put_there_is_not_read() {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::new(directory.path().join("last-good"));
+    let store = Store::new(directory.path().join("last-good"), GRACE);
     store.save("sf", &[service("a", 0)]).unwrap();
-    let linked = Store::new(directory.path().join("link"));
+    let linked = Store::new(directory.path().join("link"), GRACE);
     symlink(&store.path, &linked.path).unwrap();
     let error = linked.load("sf").unwrap_err().to_string();
     assert!(error.contains("symbolic link"), "{error}");
@@ -207,7 +218,7 @@ fn a_file_that_another_account_may_have_put_there_is_not_read() {
 #[test]
 fn a_crash_between_the_renames_leaves_the_predecessor() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::new(directory.path().join("last-good"));
+    let store = Store::new(directory.path().join("last-good"), GRACE);
     store.save("sf", &[service("old", 0)]).unwrap();
     fs::rename(&store.path, beside(&store.path, ".previous")).unwrap();
     assert_eq!(names(&store.load("sf").unwrap().unwrap()), ["old"]);
@@ -216,7 +227,7 @@ fn a_crash_between_the_renames_leaves_the_predecessor() {
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_rejects_is_asked_again_a_minute_later() {
     let directory = tempfile::tempdir().unwrap();
-    let mut store = Store::new(directory.path().join("missing").join("last-good"));
+    let mut store = Store::new(directory.path().join("missing").join("last-good"), GRACE);
     assert!(store.is_due(true, Instant::now()));
     let error = store.save("sf", &[service("a", 0)]).unwrap_err();
     assert!(error.to_string().contains("last-good"), "{error}");
@@ -229,13 +240,26 @@ async fn a_disk_that_rejects_is_asked_again_a_minute_later() {
     assert!(store.is_due(true, Instant::now()));
 }
 
-/// A configuration that is confirmed again and again must not look old after a restart.
+/// A configuration that is confirmed again and again must not look old after a restart: unreadable destinations would
+/// be given up that were read a moment before.
 #[tokio::test(start_paused = true)]
-async fn what_does_not_change_is_written_every_hour() {
-    let mut store = Store::new(PathBuf::from("last-good"));
-    assert!(store.is_due(false, Instant::now()));
-    store.saved(true, Instant::now());
-    assert!(!store.is_due(false, Instant::now()));
-    tokio::time::advance(REFRESH).await;
-    assert!(store.is_due(false, Instant::now()));
+async fn what_does_not_change_is_written_again_within_a_part_of_the_time_that_unread_ones_serve() {
+    let minute = Duration::from_secs(60);
+    for (grace, expected) in [
+        (30 * minute, 5 * minute),
+        (24 * 60 * minute, 5 * minute),
+        (6 * minute, minute),
+        (minute, MIN_LAG),
+        (Duration::from_secs(1), MIN_LAG),
+        // No unreadable destination serves.
+        (Duration::ZERO, 5 * minute),
+    ] {
+        let mut store = Store::new(PathBuf::from("last-good"), grace);
+        assert!(store.is_due(false, Instant::now()));
+        store.saved(true, Instant::now());
+        tokio::time::advance(expected - Duration::from_millis(1)).await;
+        assert!(!store.is_due(false, Instant::now()), "{grace:?}");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(store.is_due(false, Instant::now()), "{grace:?}");
+    }
 }

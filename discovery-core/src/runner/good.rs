@@ -8,7 +8,7 @@ use proxy_model::Problem;
 use proxy_model::config::ProxyConfig;
 
 use crate::discovery::{DiscoveredService, Labels, ServiceContent};
-use crate::endpoints::add_unread;
+use crate::endpoints::{add_unread, has_any};
 use crate::timestamp::Timestamp;
 
 /// The last known good form of a service.
@@ -49,10 +49,12 @@ impl Good {
         self.read_at = Timestamp::now();
     }
 
-    /// Returns the time at which the source last confirmed all destinations.
+    /// Returns the time at which the source last confirmed all destinations that serve. Unreadable ones that were too
+    /// old are not among them any more.
     pub(crate) fn destinations_at(&self) -> Timestamp {
-        let unread = self.unread.values().copied();
-        let all = unread.chain([self.read_at]);
+        let in_use = self.unread.iter();
+        let in_use = in_use.filter(|(beginning, _)| has_any(&self.fragment, beginning));
+        let all = in_use.map(|(_, seen)| *seen).chain([self.read_at]);
         all.max_by_key(Timestamp::age).unwrap_or(self.read_at)
     }
 

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::options::RunnerOptions;
 use super::registry::Registry;
+use crate::backoff::Backoff;
 use crate::unreachable::{Unreachable, UnreachableClusters, UnreachableService};
 
 /// Maximum number of services that are refreshed in one cycle. Further requests that fail report the others
@@ -188,8 +189,8 @@ fn wait(in_vain: u32, longest: Duration) -> Duration {
     let wait = match STEPS.get(looks as usize) {
         Some(step) => *step,
         None => {
-            let doubled = looks.saturating_sub(STEADY_LOOKS).min(16);
-            STEADY * 2_u32.pow(doubled)
+            let longer = looks.saturating_sub(STEADY_LOOKS);
+            Backoff::new(STEADY, longest).limit(longer.saturating_add(1))
         }
     };
     wait.min(longest)

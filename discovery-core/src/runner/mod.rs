@@ -206,7 +206,10 @@ impl Runner {
             ),
             registry: Some(Registry::new(options.keep_order, options.confirm_removal)),
             publisher: Publisher::new(source),
-            store: options.persist.clone().map(Store::new),
+            store: options
+                .persist
+                .clone()
+                .map(|path| Store::new(path, options.unread_grace)),
             evaluation: Blocking::default(),
             disk: Blocking::default(),
             discoverer: self.discoverer,

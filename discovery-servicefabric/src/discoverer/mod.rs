@@ -88,6 +88,7 @@ impl ServiceFabricDiscoverer {
             .with_interval(self.inner.options.discovery_period)
             .with_discover_timeout(CYCLE_TIMEOUT)
             .with_report_timeout(REPORT_TIMEOUT)
+            .with_unread_grace(self.inner.options.unread_grace)
             .with_keep_order(true);
         options.persist.clone_from(&self.inner.options.persist);
         options.confirm_removal = self.inner.options.confirm_removal;

@@ -8,7 +8,7 @@ mod section;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use discovery_core::runner::ConfirmRemoval;
+use discovery_core::runner::{ConfirmRemoval, RunnerOptions};
 
 #[cfg(feature = "reqwest")]
 pub use self::connection::{ConnectError, ConnectionOptions, ServerCheck};
@@ -58,6 +58,9 @@ pub struct ServiceFabricOptions {
     /// The time for which an old response may replace that of a failed call. Zero to disable this. Default:
     /// 30 min.
     pub cache_duration: Duration,
+    /// The time for which the addresses of a partition that cannot be read continue to serve while other partitions of
+    /// its service are current, counted from their last read. Default: 30 min.
+    pub unread_grace: Duration,
     /// The file that keeps the last known good configuration, so that a proxy that starts while the cluster
     /// is unavailable still serves. `None` to keep none. Default: `None`.
     pub persist: Option<PathBuf>,
@@ -95,6 +98,7 @@ impl Default for ServiceFabricOptions {
             full_refresh_period: Duration::from_secs(5 * 60),
             change_probe: true,
             cache_duration: cache::DEFAULT_DURATION,
+            unread_grace: RunnerOptions::default().unread_grace,
             persist: None,
             confirm_removal: None,
         }
@@ -143,6 +147,8 @@ setters! {
     with_change_probe change_probe: bool;
     /// Sets [`cache_duration`](Self::cache_duration).
     with_cache_duration cache_duration: Duration;
+    /// Sets [`unread_grace`](Self::unread_grace).
+    with_unread_grace unread_grace: Duration;
     /// Sets [`persist`](Self::persist).
     with_persist persist: PathBuf;
     /// Sets [`confirm_removal`](Self::confirm_removal).
@@ -174,6 +180,7 @@ impl ServiceFabricOptions {
         self.fast_period = self.fast_period.clamp(SHORTEST, self.discovery_period);
         self.full_refresh_period = self.full_refresh_period.min(LONGEST);
         self.cache_duration = self.cache_duration.min(LONGEST);
+        self.unread_grace = self.unread_grace.min(LONGEST);
         self.max_concurrent_calls = self.max_concurrent_calls.clamp(1, MOST_CALLS);
         if !is_source(&self.health_report_source) {
             health::SOURCE.clone_into(&mut self.health_report_source);

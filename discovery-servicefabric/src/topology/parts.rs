@@ -159,17 +159,20 @@ impl Topology {
             return Ok(Some(Part::unread(failed.clone(), partition)));
         }
         // The last known good state of a partition serves for a while. No other partition waits for it.
-        let unread = |problem: Problem| {
-            let mut failed = cycle.failed(before, problem);
-            if before.is_none() {
-                failed.since = read.and_then(Read::last_read).unwrap_or(failed.since);
-            }
-            failed
-        };
         let patience = match slow.get() {
             None => PATIENCE,
             Some(since) if since.elapsed() < LAST_ORDERS => IMPATIENCE,
             Some(_) => Duration::ZERO,
+        };
+        let unread = |problem: Problem| {
+            let mut failed = match problem.code == TIMED_OUT && patience < PATIENCE {
+                true => cycle.hurried(before, problem),
+                false => cycle.failed(before, problem),
+            };
+            if before.is_none() {
+                failed.since = read.and_then(Read::last_read).unwrap_or(failed.since);
+            }
+            failed
         };
         if patience.is_zero() {
             let message = format!("the partition {id} was not read: others took too long");

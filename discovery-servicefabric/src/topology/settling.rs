@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use discovery_core::Backoff;
 use proxy_model::Problem;
 use tokio::time::Instant;
 
@@ -94,10 +95,9 @@ impl Cycle<'_> {
     /// Returns the time of the next attempt after this many consecutive time-outs: the next cycle at first,
     /// and then after growing waits.
     fn retry_at(&self, slow_in_a_row: u32) -> Instant {
-        let factor = 1_u32 << slow_in_a_row.saturating_sub(1).min(16);
-        let wait = self.options.discovery_period.saturating_mul(factor);
-        let most = self.options.full_refresh_period;
-        Instant::now() + wait.min(most.max(self.options.discovery_period))
+        let period = self.options.discovery_period;
+        let backoff = Backoff::new(period, self.options.full_refresh_period.max(period));
+        Instant::now() + backoff.limit(slow_in_a_row)
     }
 
     /// Returns true if an entity that was too slow is skipped in this cycle.
@@ -105,6 +105,15 @@ impl Cycle<'_> {
         failed
             .retry_at
             .is_some_and(|at| !self.is_whole || self.now < at)
+    }
+
+    /// Returns a failure that follows `before`, of an entity that had little time since another one was too slow. It is
+    /// skipped until the next complete cycle, and says nothing of how slow the entity is.
+    pub(super) fn hurried(&self, before: Option<&Failed>, problem: Problem) -> Failed {
+        let mut failed = Failed::after(before, problem);
+        failed.slow_in_a_row = before.map_or(0, |before| before.slow_in_a_row);
+        failed.retry_at = Some(self.retry_at(failed.slow_in_a_row));
+        failed
     }
 
     /// Returns a failure that follows `before`. An entity that was too slow is skipped for a while.

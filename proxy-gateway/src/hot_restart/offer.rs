@@ -70,6 +70,15 @@ impl Offer {
             fs::rename(aside, &self.path)
                 .map_err(|error| HotRestartError::open(&self.path, error))?;
         }
+        if let Some(inherited) = &self.inherited
+            && let Err(error) = inherited.serves()
+        {
+            tracing::warn!(
+                target: TARGET,
+                %error,
+                "instances that wait for this place go on to wait: they cannot be told that it is taken"
+            );
+        }
         Ok(())
     }
 
@@ -122,14 +131,19 @@ impl Offer {
         };
         // An instance that waits for the successor may have to take its place.
         drop(self.inherited.take());
-        // Only one candidate may serve. The others end first: one that hears nothing would take the place as well.
         let others = streams.iter().filter(|one| !Arc::ptr_eq(one, &successor));
-        for stream in others {
-            // A candidate that has ended meanwhile need not know.
-            let _ = wire::say(stream, wire::TAKEN).await;
-        }
-        let _ = wire::say(&successor, wire::YOURS).await;
+        settle(&successor, others.map(|one| &**one)).await;
     }
+}
+
+/// Tells the candidates which of them serves from now on. The others end first: one that hears nothing would take the
+/// place as well.
+pub(super) async fn settle(successor: &UnixStream, others: impl Iterator<Item = &UnixStream>) {
+    for stream in others {
+        // A candidate that has ended meanwhile need not know.
+        let _ = wire::say(stream, wire::TAKEN).await;
+    }
+    let _ = wire::say(successor, wire::YOURS).await;
 }
 
 /// Returns the id of the process at the other end.

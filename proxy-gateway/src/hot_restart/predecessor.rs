@@ -7,7 +7,7 @@ use std::time::Duration;
 use proxy_runtime::server::ListeningSockets;
 use tokio::net::UnixStream;
 
-use super::inheritance::Inheritance;
+use super::inheritance::{Inheritance, Mark};
 use super::{HotRestartError, wire};
 
 /// The target of log messages.
@@ -17,8 +17,10 @@ const TARGET: &str = "proxy::server";
 /// long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Attempts to take the place of a predecessor that ended, and the pause between them.
-const ATTEMPTS: u32 = 20;
+/// The time for which the place of a predecessor that hangs is tried to be taken.
+const HANGING: Duration = Duration::from_secs(2);
+
+/// The pause between attempts to take a place.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Beyond any realistic number of listeners and workers.
@@ -30,6 +32,8 @@ const MAX_SOCKETS: usize = 65_536;
 pub(crate) struct Predecessor {
     path: PathBuf,
     stream: UnixStream,
+    /// The mark of the last instance that served in an inherited place, from before the predecessor was found.
+    mark: Mark,
     /// The place of the predecessor, if it has ended and this instance has taken it.
     inherited: OnceLock<Inheritance>,
 }
@@ -39,6 +43,8 @@ impl Predecessor {
     pub(crate) async fn find(
         path: &Path,
     ) -> Result<Option<(Self, ListeningSockets)>, HotRestartError> {
+        // Any other mark is that of an instance that serves in the place of this predecessor.
+        let mark = Mark::read(path);
         let stream = match UnixStream::connect(path).await {
             Ok(stream) => stream,
             // No instance, or one that has ended and left the file behind.
@@ -67,6 +73,7 @@ impl Predecessor {
         let predecessor = Self {
             path,
             stream,
+            mark,
             inherited: OnceLock::new(),
         };
         Ok(Some((predecessor, sockets)))
@@ -74,11 +81,9 @@ impl Predecessor {
 
     /// Waits for the end of the predecessor, and takes its place.
     ///
-    /// Cancel-safe.
-    ///
     /// # Errors
     ///
-    /// Another instance has replaced it.
+    /// Another instance has replaced it, and serves.
     ///
     /// # Cancel safety
     ///
@@ -91,22 +96,25 @@ impl Predecessor {
         }
     }
 
-    /// Takes the place of a predecessor that ended by itself. Only one of the waiting instances can.
+    /// Takes the place of a predecessor that ended by itself. Only one of the waiting instances can. The others wait
+    /// until that one serves: it may end before.
     ///
-    /// Cancel-safe.
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
     async fn inherit(&self) -> Result<(), HotRestartError> {
         if self.inherited.get().is_some() {
             return Ok(());
         }
-        for attempt in 0.. {
+        loop {
             match Inheritance::take(&self.path) {
                 Ok(Some(taken)) => {
                     let _ = self.inherited.set(taken);
                     break;
                 }
+                Ok(None) if Mark::read(&self.path) != self.mark => return Err(self.outrun()),
                 // The predecessor may have had the place itself, and the system may still be closing its files.
-                Ok(None) if attempt < ATTEMPTS => tokio::time::sleep(PAUSE).await,
-                Ok(None) => return Err(self.outrun()),
+                Ok(None) => tokio::time::sleep(PAUSE).await,
                 // Two instances that serve are better than none.
                 Err(error) => {
                     tracing::warn!(
@@ -150,10 +158,13 @@ impl Predecessor {
                     %error,
                     "the instance that ran did not say that it stops"
                 );
-                match self.inherit().await {
+                match error.kind() {
                     // A predecessor that hangs may have the place itself. It ends when it reads that this one serves.
-                    Err(_) if error.kind() == io::ErrorKind::TimedOut => {}
-                    inherited => inherited?,
+                    io::ErrorKind::TimedOut => {
+                        let taken = tokio::time::timeout(HANGING, self.inherit()).await;
+                        taken.unwrap_or(Ok(()))?;
+                    }
+                    _ => self.inherit().await?,
                 }
                 Ok(self.inherited.into_inner())
             }

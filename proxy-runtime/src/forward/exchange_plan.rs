@@ -73,7 +73,12 @@ impl ExchangePlan {
     }
 
     /// Returns the exchange, which begins when it is polled.
-    pub(super) fn begin(self, origin: RequestOrigin, parts: Parts, body: ProxyRequestBody) -> Exchange {
+    pub(super) fn begin(
+        self,
+        origin: RequestOrigin,
+        parts: Parts,
+        body: ProxyRequestBody,
+    ) -> Exchange {
         Exchange::new(move |slot| self.run(origin, parts, body, slot))
     }
 

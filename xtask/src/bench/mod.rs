@@ -1,8 +1,9 @@
-//! `cargo xtask bench` and its subcommands `build`, `gate` and `peers`.
+//! `cargo xtask bench` and its subcommands `build`, `gate`, `memory` and `peers`.
 
 pub(crate) mod build;
 mod compare;
 pub(crate) mod gate;
+mod memory;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -40,6 +41,8 @@ enum Other {
     /// Counts instructions, heap blocks and system calls of a small request, and fails when they
     /// have grown by a few per cent
     Gate(gate::Options),
+    /// Measures the resident memory of the gateway: after clients that do not read, after reloads, with many services
+    Memory(memory::Options),
 }
 
 pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
@@ -47,6 +50,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         Some(Other::Peers(options)) => return compare::run(options),
         Some(Other::Build(options)) => return build::run(options),
         Some(Other::Gate(options)) => return gate::run(options),
+        Some(Other::Memory(options)) => return memory::run(options),
         None => {}
     }
     let workspace = Workspace::load()?;

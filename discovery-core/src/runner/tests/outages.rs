@@ -211,6 +211,33 @@ async fn a_disk_that_rejects_changes_nothing_but_the_status() {
     assert_eq!(state.status.changes, 1);
 }
 
+/// The file is written again although nothing changes, so that a restart takes what was read just now for new.
+#[tokio::test(start_paused = true)]
+async fn the_kept_file_is_behind_by_a_part_of_the_time_that_unread_destinations_serve() {
+    let directory = tempfile::tempdir().unwrap();
+    for (grace, cycles_behind) in [(60, 1..=1), (6 * 60, 2..=3), (30 * 60, 9..=12)] {
+        let path = directory.path().join(grace.to_string());
+        let written = || std::fs::metadata(&path).unwrap().modified().unwrap();
+        let source = ScriptedDiscoverer::new("script");
+        source.answer([service("a", "http://a")]);
+        let options = options()
+            .with_persist(path.clone())
+            .with_unread_grace(Duration::from_secs(grace));
+        let provider = Runner::new(source.clone()).options(options).start();
+        source.wait_for_reports(1).await;
+        after_cycles(&source, &provider, 1).await;
+        let first = written();
+        let mut cycles = 1;
+        while written() == first {
+            cycles += 1;
+            assert!(cycles <= 20, "{grace} s");
+            source.wait_for_reports(cycles).await;
+            after_cycles(&source, &provider, cycles as u64).await;
+        }
+        assert!(cycles_behind.contains(&(cycles - 1)), "{grace} s: {cycles}");
+    }
+}
+
 /// A pipe in place of a file would never be opened.
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]

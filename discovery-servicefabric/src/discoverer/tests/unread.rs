@@ -318,7 +318,17 @@ async fn labels_that_are_wrong_keep_no_partition_longer_than_its_time() {
     minutes(30).await;
     let none = map(&[("p1", &["https://moved:1/"]), ("p2", &[])]);
     assert_eq!(db(&running), none);
-    assert!(codes(latest(&running).await.as_ref()).contains(&"destinations_too_old"));
+    let report = latest(&running).await;
+    assert!(codes(&report).contains(&"destinations_too_old"));
+    // The age is that of what serves, and not of what does not any more.
+    let ServiceOutcome::Quarantined {
+        destinations_age: Some(age),
+        ..
+    } = report.services[0].outcome
+    else {
+        panic!("{report:?}");
+    };
+    assert!(age < Duration::from_secs(60), "{age:?}");
 }
 
 /// A gateway that lies about one partition.
@@ -371,6 +381,48 @@ async fn partitions_that_begin_to_hang_cost_the_others_one_wait() {
     minutes(20).await;
     let asked = cluster.calls("replicas p07");
     assert!((2..=6).contains(&asked), "{asked} times in 20 minutes");
+}
+
+/// Partitions that are merely slow are read whenever the one that hangs is left alone, however long it hangs.
+#[tokio::test(start_paused = true)]
+async fn slow_partitions_do_not_back_off_with_one_that_hangs() {
+    let ids: Vec<_> = (0..20).map(|at| format!("p{at:02}")).collect();
+    let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+    let cluster = divided(&ids);
+    cluster.delay(Duration::from_secs(2));
+    cluster.slow("replicas p00", Duration::from_secs(60));
+    let options = apart().with_max_concurrent_calls(2);
+    let running = Running::start(&with_options(&cluster, options));
+    minutes(34).await;
+    assert_eq!(db(&running)["p15"], ["https://p15:1/"]);
+    cluster.forget_calls();
+    minutes(20).await;
+    let (hanging, slow) = (cluster.calls("replicas p00"), cluster.calls("replicas p15"));
+    assert!((2..=6).contains(&hanging), "{hanging} times in 20 minutes");
+    assert!(slow >= 10, "{slow} times in 20 minutes");
+}
+
+/// A partition that is gone makes the service be read once more. What answers in time is read then, although the time
+/// for reads behind a slow one had passed in the first attempt.
+#[tokio::test(start_paused = true)]
+async fn a_second_attempt_has_a_time_of_its_own_for_what_is_not_slow() {
+    let ids: Vec<_> = (0..20).map(|at| format!("p{at:02}")).collect();
+    let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+    let cluster = divided(&ids);
+    cluster.slow("replicas p00", Duration::from_secs(60));
+    for id in &ids[1..] {
+        cluster.slow(&format!("replicas {id}"), Duration::from_millis(900));
+    }
+    cluster.fail("replicas p05", CallErrorKind::Gone);
+    let discoverer = with_options(&cluster, apart().with_max_concurrent_calls(1));
+    let begun = tokio::time::Instant::now();
+    let discovery = cycle(&discoverer).await;
+    let took = begun.elapsed();
+    let found = addresses(&discovery).remove("fabric:/A/Db").flatten();
+    let found = found.unwrap_or_default();
+    assert!(found.contains(&"https://p01:1/".to_owned()), "{found:?}");
+    // One wait, and twice the little time after it: the second attempt waits for no more than the first.
+    assert!(took <= Duration::from_secs(20 + 2 * 11), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,7 +35,8 @@ const PERIODS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration:
 /// | `Security.ServerNames` | names of which the server's certificate must have one |
 /// | `Security.ServerIssuerThumbprints` | allowed issuers of that certificate |
 /// | `Security.DangerousAcceptAnyServerCertificate` | `true` accepts any server, for trials only |
-/// | `DiscoveryPeriod`, `FastPeriod`, `FullRefreshPeriod`, `CacheDuration` | times of [`ServiceFabricOptions`] |
+/// | `DiscoveryPeriod`, `FastPeriod`, `FullRefreshPeriod` | times of [`ServiceFabricOptions`] |
+/// | `CacheDuration`, `UnreadGrace` | times of [`ServiceFabricOptions`] |
 /// | `ReportServicesHealth`, `ReportReplicasHealth` | switches of [`ServiceFabricOptions`] |
 /// | `AlwaysSendImmediateHealthReports`, `HealthReportSource` | health reports of [`ServiceFabricOptions`] |
 /// | `AllowStartBeforeDiscovery`, `Persist`, `ChangeProbe` | the same of [`ServiceFabricOptions`] |
@@ -95,6 +96,9 @@ fn read_options(section: &mut ObjectReader<'_, '_>) -> ServiceFabricOptions {
         cache_duration: section
             .time_span("CacheDuration")
             .map_or(unset.cache_duration, Duration::from),
+        unread_grace: section
+            .time_span("UnreadGrace")
+            .map_or(unset.unread_grace, Duration::from),
         allow_start_before_discovery: section
             .boolean("AllowStartBeforeDiscovery")
             .unwrap_or(unset.allow_start_before_discovery),

@@ -129,11 +129,16 @@ fn reads_can_be_told_by_a_header() {
 
 #[test]
 fn the_runner_gets_what_the_section_says_of_it() {
-    let (section, problems) = read(r#"{ "Persist": "last.json", "ConfirmRemoval": {} }"#);
+    let (section, problems) =
+        read(r#"{ "Persist": "last.json", "ConfirmRemoval": {}, "UnreadGrace": "00:05:00" }"#);
     assert_eq!(problems, [""; 0]);
     let options = section.connect().unwrap().discoverer().runner_options();
     assert_eq!(options.persist, Some("last.json".into()));
     assert_eq!(options.confirm_removal, Some(ConfirmRemoval::default()));
+    assert_eq!(options.unread_grace, Duration::from_secs(300));
+    let (unset, _) = read("{}");
+    let unset = unset.connect().unwrap().discoverer().runner_options();
+    assert_eq!(unset.unread_grace, Duration::from_secs(1800));
 }
 
 #[test]

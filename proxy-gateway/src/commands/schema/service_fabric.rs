@@ -57,6 +57,7 @@ pub(super) fn section() -> Value {
             "FastPeriod": text("The same while something is changing. Unset: 5s."),
             "FullRefreshPeriod": text("How often everything is read again. Unset: 5m."),
             "CacheDuration": text("How long an answer may stand in for a call that fails. Unset: 30m."),
+            "UnreadGrace": text("How long the addresses of a partition that cannot be read stay in use. Unset: 30m."),
             "AllowStartBeforeDiscovery": switch("Whether the proxy is ready before the cluster has answered.", false),
             "DiscoverInsecureHttpDestinations": switch("Whether endpoints without TLS are destinations.", false),
             "ReportServicesHealth": switch("Whether the cluster is told how its services fare.", true),

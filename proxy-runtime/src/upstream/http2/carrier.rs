@@ -18,7 +18,6 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, Sleep, sleep};
 use tracing::debug;
 
-use super::DestinationSettings;
 use crate::observe::targets;
 use crate::upstream::io::UpstreamIo;
 
@@ -26,6 +25,32 @@ use crate::upstream::io::UpstreamIo;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// The time within which it has to give that sign.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Streams that are opened before the destination has said how many there may be: more could be rejected, and it takes
+/// no longer than the first response to know.
+pub(super) const STREAMS_AT_FIRST: usize = 1;
+
+/// The settings of a destination, as far as they matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DestinationSettings {
+    /// True once they have come. Until then the others are assumed.
+    pub(super) are_known: bool,
+    /// Streams that it allows.
+    pub(super) max_streams: usize,
+    /// Set if it allows extended CONNECT.
+    pub(super) connect: bool,
+}
+
+impl Default for DestinationSettings {
+    /// Settings that are assumed until they are known.
+    fn default() -> Self {
+        Self {
+            are_known: false,
+            max_streams: STREAMS_AT_FIRST,
+            connect: false,
+        }
+    }
+}
 
 /// State that a connection's task and its requests share.
 #[derive(Debug, Default)]

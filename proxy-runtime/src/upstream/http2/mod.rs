@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use self::carrier::{Heard, Signs, carry};
+use self::carrier::{DestinationSettings, Heard, STREAMS_AT_FIRST, Signs, carry};
 pub(crate) use self::stream::{Http2Body, Http2RoundTrip};
 pub(crate) use self::tunnel::Http2Tunnel;
 use super::destination::DestinationPool;
@@ -44,37 +44,12 @@ const MAX_SEND_BUFFER: usize = 64 * 1024;
 /// Streams that may be closed for what the destination does wrong, before the connection is.
 const MOST_ERRORS: usize = 1024;
 
-/// Streams that are opened before the destination has said how many there may be: more could be rejected, and it takes
-/// no longer than the first response to know.
-const STREAMS_AT_FIRST: usize = 1;
 /// Streams that a destination most likely allows, for as long as it has not said so.
 const STREAMS_ASSUMED: usize = 100;
 /// The time that a destination may take to send its settings, which have to be its first bytes (RFC 9113 section 3.4).
 const SETTINGS_PATIENCE: Duration = Duration::from_secs(5);
 /// The time that a request may take which was sent before it was known that the destination allows none.
 const NOT_ALLOWED_PATIENCE: Duration = Duration::from_secs(1);
-
-/// The settings of a destination, as far as they matter here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct DestinationSettings {
-    /// True once they have come. Until then the others are assumed.
-    are_known: bool,
-    /// Streams that it allows.
-    max_streams: usize,
-    /// Set if it allows extended CONNECT.
-    connect: bool,
-}
-
-impl Default for DestinationSettings {
-    /// Settings that are assumed until they are known.
-    fn default() -> Self {
-        Self {
-            are_known: false,
-            max_streams: STREAMS_AT_FIRST,
-            connect: false,
-        }
-    }
-}
 
 /// An HTTP/2 connection, shared by requests. It closes when the pool and all requests have let go of it.
 #[derive(Debug)]
@@ -168,11 +143,11 @@ impl Http2Connection {
         self.settings.borrow().are_known
     }
 
-    /// Ready when the destination allows one more stream, with true, or none at all, with false. Ready with true as
-    /// well when the connection has ended, which is known to who opens a stream.
+    /// Ready when the destination allows one more stream, with true, or none at all, with false. Ready with true also
+    /// when the connection has ended, which opening a stream then reports.
     ///
-    /// A request is not given to `h2` before: a stream that `h2` holds back and nobody wants any more is still opened
-    /// later, so that nobody can tell whether the destination will get the request.
+    /// A request is not given to `h2` before: a stream that `h2` holds back and that was cancelled is still opened
+    /// later, so that it is not known whether the destination will get the request.
     fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
         if let Some(room) = self.room() {
             return Poll::Ready(room);

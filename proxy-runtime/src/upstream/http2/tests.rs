@@ -153,7 +153,7 @@ async fn a_slow_destination_that_answers_pings_is_waited_for() {
     assert!(connection.is_open());
 }
 
-/// A request is not sent before the destination allows it a stream, nor when nobody wants it any more by then.
+/// A request is not sent before the destination allows it a stream, nor after it was cancelled.
 #[tokio::test]
 async fn cancelled_requests_that_wait_for_a_stream_hold_up_no_other() {
     let (connection, far) = connection().await;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use discovery_core::Backoff;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
@@ -296,8 +297,7 @@ impl NameEntry {
 
 /// The pause after `times` earlier pauses.
 fn longer_wait(times: u32) -> Duration {
-    let longer = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(times));
-    longer.min(LONGEST_WAIT)
+    Backoff::new(FIRST_WAIT, LONGEST_WAIT).limit(times.saturating_add(1))
 }
 
 impl Running {
