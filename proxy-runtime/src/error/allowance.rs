@@ -22,7 +22,7 @@ impl Allowance {
     ///
     /// The status for a body that is longer.
     #[inline]
-    pub(crate) fn admit(self, length: Option<u64>) -> Result<(), StatusCode> {
+    pub(crate) fn check(self, length: Option<u64>) -> Result<(), StatusCode> {
         match length {
             Some(length) if length > self.0 => Err(TOO_LARGE),
             _ => Ok(()),
@@ -62,7 +62,7 @@ mod tests {
             (Some(5), &[6], false),
         ] {
             let mut allowance = Allowance::new(limit);
-            let whole = allowance.admit(Some(parts.iter().sum()));
+            let whole = allowance.check(Some(parts.iter().sum()));
             let one_by_one = parts.iter().try_for_each(|bytes| allowance.take(*bytes));
             let expected = is_admitted.then_some(()).ok_or(TOO_LARGE);
             assert_eq!(
@@ -70,7 +70,7 @@ mod tests {
                 (expected, expected),
                 "{limit:?} {parts:?}"
             );
-            assert_eq!(Allowance::new(limit).admit(None), Ok(()));
+            assert_eq!(Allowance::new(limit).check(None), Ok(()));
         }
     }
 }

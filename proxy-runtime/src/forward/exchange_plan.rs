@@ -82,6 +82,10 @@ impl ExchangePlan {
         Exchange::new(move |slot| self.run(origin, parts, body, slot))
     }
 
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn holds its arguments twice"
+    )]
     fn run(
         self,
         origin: RequestOrigin,

@@ -213,7 +213,7 @@ impl RequestBody {
         }
         let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
         let received = meter.received.fetch_add(bytes, Relaxed) + bytes;
-        match (Allowance::new(self.limit).admit(Some(received)), self.limit) {
+        match (Allowance::new(self.limit).check(Some(received)), self.limit) {
             (Err(_), Some(limit)) => Err(meter.reject(RequestBodyError::TooLarge { limit })),
             _ => Ok(frame),
         }
