@@ -23,9 +23,9 @@
 //! 16. `state`: what a configuration becomes
 //! 17. `proxy`: the configuration that serves, and the handles of it
 //! 18. `status`, `probing`
-//! 19. `forward`: the typed path
+//! 19. `forward`: the exchange, the tower service, and the typed path
 //! 20. `build`: how a proxy is made and kept up to date
-//! 21. `server`: listeners, connections of clients, and the byte path
+//! 21. `server`: listeners, and connections of clients as the exchange sees them
 //! 23. `explain`, `harness`
 //! 24. `prometheus`, `admin`
 

@@ -7,7 +7,7 @@ use proxy_model::DestinationId;
 use proxy_model::compiled::{Cluster, ClusterIndex, DestinationIndex, WeightedTarget};
 use serde::Serialize;
 
-use super::Place;
+use super::ExplainContext;
 #[cfg(feature = "affinity-keys")]
 use crate::affinity::KeyRing;
 use crate::affinity::{Affinities, ClusterAffinity, KeyFailure, RequestKey};
@@ -55,7 +55,7 @@ pub(super) struct Affinity {
 
 /// The session affinity of a request to a cluster, if the cluster has any.
 pub(super) fn affinity(
-    place: &Place<'_>,
+    place: &ExplainContext<'_>,
     index: ClusterIndex,
     head: &HttpHead<'_>,
 ) -> Option<Affinity> {
@@ -103,7 +103,7 @@ pub(super) fn affinity(
 
 /// The cluster that the key of a request to a weighted route is of.
 pub(super) fn kept_cluster(
-    place: &Place<'_>,
+    place: &ExplainContext<'_>,
     targets: &[WeightedTarget],
     head: &HttpHead<'_>,
 ) -> Option<ClusterIndex> {
@@ -119,7 +119,7 @@ pub(super) fn kept_cluster(
 
 /// The session affinity of a cluster: that of the running proxy, or without one that of the configuration alone, which reads
 /// no encrypted keys and knows no policies of the program.
-fn of_cluster(place: &Place<'_>, index: ClusterIndex) -> Option<Arc<ClusterAffinity>> {
+fn of_cluster(place: &ExplainContext<'_>, index: ClusterIndex) -> Option<Arc<ClusterAffinity>> {
     if let Some(generation) = place.live {
         return generation.cluster(index).affinity().cloned();
     }

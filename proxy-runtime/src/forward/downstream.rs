@@ -36,7 +36,7 @@ use super::recycled::{self, Kind};
 use super::typed::{TypedRequest, final_head};
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
-use crate::error::{ForwardErrorKind, status_of};
+use crate::error::{Allowance, ForwardErrorKind, status_of};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::head::{AddressText, HeaderMutations, HttpHead};
@@ -428,7 +428,7 @@ impl Downstream for ServiceDownstream {
             return Err(UploadFailure::client(StatusCode::BAD_REQUEST));
         }
         let allowed = Allowed {
-            content: route.allowed(None),
+            content: Allowance::new(Some(route.allowed(None))),
             trailers: usize::MAX,
         };
         *upload = FramesUpload::new(self.framing, self.body.is_some(), allowed);

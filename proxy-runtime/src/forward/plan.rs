@@ -13,7 +13,7 @@ use super::request::{BodyKind, body_kind_of};
 use super::upgrade::Wish;
 use super::websocket;
 use crate::balance::Random;
-use crate::error::{ForwardError, ForwardErrorKind};
+use crate::error::{Allowance, ForwardError, ForwardErrorKind};
 use crate::head::HttpHead;
 use crate::head::headers::parse_length;
 use crate::observe::targets;
@@ -143,12 +143,12 @@ pub(super) fn validate(
         // a way to smuggle requests past the proxy.
         return Err(client_error(StatusCode::BAD_REQUEST));
     }
-    match (limit, body_kind) {
-        (Some(limit), BodyKind::Length(length)) if length > limit => {
-            Err(client_error(StatusCode::PAYLOAD_TOO_LARGE))
-        }
-        _ => Ok(body_kind),
-    }
+    let length = match body_kind {
+        BodyKind::Length(length) => Some(length),
+        BodyKind::Empty | BodyKind::Stream => None,
+    };
+    let admitted = Allowance::new(limit).admit(length);
+    admitted.map(|()| body_kind).map_err(client_error)
 }
 
 /// Checks whether a request as its head says may be sent to a destination of a cluster with these settings.

@@ -35,7 +35,7 @@ const RECORD: Duration = Duration::from_secs(1);
 /// struct ServerErrors;
 ///
 /// impl PassiveHealthPolicy for ServerErrors {
-///     fn judge(&self, request: &Forwarded<'_>) -> Health {
+///     fn evaluate(&self, request: &Forwarded<'_>) -> Health {
 ///         match request.status {
 ///             Some(status) if status.is_server_error() => Health::Unhealthy,
 ///             Some(_) => Health::Healthy,
@@ -50,7 +50,7 @@ pub trait PassiveHealthPolicy: Send + Sync {
     ///
     /// Called at the end of each request, from many threads at a time: it should neither block nor
     /// allocate. An unhealthy destination becomes `Unknown` after the `ReactivationPeriod`.
-    fn judge(&self, request: &Forwarded<'_>) -> Health;
+    fn evaluate(&self, request: &Forwarded<'_>) -> Health;
 }
 
 /// A request that was forwarded to a destination, with or without success, and what came before it.
@@ -108,7 +108,7 @@ pub(crate) fn is_failure(error: ForwardErrorKind) -> bool {
 pub struct TransportFailureRate;
 
 impl PassiveHealthPolicy for TransportFailureRate {
-    fn judge(&self, request: &Forwarded<'_>) -> Health {
+    fn evaluate(&self, request: &Forwarded<'_>) -> Health {
         let is_enough = request.requests >= u64::from(request.check.least());
         let rate = match is_enough {
             true => request.failures as f64 / request.requests as f64,

@@ -23,6 +23,7 @@ use super::outgoing::PreparedHead;
 use super::{Engine, Forwarded};
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
+use crate::error::Allowance;
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::forward::exchange::body::Body;
@@ -297,7 +298,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             return Ok(());
         }
         let limits = &client.state.worker.limits;
-        let allowed = route.allowed(limits.body_bytes);
+        let allowed = Allowance::new(Some(route.allowed(limits.body_bytes)));
         let (input, table) = (&client.input, &mut client.table);
         upload.begin(allowed, limits.head(), input, table, outbound)
     }
