@@ -7,7 +7,6 @@
 //!
 //! The exchange is polled by the future of the response, and then by its body ([`Exchange`](crate::response::Exchange)).
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::thread::LocalKey;
@@ -15,19 +14,19 @@ use std::thread::LocalKey;
 use bytes::Bytes;
 use http::request;
 use http::response::Parts;
-use http::{HeaderMap, Response, StatusCode};
-use http_body::Body;
+use http::{Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 use proxy_model::RequestHead;
 use proxy_model::compiled::RouteIndex;
 use tokio::time::Instant;
 
+use super::body_frames::BodyFrames;
 use super::exchange::downstream::{
     Backpressure, Download, Downstream, FinalHead, Flows, Headed, Record, SentReply,
 };
 use super::exchange::failure::{ResponseFailure, UploadFailure};
 use super::exchange::filtering::{Filtering, show};
-use super::exchange::frames_upload::{Allowed, Frames, FramesUpload};
+use super::exchange::frames_upload::{Allowed, FramesUpload};
 use super::exchange::incoming::{Incoming, trailer_rules};
 use super::exchange::outbound::Outbound;
 use super::exchange::readdress::SentHead;
@@ -36,12 +35,11 @@ use super::recycled::{self, Kind};
 use super::typed::{TypedRequest, final_head};
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
-use crate::error::{Allowance, ForwardErrorKind, status_of};
+use crate::error::{Allowance, ForwardErrorKind};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::head::{AddressText, HeaderMutations, HttpHead};
 use crate::http1::{ClassSet, FieldValue, Framing, HeadTable, Method, PooledTable, RawResponse};
-use crate::layer::ProxyRequestBody;
 use crate::local_pool::LocalPool;
 use crate::progress::alarm::{self, Ticket};
 use crate::progress::{ClientReadTimeout, DataRate, End};
@@ -72,7 +70,7 @@ pub(super) struct ServiceDownstream {
     /// The time from which the route's `Timeout` counts, if it is not the beginning of the exchange.
     pub(super) arrived: Option<Instant>,
     pub(super) record: ServiceRecord,
-    /// For the timer of the task that polls the exchange.
+    /// The ticket for the timer of the task that polls the exchange.
     pub(super) ticket: Ticket,
 }
 
@@ -80,12 +78,6 @@ pub(super) struct ServiceDownstream {
 pub(super) struct ServiceRecord {
     pub(super) slot: Arc<ResponseSlot>,
     pub(super) attempts: Option<Arc<LayerAttempts>>,
-}
-
-/// The frames of a caller's request body.
-pub(super) struct BodyFrames {
-    body: ProxyRequestBody,
-    trailers: Option<HeaderMap>,
 }
 
 /// The state of a response.
@@ -107,48 +99,6 @@ impl Drop for ServiceDownstream {
         let extensions = std::mem::take(&mut self.parts.extensions);
         recycled::release(Kind::Request, fields, extensions);
     }
-}
-
-impl BodyFrames {
-    /// Returns `None` for a body that is known to be empty.
-    pub(super) fn of(body: ProxyRequestBody) -> Option<Self> {
-        (!body.is_end_stream()).then_some(Self {
-            body,
-            trailers: None,
-        })
-    }
-}
-
-impl Frames for BodyFrames {
-    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, UploadFailure>>> {
-        if self.trailers.is_some() {
-            return Poll::Ready(None);
-        }
-        Poll::Ready(match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
-            Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) => Some(Ok(data)),
-                Err(other) => {
-                    self.trailers = Some(other.into_trailers().unwrap_or_default());
-                    None
-                }
-            },
-            Some(Err(error)) => Some(Err(UploadFailure::client(status_of(&*error)))),
-            None => None,
-        })
-    }
-
-    fn poll_trailers(
-        &mut self,
-        _: &mut Context<'_>,
-    ) -> Poll<Result<Option<HeaderMap>, UploadFailure>> {
-        Poll::Ready(Ok(self.trailers.take()))
-    }
-
-    fn has_ended(&self) -> bool {
-        self.trailers.is_none() && self.body.is_end_stream()
-    }
-
-    fn taken(&mut self, _: usize) {}
 }
 
 impl Record for ServiceRecord {

@@ -11,7 +11,8 @@ use http_body::Body;
 use proxy_model::compiled::RouteIndex;
 use tokio::time::Instant;
 
-use super::downstream::{BodyFrames, ServiceDownstream, ServiceRecord};
+use super::body_frames::BodyFrames;
+use super::downstream::{ServiceDownstream, ServiceRecord};
 use super::exchange;
 use super::exchange::resolved_route::{Chosen, ResolvedRoute};
 use super::request::body_kind_of;

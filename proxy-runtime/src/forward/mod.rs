@@ -38,6 +38,7 @@
 //! server of this crate gives it up by its own data rate or, where it asks for none, by the activity timeout.
 
 mod answered;
+mod body_frames;
 mod downstream;
 pub(crate) mod exchange;
 mod exchange_plan;

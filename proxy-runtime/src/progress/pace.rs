@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::data_rate::DataRate;
 
-/// How much a client moves while it is waited for.
+/// The amount that a client moves while it is waited for.
 ///
 /// A window consists only of the time in which the proxy waits for the client.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Pace {
         since.checked_add(self.rate.window.saturating_sub(self.waited))
     }
 
-    /// Whether less has moved than a window must bring.
+    /// Returns true if less has moved than a window must bring.
     pub(crate) fn is_too_slow(&self) -> bool {
         self.bytes < self.rate.least(self.rate.window)
     }

@@ -11,13 +11,13 @@ use crate::server::http1::date::write_date;
 
 /// The properties of a request that its response depends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ResponseContext {
+pub(crate) struct StreamResponseContext {
     pub(crate) is_head: bool,
     /// True for a gRPC call.
     pub(crate) is_call: bool,
 }
 
-impl ResponseContext {
+impl StreamResponseContext {
     /// Returns true for a local reply to a gRPC call, which has no body.
     pub(crate) fn gets_status_only(self, head: &Parts) -> bool {
         self.is_call && head.extensions.get::<LocalReplyMark>().is_some()
@@ -28,7 +28,7 @@ impl ResponseContext {
 /// response; `is_empty`: it has no body.
 pub(crate) fn settle_head(
     head: &mut Parts,
-    response_context: ResponseContext,
+    response_context: StreamResponseContext,
     length: Option<u64>,
     is_empty: bool,
 ) -> bool {
@@ -105,15 +105,15 @@ mod tests {
 
     #[test]
     fn heads_say_whether_a_body_follows() {
-        let get = ResponseContext {
+        let get = StreamResponseContext {
             is_head: false,
             is_call: false,
         };
-        let head = ResponseContext {
+        let head = StreamResponseContext {
             is_head: true,
             ..get
         };
-        let call = ResponseContext {
+        let call = StreamResponseContext {
             is_call: true,
             ..get
         };

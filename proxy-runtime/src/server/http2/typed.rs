@@ -17,7 +17,7 @@ use proxy_model::compiled::RouteIndex;
 
 use super::body::StreamReader;
 use super::client::StreamClient;
-use super::fields::{ResponseContext, settle, settle_head};
+use super::fields::{StreamResponseContext, settle, settle_head};
 use super::room::{Room, StreamSend, Unsent};
 use super::streams::Ending;
 use super::tunnel::StreamTunnel;
@@ -50,7 +50,7 @@ pub(super) async fn serve<H: Handler>(
     } = client;
     let connection = record.connection.clone();
     let rules = ResponseRules::of(&head);
-    let response_context = ResponseContext {
+    let response_context = StreamResponseContext {
         is_head: head.method == Method::HEAD,
         is_call: is_grpc_call(&head.method, &head.headers),
     };
@@ -160,7 +160,7 @@ async fn send<B>(
     mut head: response::Parts,
     body: ResponseBody<B>,
     mut respond: SendResponse<Bytes>,
-    response_context: ResponseContext,
+    response_context: StreamResponseContext,
     has_body: bool,
     waiting: StreamSend<'_>,
 ) -> Ending

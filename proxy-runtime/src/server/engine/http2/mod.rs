@@ -54,7 +54,7 @@ use crate::local_pool::LocalPool;
 use crate::progress::{ClientReadTimeout, DataRate, End};
 use crate::server::connection::{Held, RequestRecord, is_grpc_call};
 use crate::server::http2::Unsent as NotTaken;
-use crate::server::http2::{ResponseContext, Room, StreamClient, StreamSend, settle_head};
+use crate::server::http2::{Room, StreamClient, StreamResponseContext, StreamSend, settle_head};
 use crate::server::metrics::WorkerMetrics;
 use crate::stream::{ByteStream, ReadBuffer, recycled as buffers};
 use crate::transform::{CompiledTransforms, Invalid};
@@ -460,7 +460,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         _: bool,
         read_timeout: Option<ClientReadTimeout>,
     ) -> Option<SentReply> {
-        let response_context = ResponseContext {
+        let response_context = StreamResponseContext {
             is_head: self.method == Method::Head,
             is_call: self.is_call(),
         };
