@@ -22,7 +22,7 @@ use crate::layer::ProxyRequestBody;
 use crate::progress::Timer;
 use crate::progress::alarm::Ticket;
 use crate::proxy::ProxyService;
-use crate::response::{Exchange, LayerAttempts, Slot};
+use crate::response::{Exchange, LayerAttempts, ResponseSlot};
 use crate::state::Generation;
 
 /// The origin of a request: the service that was called, or the layers of a route.
@@ -73,7 +73,12 @@ impl ExchangePlan {
     }
 
     /// Returns the exchange, which begins when it is polled.
-    pub(super) fn begin(self, origin: RequestOrigin, parts: Parts, body: ProxyRequestBody) -> Exchange {
+    pub(super) fn begin(
+        self,
+        origin: RequestOrigin,
+        parts: Parts,
+        body: ProxyRequestBody,
+    ) -> Exchange {
         Exchange::new(move |slot| self.run(origin, parts, body, slot))
     }
 
@@ -82,7 +87,7 @@ impl ExchangePlan {
         origin: RequestOrigin,
         parts: Parts,
         body: ProxyRequestBody,
-        slot: Arc<Slot>,
+        slot: Arc<ResponseSlot>,
     ) -> impl Future<Output = ()> + Send + use<> {
         async move {
             let Self {

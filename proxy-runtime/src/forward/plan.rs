@@ -147,8 +147,8 @@ pub(super) fn validate(
         BodyKind::Length(length) => Some(length),
         BodyKind::Empty | BodyKind::Stream => None,
     };
-    let admitted = Allowance::new(limit).admit(length);
-    admitted.map(|()| body_kind).map_err(client_error)
+    let valid = Allowance::new(limit).admit(length);
+    valid.map(|()| body_kind).map_err(client_error)
 }
 
 /// Checks whether a request as its head says may be sent to a destination of a cluster with these settings.

@@ -11,13 +11,13 @@ use crate::server::http1::date::write_date;
 
 /// The properties of a request that its response depends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker {
+pub(crate) struct StreamContext {
     pub(crate) is_head: bool,
     /// True for a gRPC call.
     pub(crate) is_call: bool,
 }
 
-impl Asker {
+impl StreamContext {
     /// Returns true for a local reply to a gRPC call, which has no body.
     pub(crate) fn gets_status_only(self, head: &Parts) -> bool {
         self.is_call && head.extensions.get::<LocalReplyMark>().is_some()
@@ -28,17 +28,17 @@ impl Asker {
 /// response; `is_empty`: it has no body.
 pub(crate) fn settle_head(
     head: &mut Parts,
-    asker: Asker,
+    response_context: StreamContext,
     length: Option<u64>,
     is_empty: bool,
 ) -> bool {
-    if asker.gets_status_only(head) {
+    if response_context.gets_status_only(head) {
         head.status = grpc::for_call(head.status, &mut head.headers);
         settle(&mut head.headers);
         return true;
     }
     settle(&mut head.headers);
-    let has_none = asker.is_head
+    let has_none = response_context.is_head
         || matches!(
             head.status,
             StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
@@ -105,19 +105,19 @@ mod tests {
 
     #[test]
     fn heads_say_whether_a_body_follows() {
-        let get = Asker {
+        let get = StreamContext {
             is_head: false,
             is_call: false,
         };
-        let head = Asker {
+        let head = StreamContext {
             is_head: true,
             ..get
         };
-        let call = Asker {
+        let call = StreamContext {
             is_call: true,
             ..get
         };
-        for (asker, status, is_own, length, is_empty, expected) in [
+        for (response_context, status, is_own, length, is_empty, expected) in [
             (get, 200, false, Some(5), false, (200, false, Some("5"))),
             (get, 200, false, None, false, (200, false, None)),
             (get, 200, false, Some(0), true, (200, true, None)),
@@ -133,11 +133,11 @@ mod tests {
                 LocalReplyMark::mark(&mut response);
             }
             let (mut parts, ()) = response.into_parts();
-            let is_end = settle_head(&mut parts, asker, length, is_empty);
+            let is_end = settle_head(&mut parts, response_context, length, is_empty);
             let said = parts.headers.get(CONTENT_LENGTH);
             let said = said.map(|said| said.to_str().unwrap());
             let seen = (parts.status.as_u16(), is_end, said);
-            assert_eq!(seen, expected, "{asker:?} {status} {is_own}");
+            assert_eq!(seen, expected, "{response_context:?} {status} {is_own}");
         }
     }
 

@@ -17,7 +17,7 @@ use proxy_model::compiled::RouteIndex;
 
 use super::body::StreamReader;
 use super::client::StreamClient;
-use super::fields::{Asker, settle, settle_head};
+use super::fields::{StreamContext, settle, settle_head};
 use super::room::{Room, StreamSend, Unsent};
 use super::streams::Ending;
 use super::tunnel::StreamTunnel;
@@ -50,7 +50,7 @@ pub(super) async fn serve<H: Handler>(
     } = client;
     let connection = record.connection.clone();
     let rules = ResponseRules::of(&head);
-    let asker = Asker {
+    let response_context = StreamContext {
         is_head: head.method == Method::HEAD,
         is_call: is_grpc_call(&head.method, &head.headers),
     };
@@ -67,7 +67,7 @@ pub(super) async fn serve<H: Handler>(
             let body = match body {
                 Some(body) => {
                     let reader = StreamReader::new(body, declared_length(&head.headers));
-                    RequestBody::incoming(reader, &connection, asker.is_call)
+                    RequestBody::incoming(reader, &connection, response_context.is_call)
                 }
                 None => RequestBody::empty(),
             };
@@ -114,7 +114,7 @@ pub(super) async fn serve<H: Handler>(
                 is_exempt: is_grpc(&head.headers),
                 read_timeout: body.read_timeout(true),
             };
-            send(head, body, respond, asker, has_body, waiting).await
+            send(head, body, respond, response_context, has_body, waiting).await
         }
     };
     // The client may still send the body of a rejected request, so the close must linger.
@@ -160,7 +160,7 @@ async fn send<B>(
     mut head: response::Parts,
     body: ResponseBody<B>,
     mut respond: SendResponse<Bytes>,
-    asker: Asker,
+    response_context: StreamContext,
     has_body: bool,
     waiting: StreamSend<'_>,
 ) -> Ending
@@ -168,9 +168,9 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    let has_status_only = asker.gets_status_only(&head);
+    let has_status_only = response_context.gets_status_only(&head);
     let length = body.size_hint().exact();
-    let is_end = settle_head(&mut head, asker, length, body.is_end_stream());
+    let is_end = settle_head(&mut head, response_context, length, body.is_end_stream());
     match respond.send_response(Response::from_parts(head, ()), is_end) {
         Ok(stream) if !is_end => send_body(stream, body, has_body, waiting).await,
         Ok(_) => {

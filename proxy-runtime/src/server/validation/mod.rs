@@ -101,8 +101,8 @@ pub(crate) fn validate_length(
     length: Option<u64>,
     limits: &Limits,
 ) -> Result<(), RequestRejection> {
-    let admitted = Allowance::new(limits.body_bytes).admit(length);
-    admitted.map_err(|status| RequestRejection::new(status, "the request's body is too large"))
+    let valid = Allowance::new(limits.body_bytes).admit(length);
+    valid.map_err(|status| RequestRejection::new(status, "the request's body is too large"))
 }
 
 #[cfg(test)]

@@ -187,7 +187,7 @@ fn the_program_may_say_that_a_destination_is_unhealthy() {
 struct FirstError;
 
 impl PassiveHealthPolicy for FirstError {
-    fn judge(&self, request: &Forwarded<'_>) -> Health {
+    fn evaluate(&self, request: &Forwarded<'_>) -> Health {
         assert_ne!(request.requests, 3, "as the test wants");
         match request.error {
             Some(_) => Unhealthy,

@@ -54,7 +54,7 @@ use crate::local_pool::LocalPool;
 use crate::progress::{ClientReadTimeout, DataRate, End};
 use crate::server::connection::{Held, RequestRecord, is_grpc_call};
 use crate::server::http2::Unsent as NotTaken;
-use crate::server::http2::{Asker, Room, StreamClient, StreamSend, settle_head};
+use crate::server::http2::{Room, StreamClient, StreamContext, StreamSend, settle_head};
 use crate::server::metrics::WorkerMetrics;
 use crate::stream::{ByteStream, ReadBuffer, recycled as buffers};
 use crate::transform::{CompiledTransforms, Invalid};
@@ -460,12 +460,12 @@ impl<'c> Downstream for Http2Downstream<'c> {
         _: bool,
         read_timeout: Option<ClientReadTimeout>,
     ) -> Option<SentReply> {
-        let asker = Asker {
+        let response_context = StreamContext {
             is_head: self.method == Method::Head,
             is_call: self.is_call(),
         };
         let length = text.len() as u64;
-        let is_end = settle_head(&mut head, asker, Some(length), text.is_empty());
+        let is_end = settle_head(&mut head, response_context, Some(length), text.is_empty());
         let response = Response::from_parts(head, ());
         let Ok(mut stream) = self.client.respond.send_response(response, is_end) else {
             self.disconnected();
