@@ -44,8 +44,8 @@ pub struct ActiveHealthCheckConfig {
     /// The interval while the result of a destination's last probe differs from its health. Default: `Interval`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fast_interval: Option<TimeSpan>,
-    /// The kind of probe: `Http`, a request; `Grpc`, a call of the gRPC health checking protocol; or `Tcp`, a connection.
-    /// Default: `Http`.
+    /// The kind of probe: `Http`, a request; `Grpc`, a call of the gRPC health checking protocol; or `Tcp`, a
+    /// connection. Default: `Http`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<String>,
     /// The service that a `Grpc` probe asks about. Default: the whole server.

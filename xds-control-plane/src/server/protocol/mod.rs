@@ -3,7 +3,8 @@
 //! An [`Exchange`] is one stream. It has a channel for each type that the client has requested, and decides
 //! on the order of changes. A channel implements the protocol: [`Full`](full::Full) and
 //! [`Partial`](partial::Partial) are the two halves of state of the world (SotW), [`Delta`](delta::Delta)
-//! is the incremental protocol. The latter two keep the client's state in a [`SubscriptionState`](subscription_state::SubscriptionState).
+//! is the incremental protocol. The latter two keep the client's state in a
+//! [`SubscriptionState`](subscription_state::SubscriptionState).
 //!
 //! Facts are from <https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol>.
 
