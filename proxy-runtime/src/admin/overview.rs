@@ -35,13 +35,13 @@ pub(super) struct OverviewPage {
     revision: String,
     /// The listeners to choose from in `explain`; empty if all have the same rules.
     listeners: Vec<String>,
-    counts: Counts,
+    counts: OverviewCounts,
     traffic: TrafficSummary,
     flow: TrafficFlow,
 }
 
 #[derive(Clone, Copy, Default, Serialize)]
-struct Counts {
+struct OverviewCounts {
     routes: usize,
     clusters: usize,
     clusters_down: usize,
@@ -116,10 +116,10 @@ pub(super) fn of(admin: &AdminState) -> OverviewPage {
     }
 }
 
-fn count(clusters: &[ClusterStatus]) -> Counts {
-    let mut counts = Counts {
+fn count(clusters: &[ClusterStatus]) -> OverviewCounts {
+    let mut counts = OverviewCounts {
         clusters: clusters.len(),
-        ..Counts::default()
+        ..OverviewCounts::default()
     };
     for cluster in clusters {
         match ClusterCondition::of(cluster) {
@@ -226,7 +226,7 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Summarises the state in a sentence that begins with the worst problem.
-fn judge(counts: &Counts, clusters: &Trouble, start: &Start) -> (OverallState, String) {
+fn judge(counts: &OverviewCounts, clusters: &Trouble, start: &Start) -> (OverallState, String) {
     // Before the first configuration every other figure is meaningless.
     if *start != Start::Ready {
         return (OverallState::Starting, format!("Not ready: {start}."));
@@ -322,11 +322,11 @@ mod tests {
 
     #[test]
     fn the_worst_thing_comes_first() {
-        let healthy = Counts {
+        let healthy = OverviewCounts {
             routes: 1,
             clusters: 2,
             destinations: 3,
-            ..Counts::default()
+            ..OverviewCounts::default()
         };
         let (verdict, sentence) = judge(&healthy, &Trouble::default(), &Start::Ready);
         assert_eq!(verdict, OverallState::Ok);
@@ -335,7 +335,7 @@ mod tests {
             "All is well: 1 route leads to 2 clusters with 3 destinations."
         );
 
-        let warned = Counts {
+        let warned = OverviewCounts {
             warnings: 2,
             ..healthy
         };
@@ -346,7 +346,7 @@ mod tests {
             "2 warnings: 1 route leads to 2 clusters with 3 destinations."
         );
 
-        let partial = Counts {
+        let partial = OverviewCounts {
             sources_in_part: 1,
             ..warned
         };
@@ -361,7 +361,7 @@ mod tests {
             "Refusing every request: sealed; 1 source answers in part, older answers stand in for the rest."
         );
 
-        let ill = Counts {
+        let ill = OverviewCounts {
             clusters_down: 1,
             clusters_degraded: 4,
             errors: 1,

@@ -24,15 +24,15 @@ const SEPARATOR: u8 = b'.';
 
 /// The session affinity of one cluster in one generation.
 pub(crate) struct ClusterAffinity {
-    kind: Kind,
-    failure: Failure,
+    kind: AffinityKind,
+    failure: FailureAction,
     /// The hash of the cluster's id.
     cluster: [u8; SHORT],
     /// The hash of each destination's id with its position, in the order of the hashes.
     destinations: Box<[(Hash, DestinationIndex)]>,
 }
 
-enum Kind {
+enum AffinityKind {
     /// A hash of 8 bytes.
     Short,
     /// A hash of 32 bytes.
@@ -47,7 +47,7 @@ enum Kind {
     Custom(Arc<dyn AffinityPolicy>),
 }
 
-enum Failure {
+enum FailureAction {
     Redistribute,
     Reject,
     Custom(Arc<dyn AffinityFailurePolicy>),
@@ -79,21 +79,23 @@ impl ClusterAffinity {
             return Ok(None);
         };
         let kind = match affinity.key() {
-            AffinityKey::HashCookie => Kind::Short,
-            AffinityKey::ArrCookie => Kind::Long,
+            AffinityKey::HashCookie => AffinityKind::Short,
+            AffinityKey::ArrCookie => AffinityKind::Long,
             #[cfg(feature = "affinity-keys")]
-            AffinityKey::Cookie | AffinityKey::CustomHeader => Kind::sealed(affinity, keys),
+            AffinityKey::Cookie | AffinityKey::CustomHeader => AffinityKind::sealed(affinity, keys),
             #[cfg(not(feature = "affinity-keys"))]
             AffinityKey::Cookie | AffinityKey::CustomHeader => return Ok(None),
-            AffinityKey::Custom(name) => Kind::Custom(registered.policy(cluster, name)?),
+            AffinityKey::Custom(name) => AffinityKind::Custom(registered.policy(cluster, name)?),
         };
         let failure = match affinity.failure() {
-            AffinityFailure::Redistribute => Failure::Redistribute,
-            AffinityFailure::Return503Error => Failure::Reject,
-            AffinityFailure::Custom(name) => Failure::Custom(registered.failure(cluster, name)?),
+            AffinityFailure::Redistribute => FailureAction::Redistribute,
+            AffinityFailure::Return503Error => FailureAction::Reject,
+            AffinityFailure::Custom(name) => {
+                FailureAction::Custom(registered.failure(cluster, name)?)
+            }
         };
         let destinations = match &kind {
-            Kind::Custom(_) => Box::default(),
+            AffinityKind::Custom(_) => Box::default(),
             kind => hashes(cluster, kind),
         };
         Ok(Some(Self {
@@ -106,7 +108,7 @@ impl ClusterAffinity {
 
     /// The destination that the key of a request names.
     pub(crate) fn read(&self, cluster: &Cluster, head: &dyn RequestHead) -> RequestKey {
-        if let Kind::Custom(policy) = &self.kind {
+        if let AffinityKind::Custom(policy) = &self.kind {
             return policy.read(head, cluster);
         }
         match self.named(cluster, head) {
@@ -121,7 +123,7 @@ impl ClusterAffinity {
 
     /// True if the key of a request is of this cluster: it names the cluster, or no cluster and one of its destinations.
     pub(crate) fn is_named(&self, cluster: &Cluster, head: &dyn RequestHead) -> bool {
-        if let Kind::Custom(policy) = &self.kind {
+        if let AffinityKind::Custom(policy) = &self.kind {
             return matches!(policy.read(head, cluster), RequestKey::Destination(_));
         }
         let Ok(Some(named)) = self.named(cluster, head) else {
@@ -135,9 +137,9 @@ impl ClusterAffinity {
     /// Returns the status that rejects a request with such a key. `None`: it goes to any destination.
     pub(crate) fn reject(&self, failure: KeyFailure, cluster: &Cluster) -> Option<StatusCode> {
         match &self.failure {
-            Failure::Redistribute => None,
-            Failure::Reject => Some(StatusCode::SERVICE_UNAVAILABLE),
-            Failure::Custom(policy) => policy.reject(failure, cluster),
+            FailureAction::Redistribute => None,
+            FailureAction::Reject => Some(StatusCode::SERVICE_UNAVAILABLE),
+            FailureAction::Custom(policy) => policy.reject(failure, cluster),
         }
     }
 
@@ -155,27 +157,27 @@ impl ClusterAffinity {
         let id = destination.id().as_str();
         let mut text = String::new();
         match &self.kind {
-            Kind::Custom(policy) => {
+            AffinityKind::Custom(policy) => {
                 let (name, value) = policy.give(destination, cluster)?;
                 return NewKey::of(name.as_str(), value);
             }
-            Kind::Short | Kind::Long if names_cluster => {
+            AffinityKind::Short | AffinityKind::Long if names_cluster => {
                 push_hex(&self.cluster, false, &mut text);
                 text.push(char::from(SEPARATOR));
             }
             _ => {}
         }
         match &self.kind {
-            Kind::Short => push_hex(&hash::short(id), false, &mut text),
-            Kind::Long => push_hex(&hash::long(id), true, &mut text),
+            AffinityKind::Short => push_hex(&hash::short(id), false, &mut text),
+            AffinityKind::Long => push_hex(&hash::long(id), true, &mut text),
             #[cfg(feature = "affinity-keys")]
-            Kind::Sealed { keys, purpose, .. } => {
+            AffinityKind::Sealed { keys, purpose, .. } => {
                 let mut content = [0; 2 * SHORT];
                 content[..SHORT].copy_from_slice(&self.cluster);
                 content[SHORT..].copy_from_slice(&hash::short(id));
                 text = keys.load().seal(content, purpose)?;
             }
-            Kind::Custom(_) => return None,
+            AffinityKind::Custom(_) => return None,
         }
         let name = affinity.key_name();
         if *affinity.key() == AffinityKey::CustomHeader {
@@ -204,14 +206,14 @@ impl ClusterAffinity {
             return Ok(None);
         }
         let named = match &self.kind {
-            Kind::Short => self
+            AffinityKind::Short => self
                 .hashed(&text, SHORT, false)
                 .ok_or(RequestKey::NotFound)?,
-            Kind::Long => self
+            AffinityKind::Long => self
                 .hashed(&text, hash::MOST, true)
                 .ok_or(RequestKey::NotFound)?,
             #[cfg(feature = "affinity-keys")]
-            Kind::Sealed { keys, purpose, .. } => {
+            AffinityKind::Sealed { keys, purpose, .. } => {
                 let opened = text.get().and_then(|text| keys.load().open(text, purpose));
                 let content = opened.ok_or(RequestKey::Unreadable)?;
                 let (here, there) = content.split_at(SHORT);
@@ -220,7 +222,7 @@ impl ClusterAffinity {
                     destination: padded(there.try_into().unwrap_or_default()),
                 }
             }
-            Kind::Custom(_) => return Ok(None),
+            AffinityKind::Custom(_) => return Ok(None),
         };
         Ok(Some(named))
     }
@@ -251,7 +253,7 @@ impl ClusterAffinity {
     }
 }
 
-impl Kind {
+impl AffinityKind {
     #[cfg(feature = "affinity-keys")]
     fn sealed(affinity: &SessionAffinity, keys: &KeyRing) -> Self {
         let is_header = *affinity.key() == AffinityKey::CustomHeader;
@@ -275,14 +277,14 @@ impl Kind {
 }
 
 /// The hashes of a cluster's destinations, in order.
-fn hashes(cluster: &Cluster, kind: &Kind) -> Box<[(Hash, DestinationIndex)]> {
+fn hashes(cluster: &Cluster, kind: &AffinityKind) -> Box<[(Hash, DestinationIndex)]> {
     let indices = (0..).map(DestinationIndex);
     let destinations = cluster.destinations().iter().zip(indices);
     let mut hashes: Vec<_> = destinations
         .map(|(destination, index)| {
             let id = destination.id().as_str();
             let hash = match kind {
-                Kind::Long => hash::long(id),
+                AffinityKind::Long => hash::long(id),
                 _ => padded(hash::short(id)),
             };
             (hash, index)

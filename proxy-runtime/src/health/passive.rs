@@ -124,7 +124,7 @@ impl PassiveHealthPolicy for TransportFailureRate {
 /// The requests of the last time, and how many of them failed. Counted in steps of a second, as YARP
 /// counts them.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(super) struct FailureWindow {
     /// When the current record ends.
     ends: Option<Instant>,
     current: Counts,
@@ -139,7 +139,7 @@ pub(crate) struct Counts {
     pub(crate) failures: u64,
 }
 
-impl Window {
+impl FailureWindow {
     /// Counts a request. Returns the counts of the last `length`.
     pub(super) fn add(&mut self, now: Instant, length: Duration, is_failure: bool) -> Counts {
         let ends = *self.ends.get_or_insert(now + RECORD);
@@ -248,7 +248,7 @@ mod tests {
     fn a_window_forgets_whole_records() {
         let start = Instant::now();
         let after = |millis| start + Duration::from_millis(millis);
-        let mut window = Window::default();
+        let mut window = FailureWindow::default();
         assert_eq!(window.add(start, WINDOW, true), counts(1, 1));
         assert_eq!(window.add(after(999), WINDOW, false), counts(2, 1));
         // The record of the first second counts from its end.
@@ -265,7 +265,7 @@ mod tests {
         ) {
             let start = Instant::now();
             let length = Duration::from_secs(length);
-            let mut window = Window::default();
+            let mut window = FailureWindow::default();
             let mut records: Vec<(Instant, u64, u64)> = Vec::new();
             let (mut ends, mut open) = (start + Duration::from_millis(requests[0].0) + RECORD, (0, 0));
             let mut now = start;

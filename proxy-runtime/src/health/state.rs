@@ -8,7 +8,7 @@ use discovery_core::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::passive::{Counts, Window};
+use super::passive::{Counts, FailureWindow};
 
 /// The health of a destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
@@ -41,9 +41,9 @@ impl std::fmt::Display for Health {
 
 /// A health that many threads read.
 #[derive(Debug, Default)]
-struct Shown(AtomicU8);
+struct ShownHealth(AtomicU8);
 
-impl Shown {
+impl ShownHealth {
     fn get(&self) -> Health {
         match self.0.load(Ordering::Relaxed) {
             1 => Health::Healthy,
@@ -66,8 +66,8 @@ impl Shown {
 /// Requests read one byte of each; the rest is for the checks and for status pages.
 #[derive(Debug, Default)]
 pub(crate) struct HealthState {
-    active: Shown,
-    assigned: Shown,
+    active: ShownHealth,
+    assigned: ShownHealth,
     /// Made with the first request that is judged.
     passive: OnceLock<Box<PassiveHealth>>,
     /// Made when something is first noted: most destinations are not probed.
@@ -158,13 +158,13 @@ impl HealthState {
 /// The health of one destination by its passive check.
 #[derive(Debug, Default)]
 pub(crate) struct PassiveHealth {
-    shown: Shown,
+    shown: ShownHealth,
     judged: Mutex<Judged>,
 }
 
 #[derive(Debug, Default)]
 struct Judged {
-    window: Window,
+    window: FailureWindow,
     /// When the destination gets requests again, while it is unhealthy.
     until: Option<Instant>,
     /// When the health last changed, and why.

@@ -14,6 +14,11 @@ const JUSTIFIED: &[(&str, &str, &str)] = &[
     ("proxy-gateway/src", "Offer", OTHER_SYSTEMS),
     ("proxy-gateway/src", "Predecessor", OTHER_SYSTEMS),
     (
+        "proxy-runtime/src",
+        "Forwarded",
+        "the request that a health policy sees, and the end of its exchange",
+    ),
+    (
         "servicefabric-emulator/src",
         "CodePackageDescription",
         TWO_VIEWS,
