@@ -12,7 +12,7 @@
 //! 5. `head`: heads in `http` types
 //! 6. `health`: what a destination's health is, and policies to evaluate it
 //! 7. `live`: what outlives a configuration
-//! 8. `balance`, `filter`, `transform`
+//! 8. `affinity`, `balance`, `filter`, `transform`
 //! 9. `progress`: how far an exchange has come
 //! 10. `upstream`: connections to destinations
 //! 11. `cluster`: the destinations of one cluster, and the pick of one
@@ -23,14 +23,15 @@
 //! 16. `state`: what a configuration becomes
 //! 17. `proxy`: the configuration that serves, and the handles of it
 //! 18. `status`, `probing`
-//! 19. `forward`: the typed path
+//! 19. `forward`: the exchange, the tower service, and the typed path
 //! 20. `build`: how a proxy is made and kept up to date
-//! 21. `server`: listeners, connections of clients, and the byte path
+//! 21. `server`: listeners, and connections of clients as the exchange sees them
 //! 23. `explain`, `harness`
 //! 24. `prometheus`, `admin`
 
 #[cfg(feature = "admin")]
 pub mod admin;
+pub mod affinity;
 pub mod balance;
 mod build;
 mod cluster;

@@ -129,17 +129,15 @@ fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
             message,
         ));
     };
-    let affinity = config.session_affinity.as_ref();
-    if affinity.is_some_and(|affinity| affinity.enabled == Some(true)) {
+    #[cfg(not(feature = "affinity-keys"))]
+    if cluster
+        .affinity()
+        .is_some_and(|affinity| affinity.key().is_sealed())
+    {
         warn(
-            "SessionAffinity",
-            "session affinity is not supported yet; requests of one client go to any destination",
-        );
-    }
-    if cluster.passive_check().is_some() {
-        warn(
-            "HealthCheck/Passive",
-            "passive health checks are not supported yet; failed requests do not make a destination unhealthy",
+            "SessionAffinity/Policy",
+            "this build encrypts no affinity keys; requests of one client go to any destination. Build with the feature \
+             `affinity-keys`, or use `HashCookie`",
         );
     }
     if config
@@ -243,8 +241,6 @@ mod tests {
                     "OutputCachePolicy":"all","TimeoutPolicy":"slow",
                     "Transforms":[{"PathPrefix":"/x"},{"clientcert":"X-Cert"}]}},
                 "Clusters":{"c":{
-                    "SessionAffinity":{"Enabled":true,"AffinityKeyName":"k"},
-                    "HealthCheck":{"Passive":{"Enabled":true}},
                     "HttpClient":{"WebProxy":{"Address":"http://proxy:3128/"}},
                     "Destinations":{"d":{"Address":"http://h/","Metadata":{"httpSysDelegationQueue":"q"}}},
                     "HttpRequest":{"Version":"3","VersionPolicy":"RequestVersionExact","AllowResponseBuffering":true}}}}"#,
@@ -258,8 +254,6 @@ mod tests {
                 "/Routes/a~1b/OutputCachePolicy",
                 "/Routes/a~1b/TimeoutPolicy",
                 "/Routes/a~1b/Transforms/1",
-                "/Clusters/c/SessionAffinity",
-                "/Clusters/c/HealthCheck/Passive",
                 "/Clusters/c/HttpClient/WebProxy",
                 "/Clusters/c/Destinations/d/Metadata/httpSysDelegationQueue",
                 "/Clusters/c/HttpRequest/Version",
@@ -293,7 +287,8 @@ mod tests {
                     "AuthorizationPolicy":"Anonymous","CorsPolicy":"disable","RateLimiterPolicy":"Default",
                     "TimeoutPolicy":"Disable","Transforms":[{"PathPrefix":"/x"}]}},
                 "Clusters":{"c":{
-                    "SessionAffinity":{"Enabled":false},"HealthCheck":{"Active":{"Enabled":true}},
+                    "SessionAffinity":{"Enabled":true,"AffinityKeyName":"k"},
+                    "HealthCheck":{"Active":{"Enabled":true},"Passive":{"Enabled":true}},
                     "HttpClient":{"MaxConnectionsPerServer":3},
                     "HttpRequest":{"Version":"2","AllowResponseBuffering":false}}}}"#,
         );

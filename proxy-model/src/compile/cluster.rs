@@ -16,7 +16,7 @@ pub(super) fn compile(source: ClusterSource, scope: &mut Scope<'_>) -> Option<Cl
         ));
     }
     let balancing = balancing(config, scope);
-    affinity::check(config, scope);
+    let affinity = affinity::compile(config, scope);
     metadata::check(config.metadata.as_ref(), scope);
     let availability = health::availability(config, scope);
     let active = health::active(config, scope);
@@ -35,6 +35,7 @@ pub(super) fn compile(source: ClusterSource, scope: &mut Scope<'_>) -> Option<Cl
         source,
         balancing: balancing?,
         availability: availability?,
+        affinity: affinity.map(Box::new),
         active: active?,
         passive: passive?,
         upstream: upstream?,

@@ -6,7 +6,7 @@ use http::StatusCode;
 
 #[cfg(feature = "server")]
 use super::RequestBodyError;
-use super::{ForwardError, ForwardErrorKind};
+use super::{ForwardError, ForwardErrorKind, TOO_LARGE};
 
 /// Returns the status for a client whose body ends with this error: 400, unless it exceeded a limit of the server or
 /// of the embedding program.
@@ -27,10 +27,10 @@ fn rejection_of(error: &(dyn StdError + 'static)) -> Option<StatusCode> {
         return Some(error.status());
     }
     if error.is::<http_body_util::LengthLimitError>() {
-        return Some(StatusCode::PAYLOAD_TOO_LARGE);
+        return Some(TOO_LARGE);
     }
     let error = error.downcast_ref::<ForwardError>()?;
-    let is_of_body = error.kind() == ForwardErrorKind::RequestBodyClient
-        || error.status() == StatusCode::PAYLOAD_TOO_LARGE;
+    let is_of_body =
+        error.kind() == ForwardErrorKind::RequestBodyClient || error.status() == TOO_LARGE;
     is_of_body.then(|| error.status())
 }

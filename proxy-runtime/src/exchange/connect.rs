@@ -27,6 +27,8 @@ pub(crate) struct ConnectContext<'a> {
     pub(crate) switch: Option<Protocols>,
     /// Whether the request cannot be sent a second time, so that an idle connection is looked at once more before it is used.
     pub(crate) is_careful: bool,
+    /// True if the request may go to no other destination than the one that was picked.
+    pub(crate) is_bound: bool,
     /// When the response must have begun.
     pub(crate) due: Option<Instant>,
 }
@@ -220,6 +222,9 @@ impl<'a> ConnectContext<'a> {
         attempts: &mut Attempts,
         ledger: &mut impl Ledger<'a>,
     ) -> Option<Picked> {
+        if self.is_bound {
+            return None;
+        }
         attempts.failed(index);
         let other = pick_other(self.state, self.cluster, head, attempts.tried())?;
         attempts.leave();

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::error::{ForwardErrorKind, Side};
-use crate::live::DestinationState;
+use crate::live::{DestinationState, PassiveRule};
 use crate::observe::{ClusterMetrics, ErrorCounters, Labels, Sample, targets};
 
 /// Where a request is counted, as far as it has got.
@@ -22,6 +22,9 @@ pub(crate) trait RequestMetrics {
     fn cluster(&self) -> Option<(&ClusterId, &ClusterMetrics)>;
 
     fn destination(&self) -> Option<&DestinationState>;
+
+    /// The passive check of its cluster, if it is enabled.
+    fn passive(&self) -> Option<&PassiveRule>;
 
     /// The errors of its cluster, or those of the proxy if it has none.
     fn errors(&self) -> &ErrorCounters;
@@ -113,6 +116,35 @@ impl Count {
         }
     }
 
+    /// Counts the end of an attempt, after which the request goes to another destination.
+    pub(crate) fn attempt_failed(
+        &self,
+        request_metrics: &impl RequestMetrics,
+        kind: ForwardErrorKind,
+    ) {
+        self.failed(request_metrics, kind);
+        self.judge(request_metrics, Some(kind), Instant::now());
+    }
+
+    /// Has the passive check judge the destination, if it is enabled.
+    #[inline]
+    fn judge(
+        &self,
+        request_metrics: &impl RequestMetrics,
+        error: Option<ForwardErrorKind>,
+        now: Instant,
+    ) {
+        if let Some(rule) = request_metrics.passive()
+            && let Some(destination) = request_metrics.destination()
+        {
+            let status = self
+                .is_answered
+                .then(|| self.labels.status_code())
+                .flatten();
+            rule.report(destination, error, status, now);
+        }
+    }
+
     /// What it means if it is dropped before its end: its client has gone.
     pub(crate) fn cancelled(&self) -> ForwardErrorKind {
         match self.is_answered {
@@ -138,6 +170,7 @@ impl Count {
         elapsed: Option<Sample>,
     ) {
         self.has_ended = true;
+        self.judge(request_metrics, error, now);
         let took = || now.saturating_duration_since(self.started);
         request_metrics.served(self.labels, elapsed.unwrap_or_else(|| took().into()));
         debug!(

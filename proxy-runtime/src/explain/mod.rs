@@ -5,6 +5,7 @@
 //! `server`) makes a request from text and applies the validation and normalisation of the server,
 //! with the server's code.
 
+mod affinity;
 mod considered;
 #[cfg(feature = "server")]
 mod listeners;
@@ -24,6 +25,8 @@ use proxy_model::matching::Lookup;
 use proxy_model::{ClusterId, DestinationId, RequestHead, RouteId, Snapshot};
 use serde::{Serialize, Serializer};
 
+pub use self::affinity::{ExplainedAffinity, KeyUse};
+use self::affinity::{affinity, kept_cluster};
 pub use self::considered::Considered;
 use self::considered::considered;
 #[cfg(feature = "server")]
@@ -37,7 +40,6 @@ use crate::error::ForwardError;
 use crate::exchange::body_limit;
 use crate::forward::{BodyKind, OutgoingHead, check_head, check_path};
 use crate::head::HttpHead;
-use crate::health::Health;
 use crate::live::{Assessment, assess};
 use crate::proxy::Proxy;
 use crate::state::{Generation, Nowhere, RouteState};
@@ -79,20 +81,23 @@ pub struct Explanation {
     pub route_rejection: Option<String>,
     /// The reason why this request is rejected, if it is.
     pub rejected: Option<String>,
-    /// The cluster that serves the request; among weighted clusters, the one with the largest
-    /// share.
+    /// The cluster that serves the request; among weighted clusters, the one that the request's
+    /// affinity key names, else the one with the largest share.
     pub cluster: Option<ClusterId>,
     /// All weighted clusters of the route, if there are several: id and share from 0 to 1.
     pub weighted_clusters: Vec<(ClusterId, f64)>,
     /// The partition key of the request and its partition, if the route has partitions.
     pub partition: Option<ExplainedPartition>,
+    /// The session affinity of the request, if the cluster has any.
+    pub affinity: Option<ExplainedAffinity>,
     /// The load balancing policy of the cluster.
     pub policy: Option<String>,
     /// True if unhealthy destinations are used because no other ones are left.
     pub panic: bool,
     /// The cluster's destinations in the order of the configuration.
     pub destinations: Vec<ExplainedDestination>,
-    /// The request as it would be sent to the first eligible destination by id.
+    /// The request as it would be sent to the destination that its affinity key names, else to the
+    /// first eligible destination by id.
     pub forwarded: Option<ForwardedRequest>,
     /// The other routes with the reason why they do not match, the nearest misses first: at most
     /// 200.
@@ -178,7 +183,7 @@ pub fn explain(
     connection: ConnectionInfo,
 ) -> Explanation {
     let zone = settings.zone.as_deref();
-    let unknown = |cluster: &Cluster, _| assess(cluster, zone, &[], |_| Health::Unknown);
+    let unknown = |cluster: &Cluster, _| assess(cluster, zone, &[], |_| None);
     let place = ExplainContext {
         snapshot,
         live: None,
@@ -290,7 +295,7 @@ fn explain_with(
     if state.is_some_and(|state| state.is_loop(&head, head.classes())) {
         return explanation.ending(Verdict::LoopDetected, StatusCode::LOOP_DETECTED);
     }
-    let index = match leads_to(route, &head, &mut explanation) {
+    let index = match leads_to(place, route, &head, &mut explanation) {
         Ok(index) => index,
         Err(Nowhere::NoCluster) => {
             return explanation.ending(Verdict::NoCluster, StatusCode::SERVICE_UNAVAILABLE);
@@ -320,9 +325,17 @@ fn explain_with(
     if let Err(error) = check_head(request, &head, cluster.upstream(), limit) {
         return explanation.rejecting(&error);
     }
+    let bound = affinity(place, index, &head);
+    explanation.affinity = bound.as_ref().map(|bound| bound.explained.clone());
+    if let Some((failure, status)) = bound.as_ref().and_then(|bound| bound.rejected) {
+        explanation.rejected = Some(failure.to_string());
+        return explanation.ending(Verdict::NoDestination, status);
+    }
+    let kept = bound.and_then(|bound| cluster.destinations().get(bound.kept?.0 as usize));
     let eligible = assessment.eligible().map(|i| &cluster.destinations()[i]);
     // The first by id: the policy is not called, since that would take a turn.
-    let Some(destination) = eligible.min_by_key(|destination| destination.id()) else {
+    let first = || eligible.min_by_key(|destination| destination.id());
+    let Some(destination) = kept.or_else(first) else {
         return explanation.ending(Verdict::NoDestination, StatusCode::SERVICE_UNAVAILABLE);
     };
     let guard = state.and_then(RouteState::loop_guard);
@@ -335,9 +348,10 @@ fn explain_with(
     }
 }
 
-/// Returns the cluster of a route for a request; among weighted clusters, the existing one with the
-/// largest share.
+/// Returns the cluster of a route for a request; among weighted clusters, the one that the request's
+/// affinity key names, else the existing one with the largest share.
 fn leads_to(
+    place: &ExplainContext<'_>,
     route: &Route,
     head: &HttpHead<'_>,
     explanation: &mut Explanation,
@@ -361,6 +375,9 @@ fn leads_to(
                 .iter()
                 .map(|t| (t.id().clone(), f64::from(t.weight()) / total as f64))
                 .collect();
+            if let Some(kept) = kept_cluster(place, targets, head) {
+                return Ok(kept);
+            }
             // `max_by_key` returns the last of equal maxima, so the order is reversed to get the
             // first.
             let existing = targets.iter().rev().filter(|t| t.weight() > 0);
@@ -423,6 +440,7 @@ impl Explanation {
             cluster: None,
             weighted_clusters: Vec::new(),
             partition: None,
+            affinity: None,
             policy: None,
             panic: false,
             destinations: Vec::new(),

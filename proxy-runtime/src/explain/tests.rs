@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::Proxy;
 use crate::fixtures::snapshot;
+use crate::health::Health;
 
 const CONFIG: &str = r#"{
     "Routes":{

@@ -54,7 +54,7 @@ impl<'a> Routed<'a> {
         B::Error: Into<BoxError>,
     {
         let place = sending.place();
-        let mut coming = {
+        let (mut coming, key) = {
             let mut attempt = match sending.connect_now(&place, recorder)? {
                 (prepared, Some(lease)) => sending.attempt(prepared, lease, body)?,
                 (prepared, None) => {
@@ -65,11 +65,16 @@ impl<'a> Routed<'a> {
                 }
             };
             match attempt.answered(place.due).await {
-                Ok(answer) => self.receive(sending, (answer, attempt), upgrade, recorder)?,
+                Ok(answer) => {
+                    let key = sending.new_key(&attempt);
+                    let answered = (answer, attempt);
+                    (self.receive(sending, answered, upgrade, recorder)?, key)
+                }
                 Err(failed) => {
                     let repeating = sending.repeat(failed, attempt, &place, recorder);
                     let answered = Box::pin(repeating).await?;
-                    self.receive(sending, answered, upgrade, recorder)?
+                    let key = sending.new_key(&answered.1);
+                    (self.receive(sending, answered, upgrade, recorder)?, key)
                 }
             }
         };
@@ -81,6 +86,10 @@ impl<'a> Routed<'a> {
         answer::pass_on(&mut head, &edits, self.route().transforms());
         if let ComingBody::Tunnel(_) = coming.body {
             sending.handshake.announce(&mut head);
+        }
+        // Behind what the route says, which cannot take it away.
+        if let Some(key) = key {
+            key.apply_to(&mut head.headers);
         }
         *response = Response::from_parts(*head, ProxyBody::empty());
         match coming.body {

@@ -36,7 +36,7 @@ use super::recycled::{self, Kind};
 use super::typed::{TypedRequest, final_head};
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
-use crate::error::{ForwardErrorKind, status_of};
+use crate::error::{Allowance, ForwardErrorKind, status_of};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::head::{AddressText, HeaderMutations, HttpHead};
@@ -428,7 +428,7 @@ impl Downstream for ServiceDownstream {
             return Err(UploadFailure::client(StatusCode::BAD_REQUEST));
         }
         let allowed = Allowed {
-            content: route.allowed(None),
+            content: Allowance::new(Some(route.allowed(None))),
             trailers: usize::MAX,
         };
         *upload = FramesUpload::new(self.framing, self.body.is_some(), allowed);
@@ -487,6 +487,7 @@ impl Downstream for ServiceDownstream {
             response,
             status,
             route,
+            picked,
             ..
         } = final_head;
         let table = std::mem::take(&mut download.table);
@@ -497,7 +498,10 @@ impl Downstream for ServiceDownstream {
         };
         let whole = whole(response, input.filled().len());
         let text = input.take_head(whole.unwrap_or_else(|| response.head_length()));
-        let head = made(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
+        let mut head = made(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
+        if let Some(key) = route.new_key(picked) {
+            key.apply_to(head.headers_mut());
+        }
         let rules = trailer_rules(self.method, status, route.plan);
         let incoming = match whole {
             Some(_) => Incoming::whole(response, text.slice(response.head_length()..), rules),

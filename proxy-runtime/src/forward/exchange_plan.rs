@@ -22,7 +22,7 @@ use crate::layer::ProxyRequestBody;
 use crate::progress::Timer;
 use crate::progress::alarm::Ticket;
 use crate::proxy::ProxyService;
-use crate::response::{Exchange, LayerAttempts};
+use crate::response::{Exchange, LayerAttempts, Slot};
 use crate::state::Generation;
 
 /// The origin of a request: the service that was called, or the layers of a route.
@@ -73,13 +73,18 @@ impl ExchangePlan {
     }
 
     /// Returns the exchange, which begins when it is polled.
-    pub(super) fn begin(
+    pub(super) fn begin(self, origin: RequestOrigin, parts: Parts, body: ProxyRequestBody) -> Exchange {
+        Exchange::new(move |slot| self.run(origin, parts, body, slot))
+    }
+
+    fn run(
         self,
         origin: RequestOrigin,
         parts: Parts,
         body: ProxyRequestBody,
-    ) -> Exchange {
-        Exchange::new(move |slot| async move {
+        slot: Arc<Slot>,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        async move {
             let Self {
                 chosen,
                 method,
@@ -120,6 +125,37 @@ impl ExchangePlan {
                 }
             })
             .await;
-        })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+    use crate::Proxy;
+    use crate::fixtures::snapshot;
+
+    #[test]
+    fn what_a_request_waits_in_is_small() {
+        let snapshot = snapshot(
+            r#"{"Routes":{"r":{"ClusterId":"c","Match":{"Path":"/{**rest}"}}},
+                "Clusters":{"c":{"Destinations":{"d":{"Address":"http://127.0.0.1:1/"}}}}}"#,
+        );
+        let (proxy, _) = Proxy::builder().snapshot(snapshot).build().unwrap();
+        let service = proxy.service();
+        let generation = service.shared().load_full();
+        let (parts, body) = Request::new(ProxyRequestBody::empty()).into_parts();
+        let head = (&parts, ClassSet::EMPTY);
+        let plan = ExchangePlan::of(&service, &generation, RouteIndex(0), head, &body).unwrap();
+        let origin = RequestOrigin {
+            service,
+            generation,
+            attempts: None,
+            arrived: None,
+        };
+        let size = size_of_val(&plan.run(origin, parts, body, Arc::default()));
+        assert!(size <= 2048, "{size}");
     }
 }

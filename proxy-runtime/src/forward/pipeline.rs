@@ -221,10 +221,11 @@ impl<'a> Routed<'a> {
     ) -> Result<Sending<'a>, ForwardError> {
         let route = self.route();
         let random = self.service.shared().random();
-        let index = plan::find_cluster(route, self.state(), self.head, random)?;
-        let cluster = self.generation.snapshot().cluster_at(index);
+        let snapshot = self.generation.snapshot();
+        let index = plan::find_cluster(route, self.state(), snapshot, self.head, random)?;
+        let cluster = snapshot.cluster_at(index);
         let state = self.generation.cluster(index);
-        recorder.assigned(cluster.id(), state.live());
+        recorder.assigned(cluster.id(), state);
         let body_limit = body_limit(self.service.shared().max_request_body(), route);
         let body_kind =
             plan::validate(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;

@@ -3,9 +3,9 @@
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{Method, StatusCode};
-use proxy_model::RequestHead;
 use proxy_model::compiled::{ClusterIndex, Route, RouteIndex, Upstream};
 use proxy_model::matching::{Lookup, MethodSet};
+use proxy_model::{RequestHead, Snapshot};
 use tracing::debug;
 
 use super::handshake::Handshake;
@@ -13,7 +13,7 @@ use super::request::{BodyKind, body_kind_of};
 use super::upgrade::Wish;
 use super::websocket;
 use crate::balance::Random;
-use crate::error::{ForwardError, ForwardErrorKind};
+use crate::error::{Allowance, ForwardError, ForwardErrorKind};
 use crate::head::HttpHead;
 use crate::head::headers::parse_length;
 use crate::observe::targets;
@@ -48,6 +48,7 @@ pub(super) fn find_route(
 pub(super) fn find_cluster(
     route: &Route,
     state: &RouteState,
+    snapshot: &Snapshot,
     head: &HttpHead<'_>,
     random: &Random,
 ) -> Result<ClusterIndex, ForwardError> {
@@ -60,7 +61,7 @@ pub(super) fn find_cluster(
         ));
     }
     state
-        .choose(route, head, random)
+        .choose(route, snapshot, head, random)
         .map_err(|nowhere| match nowhere {
             Nowhere::NoCluster => ForwardError::new(
                 ForwardErrorKind::NoAvailableDestinations,
@@ -142,12 +143,12 @@ pub(super) fn validate(
         // a way to smuggle requests past the proxy.
         return Err(client_error(StatusCode::BAD_REQUEST));
     }
-    match (limit, body_kind) {
-        (Some(limit), BodyKind::Length(length)) if length > limit => {
-            Err(client_error(StatusCode::PAYLOAD_TOO_LARGE))
-        }
-        _ => Ok(body_kind),
-    }
+    let length = match body_kind {
+        BodyKind::Length(length) => Some(length),
+        BodyKind::Empty | BodyKind::Stream => None,
+    };
+    let admitted = Allowance::new(limit).admit(length);
+    admitted.map(|()| body_kind).map_err(client_error)
 }
 
 /// Checks whether a request as its head says may be sent to a destination of a cluster with these settings.

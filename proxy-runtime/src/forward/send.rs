@@ -10,12 +10,13 @@ use bytes::Bytes;
 use http::header::EXPECT;
 use http_body::Body;
 use proxy_model::RequestHead;
-use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route};
+use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route, RouteTarget};
 use tokio::time::Instant;
 
 use super::handshake::Handshake;
 use super::request::{BodyKind, OutgoingHead};
 use crate::BoxError;
+use crate::affinity::{Bond, NewKey};
 use crate::cluster::{ClusterState, Picked};
 use crate::error::ForwardError;
 use crate::exchange::{ConnectContext, pick};
@@ -62,6 +63,8 @@ pub(super) struct Attempt {
     pub(super) lease: Lease,
     pub(super) shared: SharedSending,
     index: DestinationIndex,
+    /// The relation of the destination to the affinity key of the request.
+    bond: Bond,
     /// The time at which there was a connection.
     connected_at: Instant,
     /// Knows whether the destination asks for the body, where the client waits for that.
@@ -117,6 +120,7 @@ impl Sending<'_> {
     ) -> Result<(Prepared, Lease), ForwardError> {
         let Prepared { picked, head, .. } = prepared;
         let index = picked.index;
+        let place = &self.bound(place, picked.bond);
         let mut attempts = Attempts::first();
         let connecting = place.connect(picked, self.head, &mut attempts, recorder);
         let (picked, lease) = connecting.await?;
@@ -148,7 +152,7 @@ impl Sending<'_> {
             connected_at,
             head,
         } = prepared;
-        let index = picked.index;
+        let (index, bond) = (picked.index, picked.bond);
         let progress = self.progress(picked, connected_at);
         let (shared, body, continuation) = match self.body_kind {
             BodyKind::Empty => (SharedSending::Not(progress), OutgoingBody::empty(), None),
@@ -164,6 +168,7 @@ impl Sending<'_> {
             lease,
             shared,
             index,
+            bond,
             connected_at,
             continuation,
         })
@@ -209,10 +214,12 @@ impl Sending<'_> {
                 lease,
                 shared,
                 index,
+                bond,
                 connected_at,
                 continuation,
                 ..
             } = attempt;
+            let place = &self.bound(place, bond);
             if let Some(error) = shared.upload.failure() {
                 return Err(error);
             }
@@ -247,15 +254,15 @@ impl Sending<'_> {
                 place.reconnect(next, index, connection, self.head, attempts, recorder);
             let (moved, mut lease) = reconnecting.await?;
             let connected_at = Instant::now();
-            let (index, shared) = match moved {
+            let ((index, bond), shared) = match moved {
                 None => {
                     shared.activity.touch();
-                    (index, shared)
+                    ((index, bond), shared)
                 }
                 Some(picked) => {
-                    let index = picked.index;
+                    let at = (picked.index, picked.bond);
                     let progress = self.progress(picked, connected_at);
-                    (index, shared.moved(progress, &mut body))
+                    (at, shared.moved(progress, &mut body))
                 }
             };
             let head = self.make(self.destination(index))?;
@@ -266,6 +273,7 @@ impl Sending<'_> {
                 lease,
                 shared,
                 index,
+                bond,
                 connected_at,
                 continuation,
             };
@@ -284,8 +292,27 @@ impl Sending<'_> {
             pool: self.pool,
             switch: self.handshake.protocols(),
             is_careful: !self.is_idempotent() || self.body_kind != BodyKind::Empty,
+            is_bound: false,
             due: self.route.timeout().map(|wait| after(self.started, wait)),
         }
+    }
+
+    /// Returns the place for a request whose destination has this bond.
+    fn bound<'p>(&self, place: &ConnectContext<'p>, bond: Bond) -> ConnectContext<'p> {
+        ConnectContext {
+            is_bound: self.state.is_bound(self.cluster, bond),
+            ..*place
+        }
+    }
+
+    /// Returns the header that gives the client an affinity key after this attempt, if it needs one.
+    pub(super) fn new_key(&self, attempt: &Attempt) -> Option<NewKey> {
+        if attempt.bond == Bond::None {
+            return None;
+        }
+        let names_cluster = matches!(self.route.target(), RouteTarget::Weighted(_));
+        let (index, bond) = (attempt.index, attempt.bond);
+        self.state.new_key(self.cluster, index, bond, names_cluster)
     }
 
     fn is_idempotent(&self) -> bool {

@@ -58,10 +58,8 @@ impl BalancerHarness {
         config.clusters.insert(ClusterId::new("harness"), cluster);
         let (snapshot, _) = Snapshot::compile(config, &CompileOptions::default())?;
         let context = Arc::new(PickContext {
-            zone: None,
             random: Random::seeded(seed),
-            loop_guard: None,
-            unreachable: None,
+            ..PickContext::default()
         });
         Ok(Self {
             generation: Generation::first(Arc::new(snapshot), &Registered::default(), &context)?,

@@ -1,4 +1,5 @@
-//! Heads of requests and responses in `http` types: what routing, filters and transforms read of them and change in them.
+//! Heads of requests and responses in `http` types: what routing, filters and transforms read of them and change in
+//! them.
 
 mod address_text;
 pub(crate) mod headers;

@@ -94,7 +94,7 @@ impl ActiveChecks {
 enum CycleKind {
     /// A cycle over the whole cluster.
     Whole,
-    /// Immediate probes of destinations that are new or whose check has changed.
+    /// Probes of some destinations: those that are new, those whose check has changed, and those in doubt.
     AtOnce,
 }
 
@@ -111,6 +111,9 @@ async fn check_cluster(prober: Prober, id: ClusterId) -> ClusterId {
         tokio::select! {
             Some((scope, keys)) = check.rounds.next() => check.ended(scope, &keys),
             () = sleep_until(check.next_round), if check.last_round.is_some() => check.start_whole(),
+            () = sleep_until(check.next_fast.unwrap_or(check.next_round)), if check.next_fast.is_some() => {
+                check.start_fast();
+            }
             changed = generations.changed() => {
                 if changed.is_err() {
                     return id;
@@ -137,6 +140,8 @@ struct ClusterCheck {
     /// The end of the last whole cycle, and the interval at that time; `None` during a cycle.
     last_round: Option<(Instant, Duration)>,
     next_round: Instant,
+    /// When destinations in doubt are probed again, if there are any.
+    next_fast: Option<Instant>,
 }
 
 impl ClusterCheck {
@@ -150,6 +155,7 @@ impl ClusterCheck {
             busy: HashMap::new(),
             last_round: None,
             next_round: Instant::now(),
+            next_fast: None,
         };
         // The check was disabled before, so earlier results say nothing about a sequence.
         check.target.count_anew(|_| true);
@@ -194,6 +200,16 @@ impl ClusterCheck {
         self.start(CycleKind::Whole, keys);
     }
 
+    /// Probes the destinations in doubt that have no probe in flight.
+    fn start_fast(&mut self) {
+        self.next_fast = None;
+        let mut keys = self.target.in_doubt();
+        keys.retain(|key| !self.busy.contains_key(key));
+        if !keys.is_empty() {
+            self.start(CycleKind::AtOnce, keys);
+        }
+    }
+
     fn start(&mut self, scope: CycleKind, keys: Vec<DestinationKey>) {
         for key in &keys {
             *self.busy.entry(*key).or_default() += 1;
@@ -216,6 +232,13 @@ impl ClusterCheck {
         }
         if scope == CycleKind::Whole {
             self.wait_from(Instant::now());
+        }
+        if let Some(fast) = self.target.fast_interval()
+            && self.next_fast.is_none()
+            && !self.target.in_doubt().is_empty()
+        {
+            let wait = self.prober.shared.random().jitter(fast, JITTER);
+            self.next_fast = Some(after(Instant::now(), wait));
         }
     }
 

@@ -9,7 +9,9 @@ use discovery_core::text::with_causes;
 use futures_util::{StreamExt, stream};
 use http::{HeaderValue, StatusCode};
 use proxy_model::ClusterId;
-use proxy_model::compiled::{ActiveCheck, Cluster, ClusterIndex, Destination, DestinationAddress};
+use proxy_model::compiled::{
+    ActiveCheck, Cluster, ClusterIndex, Destination, DestinationAddress, ProbeKind,
+};
 use tokio::time::{Instant, timeout};
 
 use super::active::Prober;
@@ -31,6 +33,7 @@ struct Question<'a> {
     host: Option<&'a HeaderValue>,
     path: &'a str,
     query: &'a str,
+    kind: &'a ProbeKind,
 }
 
 impl<'a> Question<'a> {
@@ -40,6 +43,7 @@ impl<'a> Question<'a> {
             host: destination.host(),
             path: check.path_at(destination),
             query: check.query(),
+            kind: check.probe(),
         }
     }
 }
@@ -62,6 +66,25 @@ impl ProbeTarget {
 
     pub(crate) fn interval(&self) -> Duration {
         self.check().interval()
+    }
+
+    /// The interval for [destinations in doubt](Self::in_doubt), if it is shorter than that of all.
+    pub(crate) fn fast_interval(&self) -> Option<Duration> {
+        let check = self.check();
+        (check.fast_interval() < check.interval()).then(|| check.fast_interval())
+    }
+
+    /// The keys of destinations whose last probe contradicts their health.
+    pub(crate) fn in_doubt(&self) -> Vec<DestinationKey> {
+        let states = self.state().destinations().iter();
+        let in_doubt = states.filter(|state| {
+            let record = state.health().record();
+            match record.health {
+                Health::Unhealthy => record.successes > 0,
+                Health::Healthy | Health::Unknown => record.failures > 0,
+            }
+        });
+        in_doubt.map(|state| state.key()).collect()
     }
 
     /// The keys of all destinations.
@@ -224,7 +247,7 @@ fn conclude(prober: &Prober, target: &ProbeTarget, findings: &[Finding<'_>]) {
     // Results may be outdated by the time the last probe ends.
     let is_current = |f: &&Finding<'_>| target.is_current(&prober.shared, f.destination, f.state);
     for finding in findings.iter().filter(is_current) {
-        let text: Arc<str> = describe(&finding.result).into();
+        let text: Arc<str> = describe(check.probe(), &finding.result).into();
         let state = finding.state.health();
         let record = state.update(|record| {
             count(record, &finding.result, Arc::clone(&text));
@@ -290,8 +313,10 @@ fn count(record: &mut HealthRecord, result: &Result<StatusCode, ProbeError>, tex
     }
 }
 
-fn describe(result: &Result<StatusCode, ProbeError>) -> String {
+fn describe(kind: &ProbeKind, result: &Result<StatusCode, ProbeError>) -> String {
     match result {
+        Ok(_) if *kind == ProbeKind::Tcp => "connected".to_owned(),
+        Ok(StatusCode::OK) if matches!(kind, ProbeKind::Grpc(_)) => "answered SERVING".to_owned(),
         Ok(status) => format!("answered {status}"),
         Err(error) => with_causes(error),
     }

@@ -14,6 +14,7 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 
 use prometheus_client::registry::{Registry, Unit};
+use proxy_model::compiled::Cluster;
 
 use crate::health::Health;
 use crate::live::DestinationState;
@@ -231,11 +232,11 @@ impl Page<'_, '_> {
     fn destinations(&mut self) -> fmt::Result {
         self.destination_gauges(
             "proxy_destination_health",
-            "1: the active check found it healthy; -1: unhealthy; 0: nothing is known.",
-            |checked, destination| match destination.health().active() {
-                Health::Healthy if checked => 1,
-                Health::Unhealthy if checked => -1,
-                Health::Healthy | Health::Unhealthy | Health::Unknown => 0,
+            "1: its health checks found it healthy; -1: unhealthy; 0: nothing is known.",
+            |cluster, destination| match destination.overall_health(cluster) {
+                Health::Healthy => 1,
+                Health::Unhealthy => -1,
+                Health::Unknown => 0,
             },
         )?;
         self.destination_gauges(
@@ -297,12 +298,12 @@ impl Page<'_, '_> {
         &mut self,
         name: &'static str,
         help: &'static str,
-        value: impl Fn(bool, &DestinationState) -> i64,
+        value: impl Fn(&Cluster, &DestinationState) -> i64,
     ) -> fmt::Result {
         let generation = self.generation;
         let mut family = self.family(name, help, MetricType::Gauge)?;
-        each_destination(generation, |labels, checked, destination| {
-            gauge(&mut family, &labels, &value(checked, destination))
+        each_destination(generation, |labels, cluster, destination| {
+            gauge(&mut family, &labels, &value(cluster, destination))
         })
     }
 
@@ -332,19 +333,18 @@ impl Page<'_, '_> {
     }
 }
 
-/// Calls `each` with the labels of every destination, true if it is probed, and its state.
+/// Calls `each` with the labels of every destination, its cluster, and its state.
 fn each_destination(
     generation: &Generation,
-    mut each: impl FnMut([Label<'_>; 2], bool, &DestinationState) -> fmt::Result,
+    mut each: impl FnMut([Label<'_>; 2], &Cluster, &DestinationState) -> fmt::Result,
 ) -> fmt::Result {
     for (cluster, state) in generation.clusters() {
-        let checked = cluster.active_check().is_some();
         for (destination, live) in cluster.destinations().iter().zip(state.destinations()) {
             let labels = [
                 ("cluster", cluster.id().as_str()),
                 ("destination", destination.id().as_str()),
             ];
-            each(labels, checked, live)?;
+            each(labels, cluster, live)?;
         }
     }
     Ok(())

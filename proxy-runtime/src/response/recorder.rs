@@ -8,9 +8,10 @@ use http::{Method, StatusCode, Version};
 use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 
+use crate::cluster::ClusterState;
 use crate::error::ForwardErrorKind;
 use crate::exchange::{Count, Ledger, RequestMetrics};
-use crate::live::{ClusterLive, DestinationState};
+use crate::live::{ClusterLive, DestinationState, PassiveRule};
 use crate::observe::{
     ClusterMetrics, ErrorCounters, Labels, ProxyMetrics, RouteMetrics, Sample, SplitGuard,
 };
@@ -43,6 +44,8 @@ struct Owned {
     route: Option<(RouteId, Arc<RouteMetrics>)>,
     cluster: Option<(ClusterId, Arc<ClusterLive>)>,
     destination: Option<Arc<DestinationState>>,
+    /// The passive check of the cluster, if it is enabled.
+    passive: Option<Arc<PassiveRule>>,
     layers: Layers,
 }
 
@@ -65,6 +68,10 @@ impl RequestMetrics for Owned {
 
     fn destination(&self) -> Option<&DestinationState> {
         self.destination.as_deref()
+    }
+
+    fn passive(&self) -> Option<&PassiveRule> {
+        self.passive.as_deref()
     }
 
     fn errors(&self) -> &ErrorCounters {
@@ -143,6 +150,7 @@ impl ExchangeRecorder {
                 route: None,
                 cluster: None,
                 destination: None,
+                passive: None,
                 layers,
             },
             count: Count::new(method, version, Instant::now()),
@@ -190,8 +198,9 @@ impl ExchangeRecorder {
     }
 
     /// The request is for this cluster.
-    pub(crate) fn assigned(&mut self, id: &ClusterId, live: &Arc<ClusterLive>) {
-        self.request_metrics.cluster = Some((id.clone(), Arc::clone(live)));
+    pub(crate) fn assigned(&mut self, id: &ClusterId, state: &ClusterState) {
+        self.request_metrics.cluster = Some((id.clone(), Arc::clone(state.live())));
+        self.request_metrics.passive = state.passive().cloned();
     }
 
     /// The request goes to this destination.
@@ -293,7 +302,7 @@ impl ExchangeRecorder {
 
 impl<'a> Ledger<'a> for ExchangeRecorder {
     fn failed(&mut self, kind: ForwardErrorKind) {
-        self.count.failed(&self.request_metrics, kind);
+        self.count.attempt_failed(&self.request_metrics, kind);
     }
 
     fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {

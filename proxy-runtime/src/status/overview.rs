@@ -78,14 +78,11 @@ impl Overview {
             overview.clusters_without_destinations += usize::from(available.members().is_empty());
             overview.clusters_in_panic += usize::from(available.is_panic());
             overview.clusters_failing += usize::from(Failing::of(cluster, state).is_some());
-            // Results of a disabled check do not count.
-            if cluster.active_check().is_some() {
-                for destination in state.destinations() {
-                    match destination.health().active() {
-                        Health::Healthy => overview.healthy += 1,
-                        Health::Unhealthy => overview.unhealthy += 1,
-                        Health::Unknown => {}
-                    }
+            for destination in state.destinations() {
+                match destination.overall_health(cluster) {
+                    Health::Healthy => overview.healthy += 1,
+                    Health::Unhealthy => overview.unhealthy += 1,
+                    Health::Unknown => {}
                 }
             }
         }

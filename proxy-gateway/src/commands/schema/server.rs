@@ -15,6 +15,8 @@ pub(super) fn section() -> Value {
             "Zone": text("Where this proxy is: destinations of the same zone are preferred."),
             "LoopGuard": switch("Whether a request that comes back to this proxy gets 508, for which each request that is forwarded has a member in `CDN-Loop`.", true),
             "Handover": text("The socket file at which a second instance of the program takes the listening sockets over, so that no client is rejected; on Linux. Unset: off."),
+            "AffinityKeys": texts("Keys of 32 bytes in base64 that encrypt the values of the affinity policies `Cookie` and `CustomHeader`: the first one encrypts, all decrypt. Unset: a random one."),
+            "AffinityKeysFile": text("The file with these keys, one on each line; a changed file is read while the program runs. Unset: none."),
             "Resolver": resolver(),
             "Limits": limits(),
         }),

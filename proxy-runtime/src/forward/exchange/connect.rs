@@ -67,7 +67,7 @@ impl<'a> ResolvedRoute<'a> {
     ) -> Result<Link, Unconnected> {
         let head = down.head();
         let picked = self.pick(&head).map_err(Unconnected::Failed)?;
-        let place = self.place(down, recorder);
+        let place = self.place(down, &picked, recorder);
         let Some(lease) = self.ready(&place, &picked, recorder.started()) else {
             return Err(Unconnected::Picked(picked));
         };
@@ -92,7 +92,7 @@ impl<'a> ResolvedRoute<'a> {
             return Err(unconnected);
         };
         let mut attempts = Attempts::first();
-        let place = self.place(down, recorder);
+        let place = self.place(down, &picked, recorder);
         recorder.sent_to(self.destination(&picked));
         loop {
             let acquiring = place.acquire(picked.index);
@@ -133,7 +133,7 @@ impl<'a> ResolvedRoute<'a> {
             return Again::Fails(failure, link);
         };
         let head = sent.head();
-        let (place, before) = (self.place(down, recorder), link.picked.index);
+        let (place, before) = (self.place(down, &link.picked, recorder), link.picked.index);
         let next = place.next(before, failed, &head, &mut flow.attempts, recorder);
         let Some(next) = next else {
             return Again::Fails(failure, link);

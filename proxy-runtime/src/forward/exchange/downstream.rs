@@ -323,6 +323,8 @@ pub(crate) struct FinalHead<'e> {
         expect(dead_code, reason = "for the clients of a server")
     )]
     pub(crate) is_stopped: bool,
+    /// The destination.
+    pub(crate) picked: &'e Picked,
 }
 
 /// A local reply that was sent.

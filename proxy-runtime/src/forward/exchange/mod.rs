@@ -193,7 +193,7 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
                 down: &mut down,
                 flow: &mut flow,
                 route: &route,
-                flight: &link.picked.in_flight,
+                picked: &link.picked,
                 filtering: &mut filtering,
                 connection,
             };

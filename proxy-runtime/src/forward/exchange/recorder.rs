@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::cluster::ClusterState;
 use crate::error::ForwardErrorKind;
 use crate::exchange::{Count, Ledger, RequestMetrics};
-use crate::live::DestinationState;
+use crate::live::{DestinationState, PassiveRule};
 use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sample, SplitEntry};
 use crate::proxy::Shared;
 use crate::response::LayerAttempts;
@@ -52,6 +52,11 @@ impl RequestMetrics for Borrowed<'_> {
 
     fn destination(&self) -> Option<&DestinationState> {
         self.destination
+    }
+
+    #[inline]
+    fn passive(&self) -> Option<&PassiveRule> {
+        self.cluster.passive().map(|rule| &**rule)
     }
 
     fn errors(&self) -> &ErrorCounters {
@@ -182,7 +187,7 @@ impl<'a> Recorder<'a> {
 
 impl<'a> Ledger<'a> for Recorder<'a> {
     fn failed(&mut self, kind: ForwardErrorKind) {
-        self.count.failed(&self.request_metrics, kind);
+        self.count.attempt_failed(&self.request_metrics, kind);
     }
 
     fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {

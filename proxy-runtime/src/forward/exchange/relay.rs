@@ -9,9 +9,9 @@ use super::downstream::{Backpressure, Download, Downstream, ExchangeStateOf, Fin
 use super::failure::{Failure, ResponseFailure, UploadFailure};
 use super::filtering::Filtering;
 use super::resolved_route::ResolvedRoute;
+use crate::cluster::Picked;
 use crate::error::ForwardErrorKind;
 use crate::http1::{Framing, RawResponse, RequestInfo, Status, parse_response};
-use crate::observe::InFlightGuard;
 use crate::progress::{End, Stage};
 use crate::upstream::{Http1Connection, MOST_INTERIM, response_limits};
 
@@ -20,8 +20,8 @@ pub(crate) struct Relay<'e, D: Downstream> {
     pub(crate) down: &'e mut D,
     pub(crate) flow: &'e mut ExchangeStateOf<D>,
     pub(crate) route: &'e ResolvedRoute<'e>,
-    /// The counters of the destination's requests in flight.
-    pub(crate) flight: &'e InFlightGuard,
+    /// The destination, with the counters of its requests in flight.
+    pub(crate) picked: &'e Picked,
     pub(crate) filtering: &'e mut Filtering,
     pub(crate) connection: &'e mut Http1Connection,
 }
@@ -120,6 +120,7 @@ impl<D: Downstream> Relay<'_, D> {
             status,
             route: self.route,
             is_stopped: self.flow.progress.is_stopped(),
+            picked: self.picked,
         };
         let download = &mut self.flow.download;
         self.down
@@ -166,7 +167,7 @@ impl<D: Downstream> Relay<'_, D> {
     /// Records that the response is complete before the request.
     #[cold]
     pub(crate) fn answered_early(&mut self) {
-        self.flow.count(self.flight, self.down.record());
+        self.flow.count(&self.picked.in_flight, self.down.record());
         if let Some(record) = self.down.record() {
             record.completed_early();
         }
@@ -259,7 +260,7 @@ impl<D: Downstream> Relay<'_, D> {
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         let flow = &mut *self.flow;
         flow.whole = None;
-        flow.count(self.flight, self.down.record());
+        flow.count(&self.picked.in_flight, self.down.record());
         let has_sent_all = flow.outbound.stage() == Stage::Done;
         let gone = self
             .down

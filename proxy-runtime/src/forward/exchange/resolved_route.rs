@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 
 use http::StatusCode;
 use proxy_model::RequestHead;
-use proxy_model::compiled::{Cluster, ClusterIndex, Route, RouteIndex};
+use proxy_model::compiled::{Cluster, ClusterIndex, Route, RouteIndex, RouteTarget};
 use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
 use super::downstream::{Downstream, Record};
 use super::recorder::Recorder;
+use crate::affinity::{Bond, NewKey};
 use crate::cluster::{ClusterState, Picked};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
@@ -94,7 +95,7 @@ impl<'a> ResolvedRoute<'a> {
             true => changed_method(method, route, head)?,
         };
         let random = service.shared().random();
-        let cluster = route_state.choose(route, head, random).ok()?;
+        let cluster = route_state.choose(route, snapshot, head, random).ok()?;
         let state = generation.cluster(cluster);
         let resolved = Self {
             service,
@@ -209,6 +210,7 @@ impl<'a> ResolvedRoute<'a> {
     pub(crate) fn place<D: Downstream>(
         &self,
         down: &D,
+        picked: &Picked,
         recorder: &Recorder<'_>,
     ) -> ConnectContext<'a> {
         let has_body = !matches!(down.framing(), Framing::None | Framing::Length(0));
@@ -218,8 +220,20 @@ impl<'a> ResolvedRoute<'a> {
             pool: self.service.pool(),
             switch: None,
             is_careful: has_body || !self.method.is_idempotent(),
+            is_bound: self.state.is_bound(self.cluster, picked.bond),
             due: self.head_due(down, recorder),
         }
+    }
+
+    /// Returns the header that gives the client an affinity key, if it needs one.
+    #[inline]
+    pub(crate) fn new_key(&self, picked: &Picked) -> Option<NewKey> {
+        if picked.bond == Bond::None {
+            return None;
+        }
+        let names_cluster = matches!(self.route.target(), RouteTarget::Weighted(_));
+        let (index, bond) = (picked.index, picked.bond);
+        self.state.new_key(self.cluster, index, bond, names_cluster)
     }
 
     /// Returns an idle connection to a destination.

@@ -417,3 +417,53 @@ async fn there_is_one_event_per_change_and_none_per_probe() {
         "{well}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_unhealthy_destination_rises_after_so_many_successes() {
+    let script = Script::new();
+    let settings = format!(r#"{TEN},"Rise":3"#);
+    let proxy = start(&script, &checked(&settings, &["d"]));
+    sleep(Duration::from_secs(1)).await;
+    // What nothing is known of needs one.
+    assert_eq!(health(&proxy, "d"), Health::Healthy);
+    let round = |status| {
+        script.answer("d", Answer::Status(status));
+        let (script, before) = (&script, script.count("d"));
+        async move {
+            while script.count("d") == before {
+                sleep(Duration::from_millis(100)).await;
+            }
+        }
+    };
+    round(500).await;
+    round(500).await;
+    assert_eq!(health(&proxy, "d"), Health::Unhealthy);
+    // A failure in between begins it again.
+    for status in [200, 200, 500, 200, 200] {
+        round(status).await;
+        assert_eq!(health(&proxy, "d"), Health::Unhealthy, "{status}");
+    }
+    round(200).await;
+    assert_eq!(health(&proxy, "d"), Health::Healthy);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_destination_in_doubt_is_probed_faster() {
+    let script = Script::new();
+    let settings = format!(r#"{TEN},"FastInterval":"1s","Rise":2"#);
+    let proxy = start(&script, &checked(&settings, &["a", "b"]));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!((script.count("a"), script.count("b")), (1, 1));
+    script.answer("a", Answer::Status(500));
+    // The next round is at 9 to 11 s, and the next probe of what failed in it 1 s later.
+    sleep(Duration::from_millis(12_200)).await;
+    assert_eq!(health(&proxy, "a"), Health::Unhealthy);
+    assert_eq!((script.count("a"), script.count("b")), (3, 2));
+    // Nobody doubts that it is unhealthy.
+    sleep(Duration::from_secs(4)).await;
+    assert_eq!(script.count("a"), 3);
+    script.answer("a", Answer::Status(200));
+    sleep(Duration::from_secs(9)).await;
+    assert_eq!(health(&proxy, "a"), Health::Healthy);
+    assert_eq!((script.count("a"), script.count("b")), (5, 3));
+}

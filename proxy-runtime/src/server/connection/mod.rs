@@ -9,9 +9,9 @@
 //!                                └─ else ─▶ ServiceCall ─▶ the service ─▶ ResponseBody                             (typed path)
 //! ```
 //!
-//! Here is what both versions have in common: the socket ([`ConnectionIo`]), what is known and counted of the connection
-//! ([`ConnectionState`]) and of each request ([`RequestRecord`]), and the way to the service and back ([`ServiceCall`],
-//! [`RequestBody`], [`ResponseBody`]).
+//! Here is what both versions have in common: the socket ([`ConnectionIo`]), what is known and counted of the
+//! connection ([`ConnectionState`]) and of each request ([`RequestRecord`]), and the way to the service and back
+//! ([`ServiceCall`], [`RequestBody`], [`ResponseBody`]).
 
 #[cfg(feature = "tls")]
 mod handshake;

@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use super::request_body::BodyMeter;
 use super::state::ConnectionState;
-use crate::error::ForwardErrorKind;
+use crate::error::{ForwardErrorKind, TOO_LARGE};
 use crate::forward::exchange::downstream::Record;
 use crate::observe::targets;
 use crate::response::ExchangeInfo;
@@ -136,7 +136,7 @@ impl Record for RequestRecord {
         let limits = &self.connection.worker.limits;
         let is_ours = match status {
             StatusCode::REQUEST_TIMEOUT => self.has_slow_upload,
-            StatusCode::PAYLOAD_TOO_LARGE => limits.body_bytes == Some(allowed),
+            TOO_LARGE => limits.body_bytes == Some(allowed),
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => true,
             _ => false,
         };

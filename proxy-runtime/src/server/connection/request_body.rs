@@ -15,7 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 
 use super::pace::UploadPace;
 use super::state::ConnectionState;
-use crate::error::RequestBodyError;
+use crate::error::{Allowance, RequestBodyError};
 use crate::server::http1::{BodyReader, ChannelError};
 #[cfg(feature = "http2")]
 use crate::server::http2::StreamReader;
@@ -213,10 +213,8 @@ impl RequestBody {
         }
         let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
         let received = meter.received.fetch_add(bytes, Relaxed) + bytes;
-        match self.limit {
-            Some(limit) if received > limit => {
-                Err(meter.reject(RequestBodyError::TooLarge { limit }))
-            }
+        match (Allowance::new(self.limit).admit(Some(received)), self.limit) {
+            (Err(_), Some(limit)) => Err(meter.reject(RequestBodyError::TooLarge { limit })),
             _ => Ok(frame),
         }
     }

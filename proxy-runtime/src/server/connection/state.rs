@@ -20,8 +20,8 @@ use crate::server::shared::WorkerShared;
 
 /// The shared state of one connection.
 ///
-/// All of it is touched by one thread only; atomics are there because services may ask for bodies and tunnels that they can
-/// send to other threads.
+/// All of it is touched by one thread only; atomics are there because services may ask for bodies and tunnels that
+/// they can send to other threads.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     pub(crate) worker: Arc<WorkerShared>,

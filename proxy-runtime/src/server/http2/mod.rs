@@ -51,7 +51,7 @@ use self::blocks::Blocks;
 pub(crate) use self::body::StreamReader;
 pub(crate) use self::client::StreamClient;
 use self::connection::{Accepted, Connection};
-pub(crate) use self::fields::{date, settle};
+pub(crate) use self::fields::{Asker, date, settle_head};
 #[cfg(feature = "testing")]
 pub use self::harness::FrameHarness;
 pub(crate) use self::room::{Room, StreamSend, Unsent, poll_room};

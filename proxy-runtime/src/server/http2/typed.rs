@@ -11,18 +11,17 @@ use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode, response};
+use http::{Method, Request, Response, response};
 use http_body::{Body, Frame};
 use proxy_model::compiled::RouteIndex;
 
 use super::body::StreamReader;
 use super::client::StreamClient;
-use super::fields::settle;
+use super::fields::{Asker, settle, settle_head};
 use super::room::{Room, StreamSend, Unsent};
 use super::streams::Ending;
 use super::tunnel::StreamTunnel;
 use crate::BoxError;
-use crate::exchange::grpc::{self, LocalReplyMark};
 use crate::server::connection::Held;
 use crate::server::connection::{
     ConnectionState, RequestBody, ResponseBody, ResponseRules, ServiceCall, is_grpc, is_grpc_call,
@@ -51,8 +50,10 @@ pub(super) async fn serve<H: Handler>(
     } = client;
     let connection = record.connection.clone();
     let rules = ResponseRules::of(&head);
-    let is_head = head.method == Method::HEAD;
-    let is_call = is_grpc_call(&head.method, &head.headers);
+    let asker = Asker {
+        is_head: head.method == Method::HEAD,
+        is_call: is_grpc_call(&head.method, &head.headers),
+    };
     let mut tunnel = None;
     let mut rejected = None;
     let has_body = body.is_some();
@@ -66,7 +67,7 @@ pub(super) async fn serve<H: Handler>(
             let body = match body {
                 Some(body) => {
                     let reader = StreamReader::new(body, declared_length(&head.headers));
-                    RequestBody::incoming(reader, &connection, is_call)
+                    RequestBody::incoming(reader, &connection, asker.is_call)
                 }
                 None => RequestBody::empty(),
             };
@@ -113,10 +114,7 @@ pub(super) async fn serve<H: Handler>(
                 is_exempt: is_grpc(&head.headers),
                 read_timeout: body.read_timeout(true),
             };
-            match is_call && head.extensions.get::<LocalReplyMark>().is_some() {
-                true => send_to_call(head, body, respond).await,
-                false => send(head, body, respond, is_head, has_body, waiting).await,
-            }
+            send(head, body, respond, asker, has_body, waiting).await
         }
     };
     // The client may still send the body of a rejected request, so the close must linger.
@@ -162,7 +160,7 @@ async fn send<B>(
     mut head: response::Parts,
     body: ResponseBody<B>,
     mut respond: SendResponse<Bytes>,
-    is_head: bool,
+    asker: Asker,
     has_body: bool,
     waiting: StreamSend<'_>,
 ) -> Ending
@@ -170,47 +168,21 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    settle(&mut head.headers);
-    let has_none = is_head
-        || matches!(
-            head.status,
-            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
-        );
-    let is_end = has_none || body.is_end_stream();
-    if !head.headers.contains_key(CONTENT_LENGTH)
-        && head.status != StatusCode::NO_CONTENT
-        && let Some(length) = body.size_hint().exact()
-        && (length > 0 || !is_end)
-    {
-        head.headers.insert(CONTENT_LENGTH, length.into());
-    }
+    let has_status_only = asker.gets_status_only(&head);
+    let length = body.size_hint().exact();
+    let is_end = settle_head(&mut head, asker, length, body.is_end_stream());
     match respond.send_response(Response::from_parts(head, ()), is_end) {
         Ok(stream) if !is_end => send_body(stream, body, has_body, waiting).await,
-        Ok(_) => Ending::Settled,
-        Err(_) => Ending::Reset,
-    }
-}
-
-/// Sends a local reply to a gRPC call, without its text.
-async fn send_to_call<B>(
-    mut head: response::Parts,
-    body: ResponseBody<B>,
-    mut respond: SendResponse<Bytes>,
-) -> Ending
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
-    head.status = grpc::for_call(head.status, &mut head.headers);
-    settle(&mut head.headers);
-    let sent = respond.send_response(Response::from_parts(head, ()), true);
-    // The body is in memory and complete.
-    let mut body = pin!(body);
-    while let Some(Ok(_)) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        body.as_mut().written(0, true);
-    }
-    match sent {
-        Ok(_) => Ending::Settled,
+        Ok(_) => {
+            if has_status_only {
+                let mut body = pin!(body);
+                // The text, which is in memory, is not for such clients.
+                while let Some(Ok(_)) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+                    body.as_mut().written(0, true);
+                }
+            }
+            Ending::Settled
+        }
         Err(_) => Ending::Reset,
     }
 }

@@ -15,6 +15,7 @@ pub(crate) use self::http2::validate_http2;
 use self::path::Path;
 use super::limits::Limits;
 use crate::connection::ListenerRules;
+use crate::error::Allowance;
 use crate::http1::{FieldClass, Framing, HeadTable, Method as RawMethod, RawRequest};
 
 /// The methods that a 405 lists (RFC 9110 section 15.5.6).
@@ -100,13 +101,8 @@ pub(crate) fn validate_length(
     length: Option<u64>,
     limits: &Limits,
 ) -> Result<(), RequestRejection> {
-    match (length, limits.body_bytes) {
-        (Some(length), Some(limit)) if length > limit => Err(RequestRejection::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the request's body is too large",
-        )),
-        _ => Ok(()),
-    }
+    let admitted = Allowance::new(limits.body_bytes).admit(length);
+    admitted.map_err(|status| RequestRejection::new(status, "the request's body is too large"))
 }
 
 #[cfg(test)]

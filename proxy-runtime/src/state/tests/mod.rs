@@ -4,9 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use proxy_model::compiled::{ClusterIndex, RouteIndex};
 use proxy_model::{ClusterId, Snapshot};
 
+mod affinity;
 mod availability;
 mod carry_over;
 mod failover;
+mod passive;
 mod race;
 mod routes;
 
@@ -20,8 +22,7 @@ fn context(zone: Option<&str>) -> Arc<PickContext> {
     Arc::new(PickContext {
         zone: zone.map(Into::into),
         random: Random::seeded(1),
-        loop_guard: None,
-        unreachable: None,
+        ..PickContext::default()
     })
 }
 
@@ -53,6 +54,7 @@ fn pick(generation: &Generation) -> Option<Picked> {
     generation
         .cluster(ClusterIndex(0))
         .pick(cluster, &BalancerHarness::GET)
+        .ok()
 }
 
 /// The ids of the available destinations of the first cluster.

@@ -21,7 +21,7 @@ fn weighted_routes_share_their_requests() {
     let head = HttpHead::new(&request);
     for _ in 0..4_000 {
         let state = generation.route(RouteIndex(0));
-        let cluster = state.choose(route, &head, &random);
+        let cluster = state.choose(route, generation.snapshot(), &head, &random);
         chosen[cluster.map_or(2, |index| index.0 as usize)] += 1;
     }
     // The share of a missing cluster is rejected, not given to the others; 6 standard deviations
@@ -43,7 +43,7 @@ fn a_route_without_a_cluster_chooses_none() {
         .routes()
         .iter()
         .zip(generation.routes()))
-    .map(|(route, state)| state.choose(route, &head, &Random::default()))
+    .map(|(route, state)| state.choose(route, generation.snapshot(), &head, &Random::default()))
     .collect();
     assert_eq!(
         choices,
@@ -77,7 +77,12 @@ fn a_route_with_partitions_chooses_by_key() {
     ] {
         let request = request(path);
         let state = generation.route(RouteIndex(0));
-        let chosen = state.choose(route, &HttpHead::new(&request), &Random::default());
+        let chosen = state.choose(
+            route,
+            generation.snapshot(),
+            &HttpHead::new(&request),
+            &Random::default(),
+        );
         assert_eq!(chosen, expected, "{path}");
     }
 }

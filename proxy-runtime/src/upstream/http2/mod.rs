@@ -168,8 +168,8 @@ impl Http2Connection {
         self.settings.borrow().are_known
     }
 
-    /// Ready when the destination allows one more stream, with true, or none at all, with false. Ready with true as well
-    /// when the connection has ended, which is known to who opens a stream.
+    /// Ready when the destination allows one more stream, with true, or none at all, with false. Ready with true as
+    /// well when the connection has ended, which is known to who opens a stream.
     ///
     /// A request is not given to `h2` before: a stream that `h2` holds back and nobody wants any more is still opened
     /// later, so that nobody can tell whether the destination will get the request.

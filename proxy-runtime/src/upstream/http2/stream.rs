@@ -301,11 +301,11 @@ impl Http2Body {
         )
     }
 
-    /// The response is over. What is still uploaded goes on, until `give_up` ends and says whether it is the destination
-    /// that takes no more of it. The stream is reset then, and no other one harmed.
+    /// The response is over. What is still uploaded goes on, until `give_up` ends and says whether it is the
+    /// destination that takes no more of it. The stream is reset then, and no other one harmed.
     ///
-    /// What a destination holds back of the connection's window is not given back with the stream. So no further request
-    /// goes over a connection on which it takes no more.
+    /// What a destination holds back of the connection's window is not given back with the stream. So no further
+    /// request goes over a connection on which it takes no more.
     pub(crate) fn finish<F>(self, give_up: impl FnOnce() -> F)
     where
         F: Future<Output = bool> + Send + 'static,

@@ -12,7 +12,8 @@ use tokio::task::JoinHandle;
 use crate::progress::OutgoingBody;
 
 /// The body of a request on its way. It asks the client for more when the destination's windows and the send buffer
-/// have room, and ends when all of it was sent or the destination wants no more. A body that breaks off resets the stream.
+/// have room, and ends when all of it was sent or the destination wants no more. A body that breaks off resets the
+/// stream.
 pub(super) struct Http2Upload {
     stream: SendStream<Bytes>,
     body: OutgoingBody,

@@ -23,6 +23,7 @@ use super::outgoing::PreparedHead;
 use super::{Engine, Forwarded};
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
+use crate::error::Allowance;
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::forward::exchange::body::Body;
@@ -297,7 +298,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             return Ok(());
         }
         let limits = &client.state.worker.limits;
-        let allowed = route.allowed(limits.body_bytes);
+        let allowed = Allowance::new(Some(route.allowed(limits.body_bytes)));
         let (input, table) = (&client.input, &mut client.table);
         upload.begin(allowed, limits.head(), input, table, outbound)
     }
@@ -361,6 +362,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             status,
             route,
             is_stopped,
+            picked,
         } = final_head;
         let is_last = !self.request.is_persistent() || is_stopped || self.client.is_closing();
         let Client { output, state, .. } = &mut *self.client;
@@ -371,6 +373,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
                 false => OutgoingConnection::Default,
             },
             shown: filtering.shown(route, || state.info),
+            key: route.new_key(picked),
         };
         if let Some(plan) = &route.plan.trailers {
             download.change_trailers(plan, status, self.request.accepts_trailers());

@@ -4,6 +4,7 @@ use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
 
+use crate::error::Allowance;
 use crate::forward::exchange::body::{Body, BodyPart};
 use crate::forward::exchange::downstream;
 use crate::forward::exchange::failure::UploadFailure;
@@ -18,7 +19,7 @@ pub(crate) struct Http1Upload {
     /// The parsed part of the client's input that is sent next.
     part: BodyPart,
     /// The remaining limit of the body in bytes.
-    allowed: u64,
+    allowed: Allowance,
     /// The limits of trailers.
     limits: HeadLimits,
 }
@@ -50,7 +51,7 @@ impl Http1Upload {
     /// bytes.
     pub(super) fn begin(
         &mut self,
-        allowed: u64,
+        allowed: Allowance,
         limits: HeadLimits,
         input: &ReadBuffer,
         table: &mut HeadTable,
@@ -143,10 +144,7 @@ impl Http1Upload {
             is_malformed: !rejection.is_of_limit(),
         })?;
         outbound.received += self.part.content;
-        match self.allowed.checked_sub(self.part.content) {
-            Some(rest) => self.allowed = rest,
-            None => return Err(UploadFailure::client(StatusCode::PAYLOAD_TOO_LARGE)),
-        }
-        Ok(())
+        let taken = self.allowed.take(self.part.content);
+        taken.map_err(UploadFailure::client)
     }
 }

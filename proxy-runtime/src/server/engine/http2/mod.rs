@@ -22,7 +22,6 @@ use std::thread::LocalKey;
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
-use http::header::CONTENT_LENGTH;
 use http::request;
 use http::response::Parts;
 use http::{HeaderMap, Method as HttpMethod, Response, StatusCode, Version};
@@ -34,8 +33,8 @@ use self::small::take_whole;
 use super::{Engine, Forwarded};
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
+use crate::error::Allowance;
 use crate::exchange::Count;
-use crate::exchange::grpc::{self, LocalReplyMark};
 use crate::filter::RequestEdit;
 use crate::forward::body_kind_of;
 use crate::forward::exchange::downstream::{
@@ -55,7 +54,7 @@ use crate::local_pool::LocalPool;
 use crate::progress::{ClientReadTimeout, DataRate, End};
 use crate::server::connection::{Held, RequestRecord, is_grpc_call};
 use crate::server::http2::Unsent as NotTaken;
-use crate::server::http2::{Room, StreamClient, StreamSend, settle};
+use crate::server::http2::{Asker, Room, StreamClient, StreamSend, settle_head};
 use crate::server::metrics::WorkerMetrics;
 use crate::stream::{ByteStream, ReadBuffer, recycled as buffers};
 use crate::transform::{CompiledTransforms, Invalid};
@@ -278,7 +277,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     ) -> Result<(), UploadFailure> {
         let limits = &self.client.record.connection.worker.limits;
         let allowed = Allowed {
-            content: route.allowed(limits.body_bytes),
+            content: Allowance::new(Some(route.allowed(limits.body_bytes))),
             trailers: limits.header_fields,
         };
         *upload = FramesUpload::new(self.framing, self.client.body.is_some(), allowed);
@@ -342,6 +341,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             response,
             status,
             route,
+            picked,
             ..
         } = begun;
         let table = std::mem::take(&mut download.table);
@@ -357,7 +357,10 @@ impl<'c> Downstream for Http2Downstream<'c> {
             }
             None => (input.take(response.head_length()), None),
         };
-        let head = final_head(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
+        let mut head = final_head(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
+        if let Some(key) = route.new_key(picked) {
+            key.apply_to(head.headers_mut());
+        }
         let is_kept = edits.is_none() && route.plan.keeps_responses();
         let is_exempt = is_grpc_response(&head, &text, &table, is_kept);
         let rules = trailer_rules(self.method, status, route.plan);
@@ -457,22 +460,12 @@ impl<'c> Downstream for Http2Downstream<'c> {
         _: bool,
         read_timeout: Option<ClientReadTimeout>,
     ) -> Option<SentReply> {
-        let is_for_call = self.is_call() && head.extensions.get::<LocalReplyMark>().is_some();
-        if is_for_call {
-            head.status = grpc::for_call(head.status, &mut head.headers);
-        }
-        settle(&mut head.headers);
-        let has_none = is_for_call
-            || self.method == Method::Head
-            || matches!(
-                head.status,
-                StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
-            );
+        let asker = Asker {
+            is_head: self.method == Method::Head,
+            is_call: self.is_call(),
+        };
         let length = text.len() as u64;
-        let is_end = has_none || length == 0;
-        if !is_for_call && length > 0 && !head.headers.contains_key(CONTENT_LENGTH) {
-            head.headers.insert(CONTENT_LENGTH, length.into());
-        }
+        let is_end = settle_head(&mut head, asker, Some(length), text.is_empty());
         let response = Response::from_parts(head, ());
         let Ok(mut stream) = self.client.respond.send_response(response, is_end) else {
             self.disconnected();
