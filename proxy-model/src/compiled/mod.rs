@@ -5,6 +5,7 @@
 mod cluster;
 mod destination;
 mod partitions;
+mod policies;
 mod route;
 mod source;
 
@@ -15,5 +16,6 @@ pub use self::destination::{Destination, DestinationAddress, DestinationIndex, S
 pub use self::partitions::{
     KeyRefusal, PartitionKeySource, PartitionKeys, PartitionTarget, Partitions,
 };
+pub use self::policies::ChosenPolicy;
 pub use self::route::{BodyLimit, Route, RouteIndex, RouteTarget, WeightedTarget};
 pub(crate) use self::source::{ClusterSource, DestinationSource, RouteSource};
