@@ -1,5 +1,6 @@
 mod conflicts;
 mod last_good;
+mod policies;
 mod publishing;
 mod refusals;
 #[cfg(feature = "dns")]

@@ -209,8 +209,7 @@ fn look_now(paths: &[PathBuf], options: &FileOptions, before: Option<&Seen>) -> 
         Err(error) => return failed(error, before),
     };
     let seen = Seen::Contents(contents.fingerprint);
-    let outcome = (before != Some(&seen))
-        .then(|| contents.config(paths, options.section_required, &options.compile));
+    let outcome = (before != Some(&seen)).then(|| contents.config(paths, options));
     Look { seen, outcome }
 }
 

@@ -3,13 +3,14 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proxy_model::config::ProxyConfig;
 use proxy_model::json::{MAX_DOCUMENT_BYTES, Node, parse_document, read_config};
-use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
+use proxy_model::{Problem, Problems, Snapshot};
 use sha2::{Digest, Sha256};
 
-use super::FileError;
+use super::{FileError, FileOptions};
 use crate::contain::require_regular;
 
 /// The section with routes and clusters.
@@ -113,10 +114,18 @@ impl Contents {
     pub(super) fn config(
         &self,
         paths: &[PathBuf],
-        section_required: bool,
-        compile: &CompileOptions,
+        options: &FileOptions,
     ) -> Result<Loaded, FileError> {
         let document = self.document(paths)?;
+        let invalid = |problems: Problems| FileError::Invalid {
+            paths: paths.to_vec(),
+            problems,
+        };
+        let mut of_policies = Problems::new();
+        let policies = match (&document, options.policies) {
+            (Some(document), Some(read)) => Arc::new(read(document, &mut of_policies)),
+            _ => Arc::default(),
+        };
         let section = document.as_ref().and_then(|document| {
             Some((
                 document.spelled(&format!("/{SECTION}")),
@@ -124,17 +133,27 @@ impl Contents {
             ))
         });
         let Some((pointer, section)) = section else {
-            if !section_required {
-                return Ok(Loaded::default());
+            if options.section_required {
+                let message = format!("there is no section `{SECTION}`");
+                return Err(invalid(
+                    Problem::error("", "missing_section", message).into(),
+                ));
             }
-            let message = format!("there is no section `{SECTION}`");
-            return Err(FileError::Invalid {
-                paths: paths.to_vec(),
-                problems: Problem::error("", "missing_section", message).into(),
+            if of_policies.has_errors() {
+                return Err(invalid(of_policies));
+            }
+            return Ok(Loaded {
+                config: ProxyConfig {
+                    policies,
+                    ..ProxyConfig::default()
+                },
+                problems: of_policies,
+                section: String::new(),
             });
         };
-        let mut problems = Problems::new();
-        let config = read_config(section, &pointer, &mut problems);
+        let mut problems = of_policies.clone();
+        let mut config = read_config(section, &pointer, &mut problems);
+        config.policies = Arc::clone(&policies);
         if !problems.has_errors() {
             return Ok(Loaded {
                 config,
@@ -142,13 +161,12 @@ impl Contents {
                 section: pointer,
             });
         }
-        if let Err(everything) = Snapshot::read(section, &pointer, compile) {
-            problems = everything;
+        let compile = options.compile.clone().with_policies(policies);
+        if let Err(everything) = Snapshot::read(section, &pointer, &compile) {
+            problems = of_policies;
+            problems.extend(everything);
         }
-        Err(FileError::Invalid {
-            paths: paths.to_vec(),
-            problems,
-        })
+        Err(invalid(problems))
     }
 }
 
