@@ -1,6 +1,6 @@
 //! What servers say of a client's connection, and transforms, filters, partitions and logs read.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// What is known of the connection that a request came over.
 ///
@@ -41,6 +41,12 @@ pub struct ListenerRules {
 }
 
 impl ConnectionInfo {
+    /// The address by which policies know the client: that of the connection. An IPv4 address in the form of IPv6 is
+    /// one of IPv4.
+    pub fn client_address(&self) -> Option<IpAddr> {
+        self.remote.map(|remote| remote.ip().to_canonical())
+    }
+
     /// A cleartext connection from `remote`.
     pub fn new(remote: SocketAddr) -> Self {
         Self {

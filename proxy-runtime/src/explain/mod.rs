@@ -74,6 +74,9 @@ pub struct Explanation {
     pub route: Option<RouteId>,
     /// The values of the parameters in the path.
     pub route_values: BTreeMap<String, String>,
+    /// The policies of the route, in the order in which the request meets them:
+    /// `RateLimiterPolicy api`. They are not asked here.
+    pub policies: Vec<String>,
     /// The reason why the route rejects all requests, if it does.
     pub refused: Option<String>,
     /// The reason why this request is rejected, if it is.
@@ -276,7 +279,15 @@ fn explain_with(
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     // The checks from here on have the order of a real request.
-    if let Some(refusal) = refusal(route) {
+    let policies = route.policies().iter();
+    explanation.policies = policies
+        .map(|policy| format!("{} {}", policy.kind().route_key(), policy.name()))
+        .collect();
+    let refusal = match live {
+        Some(generation) => generation.route(index).refusal(),
+        None => refusal(route, true),
+    };
+    if let Some(refusal) = refusal {
         explanation.refused = Some(refusal.to_string());
         return explanation.ending(Verdict::Refused, StatusCode::INTERNAL_SERVER_ERROR);
     }
@@ -416,6 +427,7 @@ impl Explanation {
             allow: Vec::new(),
             route: None,
             route_values: BTreeMap::new(),
+            policies: Vec::new(),
             refused: None,
             rejected: None,
             cluster: None,

@@ -6,8 +6,7 @@ use proxy_model::transform::Transforms;
 use super::response as answer;
 use crate::error::ForwardError;
 use crate::filter::{FilterContext, Filters, Reply, RequestEdit, ResponseEdit, Verdict};
-use crate::head::HeadEdits;
-use crate::head::HttpHead;
+use crate::head::{HeadEdits, HttpHead, ResponseNotes};
 use crate::response::ProxyBody;
 use crate::transform::apply_to_own_response;
 
@@ -21,6 +20,7 @@ struct Passed<'a> {
     context: FilterContext<'a>,
     /// The first so many.
     count: usize,
+    notes: ResponseNotes,
 }
 
 impl<'a> Filtering<'a> {
@@ -46,6 +46,7 @@ impl<'a> Filtering<'a> {
             filters,
             context,
             count,
+            notes: edits.take_notes(),
         });
         said
     }
@@ -63,19 +64,26 @@ impl<'a> Filtering<'a> {
                 filters,
                 context,
                 count,
+                notes,
             } = passed;
             filters.on_response(count, &mut edit, &context)?;
+            edits.make_noted(notes);
         }
         Ok(edits)
     }
 
     /// Those that let a request pass that is not forwarded here: the first `count`.
     #[cfg(feature = "server")]
-    fn passed(filters: &'a Filters, count: usize, context: FilterContext<'a>) -> Self {
+    fn passed(
+        filters: &'a Filters,
+        (count, notes): (usize, ResponseNotes),
+        context: FilterContext<'a>,
+    ) -> Self {
         Self(Some(Passed {
             filters,
             context,
             count,
+            notes,
         }))
     }
 
@@ -101,12 +109,12 @@ impl<'a> Filtering<'a> {
 #[cfg(feature = "server")]
 pub(crate) fn shown_response<'a>(
     response: Response<ProxyBody>,
-    filters: Option<(&'a Filters, usize)>,
+    (filters, notes): (Option<(&'a Filters, usize)>, ResponseNotes),
     context: FilterContext<'a>,
     transforms: &Transforms,
 ) -> Response<ProxyBody> {
     let mut filtering = match filters {
-        Some((filters, count)) => Filtering::passed(filters, count, context),
+        Some((filters, count)) => Filtering::passed(filters, (count, notes), context),
         None => Filtering::default(),
     };
     filtering.shown(response, transforms)

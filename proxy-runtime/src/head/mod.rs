@@ -6,8 +6,8 @@ pub(crate) mod headers;
 mod http_head;
 
 pub(crate) use self::address_text::AddressText;
-pub(crate) use self::edits::HeadEdits;
 pub use self::edits::InvalidEdit;
+pub(crate) use self::edits::{HeadEdits, ResponseNotes};
 pub(crate) use self::http_head::HttpHead;
 #[cfg(feature = "http2")]
 pub(crate) use self::http_head::is_websocket_connect;

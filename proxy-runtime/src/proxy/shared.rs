@@ -15,6 +15,7 @@ use crate::balance::Random;
 use crate::cluster::PickContext;
 use crate::health::HealthPolicies;
 use crate::observe::{ProxyMetrics, targets};
+use crate::policy::PolicySource;
 use crate::state::{Generation, Registered};
 use crate::support::unsupported_by;
 use crate::transform::LoopGuard;
@@ -68,7 +69,11 @@ impl Shared {
         history.published(None, &first);
         let speaks_tls = settings.upstream.speaks_tls();
         warn_of(
-            &unsupported_by(first.snapshot(), speaks_tls),
+            &unsupported_by(
+                first.snapshot(),
+                speaks_tls,
+                settings.registered.extensions.policies().is_some(),
+            ),
             &Problems::new(),
         );
         Ok(Self {
@@ -154,7 +159,7 @@ impl Shared {
 
     /// The settings of a configuration that this proxy does not support.
     pub(crate) fn unsupported(&self, snapshot: &Snapshot) -> Problems {
-        unsupported_by(snapshot, self.speaks_tls)
+        unsupported_by(snapshot, self.speaks_tls, self.policies().is_some())
     }
 
     /// Recent problems that were observed with requests.
@@ -204,6 +209,11 @@ impl Shared {
     /// The state that the connection pools of all services share.
     pub(crate) fn upstreams(&self) -> &Arc<Upstreams> {
         &self.upstreams
+    }
+
+    /// Who makes the policies of routes.
+    pub(crate) fn policies(&self) -> Option<&Arc<dyn PolicySource>> {
+        self.registered.extensions.policies()
     }
 
     fn lock_history(&self) -> MutexGuard<'_, History> {

@@ -63,7 +63,7 @@ impl RouteState {
     pub(super) fn new(
         route: &Route,
         metrics: Arc<RouteMetrics>,
-        extensions: Option<Box<RouteExtensions>>,
+        (has_policies, extensions): (bool, Option<Box<RouteExtensions>>),
         loop_guard: Option<&Arc<LoopGuard>>,
         plans: &mut HeadPlans,
     ) -> Self {
@@ -90,7 +90,7 @@ impl RouteState {
             #[cfg(feature = "server")]
             id: route.id().clone(),
             metrics,
-            refusal: refusal(route),
+            refusal: refusal(route, has_policies),
             // Layers need `http` types, so the outer head of such a route has no plan.
             #[cfg(feature = "server")]
             is_raw: !has_layers,

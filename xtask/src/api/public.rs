@@ -9,7 +9,7 @@ use super::{Listed, Pages, RENEW};
 
 /// The maximum number of public items by library. Fields, variants and re-exports of other crates do
 /// not count.
-const MOST: [(&str, usize); 1] = [("proxy-runtime", 279)];
+const MOST: [(&str, usize); 1] = [("proxy-runtime", 290)];
 
 /// Libraries without a list: what they show is generated.
 const GENERATED: [&str; 1] = ["xds-types"];
