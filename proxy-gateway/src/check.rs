@@ -24,11 +24,14 @@ pub(crate) fn examine(document: &Node) -> Examined {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     judge_environment(names, &mut problems);
     let settings = Settings::read(document, &mut problems);
+    let policies = proxy_policies::read(document, &mut problems);
+    settings.sources.allowed.judge(&policies, &mut problems);
+    let options = compile_options().with_policies(policies);
     let snapshot = if document.get(SECTION).is_none() && !settings.sources.is_empty() {
         // All routes and clusters are discovered.
         Some(Snapshot::default())
     } else {
-        routes_and_clusters(document, &compile_options(), &mut problems)
+        routes_and_clusters(document, &options, &mut problems)
     };
     if !settings.sources.is_empty() {
         problems = problems.into_iter().map(perhaps_discovered).collect();

@@ -44,6 +44,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         let provider = FileOptions::default()
             .with_compile_options(options.clone())
             .with_section_required(sources.is_empty())
+            .with_policies(proxy_policies::read)
             .open(&files.config)
             .await
             .map_err(|error| Failure::from_error(&error))?;
@@ -205,14 +206,14 @@ async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
         if now != *running {
             tracing::warn!(
                 target: "proxy::config",
-                "Listeners, Admin, Telemetry, Server or a section for discovery have changed; that takes effect with the next start"
+                "Listeners, Admin, Telemetry, Server, Policies.Discovered or a section for discovery have changed; that takes effect with the next start"
             );
         }
         noticed = now;
     }
 }
 
-/// Returns true if a problem is in the section that the running proxy follows, and logs itself.
+/// Returns true if a problem is in a section that the running proxy follows, and logs itself.
 fn is_of_proxy(pointer: &str) -> bool {
     let section = pointer.split('/').nth(1).unwrap_or_default();
     same_id(section, SECTION)

@@ -8,6 +8,7 @@ mod fleet;
 mod handover;
 mod limits;
 mod names;
+mod policies;
 mod run;
 mod serf;
 mod service;
