@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proxy_model::config::ProxyConfig;
+use proxy_model::json::Origins;
 use proxy_model::{ClusterId, Problems, Revision};
 use serde::Serialize;
 use tokio::sync::watch;
@@ -137,6 +138,8 @@ pub struct ProviderState {
     /// `/ReverseProxy`. Problems that are found elsewhere in the configuration are placed below it.
     /// Default: empty.
     pub section: Arc<str>,
+    /// The origins of the configuration's values, for problems that are found elsewhere. Default: none.
+    pub origins: Option<Arc<Origins>>,
     /// The status of the provider.
     pub status: ProviderStatus,
 }
@@ -149,6 +152,7 @@ impl ProviderState {
             revision: None,
             problems: Problems::new(),
             section: Arc::from(""),
+            origins: None,
             status: ProviderStatus::new(SourceState::Starting),
         }
     }

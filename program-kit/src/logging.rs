@@ -1,6 +1,8 @@
 use std::io::{self, IsTerminal};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
 use crate::sink::{self, EventLine};
 use crate::{Failure, panics};
@@ -60,26 +62,39 @@ impl Logging {
         self
     }
 
-    /// Starts logging for the life of the process. Call it once: a second call panics.
+    /// Checks the filter without starting anything.
     ///
     /// # Errors
     ///
     /// A failure that names the filter if it cannot be parsed.
-    pub fn start(self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<(), Failure> {
+        self.env_filter(std::env::var(VARIABLE).ok()).map(|_| ())
+    }
+
+    /// Starts logging for the life of the process. Returns what changes the filter while it runs. Call it
+    /// once: a second call panics.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names the filter if it cannot be parsed.
+    pub fn start(self) -> Result<LogControl, Failure> {
         let filter = self.env_filter(std::env::var(VARIABLE).ok())?;
         let is_coloured = io::stderr().is_terminal() && !self.is_json;
         sink::start(self.is_json, is_coloured)
             .map_err(|error| Failure::new(format!("there is no thread for the log: {error}")))?;
         panics::report_in_log();
-        let subscriber = tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(|| EventLine);
+        let (filter, handle) = reload::Layer::new(filter);
+        let filtered = tracing_subscriber::registry().with(filter);
+        let lines = fmt::layer().with_writer(|| EventLine);
         if self.is_json {
-            subscriber.json().init();
+            filtered.with(lines.json()).init();
         } else {
-            subscriber.with_ansi(is_coloured).init();
+            filtered.with(lines.with_ansi(is_coloured)).init();
         }
-        Ok(())
+        Ok(LogControl {
+            logging: self,
+            handle,
+        })
     }
 
     fn env_filter(&self, variable: Option<String>) -> Result<EnvFilter, Failure> {
@@ -94,6 +109,30 @@ impl Logging {
                 self.example
             ))
         })
+    }
+}
+
+/// The log of this process, whose filter can be changed while it runs.
+#[derive(Debug)]
+pub struct LogControl {
+    logging: Logging,
+    handle: reload::Handle<EnvFilter, Registry>,
+}
+
+impl LogControl {
+    /// Applies another filter; `None` stands for `RUST_LOG` or the program's own default.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names the filter if it cannot be parsed. The filter before it stays.
+    pub fn set_filter(&mut self, filter: Option<String>) -> Result<(), Failure> {
+        let logging = self.logging.clone().with_filter(filter);
+        let filter = logging.env_filter(std::env::var(VARIABLE).ok())?;
+        self.handle
+            .reload(filter)
+            .map_err(|error| Failure::new(format!("the log filter cannot be changed: {error}")))?;
+        self.logging = logging;
+        Ok(())
     }
 }
 

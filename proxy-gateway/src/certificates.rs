@@ -1,7 +1,7 @@
 //! Certificates of listeners, and the follower of their files.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use program_kit::{Failure, with_causes};
 use proxy_model::{Problem, Problems, pointer_to};
@@ -51,35 +51,45 @@ pub(crate) fn load(
     Ok((config, followed))
 }
 
-/// Returns problems of certificates that could not be used on this machine now. They are warnings, since a
-/// configuration is often checked on another machine.
+/// Returns the problems of certificates on this machine now: errors of those that cannot be used, and
+/// warnings of those that have expired, which are used all the same.
 pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let with_tls = listeners
         .iter()
         .filter_map(|listener| Some((listener, listener.tls.as_ref()?)));
-    let problems = with_tls.flat_map(|(listener, tls)| {
+    let mut problems = Problems::new();
+    for (listener, tls) in with_tls {
         let pointer = pointer_to("/Listeners", &listener.name) + "/Tls/Certificates";
-        let provider = &provider;
-        tls.certificates
-            .iter()
-            .enumerate()
-            .filter_map(move |(i, pair)| {
-                let read =
-                    Certificate::from_pem_files(&pair.certificate_file, &pair.key_file, provider);
-                let error = read.err()?;
-                let message = format!(
-                    "the certificate cannot be used on this machine: {}",
-                    with_causes(&error)
-                );
-                Some(Problem::warning(
-                    format!("{pointer}/{i}"),
-                    "unusable_certificate",
-                    message,
-                ))
-            })
-    });
-    problems.collect()
+        for (i, pair) in tls.certificates.iter().enumerate() {
+            let read =
+                Certificate::from_pem_files(&pair.certificate_file, &pair.key_file, &provider);
+            let pointer = format!("{pointer}/{i}");
+            match read {
+                Ok(certificate) if has_expired(&certificate) => {
+                    let message = format!(
+                        "the certificate in {} has expired; clients will refuse it",
+                        pair.certificate_file.display()
+                    );
+                    problems.push(Problem::warning(pointer, "expired_certificate", message));
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    let message = format!(
+                        "the certificate cannot be used on this machine: {}",
+                        with_causes(&error)
+                    );
+                    problems.push(Problem::error(pointer, "unusable_certificate", message));
+                }
+            }
+        }
+    }
+    problems
+}
+
+fn has_expired(certificate: &Certificate) -> bool {
+    let expires = certificate.expires_at();
+    expires.is_some_and(|expires| expires < SystemTime::now())
 }
 
 /// Checks the files every few seconds and installs new certificates. Mismatched pairs change nothing.

@@ -1,11 +1,13 @@
 //! The validation of a whole document: the program's own sections, routes and clusters, and keys that are not
-//! honoured.
+//! honoured. `run`, `check`, `explain` and `discover` share it.
 
-use proxy_model::json::Node;
+use proxy_model::json::{Layered, Node};
 use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
 use proxy_runtime::Proxy;
 
-use crate::settings::{Settings, judge_environment};
+use crate::logging;
+use crate::settings::Settings;
+use crate::settings::sections::concerns_us;
 
 /// The section with routes and clusters.
 pub(crate) const SECTION: &str = "ReverseProxy";
@@ -18,24 +20,30 @@ pub(crate) struct Examined {
     pub(crate) problems: Problems,
 }
 
-/// Validates all of `document`.
-pub(crate) fn examine(document: &Node) -> Examined {
-    let mut problems = Problems::new();
-    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    judge_environment(names, &mut problems);
-    let settings = Settings::read(document, &mut problems);
-    let policies = proxy_policies::read(document, &mut problems);
+/// Validates all of `document`. Problems say where values come from.
+pub(crate) fn examine(document: &Layered) -> Examined {
+    let merged = document
+        .problems
+        .iter()
+        .filter(|problem| concerns_us(problem));
+    let mut problems = Problems::from_iter(merged.cloned());
+    let settings = Settings::read(&document.node, &mut problems);
+    if let Err(problem) = logging::filter(&settings.telemetry) {
+        problems.push(problem);
+    }
+    let policies = proxy_policies::read(&document.node, &mut problems);
     settings.sources.allowed.judge(&policies, &mut problems);
     let options = compile_options().with_policies(policies);
-    let snapshot = if document.get(SECTION).is_none() && !settings.sources.is_empty() {
+    let snapshot = if document.node.get(SECTION).is_none() && !settings.sources.is_empty() {
         // All routes and clusters are discovered.
         Some(Snapshot::default())
     } else {
-        routes_and_clusters(document, &options, &mut problems)
+        routes_and_clusters(&document.node, &options, &mut problems)
     };
     if !settings.sources.is_empty() {
         problems = problems.into_iter().map(perhaps_discovered).collect();
     }
+    document.origins.place(&mut problems);
     Examined {
         settings,
         snapshot,

@@ -51,12 +51,33 @@ pub(crate) struct Files {
     /// Configuration file. Of several, later ones take precedence. Comments are allowed
     #[arg(long = "config", value_name = "FILE", required = true)]
     pub(crate) config: Vec<PathBuf>,
+    /// Environment, whose file `appsettings.NAME.json` lies on `appsettings.json` if it exists. Default: the
+    /// variable DOTNET_ENVIRONMENT or ASPNETCORE_ENVIRONMENT, else Production
+    #[arg(long, value_name = "NAME")]
+    pub(crate) environment: Option<String>,
+    /// Directory in which each file holds one value, such as `SerfDiscovery__AuthKey`. Takes precedence over
+    /// files
+    #[arg(long = "key-per-file", value_name = "DIRECTORY")]
+    pub(crate) key_per_file: Vec<PathBuf>,
+    /// Prefix of the environment variables that configure this program, such as
+    /// `PROXY_` for `PROXY_ReverseProxy__Routes__r__Order`. Variables take precedence over files
+    #[arg(long, value_name = "PREFIX", default_value = "")]
+    pub(crate) env_prefix: String,
+    /// Value that takes precedence over all others: `ReverseProxy:Routes:r:Order=1`. Can be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) files: Files,
+    /// Print each value with its origin: file and line, or variable. Secrets are left out
+    #[arg(long)]
+    pub(crate) origins: bool,
+    /// Fail also for what would keep `run` from starting on this machine now: ports, files, certificates
+    #[arg(long)]
+    pub(crate) here: bool,
     /// Output format of the problems
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

@@ -25,7 +25,7 @@ use crate::allocator;
 use crate::certificates::{self, Followed};
 use crate::commands::unusable;
 use crate::handover::{HandoverError, Predecessor};
-use crate::settings::{self, LogFormat, Settings};
+use crate::settings::{self, LineFormat, LogFormat, Settings};
 use crate::starting;
 
 /// The longest time that the end of the program waits for the access log.
@@ -429,9 +429,10 @@ fn open_access_log(settings: &Settings) -> Result<Option<Arc<AccessLogWriter>>, 
     let Some(log) = &settings.telemetry.access_log else {
         return Ok(None);
     };
-    let format = match log.format {
-        LogFormat::Text => AccessLogFormat::Text,
-        LogFormat::Json => AccessLogFormat::Json,
+    let format = match &log.format {
+        LineFormat::Known(LogFormat::Text) => AccessLogFormat::Text,
+        LineFormat::Known(LogFormat::Json) => AccessLogFormat::Json,
+        LineFormat::Template(template) => AccessLogFormat::Template(template.clone()),
     };
     let started = match &log.file {
         None => Ok(LogOutput::stdout()),
@@ -443,7 +444,7 @@ fn open_access_log(settings: &Settings) -> Result<Option<Arc<AccessLogWriter>>, 
         |path| path.display().to_string(),
     );
     match started {
-        Ok(writer) => Ok(Some(Arc::new(writer))),
+        Ok(writer) => Ok(Some(Arc::new(writer.with_sampling(log.sample)))),
         Err(error) => Err(Failure::new(format!(
             "the access log cannot be written to {to}: {error}"
         ))),

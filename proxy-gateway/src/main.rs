@@ -6,6 +6,7 @@ mod check;
 mod cli;
 mod commands;
 mod document;
+mod environment;
 mod gateway;
 #[cfg(target_os = "linux")]
 mod handover;
@@ -14,6 +15,7 @@ mod handover;
 mod handover;
 mod logging;
 mod open_files;
+mod preflight;
 mod service_manager;
 mod settings;
 mod sources;

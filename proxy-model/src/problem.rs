@@ -39,6 +39,9 @@ pub struct Problem {
     pub message: String,
     /// The correction, if one is known.
     pub suggestion: Option<String>,
+    /// The origin of the value, if it is known: `appsettings.json:12`, or the name of a variable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Box<str>>,
 }
 
 impl Problem {
@@ -67,6 +70,7 @@ impl Problem {
             code: Cow::Borrowed(code),
             message,
             suggestion: None,
+            origin: None,
         }
     }
 
@@ -74,6 +78,13 @@ impl Problem {
     #[must_use]
     pub fn with_suggestion(mut self, suggestion: impl Into<String>) -> Self {
         self.suggestion = Some(suggestion.into());
+        self
+    }
+
+    /// Sets the origin, unless it is known already.
+    #[must_use]
+    pub fn with_origin(mut self, origin: impl Into<Box<str>>) -> Self {
+        self.origin.get_or_insert_with(|| origin.into());
         self
     }
 }
@@ -87,6 +98,11 @@ impl fmt::Display for Problem {
         };
         write!(f, "{} at ", self.severity)?;
         write_line(f, place)?;
+        if let Some(origin) = &self.origin {
+            f.write_str(" (")?;
+            write_line(f, origin)?;
+            f.write_str(")")?;
+        }
         f.write_str(": ")?;
         write_line(f, &self.message)?;
         match &self.suggestion {
@@ -213,6 +229,17 @@ impl Problems {
     pub(crate) fn repoint(&mut self, mut place: impl FnMut(&str) -> String) {
         for problem in &mut self.kept {
             problem.pointer = place(&problem.pointer);
+        }
+    }
+
+    /// Sets the origin of each problem that has none to that of its pointer.
+    pub(crate) fn set_origins(&mut self, of: impl Fn(&str) -> Option<String>) {
+        for problem in self
+            .kept
+            .iter_mut()
+            .filter(|problem| problem.origin.is_none())
+        {
+            problem.origin = of(&problem.pointer).map(String::into_boxed_str);
         }
     }
 

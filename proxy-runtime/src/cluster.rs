@@ -20,16 +20,16 @@ use crate::observe::InFlightGuard;
 use crate::transform::LoopGuard;
 use crate::upstream::{Protocols, protocol};
 
-/// What the whole proxy agrees on for each request.
+/// The settings of the whole proxy for picking destinations.
 #[derive(Debug, Default)]
 pub(crate) struct PickContext {
     /// The proxy's own zone.
     pub(crate) zone: Option<Arc<str>>,
-    /// Where chance comes from.
+    /// The source of randomness.
     pub(crate) random: Random,
-    /// How requests are recognised that come back. None: they are not.
+    /// The detection of requests that return to the proxy, if enabled.
     pub(crate) loop_guard: Option<Arc<LoopGuard>>,
-    /// Where clusters are reported that cannot be reached. None: nobody wants to know.
+    /// The receiver of reports about unreachable clusters, if any.
     pub(crate) unreachable: Option<Arc<UnreachableClusters>>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct ClusterState {
     destinations: Box<[Arc<DestinationState>]>,
     balancer: Balancer,
     context: Arc<PickContext>,
-    /// Whether every one of its destinations is spoken to in HTTP/1.1 and nothing else.
+    /// True if all destinations use HTTP/1.1 only.
     speaks_http1: bool,
     available: ArcSwap<Available>,
     /// Held by the thread that makes a new list of available destinations. The others use the old one meanwhile.
@@ -72,7 +72,6 @@ impl ClusterState {
         }
     }
 
-    #[cfg(feature = "server")]
     pub(crate) fn id(&self) -> &ClusterId {
         &self.id
     }
@@ -85,23 +84,23 @@ impl ClusterState {
         }
     }
 
-    /// What is carried over to the next generation.
+    /// The state that is carried over to the next generation.
     pub(crate) fn live(&self) -> &Arc<ClusterLive> {
         &self.live
     }
 
-    /// Names the settings by which connections to its destinations are made.
+    /// The key of the settings for connections to the destinations.
     pub(crate) fn client(&self) -> ClientKey {
         self.client
     }
 
-    /// Whether every one of its destinations is spoken to in HTTP/1.1 and nothing else.
+    /// Returns true if all destinations use HTTP/1.1 only.
     #[inline]
     pub(crate) fn speaks_http1(&self) -> bool {
         self.speaks_http1
     }
 
-    /// Its destinations in the order of the configuration.
+    /// The destinations, in the order of the configuration.
     pub(crate) fn destinations(&self) -> &[Arc<DestinationState>] {
         &self.destinations
     }
@@ -182,7 +181,7 @@ impl ClusterState {
         self.available.load_full()
     }
 
-    /// Which destinations may be picked now, and why the others may not.
+    /// Returns which destinations may be picked now, and why the others may not.
     pub(crate) fn assess(&self, cluster: &Cluster) -> Assessment {
         assess(cluster, self.context.zone.as_deref(), &[], |i| {
             self.destinations[i].health().active()
@@ -227,7 +226,7 @@ fn speaks_http1(cluster: &Cluster) -> bool {
 /// A destination that was picked for a request, which is in flight there until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Picked {
-    /// Its position in the cluster.
+    /// The position in the cluster.
     pub(crate) index: DestinationIndex,
     /// The request in flight.
     pub(crate) in_flight: InFlightGuard,

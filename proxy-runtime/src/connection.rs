@@ -1,12 +1,12 @@
-//! What servers say of a client's connection, and transforms, filters, partitions and logs read.
+//! Facts about a client's connection, which servers provide to transforms, filters, partitions and logs.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// What is known of the connection that a request came over.
+/// Facts about the connection of a request.
 ///
-/// The server puts it into each request's extensions. A program that embeds [`ProxyService`](crate::ProxyService) in a
-/// server of its own inserts it there to have `X-Forwarded-For` and `X-Forwarded-Proto` set; without it the client's
-/// address is unknown and the scheme is taken from the request's URI, else `http`.
+/// The server puts them into each request's extensions. A program that embeds [`ProxyService`](crate::ProxyService)
+/// in its own server inserts them to have `X-Forwarded-For` and `X-Forwarded-Proto` set. Without them the client's
+/// address is unknown, and the scheme is that of the request's URI, else `http`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionInfo {
@@ -14,12 +14,12 @@ pub struct ConnectionInfo {
     pub remote: Option<SocketAddr>,
     /// The address that the client connected to.
     pub local: Option<SocketAddr>,
-    /// Whether the connection is TLS.
+    /// True if the connection uses TLS.
     pub tls: bool,
     pub(crate) rules: ListenerRules,
 }
 
-/// Rules of a listener for requests, beyond those that all have.
+/// Optional rules of a listener for requests. Default: none.
 #[cfg_attr(
     not(feature = "server"),
     expect(unreachable_pub, reason = "the rules of a server's listener")
@@ -27,16 +27,16 @@ pub struct ConnectionInfo {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListenerRules {
-    /// Paths must have one reading for every program behind the proxy: doubled slashes become one,
+    /// True if paths must have one meaning for every program behind the proxy: doubled slashes become one,
     /// and a path with an encoded slash or backslash (`%2F`, `%5C`) or with a parameter (`;`, `%3B`)
     /// gets 400. Default: false.
     ///
-    /// For routes that keep requests from a part of a destination that may read `//admin`,
-    /// `/admin;x` or `/x/..%2Fadmin` as `/admin`.
+    /// Set it if routes protect a part of a destination, such as `/admin`, and the destination may read `//admin`,
+    /// `/admin;x` or `/x/..%2Fadmin` as the same path.
     pub strict_paths: bool,
-    /// Clients are proxies that say where requests came from in fields that the transforms of routes know nothing of:
-    /// `X-Real-IP`, `True-Client-IP`, `X-Forwarded-Client-Cert`, and all of `X-Forwarded-*` but `-For`, `-Host`, `-Proto` and
-    /// `-Prefix`. They are removed from requests otherwise, since applications believe them. Default: false.
+    /// True if all clients are trusted proxies. Fields about the origin of a request that no transform sets are then
+    /// kept: `X-Real-IP`, `True-Client-IP`, `X-Forwarded-Client-Cert`, and `X-Forwarded-*` except `-For`, `-Host`,
+    /// `-Proto` and `-Prefix`. Otherwise they are removed, because applications trust them. Default: false.
     pub trusts_senders: bool,
 }
 

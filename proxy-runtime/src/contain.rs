@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// What a panic said.
+/// The message of a panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panicked(pub(crate) String);
 

@@ -1,4 +1,4 @@
-//! What the program registered to extend routes with, by name.
+//! The filters and layers that a program registered, by name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ pub(crate) struct Extensions {
     filters: BTreeMap<Arc<str>, Arc<dyn Filter>>,
     layers: BTreeMap<Arc<str>, Arc<BoxLayer>>,
     policies: Option<Arc<dyn PolicySource>>,
-    /// What is inside of all layers; there if there are layers or policies.
+    /// The innermost service, inside all layers; present if there are layers or policies.
     rest: Option<RouteService>,
 }
 

@@ -1,4 +1,4 @@
-//! What tests share: configurations, and a look at the log.
+//! Shared parts of tests: configurations, and a view of the log.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(crate) fn destination() -> Arc<DestinationState> {
 pub(crate) struct Logged {
     pub(crate) target: &'static str,
     pub(crate) level: tracing::Level,
-    /// Its fields as `name=value`, the message among them.
+    /// The fields as `name=value`, including the message.
     pub(crate) fields: String,
 }
 

@@ -1,7 +1,7 @@
 //! Futures in blocks that are lent.
 //!
-//! What a request waits in is the largest of its blocks. A thread that forwards many gets along with those of the requests
-//! that are under way at a time.
+//! What a request waits in is the largest of its blocks. A thread that forwards many gets along with those of the
+//! requests that are under way at a time.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -21,7 +21,7 @@ const LARGEST: usize = 4 * 1024;
 /// A future in a block that is lent by the thread that makes it, and kept by the one on which it ends.
 pub(crate) struct LentFuture<T>(Option<Pin<Box<dyn Place<T>>>>);
 
-/// Where a future of one kind is.
+/// The place of a future of one kind.
 trait Place<T>: Send {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T>;
 
@@ -99,6 +99,13 @@ where
                 spare.push((TypeId::of::<F>(), Box::new(of_kind)));
             }
         });
+    }
+}
+
+impl<T> LentFuture<T> {
+    /// Takes the future out of its place. What is left never ends.
+    pub(crate) fn take(&mut self) -> Self {
+        Self(self.0.take())
     }
 }
 

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use proxy_model::compiled::DestinationIndex;
 
-/// The most attempts to get a first connection, and then the most to have a request answered, connections that cannot be opened
-/// included: one over an idle connection, one over a new connection to the same destination, and one to another.
+/// The most attempts to get a first connection, and then the most to have a request answered, connections that cannot
+/// be opened included: one over an idle connection, one over a new connection to the same destination, and one to
+/// another.
 pub(crate) const MOST_ATTEMPTS: u8 = 3;
 
 /// The connection that an attempt had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
-    /// None could be opened, which the destination said at once.
+    /// No connection could be opened, and the destination rejected it at once.
     None,
     /// One on which it was the first request.
     Fresh,
@@ -19,7 +20,7 @@ pub(crate) enum Over {
     Reused,
 }
 
-/// How much of the request was handed to the connection.
+/// The part of the request that the connection has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// Not a byte.
@@ -28,7 +29,7 @@ pub(crate) enum Sent {
     Something,
 }
 
-/// What came back before the attempt failed.
+/// The response bytes that arrived before the attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
     /// Not a byte of a response: the connection was closed or reset.
@@ -45,13 +46,13 @@ pub(crate) struct Failed {
     pub(crate) over: Over,
     pub(crate) sent: Sent,
     pub(crate) came: Came,
-    /// Whether the method is idempotent (RFC 9110 section 9.2.2).
+    /// True if the method is idempotent (RFC 9110 section 9.2.2).
     pub(crate) is_idempotent: bool,
-    /// Whether the whole request is still there to be sent.
+    /// True if the whole request is still available to be sent.
     pub(crate) is_whole: bool,
 }
 
-/// What is done about a failed attempt.
+/// The decision after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The failure is the client's answer.
@@ -67,7 +68,7 @@ pub(crate) enum Verdict {
 pub(crate) struct Attempts {
     /// All of them, the current one included.
     count: u8,
-    /// Those at the current destination.
+    /// The number of attempts at the current destination.
     here: u8,
     /// The destinations that failed, of which there are `failed_count`.
     failed: [DestinationIndex; MOST_ATTEMPTS as usize],
@@ -84,8 +85,8 @@ impl Failed {
         is_whole: true,
     };
 
-    /// Decides whether the request is sent again, and where. `left` is the time until its response must have begun, if there is
-    /// such a time.
+    /// Decides whether the request is sent again, and where. `left` is the time until its response must have begun,
+    /// if there is such a time.
     pub(crate) fn verdict(self, attempts: &Attempts, left: Option<Duration>) -> Verdict {
         let is_harmless = match (self.sent, self.came) {
             (_, Came::Unprocessed) | (Sent::Nothing, Came::Nothing) => true,

@@ -1,4 +1,4 @@
-//! What a thread keeps of what is over, for what begins.
+//! Memory that a thread keeps from finished requests for new ones.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
@@ -31,7 +31,7 @@ impl<T, const MOST: usize> Spare<T, MOST> {
         }
     }
 
-    /// How many there are.
+    /// The number of kept values.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.0.borrow().len()

@@ -2,11 +2,11 @@
 
 use proxy_model::compiled::Route;
 
-/// Returns whether there are doubled slashes, in a path of which every program knows the segments otherwise.
+/// Returns true if the path has doubled slashes.
 ///
 /// # Errors
 ///
-/// Some programs read a part of the path as something else.
+/// Programs may read the path in different ways: it has an encoded slash, a backslash or a parameter.
 pub(crate) fn has_doubled_slashes(path: &[u8]) -> Result<bool, &'static str> {
     for (at, &byte) in path.iter().enumerate() {
         match (byte, &path[at + 1..]) {
@@ -22,13 +22,13 @@ pub(crate) fn has_doubled_slashes(path: &[u8]) -> Result<bool, &'static str> {
     Ok(path.windows(2).any(|pair| pair == b"//"))
 }
 
-/// Makes sure that `route` takes a request with this path, which it matches.
+/// Checks a path against the setting `StrictPaths` of the route that it matches.
 ///
-/// Doubled slashes are not made one here: another route might take what that leaves.
+/// Doubled slashes are an error here and not merged, because another route might match the merged path.
 ///
 /// # Errors
 ///
-/// The route takes only paths that every program reads in the same way, and this is none.
+/// The route accepts only paths that every program reads in the same way, and this is not one.
 #[inline]
 pub(crate) fn check(route: &Route, path: &str) -> Result<(), &'static str> {
     match route.has_strict_paths() {

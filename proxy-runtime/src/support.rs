@@ -1,4 +1,4 @@
-//! What a configuration can say and this version does not honour yet.
+//! Configuration keys that are valid and have no effect yet.
 
 use proxy_model::compiled::{Cluster, Destination, Route, Scheme};
 use proxy_model::config::{HttpVersion, PolicyKind, VersionPolicy};
@@ -7,22 +7,22 @@ use proxy_model::{Problem, Problems, Snapshot, pointer_to, same_id};
 /// Code of every problem that [`unsupported`] reports.
 const CODE: &str = "unsupported";
 
-/// What `snapshot` says and this version of the proxy does not honour: a warning for each place, with the code
-/// `unsupported`.
+/// Returns a warning with the code `unsupported` for each setting of `snapshot` that has no effect in this version.
 ///
-/// The configuration is used without it, with one exception: a route with an `AuthorizationPolicy` is refused as a
-/// whole, since to serve it would open what was meant to be closed.
+/// The rest of the configuration is used, with one exception: a route with an `AuthorizationPolicy` returns 500,
+/// because serving it would open what was meant to be closed.
 ///
 /// Pointers begin at the section that holds `Routes` and `Clusters`.
 ///
-/// A proxy that was built without TLS settings for destinations honours less than this version could:
-/// [`Proxy::unsupported`](crate::Proxy::unsupported) knows.
+/// [`Proxy::unsupported`](crate::Proxy::unsupported) also considers whether the proxy has TLS settings for
+/// destinations.
 pub fn unsupported(snapshot: &Snapshot) -> Problems {
     // Only a program that honours policies reads any.
     unsupported_by(snapshot, cfg!(feature = "tls"), true)
 }
 
-/// The same for a proxy that can reach `https` destinations or not, and has a source of policies or not.
+/// Returns the warnings for a proxy that can reach `https` destinations if `speaks_tls`, and has a source of policies if
+/// `has_policies`.
 pub(crate) fn unsupported_by(
     snapshot: &Snapshot,
     speaks_tls: bool,
@@ -41,7 +41,7 @@ pub(crate) fn unsupported_by(
     problems
 }
 
-/// Why all requests of a route are refused.
+/// The reason why a route gets no requests through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum Refusal {
@@ -58,19 +58,19 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// Why requests of `route` are refused, if they are. `has_policies` is whether a source has made the policies of the
-/// route that the configuration defines.
+/// Returns why requests of `route` cannot be served, if they cannot. `has_policies` tells that a source has made the
+/// policies of the route that the configuration defines.
 pub(crate) fn refusal(route: &Route, has_policies: bool) -> Option<Refusal> {
     is_open(route, PolicyKind::Authorization, has_policies).then_some(Refusal::Authorization)
 }
 
-/// Whether the route has a policy of a kind that is not honoured.
+/// Returns true if the route has a policy of a kind that is not honoured.
 fn is_open(route: &Route, kind: PolicyKind, has_policies: bool) -> bool {
     let mut policies = route.policies().iter();
     policies.any(|policy| policy.kind() == kind && !(policy.is_defined() && has_policies))
 }
 
-/// Whether a policy is named that is not one of those that ask for nothing.
+/// Returns true if a policy is named, other than one of `without_effect`.
 fn is_asked(policy: Option<&String>, without_effect: &[&str]) -> bool {
     policy.is_some_and(|name| {
         !name.is_empty() && !without_effect.iter().any(|nothing| same_id(name, nothing))

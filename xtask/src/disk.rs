@@ -117,7 +117,7 @@ fn identity(_metadata: &fs::Metadata) -> Option<(u64, u64)> {
     None
 }
 
-/// The free space by `df` of the disk with a directory.
+/// Returns the free space of the disk that contains a directory, as `df` reports it.
 fn free(directory: &Path) -> Option<Bytes> {
     let ask = Invocation::new("df")
         .args(["-P", "-k"])

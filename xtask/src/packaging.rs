@@ -12,7 +12,7 @@ use crate::steps::{Outcome, Steps};
 use crate::workspace::Workspace;
 
 /// The programs that these checks use. `cargo xtask ci` fetches them with others.
-const TOOLS: [&str; 3] = ["systemd", "kubectl", "kubernetes-validate"];
+const TOOLS: [&str; 4] = ["systemd", "kubectl", "kubernetes-validate", "prometheus"];
 
 /// The program that builds images.
 const IMAGE_TOOLS: [&str; 1] = ["buildah"];
@@ -76,7 +76,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     steps.end()
 }
 
-/// Checks packages, units, manifests and the compose file, as a step of `cargo xtask ci`.
+/// Checks packages, units, manifests, the compose file and monitoring, as a step of `cargo xtask ci`.
 pub(crate) fn step(workspace: &Workspace, required: bool) -> crate::Result<Outcome> {
     let mut checks = Checks::default();
     checks.expect_success(&package(workspace))?;
@@ -100,6 +100,10 @@ pub(crate) fn step(workspace: &Workspace, required: bool) -> crate::Result<Outco
             checks.expect_success(&check.arg("packaging/compose/compose.yaml"))?;
         }
         None => checks.missing.push("kubernetes-validate-python"),
+    }
+    match peers::find(workspace, "promtool") {
+        Some(promtool) => monitoring(&promtool, &scratch, &mut checks)?,
+        None => checks.missing.push("promtool"),
     }
     Ok(checks.outcome(required))
 }
@@ -191,6 +195,33 @@ fn kubernetes(
     fs::write(&built, manifests)?;
     let validate = Invocation::new(validate).arg("--strict").arg(built);
     checks.expect_success(&validate)?;
+    Ok(())
+}
+
+/// Checks scrape configurations and alert rules, and runs the tests of the rules.
+fn monitoring(promtool: &Path, scratch: &Path, checks: &mut Checks) -> crate::Result<()> {
+    let copies = scratch.join("monitoring");
+    fs::create_dir_all(&copies)?;
+    let (static_jobs, pods) = ("prometheus.yml", "prometheus-kubernetes.yml");
+    let (rules, tests) = ("proxy-gateway.rules.yml", "proxy-gateway.rules.test.yml");
+    for name in [static_jobs, pods, rules, tests] {
+        let text = fs::read_to_string(Path::new("packaging/monitoring").join(name))?;
+        // Debian builds the program without Kubernetes.
+        let text = text.replace(
+            "kubernetes_sd_configs:\n      - role: pod",
+            "file_sd_configs:\n      - files: [pods.json]",
+        );
+        fs::write(copies.join(name), text)?;
+    }
+    for (command, file) in [
+        (["check", "config"], static_jobs),
+        (["check", "config"], pods),
+        (["check", "rules"], rules),
+        (["test", "rules"], tests),
+    ] {
+        let check = Invocation::new(promtool).args(command);
+        checks.expect_success(&check.arg(copies.join(file)))?;
+    }
     Ok(())
 }
 

@@ -56,8 +56,9 @@ struct Counts {
 /// The leadership of a program that may be one of several.
 #[derive(Debug)]
 enum Standing {
+    /// The program itself leads.
     Leading,
-    /// Another program leads, as far as known.
+    /// The name of the program that leads, when it was last read.
     By(String),
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Preparation {
 /// A provider's configuration, ready to be merged.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// The provider's configuration that it was made from.
+    /// The revision of the provider's configuration, as the provider published it.
     pub(super) revision: Revision,
     /// The usable rest of the configuration. Compiles without an error, unless it is rejected.
     pub(super) config: Arc<ProxyConfig>,

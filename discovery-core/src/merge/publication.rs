@@ -8,7 +8,7 @@ use proxy_model::{Problem, Problems};
 use super::draft::Draft;
 use super::driver::{Compiled, Source, Worker};
 use super::prepare::Prepared;
-use super::state::{Contribution, MergedState, Origins, SourcedProblem, below};
+use super::state::{Contribution, MergedState, Origins, SourcedProblem, Written};
 use crate::moment::Moment;
 use crate::provider::ProviderState;
 use crate::status::SourceState;
@@ -116,7 +116,7 @@ impl Worker {
             .map(|source| Arc::clone(&source.preparation.provider));
         Arc::new(Origins {
             providers: names.collect(),
-            sections: states.iter().map(|s| Arc::clone(&s.section)).collect(),
+            written: states.iter().map(|state| Written::of(state)).collect(),
             routes: draft.combined.route_owners.clone(),
             clusters: draft.combined.cluster_owners.clone(),
         })
@@ -154,10 +154,12 @@ impl Worker {
     ) -> Vec<SourcedProblem> {
         let mut own: Vec<Vec<Problem>> = vec![Vec::new(); self.sources.len()];
         let mut nobodys = Vec::new();
-        for ((source, state), own) in self.sources.iter().zip(states).zip(&mut own) {
+        let written: Vec<Written> = states.iter().map(|state| Written::of(state)).collect();
+        let places = states.iter().zip(&written);
+        for ((source, (state, written)), own) in self.sources.iter().zip(places).zip(&mut own) {
             own.extend(state.problems.iter().cloned());
             let newest = source.newest.iter().filter(|p| !is_replaced(p, state));
-            let placed = |problem: &Problem| below(&state.section, problem.clone());
+            let placed = |problem: &Problem| written.place(problem.clone());
             add_new(own, newest.clone().flat_map(|p| &p.problems).map(placed));
             let kept = newest.flat_map(|p| p.kept.values());
             let mut kept: Vec<Problem> = kept.map(|kept| placed(&kept.problem)).collect();
@@ -165,8 +167,7 @@ impl Worker {
             add_new(own, kept);
         }
         for (position, problem) in &draft.combined.clashes {
-            let section = &states[*position].section;
-            own[*position].push(below(section, problem.clone()));
+            own[*position].push(written[*position].place(problem.clone()));
         }
         let owner = |problem: &Problem| draft.combined.named(&problem.pointer).map(|n| n.owner());
         let found = found.iter().map(|problem| (owner(problem), problem));
@@ -178,7 +179,7 @@ impl Worker {
         for (owner, problem) in drafted.chain(found) {
             match owner {
                 Some(owner) => {
-                    by_owner[owner].push(below(&states[owner].section, problem.clone()));
+                    by_owner[owner].push(written[owner].place(problem.clone()));
                 }
                 None => nobodys.push(problem.clone()),
             }

@@ -7,7 +7,7 @@ use proxy_model::{ClusterId, Problem, Problems, Revision, RouteId, Snapshot};
 use serde::Serialize;
 
 use crate::moment::Moment;
-use crate::provider::Strictness;
+use crate::provider::{ProviderState, Strictness};
 use crate::status::ProviderStatus;
 
 /// The published state of a [`Merge`](super::Merge).
@@ -39,8 +39,8 @@ pub struct MergedState {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Origins {
     pub(super) providers: Vec<Arc<str>>,
-    /// The sections that hold their routes and clusters.
-    pub(super) sections: Vec<Arc<str>>,
+    /// The places where their routes and clusters are written.
+    pub(super) written: Vec<Written>,
     pub(super) routes: IndexMap<RouteId, usize>,
     pub(super) clusters: IndexMap<ClusterId, usize>,
 }
@@ -65,13 +65,13 @@ impl MergedState {
             Some(("Clusters", id)) => origins.clusters.get(&ClusterId::new(id)),
             _ => None,
         };
-        let section = owner.and_then(|owner| origins.sections.get(*owner));
+        let written = owner.and_then(|owner| origins.written.get(*owner));
         SourcedProblem {
             provider: owner
                 .and_then(|owner| origins.providers.get(*owner))
                 .cloned(),
-            problem: match section {
-                Some(section) => below(section, problem),
+            problem: match written {
+                Some(written) => written.place(problem),
                 None => problem,
             },
         }
@@ -86,12 +86,36 @@ pub(super) fn named(pointer: &str) -> Option<(&str, String)> {
     Some((section, id))
 }
 
-/// A problem of a route or cluster, with its pointer below the section that holds those.
-pub(super) fn below(section: &str, mut problem: Problem) -> Problem {
-    if named(&problem.pointer).is_some_and(|(within, _)| matches!(within, "Routes" | "Clusters")) {
-        problem.pointer.insert_str(0, section);
+/// The place where a provider's routes and clusters are written.
+#[derive(Clone, Debug)]
+pub(super) struct Written {
+    /// The section that holds them.
+    section: Arc<str>,
+    /// The origins of the values in it.
+    origins: Option<Arc<proxy_model::json::Origins>>,
+}
+
+impl Written {
+    /// Returns the place of a provider's configuration.
+    pub(super) fn of(state: &ProviderState) -> Self {
+        Self {
+            section: Arc::clone(&state.section),
+            origins: state.origins.clone(),
+        }
     }
-    problem
+
+    /// Returns a problem of a route or cluster with its pointer below the section, and its origin.
+    pub(super) fn place(&self, mut problem: Problem) -> Problem {
+        let section = named(&problem.pointer);
+        if section.is_some_and(|(within, _)| matches!(within, "Routes" | "Clusters")) {
+            problem.pointer.insert_str(0, &self.section);
+            let origin = self.origins.as_ref().and_then(|o| o.of(&problem.pointer));
+            if let Some(origin) = origin {
+                problem = problem.with_origin(origin);
+            }
+        }
+        problem
+    }
 }
 
 /// The contribution of one provider.

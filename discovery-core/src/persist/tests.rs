@@ -142,7 +142,7 @@ proptest! {
     // Every case syncs several files to disk.
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A write that ended anywhere, in either file, leaves something to start from.
+    /// A last write that was cut off at any byte is ignored: the state before it is loaded.
     #[test]
     fn a_torn_file_gives_way_to_its_predecessor(cut in 0.0..1.0_f64) {
         let directory = tempfile::tempdir().unwrap();

@@ -28,7 +28,7 @@ pub(super) struct Question {
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     pub(super) problems: Problems,
-    /// True if all of them answered, or one of them objected.
+    /// True if the result is final: each validator has returned, or one has rejected the service.
     pub(super) answered: bool,
 }
 

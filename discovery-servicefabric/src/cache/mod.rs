@@ -82,7 +82,7 @@ impl<C: ClusterCalls> CachedCalls<C> {
         self
     }
 
-    /// Returns the same calls with a record of which of them returned an old response.
+    /// Returns a view of the cache that records which of its calls were answered from an old response.
     pub fn observe(&self) -> Observed<'_, C> {
         Observed::new(self)
     }

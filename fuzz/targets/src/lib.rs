@@ -25,6 +25,7 @@ mod http2_blocks;
 mod input;
 mod labels;
 mod last_good;
+mod layers;
 pub mod mutation;
 mod query_matcher;
 mod route_table;
@@ -55,6 +56,7 @@ pub use self::http1::{http1_chunked, http1_request, http1_response};
 pub use self::http2_blocks::http2_blocks;
 pub use self::labels::labels;
 pub use self::last_good::last_good;
+pub use self::layers::layers;
 pub use self::query_matcher::query_matcher;
 pub use self::route_table::route_table;
 pub use self::route_template::route_template;
@@ -73,7 +75,7 @@ pub use self::yaml::yaml;
 pub type Target = fn(&[u8]);
 
 /// All targets by name. Their seeds are in `seeds/` under the same name.
-pub const TARGETS: [(&str, Target); 30] = [
+pub const TARGETS: [(&str, Target); 31] = [
     ("config", config),
     ("config_diff", config_diff),
     ("consul_answers", consul_answers),
@@ -91,6 +93,7 @@ pub const TARGETS: [(&str, Target); 30] = [
     ("http2_blocks", http2_blocks),
     ("labels", labels),
     ("last_good", last_good),
+    ("layers", layers),
     ("query_matcher", query_matcher),
     ("route_table", route_table),
     ("route_template", route_template),

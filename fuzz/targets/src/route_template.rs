@@ -100,7 +100,7 @@ fn check_values(template: &PathTemplate, path: &str, values: &RouteValues) {
     );
 }
 
-/// The values in lower case: a default value applies in any case.
+/// Returns the values in lower case, because default values match ignoring case.
 fn without_case(values: &RouteValues) -> Vec<(String, String)> {
     values
         .iter()

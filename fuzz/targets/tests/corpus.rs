@@ -111,6 +111,7 @@ tests! {
     labels: INPUTS,
     // Each input writes a file and starts a runtime.
     last_good: INPUTS / 10,
+    layers: INPUTS,
     query_matcher: INPUTS,
     route_table: INPUTS,
     route_template: INPUTS,

@@ -2,45 +2,70 @@
 
 use program_kit::Failure;
 use proxy_model::Problems;
+use proxy_model::json::Layered;
 use serde::Serialize;
 
+use super::origins::{self, Shown};
 use super::{print, print_json, some};
 use crate::check::examine;
 use crate::cli::{Check, Format};
-use crate::{certificates, document};
+use crate::document::Document;
+use crate::preflight;
 
 #[derive(Serialize)]
 struct Verdict<'a> {
     valid: bool,
     problems: &'a Problems,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<&'a [Shown]>,
 }
 
 pub(crate) fn check(options: &Check) -> Result<(), Failure> {
-    let problems = match document::load(&options.files.config) {
-        Ok(document) => {
-            let examined = examine(&document);
-            let mut problems = examined.problems;
-            problems.extend(certificates::unusable(&examined.settings.listeners));
-            if !problems.has_errors() {
-                problems.extend(examined.settings.sources.unusable());
-            }
-            problems
+    let document = Document::of(&options.files)?;
+    let (problems, values) = match document.load() {
+        Ok(layered) => {
+            let values = options.origins.then(|| origins::values(&layered));
+            (all_problems(&layered, options.here), values)
         }
-        Err(problems) => problems,
+        Err(problems) => (problems, None),
     };
     let valid = !problems.has_errors();
     match options.format {
         Format::Json => print_json(&Verdict {
             valid,
             problems: &problems,
+            values: values.as_deref(),
         })?,
-        Format::Text => print(&report(&problems))?,
+        Format::Text => {
+            if let Some(values) = &values {
+                print(&format!(
+                    "{}\n{}",
+                    document.described(),
+                    origins::readable(values)
+                ))?;
+            }
+            print(&report(&problems))?;
+        }
     }
     if valid {
         Ok(())
     } else {
         Err(Failure::silent())
     }
+}
+
+/// Returns the problems of the document, and of this machine. Those of the machine are errors only if it is
+/// the one that the configuration is for.
+fn all_problems(layered: &Layered, is_here: bool) -> Problems {
+    let examined = examine(layered);
+    let mut problems = examined.problems;
+    let mut of_machine = preflight::files(&examined.settings, &layered.origins);
+    of_machine.extend(preflight::ports(&examined.settings, &layered.origins));
+    problems.extend(match is_here {
+        true => of_machine,
+        false => preflight::as_warnings(of_machine),
+    });
+    problems
 }
 
 fn report(problems: &Problems) -> String {

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::{load, print, print_json, unusable};
 use crate::check::{compile_options, examine};
 use crate::cli::{Discover, Format};
+use crate::document::Document;
 use crate::sources::{Answer, NotServed};
 
 /// The results of the providers.
@@ -37,7 +38,8 @@ struct ProviderFound {
 }
 
 pub(crate) async fn discover(options: &Discover) -> Result<(), Failure> {
-    let examined = examine(&load(&options.files.config)?);
+    let document = Document::of(&options.files)?;
+    let examined = examine(&load(&document)?);
     if examined.problems.has_errors() {
         return Err(unusable(&examined.problems));
     }
@@ -46,7 +48,7 @@ pub(crate) async fn discover(options: &Discover) -> Result<(), Failure> {
         .with_section_required(false)
         .with_compile_options(compile_options())
         .with_policies(proxy_policies::read)
-        .open(&options.files.config)
+        .open_layers(document.layers.clone())
         .await
         .map_err(|error| Failure::from_error(&error))?;
     let mut found = Found {

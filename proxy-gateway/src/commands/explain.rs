@@ -10,13 +10,14 @@ use proxy_runtime::explain::{
 use super::{load, print, print_json, unusable};
 use crate::check::examine;
 use crate::cli::{Explain, Format};
+use crate::document::Document;
 use crate::settings::Server;
 
 /// The maximum number of listed routes that do not match, in text output.
 const CONSIDERED: usize = 20;
 
 pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
-    let examined = examine(&load(&options.files.config)?);
+    let examined = examine(&load(&Document::of(&options.files)?)?);
     let snapshot = match examined.snapshot {
         Some(snapshot) if !examined.problems.has_errors() => snapshot,
         _ => return Err(unusable(&examined.problems)),

@@ -4,14 +4,13 @@ mod check;
 mod discover;
 mod explain;
 mod health;
+mod origins;
 mod run;
 mod schema;
 
-use std::path::PathBuf;
-
 use program_kit::Failure;
 use proxy_model::Problems;
-use proxy_model::json::Node;
+use proxy_model::json::Layered;
 use serde::Serialize;
 
 pub(crate) use self::check::check;
@@ -20,11 +19,11 @@ pub(crate) use self::explain::explain;
 pub(crate) use self::health::health;
 pub(crate) use self::run::run;
 pub(crate) use self::schema::schema;
-use crate::document;
+use crate::document::Document;
 
-/// Reads configuration files. Their problems are the failure.
-fn load(files: &[PathBuf]) -> Result<Node, Failure> {
-    document::load(files).map_err(|problems| unusable(&problems))
+/// Reads the layers of the configuration. Their problems are the failure.
+fn load(document: &Document) -> Result<Layered, Failure> {
+    document.load().map_err(|problems| unusable(&problems))
 }
 
 /// The failure of a command that needs a configuration without errors.

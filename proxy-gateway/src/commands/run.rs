@@ -1,32 +1,41 @@
 //! `run`: the proxy, from configuration files.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use discovery_core::providers::file::FileOptions;
 use discovery_core::{Merge, MergedState};
-use program_kit::{Failure, Signals, say};
+use program_kit::{Failure, LogControl, Signals, say};
 use proxy_model::{CompileOptions, Problems, same_id};
 use proxy_runtime::server::ListeningSockets;
 
 use super::{load, some, unusable};
 use crate::check::{SECTION, examine};
 use crate::cli::Files;
+use crate::document::Document;
 use crate::gateway::Gateway;
 use crate::handover::{HandoverError, Offer, Predecessor};
 use crate::service_manager::{self, Message};
 use crate::settings::Settings;
-use crate::{document, logging, open_files};
+use crate::{logging, open_files, preflight};
 
 /// The interval at which the running program's own settings are compared with the files.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
-    let examined = examine(&load(&files.config)?);
-    if examined.problems.has_errors() {
+    let document = Document::of(files)?;
+    let layered = load(&document)?;
+    let mut examined = examine(&layered);
+    let of_machine = preflight::files(&examined.settings, &layered.origins);
+    if examined.problems.has_errors() || of_machine.has_errors() {
+        examined.problems.extend(of_machine);
         return Err(unusable(&examined.problems));
     }
-    logging::start(&examined.settings.telemetry)?;
+    // The proxy and its sources log what they start with in spite of it.
+    drop((layered, of_machine));
+    let mut log = logging::start(&examined.settings.telemetry)?;
+    say(&document.described());
     for problem in examined
         .problems
         .iter()
@@ -45,7 +54,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
             .with_compile_options(options.clone())
             .with_section_required(sources.is_empty())
             .with_policies(proxy_policies::read)
-            .open(&files.config)
+            .open_layers(document.layers.clone())
             .await
             .map_err(|error| Failure::from_error(&error))?;
         sources.start(merge.provider(provider), options)
@@ -57,7 +66,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     // The remaining sockets belong to addresses that are no longer configured.
     drop(inherited);
     let ended = tokio::select! {
-        ended = serve(&mut gateway, files, &examined.settings, predecessor) => Some(ended),
+        ended = serve(&mut gateway, document, &examined.settings, &mut log, predecessor) => Some(ended),
         () = signals.stop() => None,
     };
     service_manager::notify(Message::Stopping);
@@ -76,8 +85,9 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
 /// Cancel safe.
 async fn serve(
     gateway: &mut Gateway,
-    files: &Files,
+    document: Document,
     settings: &Settings,
+    log: &mut LogControl,
     predecessor: Option<Predecessor>,
 ) -> Result<(), NotTaken> {
     let is_served = match &predecessor {
@@ -109,7 +119,7 @@ async fn serve(
         announce(&state);
         say("stop with Ctrl-C; a second Ctrl-C stops at once");
         service_manager::notify(Message::Ready);
-        follow_settings(files, settings).await
+        follow_settings(Arc::new(document), settings, log).await
     };
     let successor = async {
         match &mut offer {
@@ -185,14 +195,20 @@ fn not_taken(error: &HandoverError) -> Failure {
     Failure::new(error.to_string())
 }
 
-/// Warns about changes in the files that take effect only with the next start.
-async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
+/// Applies changes of the log filter in the files, and warns about those that take effect only with the next start.
+async fn follow_settings(
+    document: Arc<Document>,
+    running: &Settings,
+    log: &mut LogControl,
+) -> Infallible {
+    let mut running = running.clone();
     let mut noticed = running.clone();
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let paths = files.config.clone();
+        let document = Arc::clone(&document);
         let read = move || {
-            document::load(&paths).map(|document| Settings::read(&document, &mut Problems::new()))
+            let document = document.load();
+            document.map(|document| Settings::read(&document.node, &mut Problems::new()))
         };
         // The file provider reports files that cannot be read.
         let Ok(Ok(now)) = tokio::task::spawn_blocking(read).await else {
@@ -202,14 +218,36 @@ async fn follow_settings(files: &Files, running: &Settings) -> Infallible {
         if now == noticed {
             continue;
         }
+        if now.telemetry.log_filter != noticed.telemetry.log_filter {
+            apply_filter(log, now.telemetry.log_filter.clone());
+            running
+                .telemetry
+                .log_filter
+                .clone_from(&now.telemetry.log_filter);
+        }
         // Settings that were changed back need no restart.
-        if now != *running {
+        if now != running {
             tracing::warn!(
                 target: "proxy::config",
-                "Listeners, Admin, Telemetry, Server, Policies.Discovered or a section for discovery have changed; that takes effect with the next start"
+                "Listeners, Admin, Telemetry (but for LogFilter), Server, Policies.Discovered or a section for discovery have changed; that takes effect with the next start"
             );
         }
         noticed = now;
+    }
+}
+
+/// Changes what is logged. A filter that cannot be used is logged, and changes nothing.
+fn apply_filter(log: &mut LogControl, filter: Option<String>) {
+    let shown = filter
+        .clone()
+        .unwrap_or_else(|| "RUST_LOG or the default".to_owned());
+    match log.set_filter(filter) {
+        Ok(()) => {
+            tracing::info!(target: "proxy::config", filter = shown, "the log filter has changed")
+        }
+        Err(error) => {
+            tracing::warn!(target: "proxy::config", "the log filter stays as it was: {error}")
+        }
     }
 }
 

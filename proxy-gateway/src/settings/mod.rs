@@ -5,7 +5,7 @@
 mod limits;
 mod listener;
 mod resolver;
-mod sections;
+pub(crate) mod sections;
 mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -24,8 +24,7 @@ use crate::sources::Sources;
 
 pub(crate) use self::listener::{Listener, Tls};
 pub(crate) use self::resolver::Resolver;
-pub(crate) use self::sections::judge_environment;
-pub(crate) use self::telemetry::{LogFormat, Telemetry};
+pub(crate) use self::telemetry::{LineFormat, LogFormat, Telemetry};
 
 /// The default time that requests in flight have when the program stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,6 +1,6 @@
 //! The sections that a document may have.
 
-use proxy_model::json::Node;
+use proxy_model::json::{Node, Setting};
 use proxy_model::{Problem, Problems, pointer_to, same_id};
 
 use crate::check::SECTION;
@@ -30,6 +30,70 @@ const FOREIGN: [(&str, &str); 3] = [
     ),
 ];
 
+/// The relation of a section's name to the sections that are read.
+pub(crate) enum Kinship {
+    /// One of our sections.
+    Ours,
+    /// A section of ASP.NET that matters for a proxy.
+    Foreign,
+    /// A name that is nearly that of one of our sections.
+    Near(&'static str),
+    /// No relation.
+    None,
+}
+
+/// Returns the relation of `name` to the sections that are read.
+pub(crate) fn kinship(name: &str) -> Kinship {
+    let find = |is_it: &dyn Fn(&str) -> bool| OURS.into_iter().find(|ours| is_it(ours));
+    if find(&|ours| same_id(ours, name)).is_some() {
+        return Kinship::Ours;
+    }
+    if FOREIGN.iter().any(|(foreign, _)| same_id(foreign, name)) {
+        return Kinship::Foreign;
+    }
+    match find(&|ours| is_longer(name, ours) || is_slip_of(name, ours)) {
+        Some(meant) => Kinship::Near(meant),
+        None => Kinship::None,
+    }
+}
+
+/// Returns the names of all sections, for a message.
+pub(crate) fn listed() -> String {
+    OURS.map(|name| format!("`{name}`")).join(", ")
+}
+
+/// Returns the problem of a section of ASP.NET.
+pub(crate) fn foreign(name: &str) -> Option<Problem> {
+    let (name, instead) = FOREIGN.iter().find(|(foreign, _)| same_id(foreign, name))?;
+    let message = format!("`{name}` configures ASP.NET and is not read here");
+    let pointer = pointer_to("", name);
+    Some(Problem::warning(pointer, "foreign_section", message).with_suggestion(*instead))
+}
+
+/// Returns true if a problem is in one of our sections, or in none.
+pub(crate) fn concerns_us(problem: &Problem) -> bool {
+    match problem.pointer.split('/').nth(1) {
+        Some(section) => matches!(kinship(section), Kinship::Ours),
+        None => true,
+    }
+}
+
+/// Reports an option of the command line that sets no value of our sections.
+pub(crate) fn judge_setting(setting: &Setting, problems: &mut Problems) {
+    let first = setting.key.split(':').next().unwrap_or_default();
+    let suggestion = match kinship(first) {
+        Kinship::Ours => return,
+        Kinship::Near(meant) => format!("did you mean `{meant}`?"),
+        Kinship::Foreign | Kinship::None => format!("sections are {}", listed()),
+    };
+    let message = format!("there is no section `{first}`");
+    problems.push(
+        Problem::error("", "unknown_section", message)
+            .with_suggestion(suggestion)
+            .with_origin(setting.origin.as_str()),
+    );
+}
+
 /// Reports sections that nothing reads.
 ///
 /// An `appsettings.json` also configures the application around the proxy, so a section that is not ours is
@@ -39,85 +103,27 @@ pub(super) fn judge(document: &Node, problems: &mut Problems) {
         return;
     };
     for (key, node) in root.iter() {
-        if OURS.iter().any(|ours| same_id(ours, key)) {
-            continue;
-        }
         let pointer = pointer_to("", key);
-        if let Some((name, instead)) = FOREIGN.iter().find(|(name, _)| same_id(name, key)) {
-            if matches!(node, Node::Text(text) if *name == "AllowedHosts" && text == "*") {
-                continue;
+        match kinship(key) {
+            Kinship::Foreign => {
+                // Every host is allowed here as well.
+                let is_any_host =
+                    matches!(node, Node::Text(text) if text == "*") && same_id(key, "AllowedHosts");
+                problems.extend(foreign(key).filter(|_| !is_any_host));
             }
-            let message = format!("`{name}` configures ASP.NET and is not read here");
-            problems.push(
-                Problem::warning(pointer, "foreign_section", message).with_suggestion(*instead),
-            );
-        } else if let Some((first, _)) = key.split_once(':') {
-            if OURS.iter().any(|ours| same_id(ours, first)) {
-                let message = "keys with colons are not read here, as .NET reads them";
-                problems.push(
-                    Problem::warning(pointer, "flattened_key", message).with_suggestion(format!(
-                        "write objects in each other: `\"{}\": {{ … }}`",
-                        key.replace(':', "\": { \"")
-                    )),
-                );
+            Kinship::Near(meant) => {
+                let problem = if is_longer(key, meant) {
+                    let message = format!("the section `{key}` is not read here");
+                    Problem::warning(pointer, "unknown_section", message)
+                } else {
+                    let message = format!("there is no section `{key}`");
+                    Problem::error(pointer, "unknown_section", message)
+                };
+                problems.push(problem.with_suggestion(format!("did you mean `{meant}`?")));
             }
-        } else if let Some(meant) = OURS.iter().find(|ours| is_longer(key, ours)) {
-            problems.push(
-                Problem::warning(
-                    pointer,
-                    "unknown_section",
-                    format!("the section `{key}` is not read here"),
-                )
-                .with_suggestion(format!("did you mean `{meant}`?")),
-            );
-        } else if let Some(meant) = OURS.iter().find(|ours| is_slip_of(key, ours)) {
-            problems.push(
-                Problem::error(
-                    pointer,
-                    "unknown_section",
-                    format!("there is no section `{key}`"),
-                )
-                .with_suggestion(format!("did you mean `{meant}`?")),
-            );
+            Kinship::Ours | Kinship::None => {}
         }
     }
-}
-
-/// Reports environment variables that would configure a .NET program.
-pub(crate) fn judge_environment(names: impl Iterator<Item = String>, problems: &mut Problems) {
-    /// The maximum number of environment variables named in a message.
-    const FEW: usize = 3;
-    let is_meant = |name: &String| {
-        let first = name
-            .split("__")
-            .next()
-            .and_then(|first| first.split(':').next());
-        first.is_some_and(|first| {
-            first.len() < name.len() && OURS.iter().any(|ours| same_id(ours, first))
-        })
-    };
-    let mut found: Vec<String> = names.filter(is_meant).collect();
-    found.sort_unstable();
-    let Some(more) = found
-        .len()
-        .checked_sub(1)
-        .map(|last| last.saturating_sub(FEW - 1))
-    else {
-        return;
-    };
-    found.truncate(FEW);
-    let mut named: Vec<_> = found.iter().map(|name| format!("`{name}`")).collect();
-    if more > 0 {
-        named.push(format!("{more} more"));
-    }
-    let message = format!(
-        "the environment does not configure this program, unlike one for .NET: {} has no effect",
-        named.join(", ")
-    );
-    problems.push(
-        Problem::warning("", "environment_variable", message)
-            .with_suggestion("write it into a file, and name that with another `--config`"),
-    );
 }
 
 /// Returns true if `written` extends `meant` as names of other sections do: `ReverseProxy2`,

@@ -106,7 +106,7 @@ fn everything_can_be_said() {
     assert_eq!(certificates[1].key_file.as_os_str(), "b.key");
     assert_eq!(settings.admin.unwrap().to_string(), "127.0.0.1:9000");
     let access_log = settings.telemetry.access_log.unwrap();
-    assert_eq!(access_log.format, LogFormat::Json);
+    assert_eq!(access_log.format, LineFormat::Known(LogFormat::Json));
     assert_eq!(settings.telemetry.log_format, LogFormat::Json);
     assert_eq!(settings.server.workers, Some(3));
     assert_eq!(settings.server.readiness_delay, Duration::from_secs(2));
@@ -183,7 +183,7 @@ fn sections_that_look_like_ours_and_are_others_are_named() {
     let (_, problems) = read(
         r#"{
             "ReverseProxy2": {}, "ReverseProxies": {}, "ReverseProxy_dev": {}, "Servers": [], "Service": {},
-            "ReverseProxy:Routes:r:Order": 1, "Logging:LogLevel": {}
+            "Logging:LogLevel": {}
         }"#,
     );
     let warning =
@@ -195,47 +195,6 @@ fn sections_that_look_like_ours_and_are_others_are_named() {
             warning("/ReverseProxies", "unknown_section"),
             warning("/ReverseProxy_dev", "unknown_section"),
             warning("/Servers", "unknown_section"),
-            warning("/ReverseProxy:Routes:r:Order", "flattened_key"),
         ]
-    );
-}
-
-#[test]
-fn variables_of_the_environment_that_would_configure_net_are_named() {
-    let judged = |names: &[&str]| {
-        let mut problems = Problems::new();
-        judge_environment(names.iter().map(|name| (*name).to_owned()), &mut problems);
-        problems
-            .iter()
-            .map(|problem| problem.message.clone())
-            .collect::<Vec<_>>()
-    };
-    assert!(
-        judged(&[
-            "PATH",
-            "SERVER",
-            "Server_Name",
-            "ReverseProxy",
-            "MY__ReverseProxy__Routes"
-        ])
-        .is_empty()
-    );
-    let told = judged(&[
-        "reverseproxy__Clusters__c__Destinations__d__Address",
-        "Server:Workers",
-        "HOME",
-    ]);
-    assert_eq!(told.len(), 1);
-    assert!(
-        told[0].contains(
-            "`Server:Workers`, `reverseproxy__Clusters__c__Destinations__d__Address` has"
-        ),
-        "{told:?}"
-    );
-    let many = ["Admin__A", "Admin__B", "Admin__C", "Admin__D", "Admin__E"];
-    assert!(
-        judged(&many)[0].contains("`Admin__C`, 2 more has"),
-        "{:?}",
-        judged(&many)
     );
 }

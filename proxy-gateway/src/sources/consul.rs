@@ -1,5 +1,7 @@
 //! Consul: section `ConsulDiscovery`.
 
+use std::path::Path;
+
 use discovery_consul::ConsulDiscoverer;
 use discovery_consul::options::Section;
 use discovery_core::runner::Once;
@@ -37,10 +39,14 @@ impl ConsulSource {
         })
     }
 
+    pub(super) fn persist(&self) -> Option<&Path> {
+        self.0.options.persist.as_deref()
+    }
+
     pub(super) fn unusable(&self) -> Option<Problem> {
         let error = self.0.connect().err()?;
         let pointer = pointer_to("", SECTION);
-        Some(Problem::warning(
+        Some(Problem::error(
             pointer,
             "unusable_connection",
             with_causes(&error),

@@ -6,6 +6,8 @@ mod serf;
 mod service_fabric;
 mod xds;
 
+use std::path::PathBuf;
+
 use discovery_core::merge::MergeSource;
 use discovery_core::runner::Once;
 use discovery_core::{Merge, Runner};
@@ -141,6 +143,24 @@ impl Sources {
             answers.push(source.ask(&options).await?);
         }
         Ok(answers)
+    }
+
+    /// Returns the files in which sources keep what they discover, with the names of their sections.
+    pub(crate) fn kept(&self) -> Vec<(&'static str, PathBuf)> {
+        let service_fabric = self.service_fabric.as_ref();
+        let paths = [
+            (
+                SERVICE_FABRIC,
+                service_fabric.and_then(ServiceFabricSource::persist),
+            ),
+            (SERF, self.serf.as_ref().and_then(SerfSource::persist)),
+            (CONSUL, self.consul.as_ref().and_then(ConsulSource::persist)),
+            (XDS, self.xds.as_ref().and_then(XdsSource::persist)),
+        ];
+        let paths = paths.into_iter();
+        paths
+            .filter_map(|(section, path)| Some((section, path?.to_owned())))
+            .collect()
     }
 
     /// Returns the problems that keep sources from being polled on this machine: files that cannot be used.

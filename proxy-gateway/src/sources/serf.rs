@@ -1,6 +1,7 @@
 //! Serf: section `SerfDiscovery`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use discovery_core::Runner;
 use discovery_serf::SerfDiscoverer;
@@ -42,10 +43,14 @@ impl SerfSource {
         })
     }
 
+    pub(super) fn persist(&self) -> Option<&Path> {
+        self.0.options.persist.as_deref()
+    }
+
     pub(super) fn unusable(&self) -> Option<Problem> {
         let error = self.0.connect().err()?;
         let pointer = pointer_to("", SECTION);
-        Some(Problem::warning(
+        Some(Problem::error(
             pointer,
             "unusable_connection",
             with_causes(&error),

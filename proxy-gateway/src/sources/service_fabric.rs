@@ -1,5 +1,7 @@
 //! Service Fabric: section `ServiceFabricDiscovery`.
 
+use std::path::Path;
+
 use discovery_core::Runner;
 use discovery_servicefabric::health::HealthReport;
 use discovery_servicefabric::options::Section;
@@ -50,10 +52,14 @@ impl ServiceFabricSource {
         })
     }
 
+    pub(super) fn persist(&self) -> Option<&Path> {
+        self.0.options.persist.as_deref()
+    }
+
     pub(super) fn unusable(&self) -> Option<Problem> {
         let error = self.0.connect().err()?;
         let pointer = pointer_to("", SECTION);
-        Some(Problem::warning(
+        Some(Problem::error(
             pointer,
             "unusable_connection",
             with_causes(&error),

@@ -1,5 +1,7 @@
 //! xDS: section `XdsDiscovery`.
 
+use std::path::Path;
+
 use discovery_core::Runner;
 use discovery_xds::{Section, XdsDiscoverer};
 use program_kit::{Failure, with_causes};
@@ -34,10 +36,14 @@ impl XdsSource {
         })
     }
 
+    pub(super) fn persist(&self) -> Option<&Path> {
+        self.0.options.persist.as_deref()
+    }
+
     pub(super) fn unusable(&self) -> Option<Problem> {
         let error = self.0.connect().err()?;
         let pointer = pointer_to("", SECTION);
-        Some(Problem::warning(
+        Some(Problem::error(
             pointer,
             "unusable_connection",
             with_causes(&error),

@@ -6,6 +6,7 @@ mod consul;
 mod docs;
 mod fleet;
 mod handover;
+mod layers;
 mod limits;
 mod names;
 mod policies;

@@ -333,3 +333,62 @@ async fn the_limit_of_open_files_is_raised() {
     // Two fifths.
     assert!(output.contains("connections=400"), "{output}");
 }
+
+#[tokio::test]
+async fn the_log_filter_follows_the_file_and_a_wrong_one_changes_nothing() {
+    let origin = Origin::named("blue");
+    let with = |filter: &str| {
+        let more = json!({ "Telemetry": { "LogFilter": filter } });
+        config(&origin.url(), 0, &more).to_string()
+    };
+    let file = ConfigFile::new(&with("off"));
+    let mut gateway = start(&["run", "--config", &file.argument()], READY).await;
+    file.write(&with("=x="));
+    file.write(&with("info"));
+    gateway.wait_for_output("the log filter has changed").await;
+    file.write(&with("=x="));
+    gateway
+        .wait_for_output(
+            "the log filter stays as it was: `=x=` of the configuration is not a log filter",
+        )
+        .await;
+    let output = gateway.output();
+    assert!(
+        !output.contains("takes effect with the next start"),
+        "{output}"
+    );
+}
+
+#[tokio::test]
+async fn the_access_log_has_the_lines_of_the_template_and_every_failure() {
+    let origin = Origin::named("blue");
+    let port = peers::free_port();
+    let file = ConfigFile::new("{}");
+    let lines = file.folder().join("access.log");
+    let mut config = config(
+        &origin.url(),
+        port,
+        &json!({
+            "Telemetry": {
+                "AccessLog": { "File": lines, "Template": "{method} {path} {status}", "Sample": 0 },
+            },
+        }),
+    );
+    config["ReverseProxy"]["Routes"]["dead"] =
+        json!({ "ClusterId": "dead", "Match": { "Path": "/dead" } });
+    config["ReverseProxy"]["Clusters"]["dead"] = json!({ "Destinations": {} });
+    file.write(&config.to_string());
+    let gateway = start(&["run", "--config", &file.argument()], READY).await;
+    let mut client = client(port).await;
+    for (path, status) in [("/fine", 200), ("/dead", 503), ("/fine", 200)] {
+        let answer = client.get(path).await.expect("it answers");
+        assert_eq!(answer.status, status, "{path}");
+    }
+    eventually("the failure is logged", async || {
+        std::fs::read_to_string(&lines).is_ok_and(|text| text.ends_with('\n'))
+    })
+    .await;
+    drop(gateway);
+    let text = std::fs::read_to_string(&lines).expect("the log is there");
+    assert_eq!(text, "GET /dead 503\n");
+}

@@ -137,7 +137,7 @@ fn keeps_its_form(text: &str) -> bool {
 
 /// Returns the length in bytes of the string at the start of `bytes`, with its quotes. If it is not closed,
 /// this is the length of `bytes`.
-fn string_length(bytes: &[u8]) -> usize {
+pub(super) fn string_length(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {
         match byte {

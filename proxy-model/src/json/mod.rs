@@ -32,9 +32,12 @@
 
 mod cluster;
 mod config;
+mod flat;
+mod layered;
 mod lenient;
 mod node;
 mod overlay;
+mod places;
 mod reader;
 mod route;
 mod scalar;
@@ -44,6 +47,7 @@ mod tests;
 
 pub(crate) use self::config::read_section;
 pub use self::config::{read_cluster, read_config, read_reverse_proxy, read_route};
+pub use self::layered::{Layer, Layered, OriginatedValue, Origins, Setting};
 pub use self::node::{MAX_DOCUMENT_BYTES, Node, Object, parse_document};
 pub use self::reader::ObjectReader;
 pub(crate) use self::speller::Speller;

@@ -219,6 +219,15 @@ impl<'n> ObjectReader<'n, '_> {
                     _ => format!("write `[\"{}\"]`", shortened(text)),
                 });
             }
+            if let Node::Object(object) = node
+                && let Some((name, _)) =
+                    object.iter().find(|(name, _)| name.parse::<u32>().is_err())
+            {
+                mismatch.suggestion = Some(format!(
+                    "`{}` is no position in a list; write `0`, `1` and so on",
+                    shortened(name)
+                ));
+            }
             report(&pointer, mismatch, self.problems);
             return None;
         };

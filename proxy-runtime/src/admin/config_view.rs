@@ -26,19 +26,24 @@ pub(super) fn of(snapshot: &Snapshot) -> ConfigView {
     }
 }
 
-/// Replaces possible secrets with a placeholder. These are values of headers, query parameters and
-/// metadata whose names sound like secrets, and credentials in URLs and query strings.
-fn redact(value: &mut Value) {
+/// Replaces possible secrets of a configuration with a placeholder. These are values of headers, query
+/// parameters and metadata whose names sound like secrets, and credentials in URLs and query strings.
+pub fn redact(value: &mut Value) {
     match value {
         Value::Object(entries) => {
             // A name decides about the values next to it.
             let is_secret = names_secret(entries);
-            let has_secret_key = entries.get("Key").is_some_and(keys_secret);
+            let key = entries
+                .iter()
+                .find(|(key, _)| key.eq_ignore_ascii_case("Key"));
+            let has_secret_key = key.is_some_and(|(_, key)| keys_secret(key));
             for (key, value) in entries.iter_mut() {
                 match value {
                     value if is_secret && is_content(key) => hide(value),
-                    value if has_secret_key && key == "Partitions" => hide_names(value),
-                    Value::Object(metadata) if key == "Metadata" => {
+                    value if has_secret_key && key.eq_ignore_ascii_case("Partitions") => {
+                        hide_names(value)
+                    }
+                    Value::Object(metadata) if key.eq_ignore_ascii_case("Metadata") => {
                         for (name, value) in metadata {
                             if sounds_secret(name) {
                                 hide(value);
@@ -76,18 +81,18 @@ fn names_secret(entries: &Map<String, Value>) -> bool {
 /// True if the partition key is a header or query parameter whose name sounds like a secret.
 fn keys_secret(key: &Value) -> bool {
     let names = ["Header", "QueryParameter"];
-    names.iter().any(|name| {
-        key.get(name)
-            .and_then(Value::as_str)
-            .is_some_and(sounds_secret)
-    })
+    let is_name = |key: &str| names.iter().any(|name| name.eq_ignore_ascii_case(key));
+    let mut entries = key.as_object().into_iter().flatten();
+    entries.any(|(key, value)| is_name(key) && value.as_str().is_some_and(sounds_secret))
 }
 
 /// Hides the names of partitions: they are the values that keys of requests must equal.
 fn hide_names(partitions: &mut Value) {
     for partition in partitions.as_array_mut().into_iter().flatten() {
-        if let Some(name) = partition.get_mut("Name") {
-            hide(name);
+        for (key, name) in partition.as_object_mut().into_iter().flatten() {
+            if key.eq_ignore_ascii_case("Name") {
+                hide(name);
+            }
         }
     }
 }

@@ -33,9 +33,16 @@ struct Hidden {
     destinations: usize,
 }
 
+/// Length of an id in bytes beyond which the address of a destination is its label: such ids are mostly those
+/// of partitions and replicas.
+const LONG_ID: usize = 24;
+
 #[derive(Serialize)]
 struct Node {
     id: String,
+    /// The text of the node. Without it, the id is drawn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
     state: &'static str,
     requests_per_second: f64,
     /// The cluster of a destination.
@@ -67,6 +74,7 @@ pub(super) fn of(admin: &Inner, routes: &[RouteStatus], clusters: &[ClusterStatu
             .map(|(name, state)| Node {
                 title: format!("source {name}"),
                 id: name,
+                label: None,
                 state,
                 requests_per_second: 0.0,
                 cluster: None,
@@ -144,6 +152,7 @@ fn add_cluster(flow: &mut Flow, cluster: &ClusterStatus) {
         }
         flow.destinations.push(Node {
             id: destination.id.as_str().to_owned(),
+            label: label(destination.id.as_str(), &destination.address),
             state: destination_state(destination).name(),
             requests_per_second: rate(&destination.per_second),
             cluster: Some(id.clone()),
@@ -153,8 +162,36 @@ fn add_cluster(flow: &mut Flow, cluster: &ClusterStatus) {
     flow.clusters.push(Node {
         title: format!("{id}, {}", cluster.policy),
         id,
+        label: None,
         state: State::of(cluster).name(),
         requests_per_second: rate(&cluster.per_second),
         cluster: None,
     });
+}
+
+/// Returns the address without its scheme, if the id of a destination is too long to be drawn.
+fn label(id: &str, address: &str) -> Option<String> {
+    if id.len() <= LONG_ID {
+        return None;
+    }
+    let authority = address.split_once("://").map_or(address, |(_, rest)| rest);
+    Some(authority.trim_end_matches('/').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_ids_of_destinations_are_drawn_as_their_address() {
+        let replica = "0549175f-1582-8169-a558-000000136557788";
+        for (id, address, expected) in [
+            ("web-1", "http://10.0.0.7:8080/", None),
+            (&"x".repeat(LONG_ID), "http://10.0.0.7:8080/", None),
+            (replica, "http://10.0.0.7:8080/", Some("10.0.0.7:8080")),
+            (replica, "https://[::1]:81/a/", Some("[::1]:81/a")),
+        ] {
+            assert_eq!(label(id, address).as_deref(), expected, "{id} {address}");
+        }
+    }
 }

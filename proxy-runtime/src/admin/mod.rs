@@ -49,6 +49,7 @@ use std::time::Instant;
 use discovery_core::Merged;
 use http::{Method, Request, StatusCode, header};
 
+pub use self::config_view::redact;
 use self::providers::Start;
 use self::query::Query;
 use self::respond::Answer;

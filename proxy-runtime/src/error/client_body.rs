@@ -1,4 +1,4 @@
-//! What a client is told when its body ends with an error.
+//! The status for a client whose body ends with an error.
 
 use std::error::Error as StdError;
 
@@ -8,8 +8,8 @@ use http::StatusCode;
 use super::RequestBodyError;
 use super::{ForwardError, ForwardErrorKind};
 
-/// What the client is told when its body ends with this error: 400, unless it exceeded a limit of the server's or of the program
-/// around the proxy.
+/// Returns the status for a client whose body ends with this error: 400, unless it exceeded a limit of the server or
+/// of the embedding program.
 pub(crate) fn status_of(error: &(dyn StdError + 'static)) -> StatusCode {
     let mut cause = Some(error);
     while let Some(error) = cause {

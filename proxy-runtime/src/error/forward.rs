@@ -1,19 +1,19 @@
-//! Why a request could not be forwarded, whose fault it is, and what the client is told.
+//! Errors of forwarding: kind, responsible side, and the client's status.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use http::StatusCode;
 
-/// What went wrong while a request was forwarded: YARP's `ForwarderError`, by the same names, and four of our own.
+/// The kind of a forwarding error: YARP's `ForwarderError` with the same names, and some of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ForwardErrorKind {
     /// Connecting, sending the head, or receiving the response's head failed.
     Request,
-    /// The same, because it took too long.
+    /// Connecting, sending the head, or receiving the response's head timed out.
     RequestTimedOut,
-    /// The client went away, or the caller gave up, before the response's head arrived.
+    /// The client disconnected, or the caller cancelled, before the response's head arrived.
     RequestCanceled,
     /// The upload was cancelled.
     RequestBodyCanceled,
@@ -53,7 +53,7 @@ pub enum ForwardErrorKind {
     Extension,
     /// The request has come back to the proxy that forwarded it.
     LoopDetected,
-    /// The client asks for what is malformed, or for an upgrade that its cluster has no way for.
+    /// The request is malformed, or asks for an upgrade that the cluster cannot carry.
     RequestRejected,
 }
 
@@ -85,7 +85,7 @@ impl ForwardErrorKind {
         Self::RequestRejected,
     ];
 
-    /// Its position in [`ALL`](Self::ALL), for tables of counters.
+    /// The position in [`ALL`](Self::ALL), for tables of counters.
     pub(crate) const fn index(self) -> usize {
         self as usize
     }
@@ -119,7 +119,7 @@ impl ForwardErrorKind {
         }
     }
 
-    /// The sentence about it for people.
+    /// The description in a sentence.
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
             Self::Request => "the destination could not be reached or did not answer",
@@ -153,7 +153,7 @@ impl ForwardErrorKind {
         }
     }
 
-    /// Whose fault it is.
+    /// The side that caused the error.
     pub const fn side(self) -> Side {
         match self {
             Self::Request
@@ -189,20 +189,20 @@ impl fmt::Display for ForwardErrorKind {
     }
 }
 
-/// Whose fault an error is.
+/// The side that caused an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The client's.
+    /// The client.
     Client,
-    /// The destination's.
+    /// The destination.
     Destination,
-    /// Ours, or the configuration's.
+    /// The proxy, or its configuration.
     Proxy,
 }
 
-/// A request that could not be forwarded, or not to its end.
+/// The error of a request that could not be forwarded completely.
 ///
-/// Its text is for logs. Clients are told the status only, so that nothing of the inside leaks.
+/// The text is for logs. Clients receive the status only, so that no internal detail leaks.
 #[derive(Debug)]
 pub struct ForwardError {
     kind: ForwardErrorKind,
@@ -212,7 +212,7 @@ pub struct ForwardError {
 }
 
 impl ForwardError {
-    /// An error of `kind` that is answered with `status` if the response has not begun.
+    /// Creates an error of `kind`. The client gets `status` if the response has not begun.
     pub fn new(kind: ForwardErrorKind, status: StatusCode) -> Self {
         Self {
             kind,
@@ -222,31 +222,31 @@ impl ForwardError {
         }
     }
 
-    /// Keeps what caused it.
+    /// Sets the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Says that no byte of the request reached a destination, so that it may be sent to another one.
+    /// Records that no byte of the request reached a destination, so that another one may be tried.
     #[must_use]
     pub(crate) fn unsent(mut self) -> Self {
         self.unsent = true;
         self
     }
 
-    /// What went wrong.
+    /// The kind of the error.
     pub fn kind(&self) -> ForwardErrorKind {
         self.kind
     }
 
-    /// What the client is told, if the response has not begun.
+    /// The status for the client, if the response has not begun.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// Whether no byte of the request reached a destination.
+    /// Returns true if no byte of the request reached a destination.
     pub(crate) fn is_unsent(&self) -> bool {
         self.unsent
     }

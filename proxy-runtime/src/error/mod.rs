@@ -1,4 +1,4 @@
-//! What goes wrong with requests.
+//! Errors of requests.
 
 mod client_body;
 mod forward;

@@ -1,10 +1,10 @@
-//! What goes wrong with the body of a request on its way from a client.
+//! Errors of request bodies.
 
 use std::error::Error as StdError;
 
 use http::StatusCode;
 
-/// Why a request's body ended before its end.
+/// The reason why a request's body is incomplete.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestBodyError {
@@ -37,7 +37,7 @@ pub enum RequestBodyError {
 }
 
 impl RequestBodyError {
-    /// What the client is told if the response has not begun.
+    /// The status for the client, if the response has not begun.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,

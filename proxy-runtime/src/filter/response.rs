@@ -31,10 +31,6 @@ impl<'a> ResponseEdit<'a> {
     }
 
     /// Wraps a head in its read buffer.
-    #[cfg_attr(
-        not(any(feature = "server", test)),
-        expect(dead_code, reason = "for the server, which has heads in place")
-    )]
     pub(crate) fn of_raw(
         status: StatusCode,
         buffer: &'a [u8],

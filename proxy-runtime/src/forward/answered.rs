@@ -4,48 +4,34 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode, response};
+use http::{Response, StatusCode, response};
 use http_body::Body;
-use hyper::ext::ReasonPhrase;
 use tokio::time::Instant;
 
 use super::filtering::Filtering;
 use super::pipeline::Routed;
 use super::response as answer;
 use super::send::{Attempt, Sending, broken};
-use super::spare::{self, Kind};
-use super::typed::response_head;
 use super::upgrade::{Agreed, Upgrade};
-use super::writer::Writer;
 use crate::BoxError;
 use crate::error::{ForwardError, ForwardErrorKind};
-use crate::http1::{Framing, RawResponse};
-#[cfg(feature = "server")]
+use crate::http1::Framing;
 use crate::progress::UptakeLimit;
-use crate::progress::{End, SharedProgress, Stage};
+use crate::progress::{End, Stage};
 use crate::response::Account;
 use crate::response::Download;
 use crate::response::ProxyBody;
 use crate::response::TrailerRules;
 use crate::upstream::{Answer, ExchangeError, IncomingBody, RoundTrip};
 
-/// Bytes of a response that is passed on as a whole: what is copied out of the connection's buffer.
-const WHOLE: usize = 8 * 1024 - 1;
-
-/// Fields that a response gets on its way to the client without its map having to grow: what a layer or two add.
-const ADDED: usize = 3;
-
 /// A response that is about to be the client's.
 struct Coming {
-    /// The head as the destination said it. None if it is in the client's response already, with all changes of the
-    /// route.
-    head: Option<Box<response::Parts>>,
+    /// The head as the destination said it.
+    head: Box<response::Parts>,
     body: ComingBody,
 }
 
 enum ComingBody {
-    /// All of the body, which is in the client's response already.
-    Whole,
     Download(Box<Download>),
     Tunnel(Box<Agreed>),
 }
@@ -79,30 +65,25 @@ impl<'a> Routed<'a> {
                 }
             };
             match attempt.answered(place.due).await {
-                Ok(answer) => {
-                    self.receive(sending, (answer, attempt), upgrade, account, response)?
-                }
+                Ok(answer) => self.receive(sending, (answer, attempt), upgrade, account)?,
                 Err(failed) => {
                     let repeating = sending.repeat(failed, attempt, &place, account);
                     let answered = Box::pin(repeating).await?;
-                    self.receive(sending, answered, upgrade, account, response)?
+                    self.receive(sending, answered, upgrade, account)?
                 }
             }
         };
         if let ComingBody::Download(download) = &mut coming.body {
             poll_fn(|cx| Poll::Ready(download.begin(cx))).await?;
         }
-        if let Some(mut head) = coming.head {
-            let edits = filtering.show(&head)?;
-            answer::pass_on(&mut head, &edits, self.route().transforms());
-            if let ComingBody::Tunnel(_) = coming.body {
-                sending.handshake.announce(&mut head);
-            }
-            let body = std::mem::take(response.body_mut());
-            *response = Response::from_parts(*head, body);
+        let mut head = coming.head;
+        let edits = filtering.show(&head)?;
+        answer::pass_on(&mut head, &edits, self.route().transforms());
+        if let ComingBody::Tunnel(_) = coming.body {
+            sending.handshake.announce(&mut head);
         }
+        *response = Response::from_parts(*head, ProxyBody::empty());
         match coming.body {
-            ComingBody::Whole => {}
             ComingBody::Download(download) => *response.body_mut() = ProxyBody::download(download),
             ComingBody::Tunnel(agreed) => return Ok(Some(agreed)),
         }
@@ -116,7 +97,6 @@ impl<'a> Routed<'a> {
         (answer, attempt): (Answer, Attempt),
         upgrade: Option<Box<Upgrade>>,
         account: &mut Account,
-        response: &mut Response<ProxyBody>,
     ) -> Result<Coming, ForwardError> {
         let now = Instant::now();
         attempt.shared.activity.touch_at(now);
@@ -146,33 +126,10 @@ impl<'a> Routed<'a> {
         let (mut head, body, promised) = match (answer, round_trip) {
             (Answer::Http1(raw), RoundTrip::Http1(round_trip)) => {
                 let input = &mut lease.raw().ok_or_else(no_response)?.input;
-                let may_be_whole = round_trip.was_sent() && !is_agreed && !trailers.may_add();
-                let whole = whole(&raw, input.filled().len()).filter(|_| may_be_whole);
-                // Head and body in one block, where that is all.
-                let text = input.take_head(whole.unwrap_or_else(|| raw.head_length()));
-                let head = match &sending.writer {
-                    Writer::Bytes(writer) => {
-                        let table = round_trip.table();
-                        let head = response_head(&raw, &text, table, writer.plan, ADDED);
-                        put_head(&raw, &text, head, response)?;
-                        None
-                    }
-                    Writer::Fields => {
-                        let made = round_trip.response(&raw, &text);
-                        let made =
-                            made.map_err(|error| broken(ExchangeError::Http1(error), &shared))?;
-                        Some(Box::new(made.into_parts().0))
-                    }
-                };
-                if whole.is_some() {
-                    if raw.is_persistent() {
-                        lease.give_back(now);
-                    }
-                    let content = text.slice(raw.head_length()..);
-                    put_content(content, sending, &shared, account, response);
-                    let body = ComingBody::Whole;
-                    return Ok(Coming { head, body });
-                }
+                let text = input.take_head(raw.head_length());
+                let made = round_trip.response(&raw, &text);
+                let made = made.map_err(|error| broken(ExchangeError::Http1(error), &shared))?;
+                let head = Box::new(made.into_parts().0);
                 let promised = match raw.framing() {
                     Framing::Length(length) => Some(length),
                     _ => None,
@@ -184,20 +141,19 @@ impl<'a> Routed<'a> {
             (Answer::Http2(answer), _) => {
                 let (head, body) = answer.into_parts();
                 let promised = answer::promised_length(self.head.method_value(), &head);
-                (Some(Box::new(head)), body, promised)
+                (Box::new(head), body, promised)
             }
             #[cfg(feature = "http2")]
             (Answer::Http1(_), RoundTrip::Http2(_)) => return Err(no_response()),
         };
         let progress = shared.into_arc();
-        #[cfg(feature = "server")]
         account.limit_uptake(UptakeLimit::of(
             sending.cluster.upstream().activity_timeout(),
             &progress,
             body.behind(),
         ));
-        let body = match &mut head {
-            Some(head) if is_agreed => {
+        let body = match is_agreed {
+            true => {
                 let destination = lease.switch(body);
                 ComingBody::Tunnel(Box::new(Agreed {
                     client: sending.handshake.agree(upgrade, &mut head.headers)?,
@@ -206,79 +162,16 @@ impl<'a> Routed<'a> {
                     progress,
                 }))
             }
-            Some(head) if !answer::is_understood(&head.headers) => {
+            false if !answer::is_understood(&head.headers) => {
                 return Err(End::Unsayable.error(Stage::Done));
             }
-            _ => {
+            false => {
                 let download = Download::new(body, progress, lease, promised, trailers);
                 ComingBody::Download(Box::new(download))
             }
         };
         Ok(Coming { head, body })
     }
-}
-
-/// Returns the length of head and body, if the response is short and within the `filled` bytes of input.
-fn whole(raw: &RawResponse, filled: usize) -> Option<usize> {
-    match raw.framing() {
-        Framing::None => Some(raw.head_length()),
-        Framing::Length(length) => usize::try_from(length)
-            .ok()
-            .and_then(|length| length.checked_add(raw.head_length()))
-            .filter(|whole| *whole <= WHOLE && *whole <= filled),
-        Framing::Chunked | Framing::UntilClose | Framing::Tunnel => None,
-    }
-}
-
-/// Puts the head into the client's response. `text` begins with it as it came.
-fn put_head(
-    raw: &RawResponse,
-    text: &Bytes,
-    head: Option<(StatusCode, HeaderMap)>,
-    response: &mut Response<ProxyBody>,
-) -> Result<(), ForwardError> {
-    let (status, fields) = head.ok_or_else(no_response)?;
-    let reason = raw.reason().get(text);
-    let reason = match status.canonical_reason().map(str::as_bytes) == Some(reason) {
-        true => None,
-        false => Some(ReasonPhrase::try_from(reason).map_err(|_| no_response())?),
-    };
-    *response.status_mut() = status;
-    *response.headers_mut() = fields;
-    *response.extensions_mut() = spare::extensions(Kind::Response);
-    if let Some(reason) = reason {
-        response.extensions_mut().insert(reason);
-    }
-    Ok(())
-}
-
-/// Puts all of the body into the client's response.
-fn put_content(
-    content: Bytes,
-    #[cfg_attr(
-        not(feature = "server"),
-        expect(unused_variables, reason = "as with a server")
-    )]
-    sending: &Sending<'_>,
-    progress: &SharedProgress,
-    #[cfg_attr(
-        not(feature = "server"),
-        expect(unused_variables, reason = "as with a server")
-    )]
-    account: &mut Account,
-    response: &mut Response<ProxyBody>,
-) {
-    if !content.is_empty() {
-        progress
-            .in_flight()
-            .metrics()
-            .received(content.len() as u64);
-    }
-    #[cfg(feature = "server")]
-    account.limit_uptake(UptakeLimit::new(
-        sending.cluster.upstream().activity_timeout(),
-    ));
-    *response.body_mut() = ProxyBody::text(content);
 }
 
 #[cold]

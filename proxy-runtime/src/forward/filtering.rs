@@ -73,7 +73,6 @@ impl<'a> Filtering<'a> {
     }
 
     /// Those that let a request pass that is not forwarded here: the first `count`.
-    #[cfg(feature = "server")]
     fn passed(
         filters: &'a Filters,
         (count, notes): (usize, ResponseNotes),
@@ -106,7 +105,6 @@ impl<'a> Filtering<'a> {
 }
 
 /// A response that no destination made, after the first so many of the filters and the route's changes.
-#[cfg(feature = "server")]
 pub(crate) fn shown_response<'a>(
     response: Response<ProxyBody>,
     (filters, notes): (Option<(&'a Filters, usize)>, ResponseNotes),

@@ -10,7 +10,7 @@ use http_body::Body;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tracing::debug;
 
-use super::in_place::put_in_place;
+use super::exchange_plan::ExchangePlan;
 use super::pipeline::{Routed, finish};
 use super::plan;
 use super::response as answer;
@@ -21,7 +21,7 @@ use crate::BoxError;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::exchange::body_limit;
 use crate::forward::RouteContext;
-use crate::head::HttpHead;
+use crate::head::{HttpHead, put_in_place};
 use crate::layer::{ProxyRequestBody, RouteFuture, RouteService};
 use crate::observe::targets;
 use crate::progress::{End, Stage, after};
@@ -218,29 +218,38 @@ pub(crate) fn rest_of_route() -> RouteService {
     RouteService::from_fn(forward_rest)
 }
 
-fn forward_rest(
-    request: Request<ProxyRequestBody>,
-) -> impl Future<Output = Response<ProxyBody>> + Send {
+fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
     let (mut parts, body) = request.into_parts();
-    // Not an async function, which would have room for the request twice.
-    async move {
-        let context = parts.extensions.get_mut::<RouteContext>();
-        let Some(context) = context.and_then(RouteContext::take) else {
-            debug!(target: targets::REQUEST, "a layer has lost the request's extensions");
-            return answer::own(StatusCode::INTERNAL_SERVER_ERROR, None);
-        };
+    let context = parts.extensions.get_mut::<RouteContext>();
+    let Some(context) = context.and_then(RouteContext::take) else {
+        debug!(target: targets::REQUEST, "a layer has lost the request's extensions");
+        let answer = || async { answer::own(StatusCode::INTERNAL_SERVER_ERROR, None) };
+        return RouteFuture::unfailing(answer);
+    };
+    let mut head = HttpHead::new(&parts);
+    let mut upgrade = None;
+    if head.may_switch() {
+        upgrade = Upgrade::take_from(&mut parts);
+        head = HttpHead::new(&parts);
+    }
+    let classes = head.classes();
+    if upgrade.is_none() {
+        let (service, generation) = (context.service(), context.generation());
+        let head = (&parts, classes);
+        let plan = ExchangePlan::of(service, generation, context.index(), head, &body);
+        if let Some(plan) = plan {
+            let origin = context.into_origin();
+            return RouteFuture::exchange(plan.begin(origin, parts, body));
+        }
+    }
+    RouteFuture::unfailing(move || async move {
         let account = Account::of_attempt(
             context.attempts(),
             context.service().shared().metrics(),
             &parts.method,
             parts.version,
         );
-        let mut head = HttpHead::new(&parts);
-        let mut upgrade = None;
-        if head.may_switch() {
-            upgrade = Upgrade::take_from(&mut parts);
-            head = HttpHead::new(&parts);
-        }
+        let head = HttpHead::of_classes(&parts, classes);
         let routed = Routed {
             service: context.service(),
             generation: context.generation(),
@@ -251,17 +260,5 @@ fn forward_rest(
         let response = routed.respond(body, upgrade, account).await;
         spare::give_back(Kind::Request, parts.headers, parts.extensions);
         response
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_request_waits_in_is_small() {
-        let request = Request::new(ProxyRequestBody::empty());
-        let size = size_of_val(&forward_rest(request));
-        assert!(size <= 2048, "{size}");
-    }
+    })
 }

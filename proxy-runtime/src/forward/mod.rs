@@ -43,14 +43,16 @@
 // This is the typed lane. `server/engine/mod.rs` says which requests take the other one.
 
 mod answered;
-mod filtering;
+mod downstream;
+pub(crate) mod exchange;
+mod exchange_plan;
+pub(crate) mod filtering;
 mod handshake;
-mod in_place;
 mod layered;
 mod pipeline;
 mod plan;
 mod request;
-mod response;
+pub(crate) mod response;
 mod route_context;
 mod same_name;
 mod send;
@@ -61,19 +63,12 @@ mod tests;
 pub(crate) mod typed;
 mod upgrade;
 mod websocket;
-mod writer;
 
-#[cfg(feature = "server")]
-pub(crate) use self::filtering::shown_response;
-#[cfg(feature = "server")]
-pub(crate) use self::in_place::put_in_place;
 pub(crate) use self::layered::rest_of_route;
 pub(crate) use self::plan::{check_head, check_path};
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::request::body_kind_of;
 pub(crate) use self::request::{BodyKind, OutgoingHead};
-#[cfg(feature = "server")]
-pub(crate) use self::response::own_response;
 #[cfg(test)]
 pub(crate) use self::response::pass_on;
 pub use self::route_context::RouteContext;

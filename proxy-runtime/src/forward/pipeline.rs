@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
 use proxy_model::compiled::{Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
 
+use super::exchange_plan::{ExchangePlan, Origin};
 use super::filtering::Filtering;
 use super::handshake::Handshake;
-use super::in_place::put_in_place;
 use super::layered::{Layered, admit};
 use super::plan::{self, Unrouted};
 use super::response as answer;
@@ -19,7 +20,6 @@ use super::send::Sending;
 use super::service::ResponseFuture;
 use super::spare::{self, Kind};
 use super::upgrade::{Agreed, Upgrade};
-use super::writer::Writer;
 use crate::BoxError;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
@@ -27,7 +27,8 @@ use crate::extensions::RouteExtensions;
 use crate::filter::{FilterContext, Filters};
 use crate::forward::RouteContext;
 use crate::head::HeadEdits;
-use crate::head::HttpHead;
+use crate::head::{HttpHead, put_in_place};
+use crate::layer::ProxyRequestBody;
 use crate::observe::targets;
 use crate::proxy::FoundRoute;
 use crate::proxy::ProxyService;
@@ -48,7 +49,7 @@ where
 {
     let shared = service.shared();
     let (mut parts, body) = request.into_parts();
-    let mut account = Account::open(shared.metrics(), &parts.method, parts.version);
+    let open = |parts: &Parts| Account::open(shared.metrics(), &parts.method, parts.version);
     let is_read_here = found.is_some();
     let (FoundRoute { generation, index }, classes, upgrade) = match found {
         Some(found) => (found, None, None),
@@ -58,7 +59,7 @@ where
             let head = HttpHead::new(&parts);
             let index = match plan::find_route(&generation, &head) {
                 Ok(index) => index,
-                Err(unrouted) => return ResponseFuture::known(refuse(&unrouted, account)),
+                Err(unrouted) => return ResponseFuture::known(refuse(&unrouted, open(&parts))),
             };
             let classes = head.classes();
             (FoundRoute { generation, index }, Some(classes), upgrade)
@@ -66,9 +67,10 @@ where
     };
     let route = generation.snapshot().route_at(index);
     let state = generation.route(index);
-    account.routed(route.id(), state.metrics());
     let extensions = state.extensions();
     if let Some(layers) = extensions.and_then(RouteExtensions::layers) {
+        let mut account = open(&parts);
+        account.routed(route.id(), state.metrics());
         let context = RouteContext::new(service, &generation, index, account.started());
         let is_empty = body.is_end_stream();
         // What has no body was checked as far as it can be where it was read.
@@ -81,13 +83,25 @@ where
         }
         return Layered::forward(context, layers.service(), parts, body, upgrade, account);
     }
+    let classes = classes.unwrap_or_else(|| HttpHead::new(&parts).classes());
+    if upgrade.is_none()
+        && let Some(plan) = ExchangePlan::of(service, &generation, index, (&parts, classes), &body)
+    {
+        let origin = Origin {
+            service: service.clone(),
+            generation,
+            attempts: None,
+            arrived: None,
+        };
+        let body = ProxyRequestBody::new(body);
+        return ResponseFuture::exchange(plan.begin(origin, parts, body));
+    }
+    let mut account = open(&parts);
+    account.routed(route.id(), state.metrics());
     let service = service.clone();
     let started = account.started();
     ResponseFuture::awaited(move || async move {
-        let head = match classes {
-            Some(classes) => HttpHead::of_classes(&parts, classes),
-            None => HttpHead::new(&parts),
-        };
+        let head = HttpHead::of_classes(&parts, classes);
         let routed = Routed {
             service: &service,
             generation: &generation,
@@ -139,15 +153,6 @@ impl<'a> Routed<'a> {
             // Boxed, so that the others have no room for it.
             return Box::pin(self.respond_filtered(sending, (body, upgrade), account)).await;
         }
-        let sending = Sending {
-            writer: Writer::of(
-                self.head,
-                sending.body_kind,
-                sending.state,
-                self.state().inner_plan(),
-            ),
-            ..sending
-        };
         let mut filtering = Filtering::default();
         let mut response = Response::new(ProxyBody::empty());
         let ended = self.exchange(
@@ -229,7 +234,6 @@ impl<'a> Routed<'a> {
             pool: self.service.pool(),
             handshake: &Handshake::None,
             loop_guard: self.state().loop_guard(),
-            writer: Writer::Fields,
             body_kind,
             body_limit,
             started: self.started,

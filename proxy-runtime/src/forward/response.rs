@@ -91,9 +91,3 @@ pub(crate) fn own_to(error: &ForwardError) -> Response<ProxyBody> {
     websocket::tell_version(error, response.headers_mut());
     response
 }
-
-/// The same, for a request that is forwarded as bytes.
-#[cfg(feature = "server")]
-pub(crate) fn own_response(status: StatusCode) -> Response<ProxyBody> {
-    own(status, None)
-}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proxy_model::compiled::{Route, RouteIndex};
 use tokio::time::Instant;
 
+use super::exchange_plan::Origin;
 use crate::proxy::ProxyService;
 use crate::response::Attempts;
 use crate::state::Generation;
@@ -66,6 +67,17 @@ impl RouteContext {
     pub fn route_metadata(&self, key: &str) -> Option<&str> {
         let metadata = self.route().config().metadata.as_ref()?;
         metadata.get(key).map(String::as_str)
+    }
+
+    /// Returns what an attempt to forward the request needs.
+    pub(super) fn into_origin(self) -> Origin {
+        let context = self.0.expect(GIVEN);
+        Origin {
+            service: context.service,
+            generation: context.generation,
+            attempts: Some(context.attempts),
+            arrived: Some(context.started),
+        }
     }
 
     pub(crate) fn service(&self) -> &ProxyService {

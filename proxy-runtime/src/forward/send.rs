@@ -14,8 +14,7 @@ use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route};
 use tokio::time::Instant;
 
 use super::handshake::Handshake;
-use super::request::BodyKind;
-use super::writer::{MadeHead, Writer};
+use super::request::{BodyKind, OutgoingHead};
 use crate::BoxError;
 use crate::cluster::{ClusterState, Picked};
 use crate::error::ForwardError;
@@ -44,7 +43,6 @@ pub(super) struct Sending<'a> {
     pub(super) pool: &'a UpstreamPool,
     pub(super) handshake: &'a Handshake,
     pub(super) loop_guard: Option<&'a LoopGuard>,
-    pub(super) writer: Writer<'a>,
     pub(super) body_kind: BodyKind,
     /// The largest body, in bytes.
     pub(super) body_limit: Option<u64>,
@@ -75,7 +73,7 @@ pub(super) struct Prepared {
     picked: Picked,
     /// The time at which there was a connection.
     connected_at: Instant,
-    head: MadeHead,
+    head: Box<OutgoingHead>,
 }
 
 /// The reason why waiting for a response ended without one.
@@ -174,14 +172,27 @@ impl Sending<'_> {
     fn round_trip(
         &self,
         lease: &mut Lease,
-        head: MadeHead,
+        head: Box<OutgoingHead>,
         body: OutgoingBody,
         continuation: Option<&Arc<Continuation>>,
         shared: &SharedProgress,
     ) -> Result<RoundTrip, ForwardError> {
-        let head = self.head_for(head, lease.is_http2())?;
+        let request = head.into_request((), self.body_kind, lease.is_http2())?;
+        let (head, ()) = request.into_parts();
         let begun = lease.begin(head, body, continuation.cloned());
         begun.map_err(|failed| broken(failed.error, shared))
+    }
+
+    /// Makes the head for a destination.
+    ///
+    /// # Errors
+    ///
+    /// The route's changes make no valid request of it.
+    fn make(&self, destination: &Destination) -> Result<Box<OutgoingHead>, ForwardError> {
+        let head = OutgoingHead::new(self.head, self.route, destination)?;
+        let version = self.cluster.upstream().version();
+        let head = head.guarded(self.loop_guard).in_version(version);
+        Ok(Box::new(self.handshake.ask(head)))
     }
 
     /// Sends a request again whose attempt has failed, for as long as that may be.

@@ -17,7 +17,7 @@ use crate::lent::LentFuture;
 #[cfg(feature = "server")]
 use crate::proxy::FoundRoute;
 use crate::proxy::ProxyService;
-use crate::response::ProxyBody;
+use crate::response::{Exchange, ProxyBody};
 
 impl<B> Service<Request<B>> for ProxyService
 where
@@ -60,6 +60,7 @@ pub struct ResponseFuture(State);
 enum State {
     /// Nobody has to be asked. Taken when it is given out.
     Known(Option<Box<Response<ProxyBody>>>),
+    Exchange(Exchange),
     Awaited(LentFuture<Response<ProxyBody>>),
     /// The layers of a route have been asked.
     Layered(Layered),
@@ -72,6 +73,10 @@ impl ResponseFuture {
 
     pub(super) fn layered(response: Layered) -> Self {
         Self(State::Layered(response))
+    }
+
+    pub(super) fn exchange(exchange: Exchange) -> Self {
+        Self(State::Exchange(exchange))
     }
 
     pub(super) fn awaited<F>(response: impl FnOnce() -> F) -> Self
@@ -91,6 +96,7 @@ impl Future for ResponseFuture {
                 let response = response.take().expect("a finished future is not polled");
                 Poll::Ready(Ok(*response))
             }
+            State::Exchange(exchange) => Pin::new(exchange).poll(cx).map(Ok),
             State::Awaited(response) => Pin::new(response).poll(cx).map(Ok),
             State::Layered(response) => Pin::new(response).poll(cx).map(Ok),
         }

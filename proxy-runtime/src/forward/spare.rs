@@ -220,7 +220,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::forward::put_in_place;
+    use crate::head::put_in_place;
     use crate::http1::{HeadLimits, HeadTable, parse_request};
 
     /// The map of a head with these fields.

@@ -82,27 +82,12 @@ impl TypedRequest<'_> {
     /// # Errors
     ///
     /// The route's changes make no valid request of it.
-    #[cfg(any(all(feature = "http2", feature = "server"), test))]
     pub(crate) fn write(
         &self,
         destination: &Destination,
         out: &mut Vec<u8>,
     ) -> Result<(), Invalid> {
         let target = target(self.head).ok_or(Invalid)?;
-        self.write_with(target, destination, out)
-    }
-
-    /// The same of a request that was received with this `target`.
-    ///
-    /// # Errors
-    ///
-    /// As with [`write`](Self::write).
-    pub(crate) fn write_with(
-        &self,
-        target: OutgoingTarget<'_>,
-        destination: &Destination,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Invalid> {
         let is_elsewhere = self.plan.rewrites_target || destination.address().path() != "/";
         let method = self.head.method();
         let (path, query) = match self.head.edits() {
@@ -198,16 +183,20 @@ impl TypedRequest<'_> {
 }
 
 /// Status and fields that a client gets for the final head of a destination's response. `text` begins with the head, of which
-/// `table` has the fields; values share its memory. There is room for `more` fields. `None` if it cannot be said in `http`
-/// types.
-pub(crate) fn response_head(
+/// `table` has the fields; values share its memory. The changes of filters (`edits`) come before the route's. There is room
+/// for `more` fields. `None` if it cannot be said in `http` types.
+pub(crate) fn final_head(
     response: &RawResponse,
     text: &Bytes,
     table: &HeadTable,
     plan: &HeadPlan,
+    edits: Option<&HeadEdits>,
     more: usize,
 ) -> Option<(StatusCode, HeaderMap)> {
     let (status, mut fields) = received_head(response, text, table, plan, more)?;
+    if let Some(edits) = edits {
+        edits.apply_to(&mut fields);
+    }
     for operation in &plan.response {
         operation.apply(status, &mut fields);
     }
@@ -215,7 +204,7 @@ pub(crate) fn response_head(
 }
 
 /// The same without what the route does to them.
-pub(crate) fn received_head(
+fn received_head(
     response: &RawResponse,
     text: &Bytes,
     table: &HeadTable,

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::http1::{ClassSet, FieldClass, FieldName, FieldOperation, FieldValue, OutgoingTarget};
 
-/// Why a filter cannot make a change.
+/// The reason why a filter cannot make a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InvalidEdit {
@@ -15,8 +15,9 @@ pub enum InvalidEdit {
     /// The value has a control character (RFC 9110 section 5.5).
     Value,
     /// The field belongs to the connection or to the framing of the body: `Host`, which has
-    /// [`set_host`](crate::filter::RequestEdit::set_host), `Connection`, `Upgrade`, `TE`, `Trailer`, `Expect`, `Content-Length`,
-    /// `Transfer-Encoding`, and those that are never sent on, such as `Keep-Alive` and `Proxy-Authorization`.
+    /// [`set_host`](crate::filter::RequestEdit::set_host), `Connection`, `Upgrade`, `TE`, `Trailer`, `Expect`,
+    /// `Content-Length`, `Transfer-Encoding`, and those that are never sent on, such as `Keep-Alive` and
+    /// `Proxy-Authorization`.
     Protected,
     /// The path does not begin with `/`, or has a character that no path may have.
     Path,
@@ -53,13 +54,13 @@ const PROTECTED: ClassSet = ClassSet::EMPTY
     .with(FieldClass::Expect)
     .with(FieldClass::HopByHop);
 
-/// How many names are kept for the next head.
+/// Maximum number of names that are kept for the next head.
 const MOST_NAMES: usize = 16;
 
 /// The changes to one head, in order: an overlay, since the head itself may be a buffer that somebody else reads.
 ///
-/// One serves any number of heads, one after the other; until something is changed it holds no memory, and then it keeps
-/// what changes of fields need.
+/// One serves any number of heads, one after the other; until something is changed it holds no memory, and then it
+/// keeps what changes of fields need.
 #[derive(Debug, Default)]
 pub(crate) struct HeadEdits {
     fields: Vec<FieldEdit>,
@@ -95,7 +96,7 @@ impl FieldEdit {
         self.name.as_bytes().eq_ignore_ascii_case(name)
     }
 
-    /// Whether the lines that were there before are gone.
+    /// Returns true if the change removes earlier lines.
     fn replaces(&self) -> bool {
         matches!(self.change, Change::Remove | Change::Set(_))
     }
@@ -109,16 +110,12 @@ impl FieldEdit {
 }
 
 impl HeadEdits {
-    /// Whether nothing was changed.
+    /// Returns true if nothing was changed.
     pub(crate) fn is_empty(&self) -> bool {
         self.fields.is_empty() && self.path.is_none() && self.query.is_none() && self.host.is_none()
     }
 
     /// Forgets all changes, to begin with another head. Keeps the room, as much of it as most filters need.
-    #[cfg_attr(
-        not(any(feature = "server", test)),
-        expect(dead_code, reason = "for the server, which has heads in place")
-    )]
     pub(crate) fn clear(&mut self) {
         let room = MOST_NAMES.saturating_sub(self.names.len());
         let forgotten = self.fields.drain(..).take(room);
@@ -280,7 +277,7 @@ impl HeadEdits {
         Ok(())
     }
 
-    /// Whether fields of this name that were received are gone.
+    /// Returns true if received fields of this name are removed.
     pub(crate) fn hides(&self, name: &[u8]) -> bool {
         let mut fields = self.fields.iter();
         fields.any(|edit| edit.replaces() && edit.is_of(name))

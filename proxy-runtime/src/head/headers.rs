@@ -1,4 +1,4 @@
-//! Which header fields may be sent on.
+//! The header fields that may be forwarded.
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, FORWARDED,
@@ -30,7 +30,7 @@ const END_TO_END: [HeaderName; 12] = [
     HeaderName::from_static("true-client-ip"),
 ];
 
-/// What is there: to look once at each name is cheaper than to look a few names up.
+/// Returns the classes of the fields. One pass over all names is cheaper than a few lookups.
 #[cfg(feature = "server")]
 pub(crate) fn classes(headers: &HeaderMap) -> ClassSet {
     headers.keys().fold(ClassSet::EMPTY, |classes, name| {
@@ -85,8 +85,8 @@ fn is_hop_by_hop(name: &HeaderName) -> bool {
     ClassSet::HOP_BY_HOP.contains(classify(name.as_str().as_bytes()))
 }
 
-/// Removes the fields that `Connection` names and may name, but for those that concern one connection by their names, which
-/// are for the caller to remove or to keep.
+/// Removes the fields that `Connection` names and may name, but for those that concern one connection by their names,
+/// which are for the caller to remove or to keep.
 pub(crate) fn strip_named(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         for name in named_by_connection(headers) {
@@ -122,12 +122,12 @@ fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item =
         .filter(|token| !token.is_empty())
 }
 
-/// Whether a comma-separated list has an element, ignoring case.
+/// Returns true if a comma-separated list has an element, ignoring case.
 pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
     tokens(headers, name).any(|element| element.eq_ignore_ascii_case(token.as_bytes()))
 }
 
-/// Whether the client accepts trailers: `TE: trailers`.
+/// Returns true if the client accepts trailers: `TE: trailers`.
 pub(crate) fn accepts_trailers(headers: &HeaderMap) -> bool {
     has_token(headers, &TE, "trailers")
 }
@@ -187,7 +187,8 @@ pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
     }
 }
 
-/// Removes the fields of a head that concern a connection, of which HTTP/2 has none but `TE: trailers` (RFC 9113 section 8.2.2).
+/// Removes the fields of a head that concern a connection, of which HTTP/2 has none but `TE: trailers` (RFC 9113
+/// section 8.2.2).
 #[cfg(feature = "http2")]
 pub(crate) fn strip_for_http2(headers: &mut HeaderMap) {
     const OF_CONNECTION: [HeaderName; 5] = [
@@ -218,8 +219,8 @@ pub(crate) const MOST_SHARED: usize = 1024;
 
 /// Gives each value of a long head memory of its own.
 ///
-/// What sends heads keeps values for as long as their connection lives, to send them again by a number (RFC 7541 section 2.3.2), and
-/// with a value all of the memory that it shares: for an idle connection that would be megabytes.
+/// What sends heads keeps values for as long as their connection lives, to send them again by a number (RFC 7541
+/// section 2.3.2), and with a value all of the memory that it shares: for an idle connection that would be megabytes.
 #[cfg(feature = "http2")]
 #[cold]
 pub(crate) fn take_apart(headers: &mut HeaderMap) {

@@ -15,12 +15,12 @@ use crate::http1::{ClassSet, FieldClass, classify, has_underscore};
 pub(crate) struct HttpHead<'a> {
     parts: &'a Parts,
     method: &'a Method,
-    /// Of HTTP/2's `:authority`, an absolute target and `Host` the first one that is there counts (RFC 9112 section
-    /// 3.2.2, RFC 9113 section 8.3.1).
+    /// The authority: the first of HTTP/2's `:authority`, an absolute target and `Host` (RFC 9112 section 3.2.2, RFC
+    /// 9113 section 8.3.1).
     authority: &'a str,
     connection: ConnectionInfo,
     https: bool,
-    /// Of the fields that are there.
+    /// The classes of the fields.
     classes: ClassSet,
     edits: Option<&'a HeadEdits>,
 }
@@ -48,7 +48,7 @@ impl<'a> HttpHead<'a> {
         head
     }
 
-    /// Whether it may ask for another protocol, which nearly none does.
+    /// Returns true if the request may ask for another protocol, which is rare.
     pub(crate) fn may_switch(&self) -> bool {
         self.classes.contains(FieldClass::Upgrade) || self.parts.method == Method::CONNECT
     }
@@ -85,8 +85,8 @@ impl<'a> HttpHead<'a> {
         }
     }
 
-    /// The method. A WebSocket that is asked for with `CONNECT` in HTTP/2 (RFC 8441) is one that would be asked for with
-    /// `GET` in HTTP/1.1, and is routed as such.
+    /// The method. A WebSocket that is asked for with `CONNECT` in HTTP/2 (RFC 8441) is one that would be asked for
+    /// with `GET` in HTTP/1.1, and is routed as such.
     pub(crate) fn method_value(&self) -> &'a Method {
         self.method
     }
@@ -113,7 +113,7 @@ impl<'a> HttpHead<'a> {
         }
     }
 
-    /// What filters changed, if they did.
+    /// The changes by filters, if any.
     pub(crate) fn edits(&self) -> Option<&'a HeadEdits> {
         self.edits
     }
@@ -136,7 +136,8 @@ impl<'a> HttpHead<'a> {
         self.authority
     }
 
-    /// The same as the value of a header, if the client named any. Where that is how the client said it, it shares its memory.
+    /// The same as the value of a header, if the client named any. Where that is how the client said it, it shares
+    /// its memory.
     pub(crate) fn authority_value(&self) -> Option<HeaderValue> {
         if self.authority.is_empty() {
             return None;
@@ -160,8 +161,8 @@ fn authority<'a>(parts: &'a Parts, host: Option<&'a HeaderValue>) -> &'a str {
     .unwrap_or_default()
 }
 
-/// The classes of the fields that are there, and the first `Host`: to look once at each name is cheaper than to look a few
-/// names up.
+/// The classes of the fields that are there, and the first `Host`: to look once at each name is cheaper than to look
+/// a few names up.
 fn read_fields(fields: &HeaderMap) -> (ClassSet, Option<&HeaderValue>) {
     let mut classes = ClassSet::EMPTY;
     let mut host = None;

@@ -17,7 +17,7 @@ use tower_service::Service;
 use super::body::{ProxyRequestBody, taken};
 use crate::BoxError;
 use crate::lent::LentFuture;
-use crate::response::ProxyBody;
+use crate::response::{Exchange, ProxyBody};
 
 /// The rest of a route: the inner service of a layer. Cheap to clone, always ready, and takes
 /// requests with any body.
@@ -33,24 +33,16 @@ trait Inner: Send + Sync {
 
 impl RouteService {
     /// Makes a service from a function.
-    pub(crate) fn from_fn<F>(
-        answer: impl Fn(Request<ProxyRequestBody>) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Response<ProxyBody>> + Send + 'static,
-    {
+    pub(crate) fn from_fn(
+        answer: impl Fn(Request<ProxyRequestBody>) -> RouteFuture + Send + Sync + 'static,
+    ) -> Self {
         struct Function<A>(A);
-        impl<A, F> Inner for Function<A>
+        impl<A> Inner for Function<A>
         where
-            A: Fn(Request<ProxyRequestBody>) -> F + Send + Sync,
-            F: Future<Output = Response<ProxyBody>> + Send + 'static,
+            A: Fn(Request<ProxyRequestBody>) -> RouteFuture + Send + Sync,
         {
             fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
-                // An async block would hold the future twice, and its size dominates the cost of a
-                // move.
-                RouteFuture(LentFuture::new(|| Unfailing {
-                    answer: (self.0)(request),
-                }))
+                (self.0)(request)
             }
         }
         Self(Arc::new(Function(answer)))
@@ -90,13 +82,41 @@ impl fmt::Debug for RouteService {
 
 /// The pending response. Dropping it cancels the request at the destination.
 #[must_use = "futures do nothing unless polled"]
-pub struct RouteFuture(LentFuture<Result<Response<ProxyBody>, BoxError>>);
+pub struct RouteFuture(Answer);
+
+enum Answer {
+    /// The rest of a route, which never fails.
+    Exchange(Exchange),
+    /// Any other future.
+    Lent(LentFuture<Result<Response<ProxyBody>, BoxError>>),
+}
+
+impl RouteFuture {
+    /// The response of an exchange.
+    pub(crate) fn exchange(exchange: Exchange) -> Self {
+        Self(Answer::Exchange(exchange))
+    }
+
+    /// The response of a service that never fails.
+    pub(crate) fn unfailing<F>(answer: impl FnOnce() -> F) -> Self
+    where
+        F: Future<Output = Response<ProxyBody>> + Send + 'static,
+    {
+        // An async block would hold the future twice, and its size dominates the cost of a move.
+        Self(Answer::Lent(LentFuture::new(|| Unfailing {
+            answer: answer(),
+        })))
+    }
+}
 
 impl Future for RouteFuture {
     type Output = Result<Response<ProxyBody>, BoxError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx)
+        match &mut self.0 {
+            Answer::Exchange(exchange) => Pin::new(exchange).poll(cx).map(Ok),
+            Answer::Lent(answer) => Pin::new(answer).poll(cx),
+        }
     }
 }
 
@@ -156,14 +176,14 @@ where
     fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
         // `poll_ready` and `call` must use the same clone.
         let mut service = self.0.clone();
-        RouteFuture(LentFuture::new(move || async move {
+        RouteFuture(Answer::Lent(LentFuture::new(move || async move {
             poll_fn(|cx| service.poll_ready(cx))
                 .await
                 .map_err(Into::into)?;
             let response = service.call(request).await.map_err(Into::into)?;
             // Boxing a body of this type again would add an allocation.
             Ok(response.map(|body| taken(body).unwrap_or_else(ProxyBody::mapped)))
-        }))
+        })))
     }
 }
 

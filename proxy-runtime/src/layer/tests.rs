@@ -74,7 +74,9 @@ async fn the_clients_body_is_bounded() {
 async fn the_routes_timeout_bounds_its_layers() {
     let builder = Proxy::builder().layer(
         "stuck",
-        layer_fn(|_: RouteService| RouteService::from_fn(|_| std::future::pending())),
+        layer_fn(|_: RouteService| {
+            RouteService::from_fn(|_| RouteFuture::unfailing(std::future::pending))
+        }),
     );
     let snapshot = compiled(&builder, r#""Layers": ["stuck"], "Timeout": "30s""#);
     let (proxy, _driver) = builder.snapshot(snapshot).build().unwrap();

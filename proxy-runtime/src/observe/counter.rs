@@ -76,7 +76,6 @@ impl SplitGauge {
     }
 
     /// Like [`enter`](Self::enter), with a guard that borrows the gauge.
-    #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn enter_here(&self) -> SplitEntry<'_> {
         let part = self.0.here();
@@ -104,12 +103,10 @@ impl Drop for SplitGuard {
 }
 
 /// A [`SplitGuard`] that borrows the gauge.
-#[cfg(feature = "server")]
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts nothing"]
 pub(crate) struct SplitEntry<'a>(&'a AtomicI64);
 
-#[cfg(feature = "server")]
 impl Drop for SplitEntry<'_> {
     #[inline]
     fn drop(&mut self) {

@@ -116,7 +116,6 @@ struct Exchanges {
 #[must_use = "dropped at once, it counts nothing"]
 pub(crate) struct InFlightGuard(Arc<OwnLine<Exchanges>>);
 
-#[cfg(feature = "server")]
 impl InFlightGuard {
     /// Like [`DestinationMetrics::requested`], on the worker of this request.
     #[inline]

@@ -19,7 +19,6 @@ mod traffic;
 /// The pause between log lines with the same cause that a client can repeat.
 pub(crate) const LOG_PAUSE: std::time::Duration = std::time::Duration::from_secs(10);
 
-#[cfg(feature = "server")]
 pub(crate) use self::counter::SplitEntry;
 pub(crate) use self::counter::{GaugeGuard, SplitGuard};
 pub(crate) use self::failures::{RECENT, RecentFailures, Turn};

@@ -1,9 +1,8 @@
-//! The timer of the task that a request is served in, for what waits there.
+//! Use of a connection's timer by the requests in its task.
 //!
-//! To arm a timer for each request, and to disarm it a moment later, costs more than most of what a timer is for. A server's
-//! connection has one timer that is armed already; who waits in its task asks to be polled by then, and looks at the clock
-//! when that happens. Where there is no such task, or between it and who waits there is something with wakers of its own, it
-//! takes a timer of its own.
+//! Setting and clearing a timer for each request is expensive. A server's connection has a timer that is set already,
+//! so a future in its task asks to be polled at a time, and checks the clock then. Without such a task, or if a
+//! combinator with its own wakers is in between, the future uses its own timer.
 
 use std::cell::Cell;
 use std::ptr;
@@ -12,7 +11,7 @@ use std::task::{Context, RawWakerVTable, Waker};
 
 use tokio::time::Instant;
 
-/// What one thread numbers those who ask by.
+/// The number of tickets that each thread may use.
 const NUMBERS: u64 = 1 << 40;
 
 static THREADS: AtomicU64 = AtomicU64::new(1);
@@ -22,14 +21,14 @@ thread_local! {
     static NEXT: Cell<u64> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed) * NUMBERS);
 }
 
-/// A task that is polled at the moment, and has a timer.
+/// The task with a timer that this thread is polling.
 #[derive(Clone, Copy)]
 struct Scope {
     task: Task,
     asked: Option<Asked>,
 }
 
-/// Who is woken by a waker.
+/// The identity of a task, as its waker shows it.
 #[derive(Clone, Copy)]
 struct Task {
     data: *const (),
@@ -49,7 +48,7 @@ impl Task {
     }
 }
 
-/// What was asked for.
+/// A request to be polled at a time.
 #[derive(Clone, Copy)]
 struct Asked {
     by: u64,
@@ -60,12 +59,12 @@ struct Asked {
     due: Instant,
 }
 
-/// The number of one who asks, from when it first does.
+/// The number of a future that asks, assigned when it first does.
 #[derive(Debug, Default)]
 pub(crate) struct Ticket(Option<u64>);
 
 impl Ticket {
-    /// Whether it was used.
+    /// Returns true if it was used.
     pub(crate) fn is_used(&self) -> bool {
         self.0.is_some()
     }
@@ -79,8 +78,8 @@ impl Ticket {
     }
 }
 
-/// Asks to be polled at `due`, if not sooner, in place of what was asked for with this ticket before. `false`: that will not
-/// happen. To be asked anew with each poll.
+/// Asks the current task to poll the caller at `due` or earlier. Replaces the earlier request of this ticket. Returns
+/// false if there is no such task; the caller then needs its own timer. Must be repeated in each poll.
 pub(crate) fn ask(cx: &Context<'_>, ticket: &mut Ticket, due: Instant) -> bool {
     let Some(scope) = SCOPE.get() else {
         return false;
@@ -89,7 +88,7 @@ pub(crate) fn ask(cx: &Context<'_>, ticket: &mut Ticket, due: Instant) -> bool {
         return false;
     }
     let by = ticket.number();
-    // The timer is for one: what the others ask for would have to be kept as well.
+    // The timer serves one future at a time, so that no list of requests is needed.
     if scope.asked.is_some_and(|asked| asked.by != by) {
         return false;
     }
@@ -98,14 +97,14 @@ pub(crate) fn ask(cx: &Context<'_>, ticket: &mut Ticket, due: Instant) -> bool {
     true
 }
 
-/// What is asked of a task's timer.
+/// The request to a task's timer.
 #[cfg(feature = "server")]
 #[derive(Default)]
 pub(crate) struct Alarm(Option<Asked>);
 
 #[cfg(feature = "server")]
 impl Alarm {
-    /// Polls something that may ask.
+    /// Polls a future that may call [`ask`].
     pub(crate) fn watch<R>(
         &mut self,
         cx: &mut Context<'_>,
@@ -117,6 +116,7 @@ impl Alarm {
         }
         impl Drop for Within<'_> {
             fn drop(&mut self) {
+                // In `drop`, so that a panic in the future leaves no scope behind.
                 let scope = SCOPE.replace(self.around);
                 self.alarm.0 = scope.and_then(|scope| scope.asked);
             }
@@ -131,12 +131,12 @@ impl Alarm {
         poll(cx)
     }
 
-    /// When to poll again, if that was asked for.
+    /// The time at which the future must be polled again, if it asked for one.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.0.map(|asked| asked.due)
     }
 
-    /// It is polled again.
+    /// Clears the request, because the future is polled now.
     pub(crate) fn rang(&mut self) {
         self.0 = None;
     }

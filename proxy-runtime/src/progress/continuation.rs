@@ -14,7 +14,7 @@ const WAITING: u8 = 0;
 const WANTED: u8 = 1;
 const UNWANTED: u8 = 2;
 
-/// Whether a destination wants the body of a request that asked first.
+/// The destination's decision about the body of a request with `Expect: 100-continue`.
 #[derive(Debug, Default)]
 pub(crate) struct Continuation {
     state: AtomicU8,
@@ -22,15 +22,16 @@ pub(crate) struct Continuation {
 }
 
 impl Continuation {
-    /// Takes note of what the destination answered, be it interim or final.
+    /// Records the destination's response, informational or final.
     ///
-    /// A final answer of success without a `100 Continue` before it means that the server goes on to read the body.
+    /// A final success without an earlier `100 Continue` means that the destination reads the body.
     pub(crate) fn answered(&self, status: StatusCode) {
         let state = match status.as_u16() {
             100 | 200..=299 => WANTED,
             101..=199 => return,
             _ => UNWANTED,
         };
+        // The first decision counts.
         let _ = self
             .state
             .compare_exchange(WAITING, state, Ordering::AcqRel, Ordering::Relaxed);
@@ -46,7 +47,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Opens after `patience` without having been asked.
+    /// Creates a gate that opens after `patience` if the destination does not respond.
     pub(crate) fn new(continuation: &Arc<Continuation>, patience: Duration) -> Self {
         Self {
             continuation: Arc::clone(continuation),
@@ -54,8 +55,9 @@ impl Gate {
         }
     }
 
-    /// Ready when the body may be sent; never, when the destination has refused it.
+    /// Ready when the body may be sent; never if the destination has rejected it.
     pub(crate) fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // Registered before the load, so that a decision in between wakes the task.
         self.continuation.waker.register(cx.waker());
         match self.continuation.state.load(Ordering::Acquire) {
             WAITING => self.patience.as_mut().poll(cx),

@@ -1,4 +1,4 @@
-//! The two timeouts of an exchange: whoever waits asks when they are due, and arms the timer.
+//! The two timeouts of an exchange. The waiting future asks when they are due, and sets its timer.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use tokio::time::{Instant, timeout_at};
 use crate::error::ForwardError;
 use crate::progress::{End, Stage};
 
-/// Longer than any program runs; adding it to a moment does not overflow.
+/// A time longer than any program runs, which can be added to an instant without overflow.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
-/// `moment` and so much more, capped so that it does not overflow.
+/// Returns `moment + wait`, capped so that it does not overflow.
 pub(crate) fn after(moment: Instant, wait: Duration) -> Instant {
     moment + wait.min(FOREVER)
 }
 
-/// How long an exchange may take.
+/// The time limits of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadlines {
-    /// When the response must have begun: the route's `Timeout`.
+    /// The time at which the response must have begun, by the route's `Timeout`.
     pub(crate) head: Option<Instant>,
-    /// How long nothing may happen: the cluster's `ActivityTimeout`.
+    /// The longest time without progress: the cluster's `ActivityTimeout`.
     pub(crate) activity: Duration,
 }
 
 impl Deadlines {
-    /// When it has taken too long, unless something happens, which it did `last` then.
+    /// Returns the time at which the exchange times out if there is no progress after `last`.
     #[inline]
     pub(crate) fn due(&self, last: Instant, is_unanswered: bool) -> Instant {
         let idle = after(last, self.activity);
@@ -35,7 +35,7 @@ impl Deadlines {
         }
     }
 
-    /// Why it has taken too long by `now`, if it has.
+    /// Returns the timeout that has expired by `now`, if any.
     #[cold]
     pub(crate) fn expired(&self, last: Instant, is_unanswered: bool, now: Instant) -> Option<End> {
         if after(last, self.activity) <= now {
@@ -46,7 +46,7 @@ impl Deadlines {
     }
 }
 
-/// Gives `work` up when the response must have begun.
+/// Cancels `work` at the time `head`, when the response must have begun.
 pub(crate) async fn within<T>(
     head: Option<Instant>,
     work: impl Future<Output = Result<T, ForwardError>>,

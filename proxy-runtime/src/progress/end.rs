@@ -1,40 +1,36 @@
-//! What it means that an exchange ends before its end.
+//! The meaning of exchanges that end early.
 
 use http::StatusCode;
 
 use crate::error::{ForwardError, ForwardErrorKind};
 
-/// Who the rest of a request waits for.
+/// The party that the rest of a request waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
-    /// Nobody: all of it was sent, or no more will be.
+    /// No party: the request was sent completely, or no more will be sent.
     #[default]
     Done,
     /// The client, for more bytes.
     Client,
-    /// The destination, which does not take what there is.
+    /// The destination, which does not read the available bytes.
     Destination,
-    /// The destination, which has not said that it wants the body (`Expect: 100-continue`).
+    /// The destination, which has not sent `100 Continue` yet.
     Continue,
 }
 
-/// Why an exchange ends before its end, as far as the destination or a clock is the reason.
+/// The reason why an exchange ends early, if the destination or a time limit causes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Nothing has happened for the cluster's `ActivityTimeout`.
+    /// There was no progress for the cluster's `ActivityTimeout`.
     Idle,
     /// The response has not begun by the route's `Timeout`.
     Deadline,
-    /// The client sends the rest of its request more slowly than it has to.
-    #[cfg_attr(
-        not(any(feature = "server", test)),
-        expect(dead_code, reason = "a server asks for a rate")
-    )]
+    /// The client sends its request more slowly than the minimum rate.
     TooSlow,
     /// The destination's connection was closed, or failed.
     Closed,
-    /// What came is no response, or one that nobody asked for.
+    /// The destination sent a malformed or unexpected response.
     Meaningless,
     /// A response that cannot be passed on.
     Unsayable,
@@ -43,9 +39,11 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// What is told and counted of it, while the rest of the request waited for this and the client had no response or had.
+    /// Returns the kind of the error and the client's status. `stage`: the party that the request waited for.
+    /// `is_unanswered`: the client has no response yet.
     ///
-    /// Timeouts are put down to who was waited for: slow clients are no fault of the destination. The kinds are YARP's.
+    /// A timeout is attributed to the party that was waited for: slow clients are no fault of the destination. The
+    /// kinds are YARP's.
     #[cold]
     pub(crate) fn verdict(
         self,
@@ -57,7 +55,7 @@ impl End {
             (Self::TooSlow, _) | (Self::Idle, Stage::Client) => {
                 (Kind::RequestBodyClient, StatusCode::REQUEST_TIMEOUT)
             }
-            // Who has a response waits for that.
+            // After the head, only the rest of the response is awaited.
             (Self::Idle, _) if !is_unanswered => {
                 (Kind::ResponseBodyDestination, StatusCode::GATEWAY_TIMEOUT)
             }
@@ -79,7 +77,7 @@ impl End {
         }
     }
 
-    /// The same, of an exchange without a response, as an error.
+    /// Returns the error of an exchange without a response.
     #[cold]
     pub(crate) fn error(self, stage: Stage) -> ForwardError {
         let (kind, status) = self.verdict(stage, true);

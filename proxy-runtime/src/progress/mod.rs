@@ -1,20 +1,39 @@
-//! How far an exchange with a destination has come, how long it may take, and how it ends.
+//! Progress, time limits and end of an exchange with a destination.
 
 pub(crate) mod alarm;
 mod continuation;
+#[cfg_attr(
+    not(feature = "server"),
+    expect(dead_code, unreachable_pub, reason = "for the clients of a server")
+)]
+mod data_rate;
 mod deadlines;
 mod end;
 mod outgoing_body;
+mod pace;
 mod shared_progress;
 mod timeout;
-#[cfg(feature = "server")]
+#[cfg_attr(
+    not(feature = "server"),
+    expect(dead_code, reason = "for the clients of a server")
+)]
+mod uptake;
+#[cfg_attr(
+    not(feature = "server"),
+    expect(dead_code, reason = "for the clients of a server")
+)]
 mod uptake_limit;
 
 pub(crate) use self::continuation::{Continuation, Gate};
+#[cfg(feature = "server")]
+pub use self::data_rate::DataRate;
+#[cfg(not(feature = "server"))]
+pub(crate) use self::data_rate::DataRate;
 pub(crate) use self::deadlines::{Deadlines, after, within};
 pub(crate) use self::end::{End, Stage};
 pub(crate) use self::outgoing_body::{OutgoingBody, UploadError, UploadLimits};
+pub(crate) use self::pace::Pace;
 pub(crate) use self::shared_progress::SharedProgress;
-pub(crate) use self::timeout::{Activity, HeadTimer, IdleTimer};
-#[cfg(feature = "server")]
+pub(crate) use self::timeout::{Activity, HeadTimer, IdleTimer, Timer};
+pub(crate) use self::uptake::Uptake;
 pub(crate) use self::uptake_limit::UptakeLimit;

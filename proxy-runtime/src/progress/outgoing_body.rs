@@ -1,4 +1,5 @@
-//! A client's body on the typed lane, as connections to destinations take it: each polls it, and drops it when it has ended.
+//! A client's body on the typed lane, as connections to destinations take it: each polls it, and drops it when it has
+//! ended.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -27,8 +28,8 @@ type Client = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
 /// It is read when the destination takes it and never ahead. Its error ends the request at the destination: the
 /// HTTP/1.1 connection closes, the HTTP/2 stream is reset.
 ///
-/// Who can tell what was sent takes it by [`poll_part`](Self::poll_part), and tells. As a [`Body`] it takes what it has handed out
-/// for sent: more cannot be known of who polls it.
+/// Who can tell what was sent takes it by [`poll_part`](Self::poll_part), and tells. As a [`Body`] it takes what it
+/// has handed out for sent: more cannot be known of who polls it.
 pub(crate) struct OutgoingBody {
     client: Option<Box<Uploading>>,
     /// Frames that were taken and could not be sent, the first one last.
@@ -49,7 +50,7 @@ struct Uploading {
     idle: IdleTimer,
 }
 
-/// What is to be watched while a body is sent.
+/// The limits that are checked while a body is sent.
 #[derive(Debug, Default)]
 pub(crate) struct UploadLimits {
     /// The value of `Content-Length`.
@@ -108,7 +109,7 @@ impl OutgoingBody {
         }
     }
 
-    /// What was taken of it waits for the destination, although the client was asked for more.
+    /// Records that data waits for the destination, although the client was polled for more.
     pub(crate) fn wait_for_destination(&self) {
         if let Some(progress) = &self.progress
             && progress.upload.stage() == Stage::Client
@@ -126,7 +127,7 @@ impl OutgoingBody {
         }
     }
 
-    /// So much content was sent.
+    /// Counts sent content.
     pub(crate) fn sent(&self, bytes: u64) {
         if let Some(progress) = self.progress.as_ref().filter(|_| bytes > 0) {
             progress.in_flight().metrics().sent(bytes);
@@ -141,8 +142,8 @@ impl OutgoingBody {
         *self = Self::empty();
     }
 
-    /// The next part. Whether it was sent is told by [`sent`](Self::sent) and [`end`](Self::end); until then it waits for the
-    /// destination.
+    /// The next part. Whether it was sent is told by [`sent`](Self::sent) and [`end`](Self::end); until then it waits
+    /// for the destination.
     pub(crate) fn poll_part(
         &mut self,
         cx: &mut Context<'_>,
@@ -241,7 +242,7 @@ impl Uploading {
         }
     }
 
-    /// Whether nothing more will come, which is known without asking.
+    /// Returns true if the body has ended, as far as known without polling.
     fn has_ended(&self) -> bool {
         match self.promised {
             Some(rest) => rest == 0,
@@ -249,7 +250,7 @@ impl Uploading {
         }
     }
 
-    /// Whether so much more may come. Else, with which status it is refused.
+    /// Checks the length of further data against the limits. Fails with the status for the client.
     fn check(&mut self, length: usize) -> Result<(), StatusCode> {
         let length = length as u64;
         if let Some(promised) = &mut self.promised {

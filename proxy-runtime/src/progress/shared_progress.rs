@@ -1,5 +1,5 @@
-//! What upload and download of the typed lane know of each other: both hold it, and the last of them to drop it ends the request
-//! at the destination.
+//! The state that upload and download of the typed lane share. The last of them to drop it ends the request at the
+//! destination.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -13,8 +13,7 @@ use crate::live::InFlight;
 use crate::progress::Activity;
 use crate::progress::{End, Stage};
 
-/// What both directions of a request share while it is at a destination, where it is in flight for as long as one of
-/// them holds this.
+/// The shared state of both directions of a request. The request counts as in flight while one of them holds it.
 #[derive(Debug)]
 pub(crate) struct SharedProgress {
     pub(crate) activity: Activity,
@@ -23,7 +22,7 @@ pub(crate) struct SharedProgress {
 }
 
 impl SharedProgress {
-    /// It begins at `start`, and nothing may happen for no longer than `activity_timeout`.
+    /// Creates the state of a request that begins at `start`.
     pub(crate) fn new(in_flight: InFlight, activity_timeout: Duration, start: Instant) -> Self {
         Self {
             activity: Activity::new(activity_timeout, start),
@@ -32,13 +31,13 @@ impl SharedProgress {
         }
     }
 
-    /// The destination.
+    /// The count of requests in flight at the destination.
     pub(crate) fn in_flight(&self) -> &InFlight {
         &self.in_flight
     }
 }
 
-/// How far the request's body has come.
+/// The progress of the request's body.
 #[derive(Debug, Default)]
 pub(crate) struct UploadStatus {
     stage: AtomicU8,
@@ -59,25 +58,24 @@ impl UploadStatus {
         }
     }
 
-    /// Takes note of why it failed. The first reason counts.
+    /// Records why the upload failed. The first reason counts.
     pub(crate) fn fail(&self, kind: ForwardErrorKind, status: StatusCode) {
         let _ = self.failure.set((kind, status));
     }
 
-    /// Why it failed, if it did.
+    /// The error of the upload, if it failed.
     pub(crate) fn failure(&self) -> Option<ForwardError> {
         let (kind, status) = *self.failure.get()?;
         Some(ForwardError::new(kind, status))
     }
 
-    /// What it means that the exchange ends like that, while the client had no response. If the upload has failed, that is the
-    /// reason.
+    /// Returns the error of an exchange that ends before the client has a response: that of the upload, if it failed.
     #[cold]
     pub(crate) fn unanswered(&self, end: End) -> ForwardError {
         self.failure().unwrap_or_else(|| end.error(self.stage()))
     }
 
-    /// The same, now that it had one.
+    /// Returns the kind of error of an exchange that ends after the response has begun.
     #[cold]
     pub(crate) fn cut(&self, end: End) -> ForwardErrorKind {
         match self.failure.get() {

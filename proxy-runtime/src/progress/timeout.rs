@@ -1,4 +1,4 @@
-//! How long nothing may happen.
+//! Timers for exchanges without progress.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,19 +12,19 @@ use crate::progress::alarm;
 use crate::progress::alarm::Ticket;
 use crate::progress::{Deadlines, End, after};
 
-/// When something last happened on an exchange, in either direction.
+/// The time of the last progress of an exchange, in either direction.
 ///
-/// Whatever moves bytes says so, which is one store. Whoever waits has an [`IdleTimer`].
+/// Each transfer of bytes updates it, with one store. A waiting future uses an [`IdleTimer`].
 #[derive(Debug)]
 pub(crate) struct Activity {
     timeout: Duration,
     start: Instant,
-    /// Nanoseconds after `start`.
+    /// The time of the last progress, in nanoseconds after `start`.
     last: AtomicU64,
 }
 
 impl Activity {
-    /// Nothing may happen for no longer than `timeout`, from `start` on.
+    /// Creates the record of an exchange that begins at `start`.
     pub(crate) fn new(timeout: Duration, start: Instant) -> Self {
         Self {
             timeout,
@@ -33,47 +33,48 @@ impl Activity {
         }
     }
 
-    /// Something happened.
+    /// Records progress now.
     pub(crate) fn touch(&self) {
         self.touch_at(Instant::now());
     }
 
-    /// Something happened then.
+    /// Records progress at this time.
     pub(crate) fn touch_at(&self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.start);
         let elapsed = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        // Both directions write, and their clocks may be read out of order.
         self.last.fetch_max(elapsed, Ordering::Relaxed);
     }
 
-    /// When that was.
+    /// The time of the last progress.
     fn last(&self) -> Instant {
         let last = Duration::from_nanos(self.last.load(Ordering::Relaxed));
         after(self.start, last)
     }
 
-    /// When the exchange is given up, if nothing happens until then.
+    /// The time at which the exchange times out without further progress.
     pub(crate) fn deadline(&self) -> Instant {
         after(self.last(), self.timeout)
     }
 }
 
 pin_project! {
-    /// The timer of who waits for the head of a response, which may not take too long.
+    /// The timer of a future that waits for the head of a response.
     ///
-    /// It waits by the timer of the task that it is polled in, if that has one, else by one that is in its place, without
-    /// memory of its own, and is armed as an [`IdleTimer`] is.
+    /// It uses the timer of the task that polls it, if there is one. Otherwise it uses its own, without a heap
+    /// allocation, set like that of an [`IdleTimer`].
     pub(crate) struct HeadTimer<'a> {
         activity: &'a Activity,
         deadlines: Deadlines,
         ticket: Ticket,
-        // Where nobody else's timer is to be had.
+        // Used if the task has no timer.
         #[pin]
         sleep: Option<Sleep>,
     }
 }
 
 impl<'a> HeadTimer<'a> {
-    /// `head`: when the response must have begun.
+    /// Creates a timer. `head` is the time at which the response must have begun.
     pub(crate) fn new(activity: &'a Activity, head: Option<Instant>) -> Self {
         Self {
             activity,
@@ -86,26 +87,26 @@ impl<'a> HeadTimer<'a> {
         }
     }
 
-    /// When to look again.
+    /// The time of the next check.
     fn due(&self) -> Instant {
         self.deadlines.due(self.activity.last(), true)
     }
 
-    /// Ready when there is nothing left to wait for by now.
+    /// Ready if a time limit has expired by now.
     fn look(&self) -> Poll<End> {
         let last = self.activity.last();
         let end = self.deadlines.expired(last, true, Instant::now());
         end.map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// Ready when there is nothing left to wait for.
+    /// Ready when a time limit has expired.
     pub(crate) fn poll_expired(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<End> {
         if self.sleep.is_none() {
             let due = self.due();
             let this = self.as_mut().project();
             let is_first = !this.ticket.is_used();
             if alarm::ask(cx, this.ticket, due) {
-                // That it is due already is seen when it is polled for that.
+                // The first poll reads no clock: an expired limit is noticed when the task's timer fires.
                 return if is_first { Poll::Pending } else { self.look() };
             }
             self.as_mut().project().sleep.set(Some(sleep_until(due)));
@@ -127,15 +128,49 @@ impl<'a> HeadTimer<'a> {
     }
 }
 
+pin_project! {
+    /// A timer in its place, without memory of its own, for a time that moves.
+    ///
+    /// It is armed when it is first waited for, and is not armed anew for a later time: it looks when it fires.
+    #[derive(Default)]
+    pub(crate) struct Timer {
+        #[pin]
+        sleep: Option<Sleep>,
+    }
+}
+
+impl Timer {
+    /// Ready at `due`, which may be another time at each poll.
+    pub(crate) fn poll_due(self: Pin<&mut Self>, cx: &mut Context<'_>, due: Instant) -> Poll<()> {
+        let mut place = self.project().sleep;
+        if place.is_none() {
+            place.set(Some(sleep_until(due)));
+        }
+        let Some(mut sleep) = place.as_pin_mut() else {
+            return Poll::Pending;
+        };
+        if due < sleep.deadline() {
+            sleep.as_mut().reset(due);
+        }
+        loop {
+            ready!(sleep.as_mut().poll(cx));
+            if due <= Instant::now() {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(due);
+        }
+    }
+}
+
 /// A timer for an [`Activity`].
 ///
-/// It is armed when it is first waited for, and it is not moved when something happens: it looks when it fires, and
-/// sleeps on if it was too early. So bytes that keep coming cost no timer at all.
+/// It is set when first awaited, and not moved by progress: when it fires too early, it is set again. So a steady
+/// transfer costs no timer operations.
 #[derive(Debug, Default)]
 pub(crate) struct IdleTimer(Option<Pin<Box<Sleep>>>);
 
 impl IdleTimer {
-    /// Ready when nothing has happened for too long.
+    /// Ready when there was no progress for too long.
     pub(crate) fn poll_expired(&mut self, cx: &mut Context<'_>, activity: &Activity) -> Poll<()> {
         let sleep = self
             .0

@@ -1,4 +1,4 @@
-//! How long the client of a response may take nothing of it.
+//! The time limit for a client that does not read its response.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -8,21 +8,20 @@ use tokio::time::Instant;
 use crate::progress::SharedProgress;
 use crate::progress::after;
 
-/// How long the client of a response may take nothing of it while nothing else happens in its exchange: the `ActivityTimeout` of
-/// the cluster.
+/// The longest time without progress of a response whose client does not read: the cluster's `ActivityTimeout`.
 ///
-/// It goes from the proxy to the server with what there is to say of a response: a body that nobody polls cannot look at a
-/// clock, and layers may have put it into another one.
+/// The proxy passes it to the server in the response's extensions, because a body that is not polled cannot check a
+/// clock, and layers may have wrapped the body.
 #[derive(Clone, Debug)]
 pub(crate) struct UptakeLimit {
     timeout: Duration,
-    /// What may still be uploaded beside the response.
+    /// The exchange, whose upload may still make progress.
     progress: Weak<SharedProgress>,
-    /// Bytes of the response that may have come and were not asked for.
+    /// Number of response bytes that may have arrived without being polled.
     behind: u64,
 }
 
-/// For what the server says itself, or a service that does not care: as long as where a cluster does not say.
+/// The limit for local replies and services without one: the default `ActivityTimeout`, 100 s.
 impl Default for UptakeLimit {
     fn default() -> Self {
         Self::new(Duration::from_secs(100))
@@ -30,7 +29,7 @@ impl Default for UptakeLimit {
 }
 
 impl UptakeLimit {
-    /// For a response all of which has come.
+    /// Creates the limit of a response that has arrived completely.
     pub(crate) fn new(timeout: Duration) -> Self {
         Self {
             timeout,
@@ -39,7 +38,7 @@ impl UptakeLimit {
         }
     }
 
-    /// For the response of an exchange that goes on, of which so many bytes may come without being asked for.
+    /// Creates the limit of a response that continues, of which `behind` bytes may arrive without being polled.
     pub(crate) fn of(timeout: Duration, progress: &Arc<SharedProgress>, behind: u64) -> Self {
         Self {
             timeout,
@@ -48,12 +47,12 @@ impl UptakeLimit {
         }
     }
 
-    /// Bytes of the response that may have come and were not asked for.
+    /// Number of response bytes that may have arrived without being polled.
     pub(crate) fn behind(&self) -> u64 {
         self.behind
     }
 
-    /// When a client is given up that has taken nothing since then, if nothing happens.
+    /// Returns the time at which a client that has read nothing since `since` times out.
     pub(crate) fn due(&self, since: Instant) -> Instant {
         let due = after(since, self.timeout);
         let progress = self.progress.upgrade();

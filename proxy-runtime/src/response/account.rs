@@ -14,7 +14,6 @@ use crate::live::{ClusterLive, DestinationState};
 use crate::observe::{
     ClusterMetrics, ErrorCounters, Labels, ProxyMetrics, RouteMetrics, Sample, SplitGuard,
 };
-#[cfg(feature = "server")]
 use crate::progress::UptakeLimit;
 use crate::response::Attempts;
 use crate::response::ExchangeInfo;
@@ -32,7 +31,6 @@ pub(crate) struct Account {
     count: Count,
     upstream: Option<SocketAddr>,
     time_to_head: Option<Duration>,
-    #[cfg(feature = "server")]
     uptake: Option<UptakeLimit>,
     /// None for an attempt, which is part of a request that is counted.
     _active: Option<SplitGuard>,
@@ -150,7 +148,6 @@ impl Account {
             count: Count::new(method, version, Instant::now()),
             upstream: None,
             time_to_head: None,
-            #[cfg(feature = "server")]
             uptake: None,
             _active: active,
         })
@@ -219,7 +216,6 @@ impl Account {
     }
 
     /// How long the client may take nothing of the response.
-    #[cfg(feature = "server")]
     pub(crate) fn limit_uptake(&mut self, limit: UptakeLimit) {
         self.uptake = Some(limit);
     }
@@ -247,7 +243,6 @@ impl Account {
             upstream: self.upstream,
             error,
             time_to_head: self.time_to_head,
-            #[cfg(feature = "server")]
             uptake: self.uptake.clone(),
         };
         if let Layers::Attempt { of, .. } = &self.books.layers {

@@ -11,8 +11,8 @@ use http_body_util::BodyExt;
 
 use crate::BoxError;
 use crate::error::{ForwardError, ForwardErrorKind};
-use crate::response::Download;
 use crate::response::OpenAccount;
+use crate::response::{Download, ExchangeBody};
 
 /// The body of a response on its way to the client.
 ///
@@ -35,6 +35,7 @@ enum Source {
     Empty,
     Text(Bytes),
     Destination(Box<Download>),
+    Exchange(ExchangeBody),
     /// What a layer made.
     Mapped(Pin<Box<dyn Body<Data = Bytes, Error = ForwardErrorKind> + Send>>),
     /// It has failed, which is about to be told.
@@ -73,7 +74,6 @@ impl ProxyBody {
     }
 
     /// The text of a body that is one; of others, nothing.
-    #[cfg(feature = "server")]
     pub(crate) fn take_text(&mut self) -> Bytes {
         match std::mem::replace(&mut self.source, Source::Empty) {
             Source::Text(text) => text,
@@ -86,6 +86,10 @@ impl ProxyBody {
 
     pub(crate) fn download(download: Box<Download>) -> Self {
         Self::from_source(Source::Destination(download))
+    }
+
+    pub(crate) fn exchange(body: ExchangeBody) -> Self {
+        Self::from_source(Source::Exchange(body))
     }
 
     /// What a layer made of a body, or its own.
@@ -164,6 +168,7 @@ impl Body for ProxyBody {
                 Some(Ok(Frame::data(text)))
             }
             Source::Destination(download) => ready!(download.poll_frame(cx)),
+            Source::Exchange(body) => ready!(body.poll_frame(cx)),
             Source::Mapped(body) => ready!(body.as_mut().poll_frame(cx)),
             Source::Failed(kind) => {
                 let kind = *kind;
@@ -197,6 +202,7 @@ impl Body for ProxyBody {
             Source::Empty => true,
             Source::Text(_) | Source::Failed(_) => false,
             Source::Destination(download) => download.has_ended(),
+            Source::Exchange(body) => body.has_ended(),
             Source::Mapped(body) => body.is_end_stream(),
         }
     }
@@ -206,6 +212,7 @@ impl Body for ProxyBody {
             Source::Empty => SizeHint::with_exact(0),
             Source::Text(text) => SizeHint::with_exact(text.len() as u64),
             Source::Destination(download) => download.size_hint(),
+            Source::Exchange(body) => body.size_hint(),
             Source::Mapped(body) => body.size_hint(),
             Source::Failed(_) => SizeHint::default(),
         }
@@ -218,6 +225,7 @@ impl Drop for ProxyBody {
         let error = match self.source {
             Source::Failed(kind) => Some(kind),
             Source::Destination(ref download) if download.is_whole() => None,
+            Source::Exchange(ref body) if body.is_whole() => None,
             _ if self.is_end_stream() => None,
             _ => Some(ForwardErrorKind::ResponseBodyCanceled),
         };

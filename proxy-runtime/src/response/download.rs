@@ -2,17 +2,11 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-#[cfg(feature = "http2")]
-use std::sync::Weak;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::{Frame, SizeHint};
-#[cfg(feature = "http2")]
-use tokio::runtime::Handle;
-#[cfg(feature = "http2")]
-use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
 use crate::error::{ForwardError, ForwardErrorKind};
@@ -181,7 +175,6 @@ impl Download {
         let Some(Source { incoming, lease }) = self.source.take() else {
             return;
         };
-        self.watch_upload(&lease);
         // A destination that did not ask for the body may still wait for it: only closing the connection tells it that
         // none will come.
         if self.progress.upload.stage() != Stage::Continue {
@@ -192,26 +185,8 @@ impl Download {
 
     /// The response is given up.
     fn cancel(&mut self) {
-        if let Some(source) = self.source.take() {
-            self.watch_upload(&source.lease);
-        }
+        self.source = None;
     }
-
-    /// An upload that goes on after its response ends in HTTP/1.1 with the connection. In HTTP/2 it is for the destination to
-    /// end it; one that takes no more of it and does not say so either would hold it for ever.
-    #[cfg(feature = "http2")]
-    fn watch_upload(&self, lease: &Lease) {
-        if self.progress.upload.stage() != Stage::Done
-            && let Some(closing) = lease.closing()
-            && let Ok(runtime) = Handle::try_current()
-        {
-            runtime.spawn(close_if_stuck(Arc::downgrade(&self.progress), closing));
-        }
-    }
-
-    #[cfg(not(feature = "http2"))]
-    #[expect(clippy::unused_self, reason = "as with HTTP/2")]
-    fn watch_upload(&self, _: &Lease) {}
 
     fn broken(&mut self, end: End, reason: &dyn std::fmt::Display) -> ForwardErrorKind {
         let kind = self.progress.upload.cut(end);
@@ -236,25 +211,9 @@ impl Drop for Download {
     }
 }
 
-/// Closes the connection of an exchange if nothing happens on it for too long while it is still uploading.
-#[cfg(feature = "http2")]
-async fn close_if_stuck(progress: Weak<SharedProgress>, closing: impl Future<Output = ()>) {
-    loop {
-        let deadline = match progress.upgrade() {
-            Some(progress) if progress.upload.stage() != Stage::Done => {
-                progress.activity.deadline()
-            }
-            _ => return,
-        };
-        if deadline <= Instant::now() {
-            return closing.await;
-        }
-        sleep_until(deadline).await;
-    }
-}
-
-/// Ends when nothing has happened on an exchange for too long.
-async fn expired(progress: Arc<SharedProgress>) {
+/// Ends when nothing has happened on an exchange for too long. Returns whether the upload waits for the destination.
+async fn expired(progress: Arc<SharedProgress>) -> bool {
     let mut idle = IdleTimer::default();
     poll_fn(|cx| idle.poll_expired(cx, &progress.activity)).await;
+    progress.upload.stage() == Stage::Destination
 }

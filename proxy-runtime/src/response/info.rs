@@ -6,7 +6,6 @@ use std::time::Duration;
 use proxy_model::{ClusterId, DestinationId, RouteId};
 
 use crate::error::ForwardErrorKind;
-#[cfg(feature = "server")]
 use crate::progress::UptakeLimit;
 
 /// What became of a request, as far as it is known when the response begins. It is in the response's extensions.
@@ -19,7 +18,10 @@ pub struct ExchangeInfo {
     pub(crate) error: Option<ForwardErrorKind>,
     pub(crate) time_to_head: Option<Duration>,
     /// What the server is told of a client that takes nothing.
-    #[cfg(feature = "server")]
+    #[cfg_attr(
+        not(feature = "server"),
+        expect(dead_code, reason = "for the clients of a server")
+    )]
     pub(crate) uptake: Option<UptakeLimit>,
 }
 

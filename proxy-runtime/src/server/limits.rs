@@ -1,13 +1,12 @@
 //! Limits for clients, enforced before routing.
 
-mod data_rate;
 mod http2;
 
 use std::time::Duration;
 
-pub use self::data_rate::DataRate;
 pub use self::http2::Http2Limits;
 use crate::http1::HeadLimits;
+pub use crate::progress::DataRate;
 
 /// Some round trips, with a lost packet.
 const HASTE: Duration = Duration::from_secs(2);

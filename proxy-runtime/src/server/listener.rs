@@ -208,12 +208,31 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive::new().with_time(Duration::from_sec
 /// it.
 const SHARES_PORTS: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
+/// Checks that a server could listen on `address`, one of `all` its addresses, without listening: no
+/// connection is lost to the socket.
+///
+/// # Errors
+///
+/// The error that a server that binds the address now would fail with.
+pub fn probe(address: SocketAddr, all: &[SocketAddr]) -> Result<(), BindError> {
+    let bound = bound(address, !is_dual_stack(address, all), false);
+    bound
+        .map(drop)
+        .map_err(|source| BindError::new(address, source))
+}
+
 fn open(
     address: SocketAddr,
     only_v6: bool,
     reuse_port: bool,
     backlog: u32,
 ) -> io::Result<TcpListener> {
+    let socket = bound(address, only_v6, reuse_port)?;
+    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    Ok(socket.into())
+}
+
+fn bound(address: SocketAddr, only_v6: bool, reuse_port: bool) -> io::Result<RawSocket> {
     let socket = RawSocket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -236,8 +255,7 @@ fn open(
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 /// True if connections inherit `TCP_NODELAY` from the listening socket, which another process may

@@ -136,8 +136,8 @@ use http_body::Body;
 use tower_service::Service;
 
 pub use self::access_log::{
-    AccessLogFormat, AccessLogSink, AccessLogWriter, AccessRecord, LogCapacity, LogOutput,
-    QueryLogging,
+    AccessLogFormat, AccessLogSink, AccessLogTemplate, AccessLogWriter, AccessRecord,
+    InvalidTemplate, LogCapacity, LogOutput, QueryLogging,
 };
 pub use self::builder::{Server, ServerBuilder};
 pub use self::connection::RequestBody;
@@ -147,7 +147,7 @@ use self::handler::{ProxyHandler, ServiceHandler};
 #[doc(hidden)]
 pub use self::http2::FrameTrial;
 pub use self::limits::{DataRate, Http2Limits, Limits};
-pub use self::listener::{BindError, Listener};
+pub use self::listener::{BindError, Listener, probe};
 pub use self::metrics::{ServerCounts, ServerMetrics};
 pub use self::outcome::Outcome;
 pub use self::sockets::ListeningSockets;

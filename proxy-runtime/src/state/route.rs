@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use proxy_model::RequestHead;
-#[cfg(feature = "server")]
 use proxy_model::RouteId;
 use proxy_model::compiled::{ClusterIndex, KeyRefusal, Route, RouteTarget};
 
@@ -18,13 +17,10 @@ use crate::transform::{HeadPlan, LoopGuard, TrailerPlan, guards};
 /// The state of one route in one generation.
 #[derive(Debug)]
 pub(crate) struct RouteState {
-    #[cfg(feature = "server")]
     id: RouteId,
     metrics: Arc<RouteMetrics>,
     refusal: Option<Refusal>,
-    /// True if requests are served on the byte path: the route has no layers, which need `http`
-    /// types.
-    #[cfg(feature = "server")]
+    /// True if requests need no `http` types for the route's sake: it has no layers.
     is_raw: bool,
     /// The compiled transforms.
     plan: Arc<HeadPlan>,
@@ -81,18 +77,14 @@ impl RouteState {
             | RouteTarget::Cluster(_)
             | RouteTarget::Partitioned(_) => Box::default(),
         };
-        #[cfg(feature = "server")]
         let has_layers = extensions
             .as_ref()
             .is_some_and(|extensions| extensions.layers().is_some());
         let plan = plans.of(route, loop_guard.as_deref());
         Self {
-            #[cfg(feature = "server")]
             id: route.id().clone(),
             metrics,
             refusal: refusal(route, has_policies),
-            // Layers need `http` types, so the outer head of such a route has no plan.
-            #[cfg(feature = "server")]
             is_raw: !has_layers,
             plan,
             extensions,
@@ -101,7 +93,6 @@ impl RouteState {
         }
     }
 
-    #[cfg(feature = "server")]
     pub(crate) fn id(&self) -> &RouteId {
         &self.id
     }
@@ -111,17 +102,16 @@ impl RouteState {
         &self.metrics
     }
 
-    /// The compiled transforms for heads that have passed the layers of the route, if they can be
-    /// made in one pass.
-    pub(crate) fn inner_plan(&self) -> Option<&HeadPlan> {
-        (!self.plan.changes_method).then_some(&*self.plan)
+    /// The compiled transforms, for heads that have passed the layers of the route.
+    #[inline]
+    pub(crate) fn inner_plan(&self) -> &HeadPlan {
+        &self.plan
     }
 
-    /// The compiled transforms, if the route can be served on the byte path.
-    #[cfg(feature = "server")]
+    /// True if requests need no `http` types for the route's sake: it has no layers.
     #[inline]
-    pub(crate) fn plan(&self) -> Option<&HeadPlan> {
-        self.is_raw.then_some(&*self.plan)
+    pub(crate) fn is_raw(&self) -> bool {
+        self.is_raw
     }
 
     /// Changes of response trailers, if there are any.

@@ -12,7 +12,7 @@ use proxy_model::transform::{Forwarded, NodeFormat, NodeName, NodePort, XForward
 use crate::connection::ConnectionInfo;
 use crate::http1::FieldValue;
 
-/// Where a request came from.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'a> {
     connection: ConnectionInfo,
@@ -107,8 +107,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// An address as a header's value. Those of IPv4, which most requests have, are written digit by digit: a tenth of the time
-/// that `Display` takes.
+/// An address as a header's value. Those of IPv4, which most requests have, are written digit by digit: a tenth of
+/// the time that `Display` takes.
 fn address_value(ip: IpAddr) -> Option<HeaderValue> {
     let IpAddr::V4(ip) = ip else {
         return HeaderValue::from_str(&ip.to_string()).ok();

@@ -1,5 +1,5 @@
-//! Transforms compiled to operations on bytes, when a configuration is published; [`RouteState`](crate::state::RouteState) holds
-//! them.
+//! Transforms compiled to operations on bytes, when a configuration is published;
+//! [`RouteState`](crate::state::RouteState) holds them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,14 +23,14 @@ use crate::head::HeadEdits;
 use crate::http1::{ClassSet, Copied, FieldClass, FieldName, FieldOperation, FieldValue};
 use crate::transform::{LoopGuard, NoValue, Origin, is_imitation, route_host, route_value};
 
-/// All that a route does to heads, as operations on bytes. Made when a configuration is compiled.
+/// All changes of heads by a route, as operations on bytes. Made when a configuration is compiled.
 #[derive(Debug)]
 pub(crate) struct HeadPlan {
     pub(crate) host: HostRule,
     pub(crate) request_copy: CopyRule,
     pub(crate) request: Box<[RequestOperation]>,
-    /// The classes of names whose lines these leave out, if they can be made one by one while a head is written: none leaves
-    /// out what one before it writes.
+    /// The classes of names whose lines the request operations leave out. `None` if the operations cannot be applied
+    /// one by one while a head is written, because one leaves out what an earlier one writes.
     #[cfg_attr(
         not(feature = "server"),
         expect(dead_code, reason = "for the server, which has heads as bytes")
@@ -42,19 +42,19 @@ pub(crate) struct HeadPlan {
     pub(crate) trailers: Option<Arc<TrailerPlan>>,
     /// True if the method may change.
     pub(crate) changes_method: bool,
-    /// Method, path or query may change.
+    /// True if method, path or query may change.
     pub(crate) rewrites_target: bool,
     /// The values that are computed for each request, as [`RequestOperation::Computed`] numbers them.
     computed: Box<[Computed]>,
-    /// The names of the fields that the route writes, which clients may imitate.
+    /// The names of the fields that the route writes. Fields of clients that imitate them are removed.
     written: Box<[HeaderName]>,
-    /// The route names `TE` among the fields that are sent on.
+    /// True if the route names `TE` among the forwarded fields.
     copies_te: bool,
-    /// What the guard against loops adds to requests.
+    /// The line that the loop guard adds to requests.
     loop_line: Option<Arc<[u8]>>,
 }
 
-/// Which fields are sent on.
+/// The fields that are forwarded.
 #[derive(Debug)]
 pub(crate) enum CopyRule {
     All,
@@ -65,9 +65,9 @@ pub(crate) enum CopyRule {
 /// A value that depends on the request.
 #[derive(Clone, Debug)]
 enum Computed {
-    /// The part of the path that the route's template calls by this name.
+    /// The route value with this name, a part of the path.
     RouteValue(Box<str>),
-    /// The same as a `Host`.
+    /// The route value with this name, as a `Host`.
     Host(Box<str>),
     /// The value of `Forwarded`.
     Forwarded(Forwarded),
@@ -77,7 +77,7 @@ enum Computed {
 type ComputedValues = Vec<Result<HeaderValue, NoValue>>;
 
 impl HeadPlan {
-    /// What `route` does, and its `guard`. Routes that change nothing, as most do, share one.
+    /// Compiles the changes of `route` and its `guard`. Routes without changes, as most are, share one plan.
     pub(crate) fn of(route: &Route, guard: Option<&LoopGuard>) -> Arc<Self> {
         static UNCHANGED: OnceLock<Arc<HeadPlan>> = OnceLock::new();
         let made = || {
@@ -130,27 +130,27 @@ impl HeadPlan {
 }
 
 impl HeadPlan {
-    /// Returns whether responses have the fields that they came with, but for those of a connection.
+    /// Returns true if responses keep their fields, apart from those about the connection.
     #[cfg(all(feature = "http2", feature = "server"))]
     #[inline]
     pub(crate) fn keeps_responses(&self) -> bool {
         self.response.is_empty() && matches!(self.response_copy, CopyRule::All)
     }
 
-    /// Returns whether a request with fields of these classes may have one that imitates a field that the route writes.
+    /// Returns true if a request with fields of these classes may have one that imitates a field that the route writes.
     #[inline]
     pub(crate) fn may_be_imitated(&self, classes: ClassSet) -> bool {
         classes.contains(FieldClass::Underscored) && !self.written.is_empty()
     }
 
-    /// Returns whether a destination learns that the client accepts trailers. In HTTP/1.1 that is between neighbours, unless the route
-    /// says otherwise.
+    /// Returns true if the destination is informed that the client accepts trailers. In HTTP/1.1 `TE` is hop-by-hop,
+    /// so only a route that names it forwards it.
     #[inline]
     pub(crate) fn tells_of_trailers(&self, is_http2: bool) -> bool {
         self.copies_te || (is_http2 && matches!(self.request_copy, CopyRule::All))
     }
 
-    /// What the guard against loops adds to requests: a line with the CRLF in front of it, or nothing.
+    /// The line that the loop guard adds to requests, with the CRLF before it; empty without a guard.
     #[inline]
     pub(crate) fn loop_line(&self) -> &[u8] {
         self.loop_line.as_deref().unwrap_or_default()
@@ -188,7 +188,7 @@ impl HeadPlan {
         computed.collect()
     }
 
-    /// The names among `names` that imitate fields that the route writes.
+    /// Returns the names that imitate fields that the route writes, with `_` for `-`.
     #[cold]
     fn imitations<'n>(&self, names: impl Iterator<Item = &'n [u8]>) -> Vec<FieldName> {
         let is_imitated = |name: &&[u8]| {
@@ -243,7 +243,7 @@ pub(crate) struct Changed<'a, H> {
     pub(crate) connection: ConnectionInfo,
     /// The operation that replaces several lines of `Cookie` by one.
     pub(crate) cookie: Option<FieldOperation<'a>>,
-    /// What filters changed, which comes before what the route says.
+    /// The changes by filters, which precede those of the route.
     pub(crate) edits: Option<&'a HeadEdits>,
 }
 
@@ -258,7 +258,7 @@ impl CopyRule {
     }
 }
 
-/// The name of a field that the route writes with a value of its own, which a client might imitate.
+/// Returns the name of the field that a transform writes, which a client might imitate.
 fn written_name(transform: &RequestTransform) -> Option<HeaderName> {
     match transform {
         RequestTransform::Header { name, .. }
@@ -268,7 +268,7 @@ fn written_name(transform: &RequestTransform) -> Option<HeaderName> {
     }
 }
 
-/// The operation that makes a change; `None` if it is one of `host`, or has no effect.
+/// Compiles a transform to an operation. `None` if it changes `host` or has no effect.
 fn request_operation(
     transform: &RequestTransform,
     host: &mut HostRule,
@@ -313,7 +313,7 @@ fn request_operation(
             RequestOperation::Computed(name, number, *action)
         }
         RequestTransform::Remove(name) | RequestTransform::ClientCert(name) => {
-            // No server of this crate asks clients for certificates yet, so there is none to tell of.
+            // Servers of this crate request no client certificates, so a received header must be forged.
             RequestOperation::Remove(changeable(name)?)
         }
         RequestTransform::XForwarded(told) => {

@@ -1,7 +1,8 @@
 //! Protection against loops: a request that comes back to the proxy that forwarded it gets 508.
 //!
-//! Each proxy adds a member of its own, which is random, to `CDN-Loop` (RFC 8586) of what it forwards. A request that has the
-//! member already has come around. Two proxies in a chain have two members, and so have a proxy and its successor.
+//! Each proxy adds a member of its own, which is random, to `CDN-Loop` (RFC 8586) of what it forwards. A request that
+//! has the member already has come around. Two proxies in a chain have two members, and so have a proxy and its
+//! successor.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,13 +14,13 @@ use proxy_model::transform::RequestTransform;
 use crate::head::headers::CDN_LOOP;
 use crate::transform::HeadPlan;
 
-/// What one proxy adds to the requests that it forwards, and how it recognises them.
+/// The mark that one proxy adds to forwarded requests, and its detection.
 #[derive(Debug)]
 pub(crate) struct LoopGuard {
     member: HeaderValue,
     /// CRLF, the name of the field and the member: heads of HTTP/1.1 end with it.
     line: Arc<[u8]>,
-    /// What routes that change nothing share.
+    /// The plan that routes without changes share.
     unchanged: OnceLock<Arc<HeadPlan>>,
 }
 
@@ -49,7 +50,7 @@ impl LoopGuard {
         Arc::clone(self.unchanged.get_or_init(make))
     }
 
-    /// Whether a request was forwarded by the proxy before.
+    /// Returns true if this proxy has forwarded the request before.
     #[cold]
     pub(crate) fn has_forwarded<H: RequestHead + ?Sized>(&self, head: &H) -> bool {
         let mut is_known = false;
@@ -60,7 +61,7 @@ impl LoopGuard {
         is_known
     }
 
-    /// Whether one of the members in a value is the proxy's. Parameters do not count.
+    /// Returns true if a value contains the proxy's member, ignoring parameters.
     fn is_in(&self, value: &[u8]) -> bool {
         let id = |member: &[u8]| {
             let end = member.iter().position(|byte| *byte == b';');
@@ -70,7 +71,7 @@ impl LoopGuard {
     }
 }
 
-/// Whether requests of a route are guarded: not if it removes the field, for then it is not to be sent.
+/// Returns true if requests of a route are guarded: not if the route removes the field.
 pub(crate) fn guards(route: &Route) -> bool {
     let removes = |transform: &RequestTransform| matches!(transform, RequestTransform::Remove(name) if *name == CDN_LOOP);
     !route.transforms().request().iter().any(removes)

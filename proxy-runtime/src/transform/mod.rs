@@ -17,7 +17,6 @@ mod trailers;
 
 pub(crate) use self::forwarded::{Origin, Parts};
 pub(crate) use self::head_plan::{Changed, HeadPlan};
-#[cfg(feature = "server")]
 pub(crate) use self::host_rule::HOST_LINE;
 pub(crate) use self::host_rule::{Host, HostRule, mark_host};
 pub(crate) use self::loop_guard::{LoopGuard, guards};

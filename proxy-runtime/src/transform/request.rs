@@ -124,7 +124,7 @@ fn has_underscore(name: &HeaderName) -> bool {
     name.as_str().contains('_')
 }
 
-/// Whether a name is another one but for underscores in the place of hyphens, of which many programs make one.
+/// Returns true if a name equals another except for `_` in place of `-`. Many programs treat both as the same.
 pub(crate) fn is_imitation(name: &[u8], of: &HeaderName) -> bool {
     let plain = |byte: &u8| match byte {
         b'_' => b'-',

@@ -23,7 +23,7 @@ pub(super) struct Connector {
     keep_alive: Option<Duration>,
     #[cfg(feature = "tls")]
     tls: Option<TlsClient>,
-    /// Where clusters are reported that cannot be reached.
+    /// The receiver of reports about unreachable clusters.
     unreachable: Option<Arc<UnreachableClusters>>,
 }
 
@@ -48,14 +48,14 @@ impl Connector {
         }
     }
 
-    /// What becomes of names.
+    /// The state of name lookups.
     pub(super) fn names(&self) -> &Names {
         self.resolver.names()
     }
 
-    /// Opens a connection to a destination of `cluster`, over which one of `protocols` can be spoken. It has no timeout of its own.
+    /// Opens a connection to a destination of `cluster` for one of `protocols`. Has no timeout.
     ///
-    /// Cancel-safe: dropped, it closes what it had opened.
+    /// Cancel-safe: if dropped, it closes the connection.
     pub(super) async fn open(
         &self,
         cluster: &ClusterId,
@@ -105,6 +105,7 @@ impl Connector {
                 "the destination is https, and the proxy was built without TLS settings for destinations",
             ));
         };
+        // Settings are checked before connecting, so that bad ones do not load the destination.
         let config = tls
             .config(upstream, protocols)
             .map_err(|error| ConnectError::TlsSettings(Arc::new(error)))?;
@@ -112,7 +113,7 @@ impl Connector {
         tls.handshake(config, address, opened, protocols).await
     }
 
-    /// An `https` destination is never spoken to in the clear.
+    /// Fails: an `https` destination is never connected to in cleartext.
     #[cfg(not(feature = "tls"))]
     #[expect(clippy::unused_async, reason = "as with TLS")]
     async fn open_tls(

@@ -30,9 +30,9 @@ pub(super) struct DestinationPool {
     pub(super) client: ClientKey,
     destination: Arc<DestinationState>,
     max_connections: u32,
-    /// Requests of several runtimes use the connections, each of which belongs to the one that it was opened on. Of HTTP/2
-    /// they are its tasks, and end with it; of HTTP/1.1 they are values, and stay. So they are lent within their
-    /// [group](RuntimeGroup).
+    /// True if requests of several runtimes use the connections. Each belongs to the runtime that opened it: HTTP/2
+    /// connections are tasks and end with it, HTTP/1.1 connections are values and stay. So they are lent within their
+    /// [group](RuntimeGroup) only.
     is_shared: bool,
     multiple_http2: bool,
     connect_timeout: Duration,
@@ -65,25 +65,26 @@ impl DestinationPool {
         })
     }
 
-    /// Whether the destination is still part of the configuration.
+    /// Returns true if the destination is still part of the configuration.
     pub(super) fn is_needed(&self) -> bool {
         !self.destination.is_removed()
     }
 
-    /// A connection that is there already.
+    /// Returns a pooled connection, if there is one.
     #[inline]
     pub(super) fn ready(&self, wanted: &Wanted<'_>, now: Instant) -> Option<Lease> {
         let mut closed = Vec::new();
         let ready = self.ready_in(&mut self.lock(), wanted, now, &mut closed);
+        // Closing frees slots, which locks the pool again.
         drop(closed);
         ready
     }
 
-    /// A connection: one that is there, a new one, or one that another request gives back. It has no timeout of its
-    /// own. Of those that are there, with `since`, only what was made after that, and nothing that served a request over HTTP/1.1.
+    /// Waits for a connection: a pooled one, a new one, or one that another request releases. Has no timeout. With
+    /// `since`, only connections made after that time count, and none that has served a request over HTTP/1.1.
     ///
-    /// Cancel-safe: dropped, it leaves the queue, and what it was about to get goes to the next one. A connection that others can
-    /// share is opened all the same.
+    /// Cancel-safe: if dropped, it leaves the queue, and its grant goes to the next request. A connection that others
+    /// can share is still opened.
     pub(super) async fn acquire(
         &self,
         connector: &Arc<Connector>,
@@ -107,7 +108,7 @@ impl DestinationPool {
                         if since.is_none() && is_usable(&mut connection, true) {
                             return Ok(Lease::http1(connection));
                         }
-                        // Its place is as good: without it, the request would have to queue again behind all others.
+                        // Keeps the slot; otherwise the request would queue again behind all others.
                         let slot = connection.io.take_slot();
                         connection.close();
                         if let Some(slot) = slot {
@@ -121,7 +122,7 @@ impl DestinationPool {
                     Err(_) => {}
                 },
                 Next::AwaitAttempt(mut attempt, overdue) => {
-                    // An error means that the attempt ended without a failure to share, or that it takes too long.
+                    // An error means that the attempt ended without a failure to share, or is overdue.
                     if let Ok(Ok(())) = timeout_at(overdue, attempt.changed()).await
                         && let Some(error) = attempt.borrow().clone()
                     {
@@ -132,8 +133,8 @@ impl DestinationPool {
         }
     }
 
-    /// Another connection instead of one that failed, which had this slot, for a request that had got hold of it at `since`. If
-    /// places are few, it takes the place of the failed one: that was the request's own already.
+    /// Returns another connection for a request whose connection, acquired at `since`, failed. If connections are
+    /// limited, the new one uses the slot of the failed one, which the request held already.
     ///
     /// Cancel-safe.
     pub(super) async fn replace(
@@ -160,19 +161,19 @@ impl DestinationPool {
         }
     }
 
-    /// Takes a connection back whose request is over.
+    /// Releases a connection after its request.
     pub(super) fn put(&self, mut connection: Box<Http1Connection>, now: Instant) {
-        // What came behind the response was asked for by nobody.
+        // Bytes after the response belong to no request, so the connection must close.
         if !connection.input.is_empty() || self.destination.is_removed() {
             return;
         }
         connection.rest(now);
-        // To close a connection comes back to this pool, so that it is done without the lock.
+        // Closing a connection locks this pool again, so it happens after the lock is released.
         let unwanted = self.keep(&mut self.lock(), connection);
         drop(unwanted);
     }
 
-    /// Gives the connection to who waits for it, or to the idle ones. Returns it if nobody has a use for it.
+    /// Gives the connection to the first waiting request, or keeps it idle. Returns it if it is not needed.
     fn keep(
         &self,
         state: &mut State,
@@ -183,7 +184,8 @@ impl DestinationPool {
         }
         let first = state.waiting.front();
         if first.is_some_and(|first| !self.is_lent(connection.group, first.group)) {
-            // Whoever came first gets the slot when this one has closed, lest a group that is busy keeps all others waiting.
+            // The first request gets the slot when this connection has closed. Otherwise a busy group could keep all
+            // others waiting.
             return Some(connection);
         }
         while let Some(position) = state.waiting.iter().position(|waiting| {
@@ -198,7 +200,7 @@ impl DestinationPool {
                 Err(_) => return None,
             }
         }
-        // Whoever still waits needs another kind of connection, and gets the slot when this one has closed.
+        // Requests that still wait need another kind of connection, and get the slot when this one has closed.
         if !state.waiting.is_empty() || state.idle.len() >= self.max_idle {
             return Some(connection);
         }
@@ -206,7 +208,7 @@ impl DestinationPool {
         None
     }
 
-    /// A connection has closed, or was not opened.
+    /// Frees a slot after a connection has closed or was not opened.
     pub(super) fn slot_freed(&self) {
         let mut state = self.lock();
         while let Some(waiting) = state.waiting.pop_front() {
@@ -223,8 +225,8 @@ impl DestinationPool {
         state.open -= 1;
     }
 
-    /// Closes connections that have been idle for too long, and those that the destination has closed. Returns whether any
-    /// connection is left.
+    /// Closes connections that have been idle for too long, and those that the destination has closed. Returns
+    /// whether any connection is left.
     pub(super) fn close_idle(&self, now: Instant) -> bool {
         let timeout = if self.destination.is_removed() {
             Duration::ZERO
@@ -249,7 +251,8 @@ impl DestinationPool {
         self.lock().open > 0
     }
 
-    /// Keeps no connection any more; those in use close when their request is over. Requests that wait are served.
+    /// Closes idle connections and keeps no others: those in use close after their requests. Waiting requests are
+    /// served.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -260,8 +263,8 @@ impl DestinationPool {
         closed.into_iter().for_each(|connection| connection.close());
     }
 
-    /// The last request on an HTTP/2 connection is over. If all connections are taken and a request waits for one of
-    /// the other version, this one makes room.
+    /// Handles the end of the last request on an HTTP/2 connection. If connections are limited and requests wait,
+    /// idle HTTP/2 connections close to free their slots.
     #[cfg(feature = "http2")]
     pub(super) fn http2_idle(&self) {
         if self.max_connections == u32::MAX {
@@ -273,19 +276,19 @@ impl DestinationPool {
         }
     }
 
-    /// Whether a connection of HTTP/1.1 can be here of which the runtime has ended. Where all were opened on one runtime, the
-    /// pool closes with that.
+    /// Returns true if the runtime of an HTTP/1.1 connection here may have ended. If all were opened on one runtime,
+    /// the pool closes with it.
     #[inline]
     fn may_outlive_runtime(&self, state: &State) -> bool {
         self.is_shared || state.runtimes.are_several()
     }
 
-    /// Whether a connection of a group is lent to a request of another. Of a pool that is not shared there is but one.
+    /// Returns true if a connection of group `from` may serve a request of group `to`. An unshared pool has one group.
     fn is_lent(&self, from: RuntimeGroup, to: RuntimeGroup) -> bool {
         !self.is_shared || from == to
     }
 
-    /// Takes out the idle connection to be used first, of those that this thread may use.
+    /// Removes the idle connection that was used last, among those that this thread may use.
     #[inline]
     fn take_idle(&self, idle: &mut IdleConnections) -> Option<Box<Http1Connection>> {
         if !self.is_shared {
@@ -296,8 +299,8 @@ impl DestinationPool {
         Some(idle.remove(position))
     }
 
-    /// A connection that is there already. Those that turn out to be closed are left in `closed`: their slots are freed
-    /// when they are dropped, which takes the lock.
+    /// Returns a pooled connection, if there is one. Connections found closed are moved to `closed`: dropping them
+    /// frees their slots, which takes the lock.
     #[inline]
     fn ready_in(
         &self,
@@ -331,7 +334,7 @@ impl DestinationPool {
         None
     }
 
-    /// The HTTP/2 connection that was made after `since` and has the fewest streams.
+    /// Returns the HTTP/2 connection with the fewest streams among those made after `since`.
     #[cfg(feature = "http2")]
     fn made_since(&self, state: &State, protocols: Protocols, since: Instant) -> Option<Lease> {
         let made = self.own(&state.http2).filter(|connection| {
@@ -348,7 +351,7 @@ impl DestinationPool {
 
     fn next(&self, wanted: &Wanted<'_>, since: Option<Instant>) -> Result<Next, ConnectError> {
         let protocols = wanted.protocols;
-        // Declared first, so that it is dropped when the lock is released.
+        // Declared before the lock, so that it is dropped after the lock is released.
         let mut closed = Vec::new();
         let mut state = self.lock();
         let ready = match since {
@@ -359,6 +362,7 @@ impl DestinationPool {
             return Ok(Next::Use(lease));
         }
         if !closed.is_empty() {
+            // The slots that are freed now may serve this request.
             drop(state);
             closed.clear();
             state = self.lock();
@@ -420,7 +424,7 @@ impl DestinationPool {
             return Err(error);
         }
         let (granted, grant) = oneshot::channel();
-        // Who had a connection has waited for its turn already.
+        // A retry has waited in the queue once already, so it goes before first attempts.
         let position = match is_again {
             true => state.waiting.iter().take_while(|w| w.is_again).count(),
             false => state.waiting.len(),
@@ -435,7 +439,7 @@ impl DestinationPool {
         Ok(Next::AwaitGrant(grant))
     }
 
-    /// The connections that this thread may use.
+    /// Returns the connections that this thread may use.
     #[cfg(feature = "http2")]
     fn own<'c>(
         &self,
@@ -446,14 +450,14 @@ impl DestinationPool {
         connections.filter(move |connection| group.is_none_or(|group| connection.group == group))
     }
 
-    /// The HTTP/2 connection that has the fewest streams, though it may have as many as it can.
+    /// Returns the HTTP/2 connection with the fewest streams, even if it is full.
     #[cfg(feature = "http2")]
     fn least_loaded(&self, state: &State, protocols: Protocols) -> Option<Lease> {
         self.least_loaded_among(self.own(&state.http2), protocols)
     }
 
-    /// The same of another group as well, whose end may cut the request: where there is no other way, that is better than to wait
-    /// for as long as somebody uses it.
+    /// Returns the HTTP/2 connection with the fewest streams of any group. The end of another group may cut the
+    /// request; where there is no other connection, that is better than an unlimited wait.
     #[cfg(feature = "http2")]
     fn least_loaded_of_any(&self, state: &State, protocols: Protocols) -> Option<Lease> {
         self.least_loaded_among(state.http2.iter(), protocols)
@@ -482,8 +486,8 @@ impl DestinationPool {
         None
     }
 
-    /// Takes out a connection that is idle and of no use to this thread for `protocols`, so that its slot becomes free when it is
-    /// dropped. Returns whether there was one.
+    /// Removes an idle connection that this thread cannot use for `protocols`, which frees its slot when dropped.
+    /// Returns true if there was one.
     #[cfg(feature = "http2")]
     fn make_room(
         &self,
@@ -517,7 +521,7 @@ impl DestinationPool {
         is_there
     }
 
-    /// A connection was opened over which one of `protocols` is spoken.
+    /// Records a new connection, opened for a request that allows `protocols`.
     pub(super) fn opened(&self, lease: &Lease, protocols: Protocols) {
         let is_http2 = lease.is_http2();
         let mut state = self.lock();
@@ -534,7 +538,7 @@ impl DestinationPool {
         }
     }
 
-    /// Lets other requests use a new connection, those that wait already first.
+    /// Makes a new HTTP/2 connection available to other requests, and wakes those that wait.
     #[cfg(feature = "http2")]
     fn share(&self, connection: &Arc<Http2Connection>) {
         let mut state = self.lock();
@@ -551,7 +555,7 @@ impl DestinationPool {
         }
     }
 
-    /// Nobody can wait any more for the attempt that began then.
+    /// Removes the shared attempt that began at this time.
     pub(super) fn attempt_ended(&self, began: Instant) {
         self.lock()
             .attempt
@@ -563,7 +567,7 @@ impl DestinationPool {
     }
 }
 
-/// Whether another request can be sent over a connection of HTTP/1.1, which may have outlived its runtime.
+/// Returns true if an HTTP/1.1 connection can carry another request. `may_outlive_runtime`: its runtime may have ended.
 #[inline]
 fn is_usable(connection: &mut Http1Connection, may_outlive_runtime: bool) -> bool {
     connection.is_open() && (!may_outlive_runtime || connection.has_runtime())

@@ -1,4 +1,4 @@
-//! Why a connection to a destination could not be had, or failed.
+//! Errors of connections to destinations.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::http1::Http1Error;
 use crate::progress::OutgoingBody;
 use crate::retry::{Came, Sent};
 
-/// Why a connection to a destination could not be had. No byte of a request was sent.
+/// The reason why no connection to a destination is available. No byte of a request was sent.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
     #[error("the destination's name cannot be resolved")]
@@ -38,7 +38,7 @@ pub(crate) enum ConnectError {
 }
 
 impl ConnectError {
-    /// Whether it says something of the destination, and not only of the proxy's own settings or load.
+    /// Returns true if the destination caused the error, not the proxy's own settings or load.
     pub(super) fn is_of_destination(&self) -> bool {
         match self {
             Self::Open(error) => !is_of_machine(error),
@@ -54,7 +54,7 @@ impl ConnectError {
     }
 }
 
-/// Returns whether an error says that this machine has run out of descriptors, ports or memory.
+/// Returns true if this machine has run out of descriptors, ports or memory.
 fn is_of_machine(error: &io::Error) -> bool {
     // ENFILE and EMFILE.
     const FILES: [i32; 2] = [23, 24];
@@ -65,7 +65,7 @@ fn is_of_machine(error: &io::Error) -> bool {
             .is_some_and(|code| FILES.contains(&code))
 }
 
-/// Why an exchange over a connection failed.
+/// The reason why an exchange over a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExchangeError {
     #[error(transparent)]
@@ -79,7 +79,7 @@ pub(crate) enum ExchangeError {
 }
 
 impl ExchangeError {
-    /// Whether what came back was no response, whatever else was going on.
+    /// Returns true if the destination sent a malformed response.
     pub(crate) fn is_malformed_response(&self) -> bool {
         match self {
             Self::Http1(error) => error.is_malformed_response(),
@@ -91,18 +91,18 @@ impl ExchangeError {
     }
 }
 
-/// Why there is no response.
+/// The failure of a request that has no response.
 #[derive(Debug)]
 pub(crate) struct SendError {
     pub(crate) error: ExchangeError,
-    /// The body, if all of it is left.
+    /// The body, if it is complete, for a retry.
     pub(crate) body: Option<OutgoingBody>,
     pub(crate) sent: Sent,
     pub(crate) came: Came,
 }
 
 impl SendError {
-    /// The request cannot be sent, or what came is no response to it.
+    /// The error for a request that cannot be sent, or a response that is not one to it. No retry is possible.
     pub(super) fn fatal(error: Http1Error) -> Box<Self> {
         Box::new(Self {
             error: ExchangeError::Http1(error),
@@ -112,22 +112,22 @@ impl SendError {
         })
     }
 
-    /// A request on a connection of HTTP/2 that takes none, as the destination said before it was sent, or else when it may have been.
+    /// The error for a request on an HTTP/2 connection that accepts none. `unsent` is the body if nothing was sent;
+    /// otherwise the destination may have processed the request.
     #[cfg(feature = "http2")]
     pub(super) fn not_allowed(unsent: Option<OutgoingBody>) -> Box<Self> {
-        let (sent, came) = match unsent {
-            Some(_) => (Sent::Nothing, Came::Nothing),
-            None => (Sent::Something, Came::Something),
-        };
         Box::new(Self {
             error: ExchangeError::NotAllowed,
+            sent: match unsent {
+                Some(_) => Sent::Nothing,
+                None => Sent::Something,
+            },
+            came: Came::Nothing,
             body: unsent,
-            sent,
-            came,
         })
     }
 
-    /// A request of which nothing was sent, since its connection of HTTP/2 takes none any more.
+    /// The error for a request of which nothing was sent, because its HTTP/2 connection accepts no more.
     #[cfg(feature = "http2")]
     pub(super) fn unsent(error: h2::Error, body: OutgoingBody) -> Box<Self> {
         // A destination that drains its connections says so as soon as they are open.

@@ -1,4 +1,4 @@
-//! Whose runtimes wait for each other.
+//! Groups of runtimes that wait for each other at the end.
 
 use std::cell::Cell;
 #[cfg(feature = "server")]
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Threads whose runtimes end together: the workers of a server, and all threads that are no workers.
 ///
-/// A connection goes with the runtime that it was opened on. So one that several threads share is lent within its group only:
-/// another server of the process, which shares the proxy, would go on when it is gone.
+/// A connection goes with the runtime that it was opened on. So one that several threads share is lent within its
+/// group only: another server of the process, which shares the proxy, would go on when it is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RuntimeGroup(u64);
 
@@ -29,7 +29,7 @@ impl RuntimeGroup {
         OWN.set(self);
     }
 
-    /// That of this thread.
+    /// Returns the group of this thread.
     pub(crate) fn current() -> Self {
         OWN.get()
     }

@@ -19,7 +19,7 @@ pub(crate) enum IncomingBody {
 }
 
 impl IncomingBody {
-    /// Whether all of it was read, which is known without asking.
+    /// Returns true if the whole body was read, as far as known without polling.
     pub(crate) fn is_end_stream(&self) -> bool {
         match self {
             Self::Http1(body) => body.has_ended(),
@@ -29,7 +29,6 @@ impl IncomingBody {
     }
 
     /// Bytes that may have come and were not asked for.
-    #[cfg(feature = "server")]
     pub(crate) fn behind(&self) -> u64 {
         match self {
             Self::Http1(_) => 0,

@@ -55,7 +55,7 @@ impl UpstreamIo {
         self.slot.as_ref().map(Slot::pool)
     }
 
-    /// Whether it is TLS, which takes bytes before it knows whether it can send them.
+    /// Returns true for TLS, which accepts bytes before it can send them.
     pub(crate) fn is_tls(&self) -> bool {
         match &self.transport {
             Transport::Tcp(_) => false,
@@ -66,7 +66,7 @@ impl UpstreamIo {
         }
     }
 
-    /// Whether the other end has closed it, or sent what nobody asked for, as the system knows it now.
+    /// Returns true if the destination has closed the connection or sent unexpected bytes. Costs a system call.
     pub(super) fn has_ended(&self) -> bool {
         let Some(stream) = self.transport.socket() else {
             return false;

@@ -1,10 +1,11 @@
-//! Connections out of the pool: a request holds one at a time, and gives it back or drops it.
+//! Connections in use: a request holds one at a time, and releases or drops it.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::request;
 use http_body::Frame;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -15,7 +16,7 @@ use super::http1::{Http1Connection, Http1Error, RequestWriter, Rest};
 use super::http2::{Http2Connection, Http2RoundTrip};
 use super::incoming::IncomingBody;
 use super::io::UpstreamIo;
-use super::round_trip::{Answer, Head, RoundTrip};
+use super::round_trip::{Answer, RoundTrip};
 use super::slot::Slot;
 use super::tunnel::Tunnel;
 use crate::progress::{Continuation, OutgoingBody};
@@ -23,9 +24,9 @@ use crate::retry::Over;
 
 /// A connection while one request uses it.
 ///
-/// Dropped, the request is over as far as the proxy is concerned: an HTTP/1.1 connection closes, since nobody knows what
-/// is still to come on it; an HTTP/2 connection serves the others. [`finish`](Self::finish) and
-/// [`give_back`](Self::give_back) give an HTTP/1.1 connection back to the pool instead.
+/// Dropping it ends the request. An HTTP/1.1 connection closes, because the rest of the response may still come; an
+/// HTTP/2 connection goes on for other requests. [`finish`](Self::finish) and [`give_back`](Self::give_back) return
+/// an HTTP/1.1 connection to the pool instead.
 #[derive(Debug)]
 pub(crate) struct Lease {
     held: Held,
@@ -39,7 +40,7 @@ enum Held {
 }
 
 impl Lease {
-    /// Begins to speak HTTP over `io`.
+    /// Starts HTTP on a new transport: the handshake of HTTP/2, nothing for HTTP/1.1.
     pub(super) async fn greet(
         io: UpstreamIo,
         peer: SocketAddr,
@@ -79,7 +80,7 @@ impl Lease {
         }
     }
 
-    /// The connection that other requests can share.
+    /// Returns the HTTP/2 connection, which other requests can share.
     #[cfg(feature = "http2")]
     pub(super) fn shared(&self) -> Option<&Arc<Http2Connection>> {
         match &self.held {
@@ -88,7 +89,7 @@ impl Lease {
         }
     }
 
-    /// What a request that it is lent to has hold of.
+    /// The kind of connection that the request uses, for the decision about retries.
     pub(crate) fn over(&self) -> Over {
         match &self.held {
             Held::Http1(Some(connection)) => connection.over(),
@@ -101,7 +102,7 @@ impl Lease {
         }
     }
 
-    /// Whether HTTP/2 is spoken on it.
+    /// Returns true for an HTTP/2 connection.
     pub(crate) fn is_http2(&self) -> bool {
         match &self.held {
             Held::Http1(_) => false,
@@ -119,19 +120,11 @@ impl Lease {
         }
     }
 
-    /// Closes the connection if it carries other requests as well; those may end first. The connection of one request alone
-    /// needs nobody to close it: it goes with the lease.
-    #[cfg(feature = "http2")]
-    pub(crate) fn closing(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let connection = Arc::clone(self.shared()?);
-        Some(async move { connection.close().await })
-    }
-
-    /// Sees to it that a WebSocket can be asked for, if that is done with CONNECT over this connection.
+    /// Waits until it is known whether an HTTP/2 connection supports WebSockets by extended CONNECT.
     ///
     /// # Errors
     ///
-    /// The destination has no extended CONNECT.
+    /// The destination does not support extended CONNECT.
     pub(crate) async fn prepare_connect(&self) -> Result<(), ConnectError> {
         match &self.held {
             Held::Http1(_) => Ok(()),
@@ -143,8 +136,7 @@ impl Lease {
         }
     }
 
-    /// The HTTP/1.1 connection, for who speaks HTTP over it without this lease's help, and then
-    /// [gives it back](Self::give_back). `None` if HTTP/2 is spoken.
+    /// Returns the HTTP/1.1 connection for direct use, before it is [released](Self::give_back). `None` for HTTP/2.
     #[inline]
     pub(crate) fn raw(&mut self) -> Option<&mut Http1Connection> {
         match &mut self.held {
@@ -154,8 +146,8 @@ impl Lease {
         }
     }
 
-    /// Gives an HTTP/1.1 connection back for further requests. All of the request must have been sent, and all of a response
-    /// after which the destination keeps the connection must have been read. If more has been read than that, it closes.
+    /// Releases an HTTP/1.1 connection for further requests. The whole request must have been sent, and the whole
+    /// response read, after which the destination must keep the connection. If further bytes were read, it closes.
     #[inline]
     pub(crate) fn give_back(mut self, now: Instant) {
         if let Some(connection) = self.take()
@@ -165,29 +157,32 @@ impl Lease {
         }
     }
 
-    /// Begins to send a request. `continuation` wants to know whether the destination asks for the body, in HTTP/1.1.
+    /// Begins to send a request. `continuation` is notified of `100 Continue` over HTTP/1.1.
     ///
-    /// Dropping what is returned and the lease cancels the request: the HTTP/1.1 connection closes, the HTTP/2 stream is
-    /// reset with `CANCEL`.
+    /// Dropping the round trip and the lease cancels the request: the HTTP/1.1 connection closes, the HTTP/2 stream
+    /// is reset with `CANCEL`.
     ///
     /// # Errors
     ///
     /// The request cannot be sent in the version of the connection.
+    #[cfg_attr(
+        not(feature = "http2"),
+        expect(clippy::needless_pass_by_value, reason = "HTTP/2 takes it")
+    )]
     pub(crate) fn begin(
         &mut self,
-        head: Head,
+        head: request::Parts,
         body: OutgoingBody,
         continuation: Option<Arc<Continuation>>,
     ) -> Result<RoundTrip, Box<SendError>> {
         match &mut self.held {
             Held::Http1(Some(connection)) => {
-                RoundTrip::over_http1(connection, head, body, continuation)
+                RoundTrip::over_http1(connection, &head, body, continuation)
                     .map_err(SendError::fatal)
             }
             Held::Http1(None) => Err(SendError::fatal(Http1Error::NoResponse)),
             #[cfg(feature = "http2")]
             Held::Http2(connection) => {
-                let head = head.into_parts().map_err(SendError::fatal)?;
                 let connection = Arc::clone(connection);
                 let round_trip = Http2RoundTrip::new(connection, head, body);
                 Ok(RoundTrip::Http2(round_trip))
@@ -195,11 +190,11 @@ impl Lease {
         }
     }
 
-    /// Sends on what was [begun](Self::begin); ready with the head of the response. It has no timeout of its own.
+    /// Continues to send a request that was [begun](Self::begin). Ready with the head of the response. Has no timeout.
     ///
     /// # Errors
     ///
-    /// There is none. With the body, if all of it is left to be sent over another connection.
+    /// There is no response. The error has the body if it is complete, for another connection.
     pub(crate) fn poll_answer(
         &mut self,
         round_trip: &mut RoundTrip,
@@ -208,7 +203,7 @@ impl Lease {
         round_trip.poll(self.raw(), cx)
     }
 
-    /// The next part of the body of the response to what was [begun](Self::begin).
+    /// Polls the next frame of the response body.
     pub(crate) fn poll_frame(
         &mut self,
         incoming: &mut IncomingBody,
@@ -217,10 +212,10 @@ impl Lease {
         incoming.poll_frame(self.raw(), cx)
     }
 
-    /// The other end of a tunnel, after a response with this body, with which the destination agreed to one; `None` if none
-    /// was asked for.
+    /// Returns the destination's side of a tunnel after the response with this body; `None` if the response opened
+    /// none.
     ///
-    /// The connection of HTTP/1.1 goes with it; of HTTP/2 it is one stream, and the lease is to be held as long.
+    /// The tunnel takes the connection of HTTP/1.1. Of HTTP/2 it is one stream, and the lease must be kept as long.
     pub(crate) fn switch(&mut self, body: IncomingBody) -> Option<Tunnel> {
         match body {
             IncomingBody::Http1(body) if body.is_tunnel() => self.take().map(Tunnel::Http1),
@@ -230,17 +225,17 @@ impl Lease {
         }
     }
 
-    /// Ends the exchange whose response had this body. If it was read to its end, the connection can serve another request.
+    /// Ends the exchange whose response had this body. If the body was read completely, the connection is released.
     ///
-    /// The request may still be sending. A task goes on with that, until `give_up` ends, and closes the connection.
+    /// If the request is still being sent, a task continues until `give_up` ends, and then closes the connection.
     pub(crate) fn finish<F>(mut self, incoming: IncomingBody, give_up: impl FnOnce() -> F)
     where
-        F: Future<Output = ()> + Send + 'static,
+        F: Future<Output = bool> + Send + 'static,
     {
         let rest = match incoming {
             IncomingBody::Http1(body) => body.into_rest(),
             #[cfg(feature = "http2")]
-            IncomingBody::Http2(body) => return body.finish(),
+            IncomingBody::Http2(body) => return body.finish(give_up),
         };
         match rest {
             Rest::Nothing => self.give_back(Instant::now()),
@@ -273,12 +268,12 @@ impl Lease {
 async fn finish_upload(
     mut connection: Box<Http1Connection>,
     mut upload: Box<RequestWriter>,
-    give_up: impl Future<Output = ()>,
+    give_up: impl Future<Output = bool>,
 ) {
     tokio::select! {
         biased;
         () = connection.finish_upload(&mut upload) => {}
-        () = give_up => {}
+        _ = give_up => {}
     }
 }
 

@@ -1,27 +1,26 @@
 //! Connections to destinations.
 //!
-//! Each [`ProxyService`](crate::ProxyService) that is made anew has a pool of its own, which its clones share; so a
-//! server with one service per core shares nothing between cores. Within a pool the connection that was used last is
-//! used first, so that those that are not needed grow old and close.
+//! Each new [`ProxyService`](crate::ProxyService) has its own pool, which its clones share; so a server with one
+//! service per core shares nothing between cores. The connection used last is used first, so that surplus ones time
+//! out.
 //!
-//! A cluster with `MaxConnectionsPerServer` is the exception: a limit per core would be no limit. Its connections live
-//! in one pool that the whole proxy shares. When all of them are in use, requests wait in the order in which they came,
-//! those in front whose connection has failed, up to [`UpstreamOptions::connect_timeout`]; when
-//! [`UpstreamOptions::max_waiting_per_destination`] of them wait already, a request gets none. While a reload changes the
-//! cluster's settings, connections that were made with the old ones may still be finishing their requests beside the new
+//! A cluster with `MaxConnectionsPerServer` is the exception: its connections are in one pool for the whole proxy,
+//! because a limit per core would be no limit. When all are in use, requests wait in order of arrival, retries first,
+//! up to [`UpstreamOptions::connect_timeout`]. If [`UpstreamOptions::max_waiting_per_destination`] wait already, a
+//! request gets none. After a change of the cluster's settings, old connections may finish their requests beside new
 //! ones.
 //!
-//! A connection belongs to the runtime that it was opened on, which has to go on for as long as requests of others use it:
-//! the workers of a server wait for each other when it ends. What is left of a runtime that has ended is not used any more:
-//! the pool of a service closes with it, and where connections of several runtimes are together, each is asked for its own.
+//! A connection belongs to the runtime that opened it, which must run as long as requests of others use it: the
+//! workers of a server wait for each other at the end. Connections of an ended runtime are not used: the pool of a
+//! service closes with its runtime, and in a shared pool each connection is checked.
 //!
-//! A connection that requests can share is opened by a task, which goes on when they give up waiting for it.
+//! A connection that requests can share is opened by a task, which continues if they stop waiting.
 //!
-//! Connections of HTTP/2 are tasks on the runtime that asks for them first; those of HTTP/1.1 are plain values that the
-//! requests read and write themselves. They end when the pool is dropped, when the destination is removed or its settings
-//! change (those in use: after their request), and when they were idle for [`UpstreamOptions::idle_timeout`]. That a
-//! destination has closed an idle one of HTTP/1.1 is seen when it is next wanted, or when the pool is swept, which it is
-//! every two seconds.
+//! HTTP/2 connections are tasks on the runtime of their first request. HTTP/1.1 connections are plain values that
+//! requests read and write. Connections end when the pool is dropped, when the destination is removed or its settings
+//! change (those in use after their request), and after [`UpstreamOptions::idle_timeout`] without a request. A close
+//! of an idle HTTP/1.1 connection by the destination is noticed at its next use, or by the pool's sweep every two
+//! seconds.
 
 mod connect;
 mod destination;
@@ -61,10 +60,7 @@ use self::destination::DestinationPool;
 pub(crate) use self::error::{ConnectError, ExchangeError, SendError};
 #[cfg(feature = "server")]
 pub(crate) use self::group::RuntimeGroup;
-#[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::http1::Http1Body;
-pub(crate) use self::http1::Output;
-#[cfg(feature = "server")]
 pub(crate) use self::http1::{Early, Http1Connection, MOST_INTERIM, limits as response_limits};
 pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
@@ -76,7 +72,7 @@ pub use self::resolve::DnsOptions;
 #[cfg(feature = "metrics")]
 pub(crate) use self::resolve::NameCounts;
 pub(crate) use self::resolve::Unresolved;
-pub(crate) use self::round_trip::{Answer, Head, RoundTrip};
+pub(crate) use self::round_trip::{Answer, RoundTrip};
 #[cfg(test)]
 pub(crate) use self::tests::Resetting;
 #[cfg(all(test, feature = "server"))]
@@ -86,7 +82,7 @@ pub use self::tls::TlsClient;
 pub(crate) use self::tunnel::Tunnel;
 pub(crate) use self::wanted::Wanted;
 
-/// What the pools of a proxy share.
+/// The shared parts of all pools of a proxy.
 #[derive(Debug)]
 pub(crate) struct Upstreams {
     connector: Arc<Connector>,
@@ -107,18 +103,18 @@ impl Upstreams {
         })
     }
 
-    /// The names of destinations that do not resolve.
+    /// Returns the names of destinations that do not resolve.
     pub(crate) fn unresolved(&self) -> Vec<Unresolved> {
         self.connector.names().unresolved()
     }
 
-    /// What is counted of look-ups.
+    /// Returns the counters of name lookups.
     #[cfg(feature = "metrics")]
     pub(crate) fn name_counts(&self) -> NameCounts {
         self.connector.names().counts()
     }
 
-    /// A pool of its own.
+    /// Creates a pool.
     pub(crate) fn pool(self: &Arc<Self>) -> UpstreamPool {
         UpstreamPool {
             own: Pool::new(self.options.clone()),
@@ -135,18 +131,18 @@ pub(crate) struct UpstreamPool {
 }
 
 impl UpstreamPool {
-    /// How connections are made and kept.
+    /// The settings for opening and keeping connections.
     pub(crate) fn options(&self) -> &UpstreamOptions {
         &self.shared.options
     }
 
-    /// Gets hold of a connection within [`UpstreamOptions::connect_timeout`].
+    /// Acquires a connection within [`UpstreamOptions::connect_timeout`].
     ///
     /// Cancel-safe.
     ///
     /// # Errors
     ///
-    /// No byte was sent, so another destination may be tried.
+    /// No connection is available. No byte was sent, so another destination may be tried.
     pub(crate) async fn acquire(&self, wanted: Wanted<'_>) -> Result<Lease, ConnectError> {
         let pool = self.of(&wanted);
         let now = Instant::now();
@@ -162,15 +158,14 @@ impl UpstreamPool {
             .unwrap_or(Err(ConnectError::TimedOut))
     }
 
-    /// Gets hold of another connection instead of one that failed, of which the request had got hold at `since`: one that was
-    /// made after that. Where the number of connections is limited, it takes the place of the failed one if that was the request's
-    /// alone.
+    /// Replaces a failed connection, acquired at `since`, with one that was made later. If connections are limited
+    /// and the failed one was not shared, the new one uses its slot.
     ///
     /// Cancel-safe.
     ///
     /// # Errors
     ///
-    /// As those of [`acquire`](Self::acquire).
+    /// The same as those of [`acquire`](Self::acquire).
     pub(crate) async fn replace(
         &self,
         failed: Lease,
@@ -185,7 +180,7 @@ impl UpstreamPool {
             .unwrap_or(Err(ConnectError::TimedOut))
     }
 
-    /// A connection that is there already.
+    /// Returns a pooled connection, if there is one.
     #[inline]
     pub(crate) fn ready(&self, wanted: &Wanted<'_>, now: Instant) -> Option<Lease> {
         self.pool_for(wanted).ready(wanted, now)

@@ -22,25 +22,25 @@ use crate::contain::contained;
 use crate::live::DestinationState;
 use crate::observe::targets;
 
-/// How long an attempt to connect is waited for by requests that could share its connection. After that, which is when a first SYN is
-/// sent again (RFC 6298 section 2.1), another one is made beside it: what it waits for may never come.
+/// Time for which requests wait for a shared attempt to connect. After it, when a lost first SYN is sent again (RFC
+/// 6298 section 2.1), another attempt is made beside the first, which may never succeed.
 pub(super) const OVERDUE: Duration = Duration::from_secs(1);
 
-/// What is needed to open a connection.
+/// The parameters for opening a connection.
 #[derive(Clone, Copy)]
 pub(super) struct Opening<'a> {
     pub(super) connector: &'a Arc<Connector>,
     pub(super) destination: &'a Arc<DestinationState>,
     pub(super) upstream: &'a Upstream,
     pub(super) protocols: Protocols,
-    /// Whom the connection is for.
+    /// The pool that the connection is for.
     pub(super) pool: &'a Weak<DestinationPool>,
 }
 
-/// To whom a connection is being opened, and since when. One that is given up after so long that it is overdue has failed: the
-/// destination has not answered, be it that those who waited ran out of time.
+/// A guard that counts a cancelled attempt as failed if it was overdue, because the destination did not respond in
+/// time.
 struct Unanswered<'a> {
-    /// `None` once there is an answer.
+    /// The destination; `None` after its response.
     destination: Option<&'a DestinationState>,
     connector: &'a Connector,
     since: Instant,
@@ -80,16 +80,16 @@ fn failed(connector: &Connector, destination: &DestinationState, error: &Connect
 }
 
 impl Opening<'_> {
-    /// Opens it for who asks.
+    /// Opens the connection for one request.
     ///
-    /// Cancel-safe: dropped, it closes what it had opened, and gives the slot back.
+    /// Cancel-safe: if dropped, it closes the connection and releases the slot.
     pub(super) async fn run(self, slot: Slot) -> Result<Lease, ConnectError> {
         let unanswered = Unanswered {
             destination: Some(self.destination),
             connector: self.connector,
             since: Instant::now(),
         };
-        // What the program says of certificates may panic, which ends one attempt and no more.
+        // A certificate verifier of the program may panic, which must end only this attempt.
         let opened = contained(self.open_and_greet(slot)).await;
         let opened = opened.unwrap_or_else(|panic| {
             let panic = io::Error::other(format!("a panic: {}", panic.0));
@@ -102,9 +102,9 @@ impl Opening<'_> {
         opened
     }
 
-    /// Opens it for all who wait for `attempt`, within `patience`. It belongs to none of them, since each may go away, or have less
-    /// time than it takes: a task goes on with it for as long as the pool is there, for whoever comes next. Who asked first is
-    /// told how it ended; the connection is ready for the others before that.
+    /// Opens the connection for all requests that wait for `attempt`, within `patience`, in a task. It belongs to
+    /// none of them, because each may be cancelled or time out earlier; the task runs as long as the pool exists. The
+    /// first request receives the result, after the connection is available to the others.
     pub(super) fn run_for_all(
         self,
         slot: Slot,
@@ -128,14 +128,14 @@ impl Opening<'_> {
             let opened = tokio::select! {
                 biased;
                 _ = &mut attempt.stopped => return,
-                // Those who wait have a time of their own each.
+                // Each waiting request has its own time limit, so the failure is not theirs.
                 opened = timeout(patience, opening.run(slot)) => match opened {
                     Ok(opened) => opened,
                     Err(_) => return,
                 },
             };
             if let Err(error) = &opened {
-                // Those who wait would only see the same failure, one after the other.
+                // Otherwise each waiting request would make the same failing attempt in turn.
                 let _ = attempt.result.send(Some(error.clone()));
             }
             drop(attempt);

@@ -7,37 +7,37 @@ use super::DnsOptions;
 #[cfg(feature = "tls")]
 use super::TlsClient;
 
-/// How connections to destinations are made and kept. The defaults suit most programs.
+/// Settings for opening and keeping connections to destinations. The defaults suit most programs.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UpstreamOptions {
-    /// How long a request may take to get hold of a connection: waiting for a free one, resolving the name, connecting
-    /// and the handshakes of TLS and HTTP/2 together. 15 s by default, as in YARP.
+    /// Time limit for getting a connection: waiting for a free one, resolving the name, connecting, and the
+    /// handshakes of TLS and HTTP/2 together. Default: 15 s, as in YARP.
     pub connect_timeout: Duration,
-    /// How long a destination may take to say that it wants the body of a request with `Expect: 100-continue`; then the
-    /// body is sent without being asked for, since not all destinations know about this. 1 s by default, as in .NET.
+    /// Time to wait for the destination's `100 Continue` after a request with `Expect: 100-continue`. After it the
+    /// body is sent anyway, because not all destinations support this. Default: 1 s, as in .NET.
     pub continue_timeout: Duration,
-    /// How long a connection is kept without a request. 60 s by default; keep it below the destinations' own limit, so
-    /// that it is the proxy that closes idle connections.
+    /// Time for which an idle connection is kept. Keep it below the destinations' own limit, so that the proxy closes
+    /// idle connections first. Default: 60 s.
     pub idle_timeout: Duration,
-    /// After how long a silence of a destination the system asks whether it is still there (TCP keep-alive, RFC 9293 section
-    /// 3.8.4): every 10 s then, until it answers or, after as many times as the system has it, counts as gone. So a
-    /// destination that has vanished without a word is noticed under what may be silent for long, WebSockets and streams of
-    /// gRPC. 60 s by default; `None`: never.
+    /// Time without data after which the system sends TCP keep-alive probes (RFC 9293 section 3.8.4), then every 10 s
+    /// until the destination responds or the system gives up. It detects vanished destinations below quiet WebSockets
+    /// and gRPC streams. `None` disables it. Default: 60 s.
     pub tcp_keep_alive: Option<Duration>,
-    /// How long the last addresses of a destination's name are used while looking it up fails or takes too long. 1 h by default;
-    /// zero: not at all.
+    /// Time for which the last addresses of a name are used while its lookup fails or takes too long. Zero disables it.
+    /// Default: 1 h.
     pub stale_addresses: Duration,
-    /// How many idle HTTP/1.1 connections are kept per destination and worker. 512 by default.
+    /// Maximum number of idle HTTP/1.1 connections per destination and worker. Default: 512.
     pub max_idle_per_destination: usize,
-    /// How many requests may wait for a connection to one destination while its
-    /// `MaxConnectionsPerServer` are in use; further ones go to another destination, or get 503. 1,024 by default.
+    /// Maximum number of requests that wait for a connection to one destination while its `MaxConnectionsPerServer`
+    /// are in use. Further requests go to another destination, or get 503. Default: 1,024.
     pub max_waiting_per_destination: usize,
-    /// How the servers of DNS are asked for the names of destinations. `None`: the operating system looks names up, each in a thread,
-    /// and nothing that it finds is kept while look-ups succeed. Default: `None`.
+    /// Settings of the built-in DNS resolver for names of destinations. `None`: the operating system resolves each
+    /// name in a thread, and results are not cached. Default: `None`.
     #[cfg(feature = "dns")]
     pub dns: Option<DnsOptions>,
-    /// How `https` destinations are spoken to. Without it their requests get 502; they are never sent in the clear.
+    /// TLS settings for `https` destinations. Without them their requests get 502, and are never sent in the clear.
+    /// Default: none.
     #[cfg(feature = "tls")]
     pub tls: Option<TlsClient>,
 }
@@ -61,7 +61,7 @@ impl Default for UpstreamOptions {
 }
 
 impl UpstreamOptions {
-    /// Whether `https` destinations can be reached.
+    /// Returns true if `https` destinations can be reached.
     pub(crate) fn speaks_tls(&self) -> bool {
         #[cfg(feature = "tls")]
         return self.tls.is_some();

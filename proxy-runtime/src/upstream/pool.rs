@@ -15,14 +15,14 @@ use super::lease::Lease;
 use super::{UpstreamOptions, Wanted};
 use crate::live::{ClientKey, DestinationKey, DestinationState, KeyHasher};
 
-/// How often connections that have been idle for too long are looked for.
+/// Interval at which connections that were idle for too long are closed.
 const SWEEP: Duration = Duration::from_secs(2);
 
 /// Connections by destination.
 #[derive(Debug)]
 pub(super) struct Pool {
     options: UpstreamOptions,
-    /// Requests of several runtimes use it, so that the end of one of them does not concern all connections.
+    /// True if requests of several runtimes use the pool. The end of one runtime then does not close all connections.
     is_shared: bool,
     state: Mutex<State>,
     this: Weak<Self>,
@@ -33,17 +33,17 @@ type Destinations = HashMap<DestinationKey, Arc<DestinationPool>, BuildHasherDef
 #[derive(Debug, Default)]
 struct State {
     destinations: Destinations,
-    /// There while a task sweeps. Dropped with the pool, it ends the task.
+    /// The stop signal of the sweeping task, if it runs. Dropping it ends the task.
     sweeper: Option<oneshot::Sender<()>>,
 }
 
 impl Pool {
-    /// For the requests of one runtime.
+    /// Creates a pool for the requests of one runtime.
     pub(super) fn new(options: UpstreamOptions) -> Arc<Self> {
         Self::of_runtimes(options, false)
     }
 
-    /// For the requests of several runtimes, each of which may end before the others.
+    /// Creates a pool for the requests of several runtimes, each of which may end before the others.
     pub(super) fn shared(options: UpstreamOptions) -> Arc<Self> {
         Self::of_runtimes(options, true)
     }
@@ -57,7 +57,7 @@ impl Pool {
         })
     }
 
-    /// The connections to `destination`. Those that were made with older settings are closed.
+    /// Returns the connections to `destination`, and closes those with older settings.
     pub(super) fn of(
         &self,
         destination: &Arc<DestinationState>,
@@ -69,7 +69,7 @@ impl Pool {
             let (stop, stopped) = oneshot::channel();
             state.sweeper = Some(stop);
             drop(state);
-            // A runtime that is ending drops the task here and now, and with it the sweeper, which wants the lock.
+            // A runtime that is ending drops the task here, and the sweeper's drop takes the lock.
             tokio::spawn(Sweeper::new(&self.this).run(stopped));
             state = self.lock();
         }
@@ -79,9 +79,9 @@ impl Pool {
         {
             return Arc::clone(pool);
         }
-        // What a request opens that a reload has overtaken is not kept in the place of what serves the requests after it.
+        // A request with settings older than a reload must not replace the pool of current requests.
         let is_overtaken = filed.is_some_and(|pool| pool.client > client);
-        // The runtime is ending: what the request opens on it is not kept for those of the next one.
+        // The runtime is ending, so its connections must not be kept for requests of the next one.
         let is_ending = state.sweeper.is_none() && !self.is_shared;
         let pool = DestinationPool::new(destination, client, upstream, &self.options);
         if is_overtaken || is_ending {
@@ -97,7 +97,7 @@ impl Pool {
         pool
     }
 
-    /// A connection that is there already. `None` as well where there is something to be set up first, as
+    /// Returns a pooled connection. `None` also if the pool of the destination has to be set up first, which
     /// [`of`](Self::of) does.
     #[inline]
     pub(super) fn ready(&self, wanted: &Wanted<'_>, now: Instant) -> Option<Lease> {
@@ -107,11 +107,11 @@ impl Pool {
         if pool.client != wanted.client {
             return None;
         }
-        // Its lock is taken within this one, and nowhere the other way round.
+        // Lock order: this pool, then the destination's. Nothing locks them the other way round.
         pool.ready(wanted, now)
     }
 
-    /// Closes what is idle for too long or belongs to a removed destination. Returns whether anything is left to watch.
+    /// Closes connections that were idle for too long or belong to removed destinations. Returns true if any are left.
     fn sweep(&self) -> bool {
         let now = Instant::now();
         let mut state = self.lock();
@@ -120,7 +120,7 @@ impl Pool {
                 pool.close();
                 return false;
             }
-            // A pool that somebody holds is about to open a connection.
+            // A request that holds the pool is about to open a connection.
             pool.close_idle(now) || Arc::strong_count(pool) > 1
         });
         if state.destinations.is_empty() {
@@ -130,8 +130,8 @@ impl Pool {
         true
     }
 
-    /// The runtime that the sweeper ran on ends, and with it what the connections that were opened there need. In a pool of one
-    /// runtime these are all of them: they close, those in use instead of being kept when they are given back.
+    /// Handles the end of the sweeper's runtime, on which connections depend. In a pool of one runtime all of them
+    /// close: idle ones now, those in use when they are released.
     fn runtime_ended(&self) {
         let mut state = self.lock();
         state.sweeper = None;
@@ -139,6 +139,7 @@ impl Pool {
             return;
         }
         let destinations = std::mem::take(&mut state.destinations);
+        // Closing a connection locks this pool again.
         drop(state);
         destinations.into_values().for_each(|pool| pool.close());
     }
@@ -150,7 +151,7 @@ impl Pool {
 
 /// Sweeps a pool until it is empty or gone.
 struct Sweeper {
-    /// `None` when the pool knows that this sweeper has ended.
+    /// The pool; `None` after the pool has recorded the end of this sweeper.
     pool: Option<Weak<Pool>>,
 }
 
@@ -175,7 +176,7 @@ impl Sweeper {
     }
 }
 
-/// A sweeper that is dropped together with the runtime that it ran on makes room for one on another runtime.
+/// Lets another runtime start a sweeper if this one ends with its runtime.
 impl Drop for Sweeper {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.as_ref().and_then(Weak::upgrade) {

@@ -1,16 +1,16 @@
-//! Which versions of HTTP may be spoken to a destination.
+//! The HTTP versions that a request to a destination may use.
 
 use proxy_model::compiled::{Scheme, Upstream};
 use proxy_model::config::{HttpVersion, VersionPolicy};
 
-/// Which versions of HTTP may be spoken over a connection.
+/// The HTTP versions that a connection may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Protocols {
     /// HTTP/1.1 (or 1.0) only.
     Http1,
     /// HTTP/2 only: with prior knowledge over cleartext, by ALPN over TLS.
     Http2,
-    /// What ALPN agrees on, HTTP/2 preferred. Only over TLS.
+    /// The version that ALPN selects, preferably HTTP/2. Only over TLS.
     Either,
 }
 
@@ -31,14 +31,14 @@ const NO_HTTP2: &str = "the cluster requires HTTP/2, which this build does not s
 const NO_UPGRADE: &str = "the cluster forbids HTTP/1.1, which the upgrade needs";
 const NO_HTTP3_UPGRADE: &str = "the cluster requires HTTP/3, over which there are no upgrades";
 
-/// Which versions a request may use, as .NET decides it.
+/// Returns the versions that a request may use, by the rules of .NET.
 ///
-/// Over cleartext nothing is negotiated. So `RequestVersionOrLower` means HTTP/1.1 there, which every server speaks, and
-/// HTTP/2 with prior knowledge has to be demanded by one of the other policies.
+/// Cleartext connections negotiate nothing. So `RequestVersionOrLower` means HTTP/1.1 there, and HTTP/2 with prior
+/// knowledge needs one of the other policies.
 ///
 /// # Errors
 ///
-/// The version that the cluster demands is not spoken.
+/// The version that the cluster requires is not supported.
 pub(crate) fn for_request(scheme: Scheme, upstream: &Upstream) -> Result<Protocols, &'static str> {
     use HttpVersion::{Http2, Http3, Http10, Http11};
     use VersionPolicy::{RequestVersionExact, RequestVersionOrHigher, RequestVersionOrLower};
@@ -55,20 +55,20 @@ pub(crate) fn for_request(scheme: Scheme, upstream: &Upstream) -> Result<Protoco
     limit_to_build(protocols)
 }
 
-/// Why an upgrade has no way to a cluster.
+/// The reason why a cluster cannot carry an upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoWay {
     pub(crate) reason: &'static str,
-    /// Other requests have one, so that nothing is wrong with the cluster.
+    /// True if other requests can reach the cluster, so that its settings are valid.
     pub(crate) is_for_upgrades_alone: bool,
 }
 
-/// Which version an upgrade uses: HTTP/1.1, if the cluster allows it. A WebSocket can also be had over HTTP/2 (RFC 8441),
-/// for clusters that allow nothing else; it has no connection of its own there, but not all servers know about it.
+/// Returns the version that an upgrade uses: HTTP/1.1 if the cluster allows it. WebSockets can use HTTP/2 (RFC 8441)
+/// where the cluster allows nothing else; not all servers support that.
 ///
 /// # Errors
 ///
-/// The cluster demands a version in which there is no such upgrade.
+/// The cluster requires a version without such an upgrade.
 pub(crate) fn for_upgrade(upstream: &Upstream, is_websocket: bool) -> Result<Protocols, NoWay> {
     let for_nothing = |reason| NoWay {
         reason,

@@ -1,4 +1,4 @@
-//! What a pool keeps of one destination, and who waits for it.
+//! The connections of a pool to one destination, and the queue of requests that wait for one.
 
 use std::collections::VecDeque;
 #[cfg(feature = "http2")]
@@ -19,27 +19,27 @@ use super::lease::Lease;
 use super::protocol::Protocols;
 use super::slot::Slot;
 
-/// Boxed, since they are handed around with every request.
+/// Idle connections, boxed because every request moves one.
 pub(super) type IdleConnections = Vec<Box<Http1Connection>>;
 
 /// The connections to one destination that are open, and the requests that wait for one.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// No connection is kept any more.
+    /// True if the pool is closed and keeps no connection.
     pub(super) closed: bool,
-    /// The one that was used last is at the end, and is used first: the others can grow old and close.
+    /// Idle connections, the last used at the end. That is used first, so the others can time out.
     pub(super) idle: IdleConnections,
     #[cfg(feature = "http2")]
     pub(super) http2: Vec<Arc<Http2Connection>>,
-    /// Slots that are taken.
+    /// Number of slots in use.
     pub(super) open: u32,
-    /// Requests that wait for a slot or a connection, the first to come at the front.
+    /// Requests that wait for a slot or a connection, in order of arrival.
     pub(super) waiting: VecDeque<Waiting>,
-    /// An attempt to connect whose connection several requests can share.
+    /// The current attempt to open a connection that several requests can share.
     pub(super) attempt: Option<Ongoing>,
-    /// Those that are overdue. Dropped with the pool, this ends them.
+    /// Stop signals of overdue attempts. Dropping the pool drops these, which ends the attempts.
     pub(super) overdue: Vec<oneshot::Sender<()>>,
-    /// ALPN agreed on HTTP/1.1 the last time. Then requests cannot share a connection.
+    /// True if ALPN last selected HTTP/1.1, so that requests cannot share a connection.
     pub(super) agreed_on_http1: bool,
     pub(super) runtimes: Runtimes,
 }
@@ -54,7 +54,7 @@ pub(super) enum Runtimes {
 }
 
 impl Runtimes {
-    /// A connection was opened on the current one.
+    /// Records that a connection was opened on the current runtime.
     pub(super) fn add_current(&mut self) {
         let Ok(current) = Handle::try_current().map(|handle| handle.id()) else {
             return;
@@ -66,7 +66,7 @@ impl Runtimes {
         };
     }
 
-    /// Whether one of them may end while requests of another one use the pool.
+    /// Returns true if there are several runtimes, one of which may end before the others.
     #[inline]
     pub(super) fn are_several(&self) -> bool {
         matches!(self, Self::Several)
@@ -77,45 +77,45 @@ impl Runtimes {
 pub(super) struct Waiting {
     pub(super) protocols: Protocols,
     pub(super) group: RuntimeGroup,
-    /// It had a connection, which failed.
+    /// True if the request is a retry after its connection failed.
     pub(super) is_again: bool,
     pub(super) granted: oneshot::Sender<Grant>,
 }
 
-/// What a waiting request gets.
+/// The end of a request's wait.
 #[derive(Debug)]
 pub(super) enum Grant {
     Connection(Box<Http1Connection>),
     Slot(Slot),
-    /// There is an HTTP/2 connection now: look again.
+    /// A new HTTP/2 connection exists: search again.
     #[cfg(feature = "http2")]
     LookAgain,
 }
 
-/// What a request has to do to get a connection.
+/// The next step of a request on its way to a connection.
 pub(super) enum Next {
     Use(Lease),
     Open(Slot, Option<Attempt>),
     AwaitGrant(oneshot::Receiver<Grant>),
-    /// Until it is overdue.
+    /// Wait for the attempt's result until this time, when the attempt is overdue.
     AwaitAttempt(watch::Receiver<Option<ConnectError>>, Instant),
 }
 
-/// The attempt that others wait for. Dropped without a result, it lets one of them try.
+/// An attempt to connect that other requests wait for. If dropped without a result, one of them makes the next attempt.
 pub(super) struct Attempt {
     pub(super) pool: Weak<DestinationPool>,
     pub(super) began: Instant,
     pub(super) result: watch::Sender<Option<ConnectError>>,
-    /// The pool is gone, and with it all who could wait.
+    /// Ends when the pool is dropped, so that no request can wait any more.
     pub(super) stopped: oneshot::Receiver<()>,
 }
 
-/// What the pool has of an attempt.
+/// The pool's side of an attempt.
 #[derive(Debug)]
 pub(super) struct Ongoing {
     pub(super) result: watch::Receiver<Option<ConnectError>>,
     pub(super) began: Instant,
-    /// Dropped with the pool, it ends the attempt.
+    /// Ends the attempt when dropped.
     pub(super) stop: oneshot::Sender<()>,
 }
 

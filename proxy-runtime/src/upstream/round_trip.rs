@@ -8,26 +8,13 @@ use http::Response;
 use http::request;
 
 use super::error::SendError;
-use super::http1::{self, Http1Connection, Http1Error, Output};
+use super::http1::{self, Http1Connection, Http1Error};
 #[cfg(feature = "http2")]
 use super::http2::Http2RoundTrip;
 #[cfg(feature = "http2")]
 use super::incoming::IncomingBody;
-use crate::http1::{Asked, Framing, RawResponse};
+use crate::http1::RawResponse;
 use crate::progress::{Continuation, OutgoingBody};
-
-/// The head of a request, as its connection gets it.
-pub(crate) enum Head {
-    /// Bytes of HTTP/1.1, with the empty line behind them.
-    Bytes {
-        bytes: Output,
-        /// The framing of the body, as these bytes say it.
-        framing: Framing,
-        asked: Asked,
-    },
-    /// A head that was made for the version of the connection.
-    Fields(Box<request::Parts>),
-}
 
 /// A request on its way.
 pub(crate) enum RoundTrip {
@@ -48,20 +35,11 @@ impl RoundTrip {
     /// Sends a request over a connection of HTTP/1.1.
     pub(super) fn over_http1(
         connection: &Http1Connection,
-        head: Head,
+        head: &request::Parts,
         body: OutgoingBody,
         continuation: Option<Arc<Continuation>>,
     ) -> Result<Self, Http1Error> {
-        let round_trip = match head {
-            Head::Bytes {
-                bytes,
-                framing,
-                asked,
-            } => http1::RoundTrip::of_written(connection, bytes, framing, body, asked),
-            Head::Fields(head) => {
-                http1::RoundTrip::of_fields(connection, &head, body, continuation)?
-            }
-        };
+        let round_trip = http1::RoundTrip::of_fields(connection, head, body, continuation)?;
         Ok(Self::Http1(round_trip))
     }
 
@@ -95,21 +73,6 @@ impl RoundTrip {
             Self::Http1(round_trip) => round_trip.take_news(),
             #[cfg(feature = "http2")]
             Self::Http2(round_trip) => round_trip.take_news(),
-        }
-    }
-}
-
-impl Head {
-    /// The head in `http` types.
-    ///
-    /// # Errors
-    ///
-    /// It was written for HTTP/1.1.
-    #[cfg(feature = "http2")]
-    pub(super) fn into_parts(self) -> Result<request::Parts, Http1Error> {
-        match self {
-            Self::Bytes { .. } => Err(Http1Error::Request),
-            Self::Fields(head) => Ok(*head),
         }
     }
 }

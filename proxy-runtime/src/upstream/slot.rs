@@ -16,7 +16,7 @@ impl Slot {
         Self { pool }
     }
 
-    /// Where it is given back.
+    /// The pool to which the slot returns.
     pub(super) fn pool(&self) -> &Weak<DestinationPool> {
         &self.pool
     }
@@ -26,7 +26,7 @@ impl Slot {
         self.pool = Weak::new();
     }
 
-    /// Whether it is a right to a connection of this pool.
+    /// Returns true if the slot belongs to this pool.
     pub(super) fn is_of(&self, pool: &Weak<DestinationPool>) -> bool {
         self.pool.ptr_eq(pool)
     }

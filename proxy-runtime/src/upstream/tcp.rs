@@ -11,20 +11,20 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-/// How long an attempt has a head start before the next address is tried as well (RFC 8305 section 5).
+/// Time after which the next address is tried in parallel (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// How often the system asks a destination that was silent for long whether it is still there.
+/// Interval between TCP keep-alive probes.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Connects to the first of `addresses` that answers. An attempt that fails, or that takes longer than
-/// 250 ms, starts the next one beside it. After a silence of `keep_alive` the system asks whether the other end is still there.
+/// Connects to the first of `addresses` that responds. The next attempt starts when one fails, or after 250 ms in
+/// parallel. The system sends keep-alive probes after `keep_alive` without data.
 ///
-/// Cancel-safe: dropped, it closes every attempt.
+/// Cancel-safe: if dropped, it closes all attempts.
 ///
 /// # Errors
 ///
-/// The error of the attempt that failed last.
+/// All attempts failed; the error is that of the last.
 pub(super) async fn connect(
     addresses: Vec<SocketAddr>,
     keep_alive: Option<Duration>,
@@ -39,7 +39,7 @@ pub(super) async fn connect(
             biased;
             done = attempts.next() => match done {
                 Some(Ok(stream)) => {
-                    // Requests and responses are written whole; waiting for more would only delay them.
+                    // Messages are written in one piece, so Nagle's algorithm would only delay them.
                     stream.set_nodelay(true)?;
                     if let Some(silence) = keep_alive {
                         keep_alive_after(&stream, silence);
@@ -63,7 +63,7 @@ pub(super) async fn connect(
     }
 }
 
-/// A connection serves without, so that a system that cannot do it is no reason to refuse it.
+/// Sets TCP keep-alive. Errors are ignored, because the connection works without it.
 fn keep_alive_after(stream: &TcpStream, silence: Duration) {
     let settings = TcpKeepalive::new()
         .with_time(silence)

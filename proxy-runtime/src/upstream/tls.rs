@@ -24,7 +24,7 @@ use super::transport::{Opened, Transport};
 const HTTP2: &[u8] = b"h2";
 const HTTP11: &[u8] = b"http/1.1";
 
-/// How `https` destinations are spoken to: the crypto provider, and whose certificates are trusted.
+/// TLS settings for `https` destinations: the crypto provider, and the trusted certificates.
 ///
 /// Cheap to clone. The server's name in the handshake (SNI) and in the certificate is the host of the destination's
 /// address, whatever the `Host` header says.
@@ -40,7 +40,7 @@ struct Inner {
     configs: Mutex<HashMap<Settings, Arc<ClientConfig>>>,
 }
 
-/// What one cluster's TLS may differ from another's in.
+/// The TLS settings that can differ between clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Settings {
     accept_any: bool,

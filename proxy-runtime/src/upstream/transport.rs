@@ -24,7 +24,7 @@ pub(super) struct Opened {
     pub(super) transport: Transport,
     /// The address that answered.
     pub(super) peer: SocketAddr,
-    /// Whether HTTP/2 is spoken over it.
+    /// True if the connection uses HTTP/2.
     pub(super) http2: bool,
 }
 

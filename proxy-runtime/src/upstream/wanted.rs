@@ -1,4 +1,4 @@
-//! What a connection is wanted for.
+//! The requirements of a connection.
 
 use std::sync::Arc;
 
@@ -7,17 +7,18 @@ use proxy_model::compiled::Upstream;
 use super::Protocols;
 use crate::live::{ClientKey, DestinationState};
 
-/// What a connection is wanted for.
+/// The requirements of a connection: destination, settings and protocols.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) destination: &'a Arc<DestinationState>,
     /// The settings of the destination's cluster.
     pub(crate) upstream: &'a Upstream,
-    /// Names these settings.
+    /// The key of these settings.
     pub(crate) client: ClientKey,
     pub(crate) protocols: Protocols,
-    /// Whether it must be a connection that is made from now on.
+    /// True if the connection must be a new one.
     pub(crate) fresh: bool,
-    /// Whether the request cannot be repeated, so that an idle connection of HTTP/1.1 is looked at once more before it is used.
+    /// True if the request cannot be retried. A pooled HTTP/1.1 connection is then checked with a system call before
+    /// use.
     pub(crate) careful: bool,
 }

@@ -10,13 +10,13 @@ use crate::hosting::{Moment, Span};
 pub(super) enum Timer {
     /// The close delay of an instance is over.
     DrainEnd(ReplicaRef),
-    /// The wait for a replica that went down at this moment is over.
+    /// The wait for a failed replica to restart is over. The time is that of the failure.
     RestartWait(ReplicaRef, Moment),
     /// The election of a new primary can end.
     Reconfigured(PartitionId),
     /// The address of a replica changes.
     Flap(ReplicaRef),
-    /// A node that has rejected a replica may be tried again.
+    /// A node that rejected a replica of the partition may be tried again.
     Reconsider(PartitionId),
     /// The wait of an upgrade is over. The number identifies the wait.
     UpgradeWait(FabricName, u64),

@@ -220,10 +220,10 @@ pub(super) fn value(
     Ok(found.unwrap_or_else(|| "[^/]+".to_owned()))
 }
 
-/// Thirty-two digits, perhaps with dashes between the groups.
+/// A regular expression for 32 hexadecimal digits, with or without dashes.
 const GUID: &str = "[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}";
 
-/// One character, or one byte of one that is escaped.
+/// A regular expression for one plain character, or one percent-encoded byte.
 const CHARACTER: &str = "(?:[^/%]|%[0-9a-f][0-9a-f])";
 
 fn length(name: &str, arguments: &str) -> Option<String> {

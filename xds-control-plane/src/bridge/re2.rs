@@ -40,7 +40,7 @@ pub(super) fn in_any_case(expression: &str, ignore: bool) -> String {
     }
 }
 
-/// `text` as it stands.
+/// Escapes `text` for a regular expression that matches exactly this text.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

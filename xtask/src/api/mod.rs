@@ -47,7 +47,12 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     std::env::set_current_dir(workspace.root())?;
     if options.renew {
         let pages = pages(&workspace)?;
-        for Listed { place, text } in lists(&workspace, &pages)? {
+        let lists = lists(&workspace, &pages)?;
+        for place in stale_lists(&lists)? {
+            fs::remove_file(&place)?;
+            say!("deleted: {}", place.display());
+        }
+        for Listed { place, text } in lists {
             fs::write(&place, text)?;
             say!("written: {}", place.display());
         }
@@ -63,8 +68,13 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
 /// Compares with the lists, and the sizes with their limits.
 pub(crate) fn step(workspace: &Workspace) -> crate::Result<Outcome> {
     let pages = pages(workspace)?;
+    let lists = lists(workspace, &pages)?;
     let mut differing = Vec::new();
-    for Listed { place, text } in lists(workspace, &pages)? {
+    for place in stale_lists(&lists)? {
+        say!("{}: there is no such library", place.display());
+        differing.push(place.display().to_string());
+    }
+    for Listed { place, text } in lists {
         let difference = difference(&fs::read_to_string(&place).unwrap_or_default(), &text);
         if difference.is_empty() {
             continue;
@@ -92,6 +102,22 @@ fn lists(workspace: &Workspace, pages: &Pages) -> crate::Result<Vec<Listed>> {
     let mut lists = vec![external_types::list(pages, &ours)?];
     lists.extend(public::lists(pages)?);
     Ok(lists)
+}
+
+/// The files beside the lists of public items that belong to no published library.
+fn stale_lists(lists: &[Listed]) -> crate::Result<Vec<PathBuf>> {
+    let mut places = Vec::new();
+    for file in fs::read_dir(public::DIRECTORY)? {
+        places.push(file?.path());
+    }
+    places.sort();
+    Ok(without_library(places, lists))
+}
+
+/// The places that no list has.
+fn without_library(mut places: Vec<PathBuf>, lists: &[Listed]) -> Vec<PathBuf> {
+    places.retain(|place| lists.iter().all(|list| list.place != *place));
+    places
 }
 
 /// Has rustdoc describe the published libraries, with all features.
@@ -171,6 +197,19 @@ fn lines(list: &str) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_a_library_that_is_gone_is_found() {
+        let list = |name: &str| Listed {
+            place: Path::new(public::DIRECTORY).join(name),
+            text: String::new(),
+        };
+        let places = ["a.txt", "gone.txt"].map(|name| list(name).place);
+        assert_eq!(
+            without_library(places.to_vec(), &[list("a.txt"), list("b.txt")]),
+            [list("gone.txt").place]
+        );
+    }
 
     #[test]
     fn a_difference_names_the_heading_where_there_is_one() {

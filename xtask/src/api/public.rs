@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
@@ -9,7 +10,10 @@ use super::{Listed, Pages, RENEW};
 
 /// The maximum number of public items by library. Fields, variants and re-exports of other crates do
 /// not count.
-const MOST: [(&str, usize); 1] = [("proxy-runtime", 290)];
+const MOST: [(&str, usize); 1] = [("proxy-runtime", 291)];
+
+/// The folder of the lists, which holds nothing else.
+pub(super) const DIRECTORY: &str = "xtask/public-api";
 
 /// Libraries without a list: what they show is generated.
 const GENERATED: [&str; 1] = ["xds-types"];
@@ -40,7 +44,7 @@ fn list(library: &str, page: &Value) -> crate::Result<Listed> {
         let _ = writeln!(text, "{line}");
     }
     Ok(Listed {
-        place: format!("xtask/public-api/{library}.txt").into(),
+        place: Path::new(DIRECTORY).join(format!("{library}.txt")),
         text,
     })
 }

@@ -79,6 +79,11 @@ pub(super) const PEERS: &[Peer] = &[
         program("npm", "bin/npm", "--version"),
     ]),
     npm("playwright-core", "playwright-core@1.64.1"),
+    // Evaluates the rules and the dashboard of packaging/.
+    debian("prometheus", &["prometheus"], &[
+        program("prometheus", "usr/bin/prometheus", "--version"),
+        program("promtool", "usr/bin/promtool", "--version"),
+    ]),
     // Unpacked, so that the package's service does not start an agent on the default ports.
     debian("serf", &["serf"], &[program("serf", "usr/bin/serf", "version")]),
     // The last release of Debian with this package.

@@ -35,8 +35,8 @@ fn a_public_address_is_made_once_and_goes_with_its_service() {
     assert!(!plan.services[&key("servicea")].exists);
 }
 
-/// While a new address is unknown, security rules lead to the old one, which must not have another owner by
-/// then.
+/// Security rules lead to the old address while the new one is unknown, so the old one must not have another
+/// owner meanwhile.
 #[test]
 fn an_address_is_given_back_only_when_it_is_open_to_nobody() {
     for exclusive in [false, true] {

@@ -384,8 +384,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: crate::properties::cases(),
         failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Without concurrent writes, the written changes are exactly the planned ones, and the security group
-    /// allows what the plan said.
+    /// Exactly the planned changes are written if no other client writes, and the security group allows what the plan
+    /// shows.
     #[test]
     fn what_is_applied_is_what_was_planned(config in configs(), steps in generated::steps()) {
         let azure = azure();

@@ -108,7 +108,7 @@ impl Field<'_> {
             .collect()
     }
 
-    /// The number of rounds. Memory cannot be measured twice, and has no noise.
+    /// The number of rounds: one for memory, which varies little and cannot be measured twice.
     fn rounds(&self, case: &Case) -> usize {
         match case.shape {
             Shape::Idle { .. } => 1,

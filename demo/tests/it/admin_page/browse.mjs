@@ -61,6 +61,10 @@ async function seenByDay() {
   // An instance falls ill: a word, a shape and a colour say so, and the sentence on top as well.
   await page.waitForSelector('details.cluster[data-id="fabric:/Shop/Catalog"][data-state="degraded"]');
   await page.waitForFunction(() => document.querySelector('#verdict').dataset.state === 'degraded');
+  // The drawing has names that people read, not the middle of ids.
+  const names = await page.locator('#flow-picture g.node > text:first-of-type').allTextContents();
+  for (const name of ['Catalog:catalog', 'Shop/Catalog']) assert.ok(names.includes(name), `no ${name} among ${names}`);
+  assert.ok(names.some((name) => /^127\.0\.0\.1:\d+$/.test(name)), `no address among ${names}`);
   await page.screenshot({ path: join(SCREENSHOTS, 'admin-light.png'), fullPage: false });
 
   // The box explains a decision.

@@ -10,6 +10,7 @@ use proxy_model::Problem;
 use tokio::sync::watch as channel;
 use tokio::time::{Instant, sleep_until};
 
+use super::layers::Layers;
 use super::load::{Loaded, read};
 use super::watch::DirectoryWatch;
 use super::{FileError, FileOptions};
@@ -28,9 +29,11 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Follows files.
 pub(super) struct Follower {
-    paths: Arc<[PathBuf]>,
+    layers: Arc<Layers>,
     options: Arc<FileOptions>,
     watch: DirectoryWatch,
+    /// The files that need not have been there and were, so that they must not vanish.
+    present: Arc<[PathBuf]>,
     state: channel::Sender<Arc<ProviderState>>,
     /// The last content of the files, usable or not.
     seen: Seen,
@@ -47,6 +50,8 @@ enum Seen {
 /// The result of reading the files.
 struct Look {
     seen: Seen,
+    /// The files that need not be there and are. `None` if the files could not be read.
+    present: Option<Vec<PathBuf>>,
     /// The new content. `None` if it is unchanged.
     outcome: Option<Result<Loaded, FileError>>,
 }
@@ -54,24 +59,26 @@ struct Look {
 impl Follower {
     /// Reads the files for the first time.
     pub(super) async fn start(
-        paths: Arc<[PathBuf]>,
+        layers: Arc<Layers>,
         options: FileOptions,
         watch: DirectoryWatch,
     ) -> Result<(Self, channel::Receiver<Arc<ProviderState>>), FileError> {
         let options = Arc::new(options);
         let mut reading = Blocking::default();
-        let look = look(&paths, &options, None, &mut reading)
+        let look = look(&layers, &options, &Arc::default(), None, &mut reading)
             .await
             .ok_or(FileError::ShuttingDown)?;
         let loaded = look.outcome.ok_or(FileError::ShuttingDown)??;
         let mut first = ProviderState::serving(loaded.config).with_problems(loaded.problems);
         first.section = loaded.section.into();
+        first.origins = loaded.origins;
         first.status.rounds = 1;
         let (state, receiver) = channel::channel(Arc::new(first));
         let follower = Self {
-            paths,
+            layers,
             options,
             watch,
+            present: look.present.unwrap_or_default().into(),
             state,
             seen: look.seen,
             reading,
@@ -84,11 +91,20 @@ impl Follower {
         loop {
             self.pause().await;
             let seen = Some(self.seen.clone());
-            let look = look(&self.paths, &self.options, seen, &mut self.reading);
+            let look = look(
+                &self.layers,
+                &self.options,
+                &self.present,
+                seen,
+                &mut self.reading,
+            );
             let Some(look) = look.await else {
                 return;
             };
             self.seen = look.seen;
+            if let Some(present) = look.present {
+                self.present = present.into();
+            }
             self.note(look.outcome);
         }
     }
@@ -138,7 +154,9 @@ impl Follower {
             config,
             problems,
             section,
+            origins,
         } = loaded;
+        state.origins = origins;
         if *state.section != *section {
             state.section = section.into();
         }
@@ -183,18 +201,25 @@ impl Drop for Follower {
 
 /// Reads the files on a thread that may block. Returns `None` if the runtime is shutting down.
 async fn look(
-    paths: &Arc<[PathBuf]>,
+    layers: &Arc<Layers>,
     options: &Arc<FileOptions>,
+    present: &Arc<[PathBuf]>,
     before: Option<Seen>,
     reading: &mut Blocking,
 ) -> Option<Look> {
-    let (files, settings, known) = (Arc::clone(paths), Arc::clone(options), before.clone());
-    let work = move || look_now(&files, &settings, known.as_ref());
+    let (files, settings, known) = (Arc::clone(layers), Arc::clone(options), before.clone());
+    let present = Arc::clone(present);
+    let work = move || look_now(&files, &settings, &present, known.as_ref());
     Some(match reading.run(READ_LIMIT, work).await? {
         Ok(look) => look,
         Err(broken) => {
             let error = FileError::Unreadable {
-                path: paths.first().cloned().unwrap_or_default(),
+                path: layers
+                    .files()
+                    .into_iter()
+                    .next()
+                    .map(|(path, _)| path)
+                    .unwrap_or_default(),
                 source: io::Error::new(io::ErrorKind::TimedOut, format!("reading {broken}")),
             };
             failed(error, before.as_ref())
@@ -203,20 +228,34 @@ async fn look(
 }
 
 /// Reads the files. Blocks.
-fn look_now(paths: &[PathBuf], options: &FileOptions, before: Option<&Seen>) -> Look {
-    let contents = match read(paths) {
+fn look_now(
+    layers: &Layers,
+    options: &FileOptions,
+    present: &[PathBuf],
+    before: Option<&Seen>,
+) -> Look {
+    let mut contents = match read(layers, present) {
         Ok(contents) => contents,
         Err(error) => return failed(error, before),
     };
     let seen = Seen::Contents(contents.fingerprint);
-    let outcome = (before != Some(&seen)).then(|| contents.config(paths, options));
-    Look { seen, outcome }
+    let present = std::mem::take(&mut contents.present);
+    let outcome = (before != Some(&seen)).then(|| contents.config(layers, options));
+    Look {
+        seen,
+        present: Some(present),
+        outcome,
+    }
 }
 
 fn failed(error: FileError, before: Option<&Seen>) -> Look {
     let seen = Seen::Nothing(with_cause(&error));
     let outcome = (before != Some(&seen)).then_some(Err(error));
-    Look { seen, outcome }
+    Look {
+        seen,
+        present: None,
+        outcome,
+    }
 }
 
 fn with_cause(error: &FileError) -> String {

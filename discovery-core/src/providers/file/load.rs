@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proxy_model::config::ProxyConfig;
-use proxy_model::json::{MAX_DOCUMENT_BYTES, Node, parse_document, read_config};
-use proxy_model::{Problem, Problems, Snapshot};
+use proxy_model::json::{Layer, Layered, MAX_DOCUMENT_BYTES, Origins, Setting, read_config};
+use proxy_model::{Problem, Problems, Snapshot, same_id};
 use sha2::{Digest, Sha256};
 
+use super::encoding::decoded;
+use super::layers::{Layers, read_keys};
 use super::{FileError, FileOptions};
 use crate::contain::require_regular;
 
@@ -18,7 +20,11 @@ const SECTION: &str = "ReverseProxy";
 
 /// The content of the files.
 pub(super) struct Contents {
-    files: Vec<Vec<u8>>,
+    files: Vec<(PathBuf, Vec<u8>)>,
+    /// The values of directories in which each file holds one.
+    keys: Vec<Vec<Setting>>,
+    /// The files that may be missing and are there.
+    pub(super) present: Vec<PathBuf>,
     /// A fingerprint that distinguishes these contents from others.
     pub(super) fingerprint: [u8; 32],
 }
@@ -31,42 +37,76 @@ pub(super) struct Loaded {
     pub(super) problems: Problems,
     /// The pointer to the section, in the document's spelling.
     pub(super) section: String,
+    /// The origins of values.
+    pub(super) origins: Option<Arc<Origins>>,
 }
 
-/// Reads JSON files as one document, each on top of the previous one, key by key, as
-/// [`FileProvider`](super::FileProvider) does: for sections other than its own. Blocks.
+/// Reads layers as one document, as [`FileProvider`](super::FileProvider) does: for sections other than its
+/// own. Blocks.
 ///
 /// # Errors
 ///
 /// Returns an error if a file is missing, cannot be read, or is not a JSON object.
-pub fn read_document(paths: &[PathBuf]) -> Result<Node, FileError> {
-    let document = read(paths)?.document(paths)?;
-    document.ok_or(FileError::NoFile)
-}
-
-/// Reads all files. Blocks.
-pub(super) fn read(paths: &[PathBuf]) -> Result<Contents, FileError> {
-    let mut files = Vec::with_capacity(paths.len());
-    let mut hash = Sha256::new();
-    for path in paths {
-        let bytes = read_bounded(path).map_err(|source| FileError::Unreadable {
-            path: path.clone(),
-            source,
-        })?;
-        hash.update((bytes.len() as u64).to_le_bytes());
-        hash.update(&bytes);
-        files.push(bytes);
+pub fn read_document(layers: &Layers) -> Result<Layered, FileError> {
+    if layers.is_empty() {
+        return Err(FileError::NoFile);
     }
-    Ok(Contents {
-        files,
-        fingerprint: hash.finalize().into(),
-    })
+    read(layers, &[])?.document(layers)
 }
 
-fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads all files. Blocks. Files in `known` must still be there, also if they need not have been.
+pub(super) fn read(layers: &Layers, known: &[PathBuf]) -> Result<Contents, FileError> {
+    let unreadable = |path: &Path| {
+        let path = path.to_owned();
+        move |source| FileError::Unreadable { path, source }
+    };
+    let mut contents = Contents {
+        files: Vec::new(),
+        keys: Vec::new(),
+        present: Vec::new(),
+        fingerprint: [0; 32],
+    };
+    let mut hash = Sha256::new();
+    let mut add = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    for (path, may_be_missing) in layers.files() {
+        let bytes = match read_at_most(&path, MAX_DOCUMENT_BYTES as u64) {
+            Err(error)
+                if may_be_missing
+                    && error.kind() == io::ErrorKind::NotFound
+                    && !known.contains(&path) =>
+            {
+                // Distinguishes it from an empty file.
+                add(b"missing");
+                continue;
+            }
+            read => read.map_err(unreadable(&path))?,
+        };
+        add(&bytes);
+        if may_be_missing {
+            contents.present.push(path.clone());
+        }
+        contents.files.push((path, bytes));
+    }
+    for directory in layers.key_directories() {
+        let keys = read_keys(directory)
+            .map_err(|(path, source)| FileError::Unreadable { path, source })?;
+        for setting in &keys {
+            add(setting.key.as_bytes());
+            add(setting.value.as_bytes());
+        }
+        contents.keys.push(keys);
+    }
+    contents.fingerprint = hash.finalize().into();
+    Ok(contents)
+}
+
+/// Reads a regular file of at most `limit` bytes.
+pub(super) fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     require_regular(path)?;
     let mut bytes = Vec::new();
-    let limit = MAX_DOCUMENT_BYTES as u64;
     File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         let message = format!("the file has more than {limit} bytes");
@@ -76,108 +116,113 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 impl Contents {
-    /// The files as one document, each lying on the one before, key by key.
-    fn document(&self, paths: &[PathBuf]) -> Result<Option<Node>, FileError> {
-        let mut document: Option<Node> = None;
-        for (path, bytes) in paths.iter().zip(&self.files) {
-            let invalid = |problems: Problems| FileError::Invalid {
-                paths: vec![path.clone()],
-                problems: naming(path, paths.len(), problems),
-            };
-            let text = std::str::from_utf8(bytes).map_err(|error| {
-                let message = match bytes.get(..2) {
-                    Some([0xff, 0xfe] | [0xfe, 0xff]) => {
-                        "the file is UTF-16; save it as UTF-8".to_owned()
-                    }
-                    _ => format!("the file is not UTF-8: {error}"),
-                };
-                invalid(Problem::error("", "invalid_utf8", message).into())
+    /// Returns all layers as one document.
+    fn document(self, layers: &Layers) -> Result<Layered, FileError> {
+        let mut all = Vec::new();
+        let paths: Vec<PathBuf> = self.files.iter().map(|(path, _)| path.clone()).collect();
+        for (path, bytes) in self.files {
+            let name = path.display().to_string();
+            let text = decoded(&bytes).map_err(|reason| {
+                let problem = Problem::error("", "invalid_utf8", reason).with_origin(name.as_str());
+                FileError::Invalid {
+                    paths: vec![path],
+                    problems: problem.into(),
+                }
             })?;
-            let above = parse_document(text).map_err(invalid)?;
-            if !matches!(above, Node::Object(_)) {
-                let message = "the document is not an object";
-                return Err(invalid(Problem::error("", "wrong_type", message).into()));
-            }
-            document = Some(match document {
-                Some(below) => below.overlaid(above),
-                None => above,
+            all.push(Layer::File {
+                name,
+                text: text.into_owned(),
             });
         }
-        Ok(document)
+        let settings = self
+            .keys
+            .into_iter()
+            .chain(layers.settings().iter().cloned());
+        all.extend(settings.map(Layer::Settings));
+        Layered::new(all).map_err(|problems| {
+            let origin = problems.iter().find_map(|problem| problem.origin.clone());
+            let is_it =
+                |path: &&PathBuf| origin.as_deref() == Some(path.display().to_string().as_str());
+            FileError::Invalid {
+                paths: paths
+                    .iter()
+                    .find(is_it)
+                    .map_or_else(|| paths.clone(), |path| vec![path.clone()]),
+                problems,
+            }
+        })
     }
 
-    /// Returns the configuration in the section `ReverseProxy` of the files, each on top of the previous
-    /// one.
+    /// Returns the configuration in the section `ReverseProxy` of the layers.
     ///
     /// Values are not checked here, since filters may still change them. Only if the form is wrong, so that
     /// there is no configuration, all problems are reported at once.
     pub(super) fn config(
-        &self,
-        paths: &[PathBuf],
+        self,
+        layers: &Layers,
         options: &FileOptions,
     ) -> Result<Loaded, FileError> {
-        let document = self.document(paths)?;
-        let invalid = |problems: Problems| FileError::Invalid {
-            paths: paths.to_vec(),
-            problems,
-        };
+        let paths: Vec<PathBuf> = self.files.iter().map(|(path, _)| path.clone()).collect();
+        let Layered {
+            node,
+            problems: merged,
+            origins,
+            ..
+        } = self.document(layers)?;
         let mut of_policies = Problems::new();
-        let policies = match (&document, options.policies) {
-            (Some(document), Some(read)) => Arc::new(read(document, &mut of_policies)),
-            _ => Arc::default(),
+        let policies = match options.policies {
+            Some(read) => Arc::new(read(&node, &mut of_policies)),
+            None => Arc::default(),
         };
-        let section = document.as_ref().and_then(|document| {
-            Some((
-                document.spelled(&format!("/{SECTION}")),
-                document.get(SECTION)?,
-            ))
-        });
-        let Some((pointer, section)) = section else {
-            if options.section_required {
-                let message = format!("there is no section `{SECTION}`");
-                return Err(invalid(
-                    Problem::error("", "missing_section", message).into(),
-                ));
+        let Some(section) = node.get(SECTION) else {
+            if !options.section_required {
+                origins.place(&mut of_policies);
+                if of_policies.has_errors() {
+                    return Err(FileError::Invalid {
+                        paths,
+                        problems: of_policies,
+                    });
+                }
+                return Ok(Loaded {
+                    config: ProxyConfig {
+                        policies,
+                        ..ProxyConfig::default()
+                    },
+                    problems: of_policies,
+                    ..Loaded::default()
+                });
             }
-            if of_policies.has_errors() {
-                return Err(invalid(of_policies));
-            }
-            return Ok(Loaded {
-                config: ProxyConfig {
-                    policies,
-                    ..ProxyConfig::default()
-                },
-                problems: of_policies,
-                section: String::new(),
+            let message = format!("there is no section `{SECTION}`");
+            return Err(FileError::Invalid {
+                paths,
+                problems: Problem::error("", "missing_section", message).into(),
             });
         };
-        let mut problems = of_policies.clone();
+        let pointer = node.spelled(&format!("/{SECTION}"));
+        let is_ours = |problem: &Problem| {
+            let first = problem.pointer.split('/').nth(1).unwrap_or_default();
+            same_id(first, SECTION)
+        };
+        let mut merged = Problems::from_iter(merged.into_iter().filter(is_ours));
+        merged.append(of_policies);
+        let mut problems = merged.clone();
         let mut config = read_config(section, &pointer, &mut problems);
         config.policies = Arc::clone(&policies);
-        if !problems.has_errors() {
-            return Ok(Loaded {
-                config,
-                problems,
-                section: pointer,
-            });
+        if problems.has_errors() {
+            let compile = options.compile.clone().with_policies(policies);
+            if let Err(everything) = Snapshot::read(section, &pointer, &compile) {
+                problems = merged;
+                problems.append(everything);
+            }
+            origins.place(&mut problems);
+            return Err(FileError::Invalid { paths, problems });
         }
-        let compile = options.compile.clone().with_policies(policies);
-        if let Err(everything) = Snapshot::read(section, &pointer, &compile) {
-            problems = of_policies;
-            problems.extend(everything);
-        }
-        Err(invalid(problems))
+        origins.place(&mut problems);
+        Ok(Loaded {
+            config,
+            problems,
+            section: pointer,
+            origins: Some(Arc::new(origins)),
+        })
     }
-}
-
-/// The problems, with the file's name where there are several.
-fn naming(path: &Path, files: usize, problems: Problems) -> Problems {
-    if files < 2 {
-        return problems;
-    }
-    let named = |mut problem: Problem| {
-        problem.message = format!("in `{}`: {}", path.display(), problem.message);
-        problem
-    };
-    problems.into_iter().map(named).collect()
 }

@@ -1,6 +1,10 @@
 //! Configuration from files, followed while they change.
 
 mod driver;
+mod encoding;
+mod layers;
+#[cfg(test)]
+mod layers_tests;
 mod load;
 #[cfg(test)]
 mod tests;
@@ -18,14 +22,16 @@ use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
 
 use self::driver::Follower;
+pub use self::layers::{Layers, key_of};
 pub use self::load::read_document;
 use self::watch::DirectoryWatch;
 use crate::provider::{ConfigProvider, ProviderState, Strictness};
 
 /// Provides the section `ReverseProxy` of JSON files, and follows their changes.
 ///
-/// Several files lie on top of each other in the order given, key by key, as `appsettings.Production.json` lies on
-/// `appsettings.json`.
+/// Several files lie on top of each other in the order given, and are merged as .NET merges
+/// `appsettings.Production.json` with `appsettings.json` ([`Node::overlaid`](proxy_model::json::Node::overlaid)).
+/// [`Layers`] adds the file of an environment, directories of single values, and variables.
 ///
 /// A change is noticed by watching the files' directories, so atomic renames and the links of Kubernetes'
 /// ConfigMaps work, and by reading the files every few seconds where watching fails. It is applied when
@@ -263,18 +269,34 @@ impl FileOptions {
         self,
         paths: impl IntoIterator<Item = P>,
     ) -> Result<FileProvider, FileError> {
-        let paths: Arc<[PathBuf]> = paths.into_iter().map(Into::into).collect();
-        if paths.is_empty() {
+        self.open_layers(Layers::of_files(paths)).await
+    }
+
+    /// Reads layers and follows them, as [`open`](Self::open) does for files alone.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open).
+    ///
+    /// # Panics
+    ///
+    /// Panics when polled outside of a tokio runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; then the files are not followed.
+    pub async fn open_layers(self, layers: Layers) -> Result<FileProvider, FileError> {
+        if layers.is_empty() {
             return Err(FileError::NoFile);
         }
         // The watch comes first, so that no change between reading and watching is missed.
         let watch = if self.watch {
-            DirectoryWatch::new(&paths)
+            DirectoryWatch::new(&layers)
         } else {
             DirectoryWatch::off()
         };
         let (name, required, strictness) = (Arc::clone(&self.name), self.required, self.strictness);
-        let (follower, state) = Follower::start(paths, self, watch).await?;
+        let (follower, state) = Follower::start(Arc::new(layers), self, watch).await?;
         Ok(FileProvider {
             name,
             required,

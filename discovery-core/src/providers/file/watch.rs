@@ -8,6 +8,8 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
+use super::layers::Layers;
+
 /// Watches the directories of files.
 ///
 /// A watch on the file itself would not do: if another file is renamed over it, as editors and Kubernetes
@@ -20,11 +22,11 @@ pub(super) struct DirectoryWatch {
 }
 
 impl DirectoryWatch {
-    /// Watches the directories of `paths`. If the system cannot watch, there are no notifications, but a
+    /// Watches the directories of the files. If the system cannot watch, there are no notifications, but a
     /// warning.
-    pub(super) fn new(paths: &[PathBuf]) -> Self {
+    pub(super) fn new(layers: &Layers) -> Self {
         let signal = Arc::new(Notify::new());
-        let watcher = watch(paths, Arc::clone(&signal));
+        let watcher = watch(layers, Arc::clone(&signal));
         if let Err(error) = &watcher {
             tracing::warn!(
                 target: "discovery::file",
@@ -52,15 +54,17 @@ impl DirectoryWatch {
     }
 }
 
-fn watch(paths: &[PathBuf], signal: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
+fn watch(layers: &Layers, signal: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
         // An error may mean that events were lost, so it is a reason to look as well.
         if event.map_or(true, |event| may_change(&event.kind)) {
             signal.notify_one();
         }
     })?;
-    let directories: HashSet<&Path> = paths.iter().map(|path| directory_of(path)).collect();
-    for directory in directories {
+    let files = layers.files();
+    let directories = files.iter().map(|(path, _)| directory_of(path));
+    let directories = directories.chain(layers.key_directories().iter().map(PathBuf::as_path));
+    for directory in HashSet::<&Path>::from_iter(directories) {
         watcher.watch(directory, RecursiveMode::NonRecursive)?;
     }
     Ok(watcher)

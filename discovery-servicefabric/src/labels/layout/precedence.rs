@@ -118,16 +118,16 @@ impl<'l> Ranked<'l> {
 struct Listed<'r> {
     /// The last route of each set of hosts.
     last: HashMap<usize, &'r Ranked<'r>>,
-    /// One that is for every host.
+    /// A route for every host.
     everywhere: Option<&'r Ranked<'r>>,
-    /// One that has a pattern.
+    /// A route with a host pattern.
     with_pattern: Option<&'r Ranked<'r>>,
     with_hosts: Two<'r>,
     /// Routes without a host pattern, by each of their hosts.
     by_host: HashMap<&'r str, Two<'r>>,
 }
 
-/// Up to two routes with different hosts. For every route, one of the two has different hosts.
+/// Up to two routes whose host sets differ. Two are enough: any further route differs from at least one of them.
 #[derive(Debug, Default)]
 struct Two<'r>(Option<&'r Ranked<'r>>, Option<&'r Ranked<'r>>);
 

@@ -115,6 +115,8 @@ fn telemetry() -> Value {
             "AccessLog": object("One line per request. Unset: off.", &json!({
                 "Enabled": { "type": "boolean", "default": true },
                 "Format": format,
+                "Template": { "type": "string", "description": "Lines of your own instead of a `Format`: `{remote} \"{method} {path}\" {status}`." },
+                "Sample": { "type": "number", "minimum": 0, "maximum": 1, "default": 1, "description": "The part of requests that is logged. Failures are always logged." },
                 "File": { "type": "string", "description": "Appended to; opened again on SIGUSR1. Unset: standard output." },
             })),
         }),

@@ -6,9 +6,11 @@ mod errors;
 mod faults;
 mod keys;
 pub(crate) mod markdown;
+mod monitoring;
 mod observed;
 mod schema;
 mod snippets;
+mod yarp;
 
 use std::path::{Path, PathBuf};
 

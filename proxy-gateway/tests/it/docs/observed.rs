@@ -14,16 +14,17 @@ use crate::docs::markdown::code;
 use crate::docs::page;
 
 /// A gateway that has had requests of all sorts.
-struct Observed {
+pub(super) struct Observed {
     process: PeerProcess,
-    admin: SocketAddr,
+    pub(super) proxy: SocketAddr,
+    pub(super) admin: SocketAddr,
     log: std::path::PathBuf,
     _file: ConfigFile,
     _origin: NamedOrigin,
     _dead: RefusingPort,
 }
 
-async fn observed() -> Observed {
+pub(super) async fn observed() -> Observed {
     let (origin, dead) = (Origin::named("web"), RefusingPort::new());
     let file = ConfigFile::new("{}");
     let log = file.folder().join("access.log");
@@ -60,6 +61,7 @@ async fn observed() -> Observed {
     }
     Observed {
         process,
+        proxy,
         admin,
         log,
         _file: file,
@@ -68,7 +70,7 @@ async fn observed() -> Observed {
     }
 }
 
-async fn ask(admin: SocketAddr, path: &str) -> String {
+pub(super) async fn ask(admin: SocketAddr, path: &str) -> String {
     let mut client = Connection::http1(admin).await.expect("it listens");
     let answer = client.get(path).await.expect("it answers");
     assert_eq!(answer.status, 200, "{path}: {}", answer.text());
@@ -77,13 +79,13 @@ async fn ask(admin: SocketAddr, path: &str) -> String {
 
 /// The type and labels of a metric.
 #[derive(Debug, Default, PartialEq)]
-struct Metric {
-    kind: String,
-    labels: BTreeSet<String>,
+pub(super) struct Metric {
+    pub(super) kind: String,
+    pub(super) labels: BTreeSet<String>,
 }
 
 /// The metrics of a text in the OpenMetrics format, by the name that queries use.
-fn metrics(text: &str) -> BTreeMap<String, Metric> {
+pub(super) fn metrics(text: &str) -> BTreeMap<String, Metric> {
     let mut metrics = BTreeMap::new();
     for line in text.lines() {
         let declared = line.strip_prefix("# TYPE ");

@@ -31,7 +31,7 @@ impl TemplatePrecedence {
         DIGIT * (MAX_SEGMENTS - 1 - position)
     }
 
-    /// The digits, from the first segment on.
+    /// The digits of the segments, the first segment first.
     fn digits(self) -> impl Iterator<Item = u128> {
         (0..MAX_SEGMENTS)
             .map(move |position| (self.0 >> Self::shift(position)) & 7)

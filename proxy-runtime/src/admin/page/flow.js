@@ -16,10 +16,18 @@ function shape(state, x, y) {
   return drawn('circle', { class: 'shape', cx: x, cy: y, r: 4.5 });
 }
 
-// Ids of one source often begin alike, so that the end tells more than the beginning.
+// Ids of one source often begin alike, so the end says more than the beginning: the last whole segments of a path, or the
+// name in front of a last segment that is too long, such as `Orders/…5fdc35de`.
 function clipped(text, width) {
   const room = Math.floor(width / 8.3);
   if (text.length <= room) return text;
+  const segments = text.split('/');
+  for (let from = 1; from < segments.length; from += 1) {
+    const rest = segments.slice(from).join('/');
+    if (rest && rest.length <= room) return rest;
+  }
+  const name = segments.at(-2) ?? '';
+  if (name && name.length + 6 <= room) return `${name}/…${text.slice(text.length - (room - name.length - 2))}`;
   const head = Math.floor((room - 1) * 0.2);
   return `${text.slice(0, head)}…${text.slice(text.length - (room - 1 - head))}`;
 }

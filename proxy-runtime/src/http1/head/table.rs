@@ -164,7 +164,7 @@ impl HeadTable {
         self.searched != 0
     }
 
-    /// Returns true if a line has ended that was incomplete at the last call. Tests no byte twice.
+    /// Returns true if `window` has a line end beyond the bytes that earlier calls have searched.
     #[inline]
     pub(in crate::http1) fn has_further_line(&mut self, window: &[u8]) -> bool {
         let news = window.get(self.searched as usize..).unwrap_or_default();
@@ -175,7 +175,7 @@ impl HeadTable {
         false
     }
 
-    /// Records that all of `window` was tested.
+    /// Records that all of `window` was searched.
     #[inline]
     pub(in crate::http1) fn pause(&mut self, window: &[u8]) {
         self.searched = window.len() as u32;

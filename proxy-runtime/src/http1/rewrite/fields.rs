@@ -4,21 +4,21 @@ use super::operation::{Changes, FieldName};
 use crate::http1::field::{ClassSet, Field, FieldClass, is_dropped_from_trailers};
 use crate::http1::head::HeadTable;
 
-/// Which of the received fields are sent on, if nothing else speaks against it.
+/// The received fields that are forwarded, unless another rule removes them.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Copied<'a> {
     /// All of them.
     #[default]
     All,
-    /// None but what the body needs.
+    /// No fields except those that the body needs.
     None,
-    /// Those of these names, and what the body needs.
+    /// Fields with these names, and those that the body needs.
     Only(&'a [FieldName]),
 }
 
 impl Copied<'_> {
-    /// The classes among `dropped` that are left out all the same where fields are named: a field that concerns a connection
-    /// may be sent on if a route names it.
+    /// Returns the classes of `dropped` that are removed in any case. A hop-by-hop field may be forwarded if a route
+    /// names it.
     #[inline]
     pub(super) fn dropping(self, dropped: ClassSet) -> ClassSet {
         match self {
@@ -37,7 +37,7 @@ impl Copied<'_> {
         }
     }
 
-    /// Whether the field of this name is sent on.
+    /// Returns true if the field with this name is forwarded.
     #[inline]
     pub(crate) fn has_name(self, name: &[u8]) -> bool {
         match self {
@@ -50,7 +50,7 @@ impl Copied<'_> {
     }
 }
 
-/// Which lines are left out.
+/// The rules for leaving out lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice<'a, C> {
     pub(super) dropped: ClassSet,
@@ -59,7 +59,7 @@ pub(super) struct Choice<'a, C> {
 }
 
 impl<C: Changes> Choice<'_, C> {
-    /// Classes of which a line may be left out.
+    /// The classes with lines that may be left out.
     #[inline]
     fn doubtful(&self) -> ClassSet {
         match self.copied {
@@ -75,21 +75,22 @@ impl<C: Changes> Choice<'_, C> {
     }
 }
 
-/// Where the first line begins, or else the end of the section, with the CRLF in front of it. `end` is where the last line
-/// ends, without its CRLF.
+/// Returns the position of the first line, at the CRLF before it; without lines, `end`. `end` is the end of the last
+/// line, before its CRLF.
 #[inline]
 pub(super) fn first_line(table: &HeadTable, end: usize) -> usize {
     table.fields().first().map_or(end, line_of)
 }
 
-/// Lines follow each other without a gap, so a line ends where the next one begins: in front of the CRLF between them.
+/// Returns the position of a line, at the CRLF before it. Lines have no gaps, so the previous line ends there.
 #[inline]
 fn line_of(field: &Field) -> usize {
     field.name().start() as usize - 2
 }
 
-/// Copies what stands between `from` and `end` but for the lines that are not chosen, neighbours at once, each with the CRLF in
-/// front of it. `from` is not behind the first line, `end` is where the last line ends, without its CRLF.
+/// Copies the bytes between `from` and `end` without the lines that `choice` leaves out, each line with the CRLF
+/// before it. Adjacent lines are copied together. `from` is at or before the first line, `end` is the end of the last
+/// line, before its CRLF.
 #[inline]
 pub(super) fn copy_fields<C: Changes>(
     buffer: &[u8],
@@ -98,7 +99,7 @@ pub(super) fn copy_fields<C: Changes>(
     choice: &Choice<'_, C>,
     out: &mut Vec<u8>,
 ) {
-    // Of which a line may be left out that has not been met.
+    // The classes that may have further lines to leave out. Once it is empty, the rest is copied in one piece.
     let mut doubtful = table.classes().intersection(choice.doubtful());
     if !doubtful.is_empty() {
         let mut is_copied = true;
@@ -130,11 +131,11 @@ pub(super) fn copy_fields<C: Changes>(
     out.extend_from_slice(&buffer[from..end]);
 }
 
-/// Writes the trailers that may be sent on, and the empty line that ends the body.
+/// Writes the trailers that may be forwarded, and the empty line that ends the body.
 ///
-/// `section` is the trailer section as [`Progress`](crate::http1::Progress) tells, `table` the table with its fields. Left out
-/// are fields that concern a connection, that attribute or authorise a request, or that say how to read the content, and those
-/// that some programs take for one of these.
+/// `section` is the trailer section that [`Progress`](crate::http1::Progress) names, `table` has its fields. Left out
+/// are fields about the connection, about the origin or authorisation of a request, and about the processing of
+/// content, and those that programs may confuse with these.
 ///
 /// # Panics
 ///

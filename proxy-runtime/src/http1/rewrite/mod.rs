@@ -1,7 +1,7 @@
-//! Heads as they are sent on: runs of lines as they came, and what is changed.
+//! Writing of forwarded heads: runs of unchanged lines, and changes.
 //!
-//! A head is written once, straight into the output buffer. Lines that stay are copied in runs, as they were received; what
-//! concerns one connection is left out whatever a route says, and written anew by what the caller says of the connection.
+//! A head is written once, directly into the output buffer. Unchanged lines are copied in runs, as received. Fields
+//! about the connection are always left out, and written again from the caller's parameters.
 
 mod fields;
 mod operation;
@@ -25,8 +25,8 @@ pub(crate) use self::stream::{StreamRequest, write_stream_request};
 
 /// Appends the pieces of a line.
 ///
-/// All that writes lines in this module writes the CRLF in front of a line and leaves that behind it to the next one: most
-/// lines are two pieces then instead of three.
+/// All that writes lines in this module writes the CRLF in front of a line and leaves that behind it to the next one:
+/// most lines are two pieces then instead of three.
 #[inline]
 fn put(out: &mut Vec<u8>, pieces: &[&[u8]]) {
     for piece in pieces {
@@ -34,7 +34,7 @@ fn put(out: &mut Vec<u8>, pieces: &[&[u8]]) {
     }
 }
 
-/// How bodies are framed whose length is not known.
+/// The framing of bodies of unknown length.
 const CHUNKED: &[u8] = b"\r\nTransfer-Encoding: chunked";
 
 /// The end of the last line, and the empty one.

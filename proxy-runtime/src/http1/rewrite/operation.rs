@@ -1,11 +1,11 @@
-//! What routes say of fields, compiled.
+//! Compiled changes of header fields.
 
 use http::HeaderValue;
 
 use crate::http1::bytes::{TOKEN, all, is_text, trim};
 use crate::http1::field::{ClassSet, Field, FieldClass, classify};
 
-/// The name of a field, ready to be written and to be compared. Made when a route is compiled.
+/// The name of a field, prepared for writing and comparing. Made when a route is compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldName {
     /// CRLF, the name, a colon and a space.
@@ -14,7 +14,7 @@ pub struct FieldName {
 }
 
 impl FieldName {
-    /// `None` if `name` is no token (RFC 9110 section 5.1). It is written as it is here.
+    /// Prepares a name, which is written as given. `None` if it is no token (RFC 9110 section 5.1).
     pub fn new(name: &str) -> Option<Self> {
         let is_name = all(name.as_bytes(), TOKEN) && u16::try_from(name.len()).is_ok();
         is_name.then(|| Self {
@@ -23,7 +23,7 @@ impl FieldName {
         })
     }
 
-    /// Its class.
+    /// The class of the field.
     #[inline]
     pub fn class(&self) -> FieldClass {
         self.class
@@ -42,10 +42,10 @@ impl FieldName {
         out.extend_from_slice(value.0);
     }
 
-    /// Whether it is the name of a field.
+    /// Returns true if `field` has this name.
     #[inline]
     pub(crate) fn is_of(&self, buffer: &[u8], field: &Field) -> bool {
-        // A class with several names tells nothing.
+        // A class may have several names, so the bytes are compared, too.
         field.class() == self.class
             && field.name().len() as usize == self.prefix.len() - 4
             && field
@@ -54,7 +54,7 @@ impl FieldName {
                 .eq_ignore_ascii_case(self.as_bytes())
     }
 
-    /// Whether both are the same name, in any case.
+    /// Returns true if both are the same name, ignoring case.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.class == other.class && self.as_bytes().eq_ignore_ascii_case(other.as_bytes())
     }
@@ -65,7 +65,7 @@ impl FieldName {
 pub struct FieldValue<'a>(&'a [u8]);
 
 impl<'a> FieldValue<'a> {
-    /// `None` if there is a control character in it (RFC 9110 section 5.5). White space around it is left out.
+    /// Checks a value, and trims white space. `None` if it has a control character (RFC 9110 section 5.5).
     #[inline]
     pub fn new(value: &'a [u8]) -> Option<Self> {
         is_text(value).then(|| Self(trim(value)))
@@ -75,7 +75,8 @@ impl<'a> FieldValue<'a> {
     ///
     /// # Panics
     ///
-    /// If there is a control character in it, or white space around it: when the program is compiled, if it is a constant.
+    /// If there is a control character in it, or white space around it: when the program is compiled, if it is a
+    /// constant.
     #[must_use]
     pub const fn from_static(value: &'static str) -> FieldValue<'static> {
         let bytes = value.as_bytes();
@@ -101,31 +102,31 @@ impl<'a> FieldValue<'a> {
         Self(value)
     }
 
-    /// Its bytes.
+    /// The bytes of the value.
     #[inline]
     pub fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 }
 
-/// One change of a head's fields. Changes are made in order.
+/// One change of a head's fields. Changes apply in order.
 ///
-/// Those of `Host`, `Connection`, `Upgrade`, `TE`, `Content-Length` and `Transfer-Encoding` are ignored: connections and bodies
-/// live by these fields.
+/// Changes of `Host`, `Connection`, `Upgrade`, `TE`, `Content-Length` and `Transfer-Encoding` are ignored, because
+/// connections and bodies depend on these fields.
 #[derive(Clone, Copy, Debug)]
 pub enum FieldOperation<'a> {
-    /// Nothing: the place of one that does not concern this message.
+    /// No change, for operations that do not apply to this message.
     Nothing,
     /// Leaves out all lines of a name.
     Remove(&'a FieldName),
     /// Leaves out all lines of a name, and writes one.
     Set(&'a FieldName, FieldValue<'a>),
-    /// Writes a line behind those that are there.
+    /// Writes a line after the existing ones.
     Append(&'a FieldName, FieldValue<'a>),
 }
 
 impl FieldOperation<'_> {
-    /// The classes of fields that operations cannot change: connections and bodies live by them.
+    /// The classes of fields that operations cannot change, because connections and bodies depend on them.
     pub(crate) const PROTECTED: ClassSet = ClassSet::EMPTY
         .with(FieldClass::Host)
         .with(FieldClass::Connection)
@@ -148,25 +149,25 @@ impl FieldOperation<'_> {
     }
 }
 
-/// What becomes of the fields of a head, besides what concerns its connection.
+/// The changes of a head's fields, apart from those about its connection.
 pub(crate) trait Changes {
     /// The classes of names whose lines are left out.
     fn classes(&self) -> ClassSet;
 
-    /// Whether the line of a received field is left out.
+    /// Returns true if the line of a received field is left out.
     fn leaves_out(&self, buffer: &[u8], field: &Field) -> bool;
 
     /// Writes the lines that are added.
     fn write(&self, out: &mut Vec<u8>);
 }
 
-/// What operations leave out, in a form that most fields are told apart by with one look.
+/// The lines that operations leave out, prepared so that one test of a field's class excludes most fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Removed<'a> {
     operations: &'a [FieldOperation<'a>],
     /// Classes of names that an operation leaves out.
     once: ClassSet,
-    /// Classes of which several operations leave out names.
+    /// Classes of names that several operations leave out.
     again: ClassSet,
 }
 
@@ -186,7 +187,7 @@ impl<'a> Removed<'a> {
         }
     }
 
-    /// Whether the field of this name is left out.
+    /// Returns true if the field with this name is left out.
     #[inline]
     pub(super) fn has_name(&self, name: &[u8], class: FieldClass) -> bool {
         let is_name = |removed: &FieldName| {
@@ -196,7 +197,7 @@ impl<'a> Removed<'a> {
         self.once.contains(class) && names.any(is_name)
     }
 
-    /// Whether the line of an operation is written: it may be, and no later one leaves it out.
+    /// Returns true if the line of an operation is written: its field may change, and no later operation leaves it out.
     fn is_written(&self, number: usize, name: &FieldName) -> bool {
         let mut later = self.operations[number + 1..].iter();
         let is_same = |later: &FieldOperation<'_>| {
@@ -218,12 +219,12 @@ impl Changes for Removed<'_> {
         self.once.contains(field.class()) && names.any(|name| name.is_of(buffer, field))
     }
 
-    /// Those of the operations that no later one leaves out.
+    /// Writes the lines that no later operation leaves out.
     #[inline]
     fn write(&self, out: &mut Vec<u8>) {
         for (number, operation) in self.operations.iter().enumerate() {
             let (name, value, doubtful) = match operation {
-                // What sets a line leaves out those before itself.
+                // `Set` removes its own name, so only a second operation of the class matters.
                 FieldOperation::Set(name, value) => (name, value, self.again),
                 FieldOperation::Append(name, value) => (name, value, self.once),
                 FieldOperation::Remove(_) | FieldOperation::Nothing => continue,

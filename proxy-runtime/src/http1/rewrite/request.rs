@@ -44,7 +44,7 @@ impl<'a> OutgoingTarget<'a> {
     }
 }
 
-/// What becomes of a request's head. The default sends it on with nothing changed but what concerns the connection.
+/// The changes of a request's head. By default only the fields about the connection change.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct RequestRewrite<'a> {
@@ -54,13 +54,13 @@ pub struct RequestRewrite<'a> {
     pub target: Option<OutgoingTarget<'a>>,
     /// `Host`, if it is to be another one than the client named. Needed where the client named none.
     pub host: Option<FieldValue<'a>>,
-    /// Which fields are sent on.
+    /// The fields that are forwarded.
     pub copied: Copied<'a>,
     /// Further classes that are left out: `Expect`, if it was answered here.
     pub dropped: ClassSet,
-    /// What the route says.
+    /// The operations of the route.
     pub operations: &'a [FieldOperation<'a>],
-    /// Whether to say that trailers are welcome: `TE: trailers`.
+    /// True to write `TE: trailers`, which asks for trailers.
     pub accepts_trailers: bool,
     /// The protocol to switch to, if the client's wish is passed on.
     pub upgrade: Option<FieldValue<'a>>,
@@ -70,9 +70,9 @@ pub struct RequestRewrite<'a> {
 
 /// Appends the head of a request, as it is sent to a destination, to `out`.
 ///
-/// Written are the request line with HTTP/1.1, `Host`, the lines that stay, the framing of the body as it was received, what
-/// concerns the connection, and what the operations write. Allocates nothing if `out` has room; a head grows by what is
-/// added to it, so 1 KiB more than the received one is enough for most routes.
+/// Written are the request line with HTTP/1.1, `Host`, the lines that stay, the framing of the body as it was
+/// received, what concerns the connection, and what the operations write. Allocates nothing if `out` has room; a head
+/// grows by what is added to it, so 1 KiB more than the received one is enough for most routes.
 ///
 /// # Panics
 ///
@@ -146,8 +146,8 @@ pub(crate) fn write_changed_request<C: Changes>(
     out.extend_from_slice(END);
 }
 
-/// Whether request line and `Host`, in the first field, stand there as they would be written, so that they are copied together
-/// with what follows.
+/// Returns true if request line and `Host`, the first field, are already as they would be written, so that they are
+/// copied together with the rest.
 #[inline]
 fn begins_as_written(
     buffer: &[u8],

@@ -8,33 +8,33 @@ use crate::http1::field::{ClassSet, FieldClass};
 use crate::http1::framing::Framing;
 use crate::http1::head::{HeadTable, RawResponse, Version};
 
-/// What a response says of the connection to the client (RFC 9112 section 9).
+/// The statement of a response about the client's connection (RFC 9112 section 9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutgoingConnection<'a> {
-    /// Nothing: as the client's version has it by default.
+    /// No field: the default of the client's version.
     #[default]
     Default,
-    /// It is closed behind this response.
+    /// The connection closes after this response.
     Close,
-    /// It stays open, which an HTTP/1.0 client has to be told.
+    /// The connection stays open, which an HTTP/1.0 client must be told.
     KeepAlive,
-    /// It becomes a tunnel of this protocol.
+    /// The connection becomes a tunnel of this protocol.
     Upgrade(FieldValue<'a>),
 }
 
-/// What becomes of a response's head.
+/// The changes of a response's head.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ResponseRewrite<'a> {
-    /// Whether the body goes to the client in chunks.
+    /// True if the body is sent in chunks.
     pub chunked: bool,
-    /// What is said of the connection.
+    /// The statement about the connection.
     pub connection: OutgoingConnection<'a>,
-    /// Which fields are sent on.
+    /// The fields that are forwarded.
     pub copied: Copied<'a>,
     /// Further classes that are left out.
     pub dropped: ClassSet,
-    /// What the route says.
+    /// The operations of the route.
     pub operations: &'a [FieldOperation<'a>],
 }
 
@@ -54,9 +54,9 @@ impl ResponseRewrite<'_> {
 
 /// Appends the head of a response, as it is sent to a client, to `out`.
 ///
-/// Written are the status line with HTTP/1.1, the lines that stay, the framing, what concerns the connection, and what the
-/// operations write. A `Content-Length` stays unless no response of this status has one, or the body goes in chunks.
-/// Allocates nothing if `out` has room.
+/// Written are the status line with HTTP/1.1, the lines that stay, the framing, what concerns the connection, and
+/// what the operations write. A `Content-Length` stays unless no response of this status has one, or the body goes in
+/// chunks. Allocates nothing if `out` has room.
 ///
 /// # Panics
 ///
@@ -117,7 +117,8 @@ pub fn write_response(
     out.extend_from_slice(END);
 }
 
-/// The fields of a response that are sent on to a client that gets them in `http` types, but for what the operations change.
+/// The fields of a response that are sent on to a client that gets them in `http` types, but for what the operations
+/// change.
 pub(crate) fn kept_fields<'a>(
     buffer: &'a [u8],
     response: &RawResponse,
@@ -132,7 +133,7 @@ pub(crate) fn kept_fields<'a>(
     fields.filter(move |field| !dropped.contains(field.class()) && copied.has(buffer, field))
 }
 
-/// Whether the line is one of HTTP/1.1 with all its parts, so that it is copied together with what follows.
+/// Returns true for a complete status line of HTTP/1.1, which is copied together with the rest.
 #[inline]
 fn is_line_as_written(response: &RawResponse) -> bool {
     response.line.version == Version::Http11 && response.line.has_space

@@ -10,33 +10,32 @@ use super::{CHUNKED, END, put};
 use crate::http1::field::{ClassSet, FieldClass, classify};
 use crate::http1::framing::Framing;
 
-/// What is sent of a request in `http` types, whatever version of HTTP it came over.
+/// A request in `http` types, of any HTTP version, as it is forwarded.
 ///
-/// Its `Connection`, if it has one, names no field beyond those that are left out in any case.
+/// If it has a `Connection`, that names only fields that are left out in any case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamRequest<'a> {
     pub(crate) method: &'a str,
     pub(crate) target: OutgoingTarget<'a>,
     pub(crate) host: FieldValue<'a>,
     pub(crate) fields: &'a HeaderMap,
-    /// How the body is framed, of which only [`Length`](Framing::Length), [`Chunked`](Framing::Chunked) and
-    /// [`None`](Framing::None) occur.
+    /// The framing of the body: [`Length`](Framing::Length), [`Chunked`](Framing::Chunked) or [`None`](Framing::None).
     pub(crate) framing: Framing,
-    /// Which fields are sent on.
+    /// The fields that are forwarded.
     pub(crate) copied: Copied<'a>,
-    /// What the route says.
+    /// The operations of the route.
     pub(crate) operations: &'a [FieldOperation<'a>],
-    /// Whether trailers are welcome.
+    /// True to write `TE: trailers`.
     pub(crate) accepts_trailers: bool,
     /// A line that is added whatever else is said, with the CRLF in front of it; or nothing.
     pub(crate) last: &'a [u8],
 }
 
-/// What is not copied: it concerns a connection, or is written anew.
+/// The classes that are not copied: fields about the connection, and those that are written separately.
 const DROPPED: ClassSet = ClassSet::CONNECTION.with(FieldClass::ContentLength);
 
-/// Appends the head of a request to `out`, as [`write_request`](super::write_request) does. The crumbs into which HTTP/2 may
-/// cut `Cookie` are joined (RFC 9113 section 8.2.3).
+/// Appends the head of a request to `out`, as [`write_request`](super::write_request) does. The crumbs into which
+/// HTTP/2 may cut `Cookie` are joined (RFC 9113 section 8.2.3).
 pub(crate) fn write_stream_request(request: &StreamRequest<'_>, out: &mut Vec<u8>) {
     put(out, &[request.method.as_bytes(), b" "]);
     request.target.write(out);

@@ -442,7 +442,8 @@ fn fields() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// What goes out can be read, is framed as what came in, concerns no connection, and goes out the same again.
+    /// A written request is valid, has the framing of its source and no field about the connection, and is unchanged
+    /// by another rewrite.
     #[test]
     fn what_is_written_is_a_request(fields in fields(), line in prop::sample::select(vec![
         "GET /a?b HTTP/1.1", "POST http://o.example/x HTTP/1.1", "OPTIONS * HTTP/1.1", "PUT / HTTP/1.0",
@@ -480,7 +481,7 @@ proptest! {
         prop_assert_eq!(sorted(&twice), sorted(&out));
     }
 
-    /// However `Host` is spelled, and wherever it stands, the destination gets the same.
+    /// The destination gets the same `Host`, whatever its spelling and position.
     #[test]
     fn what_is_written_begins_with_one_host(
         fields in fields(),

@@ -59,6 +59,24 @@ pub struct AccessRecord<'a> {
     pub user_agent: Option<&'a [u8]>,
 }
 
+impl AccessRecord<'_> {
+    /// The error of the exchange or of its body, if there was one.
+    pub(super) fn error(&self) -> Option<ForwardErrorKind> {
+        let of_exchange = || self.exchange.and_then(ExchangeInfo::error);
+        self.body_error.or_else(of_exchange)
+    }
+
+    /// Returns true if the request was not served as its client expects: an error, an early end, a rejection by the
+    /// server, or a status of 500 and above.
+    pub(super) fn is_failure(&self) -> bool {
+        let is_served = |status: StatusCode| !status.is_server_error();
+        self.error().is_some()
+            || self.refusal.is_some()
+            || self.outcome != Outcome::Complete
+            || !self.status.is_some_and(is_served)
+    }
+}
+
 /// A record of a request in progress.
 #[derive(Debug)]
 pub(crate) struct Draft {

@@ -1,4 +1,4 @@
-//! How long a handshake may take.
+//! The time limit of handshakes.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -12,8 +12,8 @@ use super::pace::after;
 use crate::server::mode::{Mode, ModeWatch};
 use crate::server::shared::WorkerShared;
 
-/// Waits for the handshake of a client that was `accepted`; `None` when it took too long, which it does sooner once the client's
-/// place is wanted or the server is told to stop.
+/// Waits for the handshake of a client that was `accepted`; `None` when it took too long, which it does sooner once
+/// the client's place is wanted or the server is told to stop.
 pub(super) async fn within<F: Future>(
     handshake: F,
     accepted: Instant,
@@ -63,7 +63,7 @@ mod tests {
         Arc::new(WorkerShared::new(limits, 2, Arc::default(), None))
     }
 
-    /// How long a client is waited for that says nothing, if this happens after a second.
+    /// Returns the time after which a silent client is closed, if `change` happens after a second.
     async fn waited<C>(worker: &Arc<WorkerShared>, change: impl FnOnce() -> C) -> Duration {
         let begin = Instant::now();
         let _place = worker.enter();

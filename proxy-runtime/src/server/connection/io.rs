@@ -22,7 +22,7 @@ use crate::stream::ByteStream;
 #[cfg(target_os = "linux")]
 use crate::stream::LateSocket;
 
-/// How long, and how much, is read from a client after the last response, for the response to get there.
+/// Time and number of bytes that are read from a client after the last response, so that a reset does not destroy it.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 8 * 1024 * 1024;
 
@@ -31,7 +31,7 @@ pub(crate) trait Transport: ByteStream + Send + 'static {
     /// Lets the stream end with an error at the peer (RST), where it would otherwise look complete.
     fn reset_on_drop(&self);
 
-    /// Whether the peer is to be told of the end, besides that the stream closes.
+    /// Returns true if the end must be announced before the stream closes, as in TLS.
     fn takes_leave(&self) -> bool;
 }
 
@@ -79,7 +79,7 @@ impl Transport for tokio_rustls::server::TlsStream<ClientSocket> {
 /// connection's place in the count.
 pub(crate) struct ConnectionIo<T: Transport> {
     transport: T,
-    /// What is to be read once more: the beginning of HTTP/2.
+    /// Bytes to read again: the start of HTTP/2.
     prefix: Option<Box<Bytes>>,
     state: Arc<ConnectionState>,
     /// The task of the connection is woken as soon as there is something to read.
@@ -107,7 +107,7 @@ impl<T: Transport> ConnectionIo<T> {
         self.prefix = Some(Box::new(bytes));
     }
 
-    /// Whether more is to be done for a proper end than to drop it, when all was written.
+    /// Returns true if a clean end needs more than dropping the connection after the last write.
     pub(crate) fn takes_leave(&self) -> bool {
         self.transport.takes_leave() || self.state.should_linger()
     }

@@ -25,7 +25,6 @@ mod service_call;
 mod state;
 #[cfg(test)]
 mod tests;
-mod uptake;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,7 +34,7 @@ use tokio::time::Instant;
 #[cfg(feature = "http2")]
 pub(crate) use self::holding::Held;
 pub(crate) use self::io::{ConnectionIo, Transport};
-pub(crate) use self::pace::{DownloadPace, Pace, after, spread};
+pub(crate) use self::pace::{DownloadPace, after, spread};
 pub(crate) use self::record::RequestRecord;
 pub use self::request_body::RequestBody;
 pub(crate) use self::response_body::ResponseBody;
@@ -45,7 +44,6 @@ pub(crate) use self::service_call::{ResponseRules, ServiceCall};
 pub(crate) use self::state::ConnectionState;
 #[cfg(feature = "http2")]
 pub(crate) use self::state::OpenStream;
-pub(crate) use self::uptake::Uptake;
 #[cfg(feature = "tls")]
 use super::accept::ClientSocket;
 use super::handler::{Handler, Served};

@@ -1,4 +1,4 @@
-//! Whether the client keeps up where the proxy waits for it, and moments that are far away.
+//! The minimum data rate of clients.
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,20 +8,19 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::state::ConnectionState;
-use crate::server::limits::DataRate;
+use crate::progress::{DataRate, Pace};
 
 /// "Never", as far as a timer is concerned.
 const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
 
-/// Whether the client takes what it is given.
+/// The pace at which a client reads responses.
 ///
-/// The connection is looked at every few seconds. What counts is a run of looks at which something waited for the
-/// client, that lasts for a window, and in which less went out than the rate asks for. A response that waits for its
-/// destination never counts. On HTTP/2 this is about the socket: whether a client takes a stream is seen to there, since
-/// what leaves for one stream says nothing about another.
+/// The connection is checked every few seconds. A client is too slow if data waited for it at each check of a window,
+/// and less was sent in it than the minimum rate. A response that waits for its destination never counts. On HTTP/2
+/// this is about the socket; each stream has its own check, because data of one stream says nothing about another.
 #[derive(Debug, Default)]
 pub(crate) struct DownloadPace {
-    /// When the run began, and how much had been written by then.
+    /// The start of the current run of waiting, and the bytes written by then.
     run: Option<(Instant, u64)>,
 }
 
@@ -54,65 +53,9 @@ impl DownloadPace {
     }
 }
 
-/// How much a client moves while it is waited for.
+/// The pace at which a client sends a body.
 ///
-/// A window is made of the time in which somebody waits for the client, and of no other.
-#[derive(Debug)]
-pub(crate) struct Pace {
-    rate: DataRate,
-    /// Since when somebody waits.
-    waiting_since: Option<Instant>,
-    /// Time waited in this window, before `waiting_since`.
-    waited: Duration,
-    /// Bytes that moved in this window.
-    bytes: u64,
-}
-
-impl Pace {
-    pub(crate) fn new(rate: DataRate) -> Self {
-        Self {
-            rate,
-            waiting_since: None,
-            waited: Duration::ZERO,
-            bytes: 0,
-        }
-    }
-
-    #[cfg(feature = "http2")]
-    pub(crate) fn rate(&self) -> DataRate {
-        self.rate
-    }
-
-    /// Notes bytes that moved. Nobody waits until [`due`](Self::due) is asked for.
-    pub(crate) fn moved(&mut self, bytes: u64) {
-        self.bytes += bytes;
-        if let Some(since) = self.waiting_since.take() {
-            self.waited += since.elapsed();
-        }
-    }
-
-    /// Somebody waits: when the window is over if nothing moves. `None` is never.
-    pub(crate) fn due(&mut self) -> Option<Instant> {
-        let since = *self.waiting_since.get_or_insert_with(Instant::now);
-        since.checked_add(self.rate.window.saturating_sub(self.waited))
-    }
-
-    /// Whether less has moved than a window must bring.
-    pub(crate) fn is_too_slow(&self) -> bool {
-        self.bytes < self.rate.least(self.rate.window)
-    }
-
-    /// Begins another window, in which somebody waits.
-    pub(crate) fn renew(&mut self, now: Instant) {
-        self.waiting_since = Some(now);
-        self.waited = Duration::ZERO;
-        self.bytes = 0;
-    }
-}
-
-/// Whether the client sends the body that somebody waits for.
-///
-/// Time in which nobody asks for data does not count: then it is the destination that is slow.
+/// Only time in which the proxy asks for data counts; otherwise the destination is slow.
 #[derive(Debug)]
 pub(crate) struct UploadPace {
     pace: Pace,

@@ -1,5 +1,4 @@
-//! What the server keeps of one request while it is served, whichever lane it takes: its counts, and the draft of its line in the
-//! access log.
+//! The server's record of one request, on both lanes: its counters, and its line for the access log.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,6 +7,8 @@ use http::StatusCode;
 
 use super::request_body::BodyMeter;
 use super::state::ConnectionState;
+use crate::error::ForwardErrorKind;
+use crate::forward::exchange::downstream::Record;
 use crate::observe::targets;
 use crate::response::ExchangeInfo;
 use crate::server::access_log::Draft;
@@ -15,8 +16,8 @@ use crate::server::edge::Refusal;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
 
-/// A request that is being served: it counts as active as long as this lives, from the end of its head, and is logged when this is
-/// dropped, wherever that happens, unless it was before.
+/// A request that is being served: it counts as active as long as this lives, from the end of its head, and is logged
+/// when this is dropped, wherever that happens, unless it was before.
 pub(crate) struct RequestRecord {
     pub(crate) connection: Arc<ConnectionState>,
     pub(crate) meter: Option<Arc<BodyMeter>>,
@@ -30,11 +31,12 @@ pub(crate) struct RequestRecord {
     has_slow_upload: bool,
 }
 
-/// Why a request is refused whose body was.
+/// The reason in the access log for a request whose body was rejected.
 pub(super) const BODY_REFUSED: &str = "the request's body was refused";
 
 impl RequestRecord {
-    /// Of the request that `connection` has counted with [`begin_request`](ConnectionState::begin_request).
+    /// Creates the record of a request that `connection` has counted with
+    /// [`begin_request`](ConnectionState::begin_request).
     pub(crate) fn new(connection: Arc<ConnectionState>) -> Self {
         let metrics = connection.metrics();
         WorkerMetrics::add(&metrics.requests);
@@ -47,35 +49,6 @@ impl RequestRecord {
             sent: 0,
             outcome: Outcome::Aborted,
             has_slow_upload: false,
-        }
-    }
-
-    /// Notes that the client sends its request more slowly than the server lets it.
-    pub(crate) fn upload_is_too_slow(&mut self) {
-        self.has_slow_upload = true;
-        WorkerMetrics::add(&self.connection.metrics().slow_clients);
-    }
-
-    /// Notes that a request is refused with this status for its body, of which so many bytes were allowed, if it is the server
-    /// that refuses it: what its route or its cluster does not take is counted there.
-    #[cold]
-    pub(crate) fn body_refused(&mut self, status: StatusCode, allowed: u64) {
-        let limits = &self.connection.worker.limits;
-        let is_ours = match status {
-            StatusCode::REQUEST_TIMEOUT => self.has_slow_upload,
-            StatusCode::PAYLOAD_TOO_LARGE => limits.body_bytes == Some(allowed),
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => true,
-            _ => false,
-        };
-        if is_ours {
-            self.refused(Refusal::new(status, BODY_REFUSED));
-        }
-    }
-
-    /// Notes the response of whoever forwarded the request, and what there is to say of that.
-    pub(crate) fn answered(&mut self, status: StatusCode, info: Option<ExchangeInfo>) {
-        if let Some(draft) = &mut self.draft {
-            draft.answered(status, info);
         }
     }
 
@@ -95,12 +68,6 @@ impl RequestRecord {
         }
     }
 
-    /// The client has its whole response, whatever there is left of its request: that is logged.
-    pub(crate) fn complete(&mut self) {
-        self.outcome = Outcome::Complete;
-        self.log();
-    }
-
     fn log(&mut self) {
         if let (Some(draft), Some(log)) = (self.draft.take(), &self.connection.worker.access_log) {
             let metered = self.meter.as_ref().map_or(0, |meter| meter.received());
@@ -114,6 +81,67 @@ impl RequestRecord {
         self.connection.tunnel.store(true, Relaxed);
         if let Some(draft) = self.draft.take() {
             self.connection.log_with_tunnel(draft);
+        }
+    }
+}
+
+impl Record for RequestRecord {
+    #[inline]
+    fn wants_info(&self) -> bool {
+        self.draft.is_some()
+    }
+
+    #[cold]
+    fn answered(&mut self, status: StatusCode, info: ExchangeInfo) {
+        if let Some(draft) = &mut self.draft {
+            draft.answered(status, Some(info));
+        }
+    }
+
+    #[inline]
+    fn moved(&mut self, received: u64, sent: u64) {
+        self.received = received;
+        self.sent = sent;
+    }
+
+    #[inline]
+    fn completed(&mut self) {
+        self.outcome = Outcome::Complete;
+    }
+
+    fn completed_early(&mut self) {
+        self.outcome = Outcome::Complete;
+        self.log();
+    }
+
+    fn replied(&mut self, sent: u64) {
+        self.sent = sent;
+        self.outcome = Outcome::Complete;
+    }
+
+    fn failed(&mut self, kind: ForwardErrorKind) {
+        self.outcome = Outcome::Failed;
+        if let Some(draft) = &mut self.draft {
+            draft.failed(Some(kind));
+        }
+    }
+
+    fn upload_is_too_slow(&mut self) {
+        self.has_slow_upload = true;
+        WorkerMetrics::add(&self.connection.metrics().slow_clients);
+    }
+
+    #[cold]
+    fn body_refused(&mut self, status: StatusCode, allowed: u64) {
+        let limits = &self.connection.worker.limits;
+        let is_ours = match status {
+            StatusCode::REQUEST_TIMEOUT => self.has_slow_upload,
+            StatusCode::PAYLOAD_TOO_LARGE => limits.body_bytes == Some(allowed),
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => true,
+            _ => false,
+        };
+        if is_ours {
+            self.refused(Refusal::new(status, BODY_REFUSED));
         }
     }
 }

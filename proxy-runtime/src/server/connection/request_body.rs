@@ -37,10 +37,10 @@ pub struct RequestBody {
     has_ended: bool,
 }
 
-/// Where the data come from.
+/// The source of the data.
 #[derive(Debug)]
 enum Source {
-    /// They had come with the head.
+    /// All data, which arrived with the head.
     Whole(Option<Bytes>),
     Http1(BodyReader),
     #[cfg(feature = "http2")]
@@ -88,7 +88,7 @@ impl Source {
     }
 }
 
-/// What the rest of the exchange wants to know of a body.
+/// The state of a body for the rest of the exchange.
 #[derive(Debug)]
 pub(crate) struct BodyMeter {
     connection: Arc<ConnectionState>,

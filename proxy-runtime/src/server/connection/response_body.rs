@@ -13,10 +13,9 @@ use pin_project_lite::pin_project;
 
 use super::record::RequestRecord;
 use super::state::ConnectionState;
-use super::uptake::Uptake;
 use crate::BoxError;
 use crate::observe::{LOG_PAUSE, targets};
-use crate::progress::UptakeLimit;
+use crate::progress::{Uptake, UptakeLimit};
 use crate::response::BodyError;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
@@ -39,8 +38,8 @@ pin_project! {
 }
 
 impl<B: Body> ResponseBody<B> {
-    /// The body of the service's response. `uptake`: how long the client may take nothing of it where no rate is asked of it, if
-    /// the service cares. `behind`: bytes that may wait behind a part of it.
+    /// The body of the service's response. `uptake`: how long the client may take nothing of it where no rate is
+    /// asked of it, if the service cares. `behind`: bytes that may wait behind a part of it.
     pub(crate) fn service(
         body: B,
         record: RequestRecord,
@@ -102,10 +101,10 @@ impl<B: Body> ResponseBody<B> {
     }
 }
 
-/// What is known of a response's length from its head.
+/// The length of a response, as its head declares it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Expected {
-    /// It has no body whatever else its head says: to HEAD, 204, 304, and after the switch of a protocol.
+    /// True if the response has no body, whatever its head declares: to HEAD, 204, 304, and after a protocol switch.
     pub(crate) is_bodiless: bool,
     /// `Content-Length`.
     pub(crate) length: Option<u64>,

@@ -28,7 +28,7 @@ use crate::BoxError;
 use crate::error::ForwardErrorKind;
 #[cfg(feature = "http2")]
 use crate::exchange::grpc::OwnResponse;
-use crate::forward::put_in_place;
+use crate::head::put_in_place;
 use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::progress::UptakeLimit;
@@ -39,7 +39,7 @@ use crate::server::http1::said_length;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::Mode;
 
-/// What of the request the response depends on.
+/// The properties of the request that affect its response.
 #[derive(Clone, Copy)]
 pub(crate) struct ResponseRules {
     is_head: bool,
@@ -48,7 +48,7 @@ pub(crate) struct ResponseRules {
 }
 
 impl ResponseRules {
-    /// Of a request of HTTP/2.
+    /// Returns the rules for a request of HTTP/2.
     #[cfg(feature = "http2")]
     pub(crate) fn of(request: &Parts) -> Self {
         Self {
@@ -248,13 +248,13 @@ fn pass_on<B: Body<Data = Bytes>>(
     response.map(|body| ResponseBody::service(body, record, expected, uptake, behind))
 }
 
-/// How long the client may take nothing of the response, as far as the service cares.
+/// Returns the service's time limit for a client that does not read the response, if there is one.
 fn uptake_limit<B>(response: &Response<B>) -> Option<&UptakeLimit> {
     response.extensions().get::<ExchangeInfo>()?.uptake.as_ref()
 }
 
-/// The status of the server's refusal of the request's body, if the service failed for it. One that is no proxy cannot know why
-/// its reading ended, and says 400 or 5xx.
+/// The status of the server's refusal of the request's body, if the service failed for it. One that is no proxy
+/// cannot know why its reading ended, and says 400 or 5xx.
 fn body_refusal(meter: Option<&Arc<BodyMeter>>, status: StatusCode) -> Option<StatusCode> {
     let refusal = meter?.refusal()?;
     let is_failure =
@@ -303,21 +303,21 @@ fn content_length(headers: &HeaderMap, body: &impl Body) -> Option<u64> {
     length.or_else(|| said_length(headers))
 }
 
-/// What the content types of gRPC begin with.
+/// The prefix of the content types of gRPC.
 pub(crate) const GRPC: &[u8] = b"application/grpc";
 
-/// Whether a response is one of gRPC, whose streams may be silent for as long as they like.
+/// Returns true for a response of gRPC, whose streams may be silent without limit.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     headers
         .get(CONTENT_TYPE)
         .is_some_and(|value| value.as_bytes().starts_with(GRPC))
 }
 
-/// Whether a request of HTTP/2 is a call of gRPC, whose stream may be silent for as long as it likes.
+/// Returns true if a request of HTTP/2 is a gRPC call, whose stream may be silent without limit.
 ///
-/// More is asked of it than a content type: clients of gRPC always say that they take trailers, which is how they find proxies
-/// that do not pass them on ("gRPC over HTTP2", Requests). What browsers send is no call of gRPC: `application/grpc-web` sends
-/// a message at a time.
+/// The content type alone is not enough: gRPC clients always send `TE: trailers`, to detect proxies that drop
+/// trailers ("gRPC over HTTP2", Requests). Requests of browsers are no gRPC calls: `application/grpc-web` sends one
+/// message at a time.
 #[cfg(feature = "http2")]
 pub(crate) fn is_grpc_call(method: &Method, headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);

@@ -2,18 +2,15 @@
 
 use http::StatusCode;
 
-use super::failure::ResponseFailure;
-use super::filtering::Shown;
-use super::http1::Body;
-use crate::head::HeadEdits;
+use crate::forward::exchange::failure::ResponseFailure;
+use crate::forward::exchange::filtering::{Received, Shown, show};
 use crate::http1::{
     Copied, FieldClass, FieldName, FieldOperation, Framing, HeadTable, OutgoingConnection,
-    RawResponse, ResponseRewrite, write_response,
+    ResponseRewrite, write_response,
 };
 use crate::server::http1::date::write_date;
 use crate::stream::spare;
 use crate::transform::{HeadPlan, with_slice};
-use crate::upstream::response_limits as limits;
 
 /// The changes to a response head for the client.
 pub(super) struct ForClient<'e> {
@@ -79,26 +76,6 @@ impl ForClient<'_> {
         Ok(())
     }
 }
-
-/// Calls filters with a response that can be forwarded, and returns their changes.
-#[cold]
-pub(super) fn show<'e>(
-    shown: Shown<'e>,
-    status: StatusCode,
-    (buffer, response, table): Received<'_>,
-) -> Result<&'e HeadEdits, ResponseFailure> {
-    // Checked first, so that filters see only responses that clients get.
-    let body = &buffer[response.head_length()..];
-    let followed = Body::new(response.framing()).follow(body, &limits(), &mut HeadTable::default());
-    if followed.is_err() {
-        return Err(ResponseFailure::BrokenBody(status));
-    }
-    let edits = shown.show(status, buffer, table);
-    edits.map_err(|_| ResponseFailure::Extension(status))
-}
-
-/// The buffer, the head and the fields of a received response.
-pub(super) type Received<'a> = (&'a [u8], &'a RawResponse, &'a HeadTable);
 
 #[inline]
 fn write_head(

@@ -19,19 +19,23 @@ use crate::state::Generation;
 pub(crate) struct Engine {
     service: ProxyService,
     generation: RefCell<Cache<Published, Arc<Generation>>>,
-    current: RefCell<Rc<Current>>,
+    current: RefCell<Current>,
 }
 
 /// A configuration that the requests of one worker share, which count themselves without a word to
 /// the others.
-pub(super) struct Current(Arc<Generation>);
+#[derive(Clone)]
+pub(crate) struct Current(Rc<Owned>);
+
+/// The one reference of a worker.
+struct Owned(Arc<Generation>);
 
 impl Deref for Current {
     type Target = Generation;
 
     #[inline]
     fn deref(&self) -> &Generation {
-        &self.0
+        &self.0.0
     }
 }
 
@@ -49,7 +53,7 @@ impl Deref for Published {
 impl Engine {
     pub(crate) fn new(service: ProxyService) -> Self {
         let mut cache = Cache::new(Published(Arc::clone(service.shared())));
-        let current = Rc::new(Current(Arc::clone(cache.load())));
+        let current = Current(Rc::new(Owned(Arc::clone(cache.load()))));
         Self {
             service,
             generation: RefCell::new(cache),
@@ -70,7 +74,7 @@ impl Engine {
     /// looked up in: the last one that was loaded, as long as nothing was waited for since.
     pub(crate) fn found(&self, index: RouteIndex) -> FoundRoute {
         FoundRoute {
-            generation: Arc::clone(&self.current.borrow().0),
+            generation: Arc::clone(&self.current.borrow().0.0),
             index,
         }
     }
@@ -82,14 +86,14 @@ impl Engine {
 
     /// The configuration that serves now, for as long as a request needs it.
     #[inline]
-    pub(super) fn current(&self) -> Rc<Current> {
+    pub(super) fn current(&self) -> Current {
         let mut cache = self.generation.borrow_mut();
         let generation = cache.load();
         let mut current = self.current.borrow_mut();
-        if !Arc::ptr_eq(generation, &current.0) {
-            *current = Rc::new(Current(Arc::clone(generation)));
+        if !Arc::ptr_eq(generation, &current.0.0) {
+            *current = Current(Rc::new(Owned(Arc::clone(generation))));
         }
-        Rc::clone(&current)
+        current.clone()
     }
 }
 

@@ -3,8 +3,8 @@
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
 
-use super::readdress::{host_of, is_of_destination};
 use crate::connection::ConnectionInfo;
+use crate::forward::exchange::readdress::{host_of, is_of_destination};
 use crate::head::HeadEdits;
 use crate::http1::{
     Changes, ClassSet, Field, FieldName, FieldOperation, FieldValue, HeadTable, OutgoingMethod,
@@ -24,26 +24,26 @@ struct Other<'a> {
 
 /// A request's head, and what is made of it for one destination.
 #[derive(Clone, Copy)]
-pub(super) struct Outgoing<'a> {
-    pub(super) buffer: &'a [u8],
-    pub(super) request: &'a RawRequest,
-    pub(super) table: &'a HeadTable,
-    pub(super) view: &'a RequestView<'a>,
-    pub(super) route: &'a Route,
-    pub(super) plan: &'a HeadPlan,
+pub(crate) struct Outgoing<'a> {
+    pub(crate) buffer: &'a [u8],
+    pub(crate) request: &'a RawRequest,
+    pub(crate) table: &'a HeadTable,
+    pub(crate) view: &'a RequestView<'a>,
+    pub(crate) route: &'a Route,
+    pub(crate) plan: &'a HeadPlan,
     /// What filters changed, which comes before what the route says.
-    pub(super) edits: Option<&'a HeadEdits>,
-    pub(super) destination: &'a Destination,
+    pub(crate) edits: Option<&'a HeadEdits>,
+    pub(crate) destination: &'a Destination,
     /// The client's address, without port.
-    pub(super) remote: Option<FieldValue<'a>>,
-    pub(super) connection: &'a ConnectionInfo,
+    pub(crate) remote: Option<FieldValue<'a>>,
+    pub(crate) connection: &'a ConnectionInfo,
 }
 
 impl<'a> Outgoing<'a> {
     /// Appends the head to `out`.
     // Apart from the exchange, in which the compiler would inline the writes no more.
     #[inline(never)]
-    pub(super) fn write(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
         if self.plan.rewrites_target || self.destination.address().path() != "/" {
             return self.write_elsewhere(out);
         }

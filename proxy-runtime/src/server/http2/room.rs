@@ -11,8 +11,9 @@ use tokio::time::Instant;
 
 use super::backlog::Backlog;
 use super::deadlines::Deadline;
+use crate::progress::{Pace, Uptake};
+use crate::server::connection::ConnectionState;
 use crate::server::connection::Held;
-use crate::server::connection::{ConnectionState, Pace, Uptake};
 use crate::server::metrics::WorkerMetrics;
 
 /// Maximum of the connection's window that a stream reserves: other streams could not use it

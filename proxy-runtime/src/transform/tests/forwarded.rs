@@ -5,7 +5,7 @@ use http::header::FORWARDED;
 use super::{config, forwarded, request, values};
 use crate::connection::ConnectionInfo;
 
-/// What becomes of one header about where a request came from.
+/// The expected values of one header about the origin of a request.
 struct Told {
     transforms: &'static str,
     name: &'static str,

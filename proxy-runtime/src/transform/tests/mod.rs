@@ -29,7 +29,7 @@ fn config(path: &str, transforms: &str, destination: &str) -> Arc<Snapshot> {
     ))
 }
 
-/// What a destination gets.
+/// Returns the request as the destination receives it.
 fn forwarded(config: &Snapshot, request: &Parts, connection: ConnectionInfo) -> Request<()> {
     let head = HttpHead::with_connection(request, connection);
     let destination = &config.clusters()[0].destinations()[0];

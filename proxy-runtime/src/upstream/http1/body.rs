@@ -10,45 +10,45 @@ use super::response_head::{limits, to_map};
 use super::{Http1Connection, Http1Error, RequestWriter};
 use crate::http1::{ChunkTracker, Framing, LentTable, RawResponse};
 
-/// Data of a chunk that is handed on as it is, rather than copied together with that of other chunks.
+/// Minimum size of chunk data that is passed on uncopied. Smaller chunks are copied into one buffer.
 const WHOLE: usize = 8 * 1024;
 
-/// The body of a response that comes over an [`Http1Connection`], and what is left of the request.
+/// The body of a response from an [`Http1Connection`], and the unsent part of its request.
 ///
-/// It reads when it is polled, and no further than it was asked to. Polled after its end or an error, it has ended.
+/// It reads only when polled. After its end or an error, polling returns `None`.
 #[derive(Debug)]
 pub(crate) struct Http1Body {
     rest: Remaining,
-    /// Whether the destination keeps the connection after this response.
+    /// True if the destination keeps the connection open after this response.
     is_persistent: bool,
     sending: Sending,
 }
 
-/// What is left of a response.
+/// The unread part of a response.
 #[derive(Debug)]
 enum Remaining {
     Nothing,
-    /// It failed: what is left is not known.
+    /// Reading failed, so the rest is unknown.
     Failed,
     Length(u64),
     Chunks(Box<Chunks>),
-    /// All that comes until the connection closes.
+    /// All bytes until the connection closes.
     UntilClose,
-    /// It is no body: the connection is a tunnel.
+    /// No body: the connection is a tunnel.
     Tunnel,
 }
 
-/// What has become of the request when its response has begun.
+/// The state of the request after the start of its response.
 #[derive(Debug)]
 pub(super) enum Sending {
     /// All of it was sent.
     Done {
-        /// After the response had begun.
+        /// True if it ended after the response had begun.
         is_late: bool,
     },
-    /// It is being sent.
+    /// The request is still being sent.
     Going(Box<RequestWriter>),
-    /// It was not sent to its end.
+    /// Sending failed before the end.
     Broken,
 }
 
@@ -56,19 +56,19 @@ pub(super) enum Sending {
 struct Chunks {
     tracker: ChunkTracker,
     table: LentTable,
-    /// What comes behind the last data.
+    /// Trailers that were read with the last data and not returned yet.
     trailers: Option<HeaderMap>,
 }
 
-/// What is to be done when a response is over.
+/// The work that is left when a response is over.
 #[derive(Debug)]
 pub(crate) enum Rest {
-    /// Nothing: another request can be sent.
+    /// No work: the connection can carry another request.
     Nothing,
-    /// To send the rest of the request, and then to close the connection: a destination that answers before it has all of a
-    /// request may take what is left for the next one.
+    /// Send the rest of the request, then close the connection. A destination that responded early may read the rest as
+    /// another request.
     Upload(Box<RequestWriter>),
-    /// To close the connection.
+    /// Close the connection.
     Close,
 }
 
@@ -94,14 +94,12 @@ impl Http1Body {
         }
     }
 
-    /// The body of a response whose request is sent by somebody else. `table` is that of the head, or any other one.
-    #[cfg(all(feature = "http2", feature = "server"))]
+    /// The body of a response whose request another part sends. `table` may be any table, such as that of the head.
     pub(crate) fn received(head: &RawResponse, table: LentTable) -> Self {
         Self::new(head, table, Sending::Done { is_late: false })
     }
 
-    /// The same of a response that was read whole.
-    #[cfg(all(feature = "http2", feature = "server"))]
+    /// The body of a response that was read completely.
     pub(crate) fn read(head: &RawResponse) -> Self {
         Self {
             rest: Remaining::Nothing,
@@ -110,21 +108,21 @@ impl Http1Body {
         }
     }
 
-    /// Whether all of it was read.
+    /// Returns true if the whole body was read.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.rest, Remaining::Nothing)
     }
 
-    /// Whether it is no body, but the beginning of a tunnel.
+    /// Returns true if a tunnel follows the head instead of a body.
     pub(crate) fn is_tunnel(&self) -> bool {
         matches!(self.rest, Remaining::Tunnel)
     }
 
-    /// The next part. Sends on what is left of the request as well.
+    /// Polls the next frame, and sends more of the request.
     ///
     /// # Errors
     ///
-    /// What had come does not make a whole response, or the request failed on the client's side.
+    /// The response is incomplete or malformed, or the client's body failed.
     pub(crate) fn poll_frame(
         &mut self,
         connection: &mut Http1Connection,
@@ -140,9 +138,10 @@ impl Http1Body {
         Poll::Ready(next)
     }
 
-    /// What is to be done with the connection. The response is not needed any more.
+    /// Ends the response, and returns what to do with the connection.
     pub(crate) fn into_rest(self) -> Rest {
         match self.sending {
+            // An unread rest would be taken for the next response.
             _ if !self.is_persistent || !matches!(self.rest, Remaining::Nothing) => Rest::Close,
             Sending::Done { is_late: false } => Rest::Nothing,
             Sending::Going(upload) => Rest::Upload(upload),
@@ -161,7 +160,7 @@ impl Http1Body {
         match upload.poll(&mut connection.io, cx) {
             Poll::Pending => {}
             Poll::Ready(Ok(())) => self.sending = Sending::Done { is_late: true },
-            // A destination may well have answered because it wants no more.
+            // A destination may respond and close because it rejects the rest, so its response still counts.
             Poll::Ready(Err(Http1Error::Write(_))) => self.sending = Sending::Broken,
             Poll::Ready(Err(error)) => {
                 self.sending = Sending::Broken;
@@ -179,6 +178,7 @@ impl Http1Body {
                     return Poll::Ready(Some(Err(Http1Error::Truncated)));
                 }
                 let there = connection.input.filled().len();
+                // Bytes beyond the length stay in the input, which keeps the connection from being reused.
                 let count = usize::try_from(*left).map_or(there, |left| left.min(there));
                 *left -= count as u64;
                 if *left == 0 {
@@ -206,7 +206,7 @@ impl Http1Body {
 }
 
 impl Chunks {
-    /// Whether all of it was handed out.
+    /// Returns true if everything was returned, trailers included.
     fn has_ended(&self) -> bool {
         self.tracker.has_ended() && self.trailers.is_none()
     }
@@ -226,14 +226,14 @@ impl Chunks {
                     return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
                 }
             }
-            // What is there is the beginning of a trailer section, or nothing.
+            // The input has no complete part: at most the start of a trailer section.
             if ready!(poll_read(connection, cx))? == 0 {
                 return Poll::Ready(Some(Err(Http1Error::Truncated)));
             }
         }
     }
 
-    /// The content of what was read: of one large chunk, or of all that are there.
+    /// Returns the content of the input: that of one large chunk, or of all chunks that have arrived.
     fn follow(&mut self, connection: &mut Http1Connection) -> Result<Bytes, Http1Error> {
         let input = &mut connection.input;
         let there = input.filled().len();
@@ -242,6 +242,7 @@ impl Chunks {
             self.tracker.skip_data(run as u64);
             return Ok(input.take(run));
         }
+        // Small chunks are joined, so that their number does not set the number of writes to the client.
         let mut content = Vec::new();
         let progress =
             self.tracker

@@ -4,16 +4,16 @@ use std::task::{Context, Poll};
 
 use crate::stream::{ByteStream, ReadBuffer};
 
-/// Whether the final response began before its request had ended, as far as that is known.
+/// The knowledge whether the final response began before its request had ended.
 ///
-/// Behind such a response a connection carries no other request: a destination that does not read a request to its end may take
-/// what is left for the next one.
+/// After such a response the connection carries no other request: a destination that does not read the rest of a
+/// request may take it for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Early(bool);
 
 impl Early {
-    /// Looks at what has come of a response, before the next part of its request is sent. Returns whether something was read for
-    /// that.
+    /// Looks at what has come of a response, before the next part of its request is sent. Returns whether something
+    /// was read for that.
     pub(crate) fn look<S: ByteStream>(
         &mut self,
         input: &mut ReadBuffer,
@@ -27,19 +27,19 @@ impl Early {
         has_read
     }
 
-    /// What came first was an interim response, which may come while the request is sent, and there is no more than this left.
+    /// Records that the first bytes were an informational response, which may arrive during the request, and that
+    /// `rest` is left.
     pub(crate) fn passed_interim(&mut self, rest: &ReadBuffer) {
         self.0 &= !rest.is_empty();
     }
 
     /// The final response is there, now that the request was sent so far.
-    #[cfg(feature = "server")]
     #[inline]
     pub(crate) fn answered(&mut self, has_sent_all: bool) {
         self.0 |= !has_sent_all;
     }
 
-    /// Whether it was.
+    /// Returns true if the response is known to be early.
     #[inline]
     pub(crate) fn is_known(&self) -> bool {
         self.0

@@ -1,14 +1,14 @@
-//! What ends a round trip without a response, or the body of one before its end.
+//! Errors of exchanges over HTTP/1.1.
 
 use std::io;
 
 use crate::http1::Refusal;
 use crate::progress::UploadError;
 
-/// Why an exchange over HTTP/1.1 failed. The connection is of no use any more.
+/// The reason why an exchange over HTTP/1.1 failed. The connection cannot be used again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Http1Error {
-    /// What came back has no meaning, or more than one.
+    /// The response is malformed or ambiguous.
     #[error("the response is not understood")]
     Refused(#[from] Refusal),
     #[error("too many interim responses came")]
@@ -36,12 +36,12 @@ pub(crate) enum Http1Error {
 }
 
 impl Http1Error {
-    /// Whether it is the connection that failed. Then another one may serve, for a request that may be sent again.
+    /// Returns true if the connection failed. A request that may be repeated can then use another connection.
     pub(super) fn is_of_connection(&self) -> bool {
         matches!(self, Self::Write(_) | Self::Read(_) | Self::NoResponse)
     }
 
-    /// Whether it is what the destination said that is wrong, whatever else was going on.
+    /// Returns true if the destination sent a wrong response.
     pub(crate) fn is_malformed_response(&self) -> bool {
         matches!(
             self,

@@ -1,20 +1,20 @@
 //! HTTP/1.1 connections to destinations.
 //!
-//! A connection is a plain value: no task stands behind it. Whoever uses it reads and writes it; in the pool nobody does,
-//! and whether it is still good is found out when it is next wanted, or by the pool's sweep, without a system call unless
-//! the destination has closed it.
+//! A connection is a plain value without a task. The request that uses it reads and writes it. In the pool it is
+//! idle; a close by the destination is noticed at the next use or by the pool's sweep, without a system call unless
+//! it has closed.
 //!
 //! # Two bodies at once
 //!
-//! Most requests have no body, or one that leaves with the head; then the response is all there is to wait for. A body that
-//! takes longer is sent while the head of the response is waited for. When the destination answers before it has all of
-//! it, the upload goes on whenever the body of the response is polled, so that neither of the two needs a task; a client
-//! that takes nothing of its response sends nothing more either. When the response ends first, a task finishes the upload
-//! (see [`Lease::finish`](super::Lease::finish)) and closes the connection.
+//! Most requests have no body, or one that is sent with the head; then only the response is awaited. A longer body is
+//! sent while the response head is awaited. If the destination responds early, polling the response body continues
+//! the upload, so neither needs a task; a client that does not read its response also stops uploading. If the
+//! response ends first, a task finishes the upload (see [`Lease::finish`](super::Lease::finish)) and closes the
+//! connection.
 //!
-//! A connection carries another request only if it is known where both messages have ended: the request was sent to its
-//! end before the response began, that was read to its end, nothing came behind it, and the destination keeps the connection. Whatever is
-//! dropped before closes it.
+//! A connection is reused only if the end of both messages is certain: the request was sent completely before the
+//! response began, the response was read completely, no bytes followed it, and the destination keeps the connection.
+//! Dropping an exchange earlier closes the connection.
 
 mod body;
 mod early;
@@ -38,55 +38,50 @@ use tokio::task::unconstrained;
 use tokio::time::Instant;
 
 pub(crate) use self::body::{Http1Body, Rest};
-#[cfg(feature = "server")]
 pub(crate) use self::early::Early;
 pub(crate) use self::error::Http1Error;
-pub(crate) use self::output::Output;
 pub(super) use self::request_writer::RequestWriter;
-#[cfg(any(feature = "http2", feature = "server"))]
 pub(crate) use self::response_head::MOST_INTERIM;
-#[cfg(feature = "server")]
 pub(crate) use self::response_head::limits;
 pub(crate) use self::round_trip::RoundTrip;
 use super::group::RuntimeGroup;
 use super::io::UpstreamIo;
 use crate::http1::Method;
 use crate::retry::Over;
-#[cfg(feature = "server")]
 use crate::retry::Sent;
 use crate::stream::{ByteStream, ReadBuffer};
 
-/// The longest head of a response, as .NET's `MaxResponseHeadersLength` in YARP: 64 KiB.
+/// Maximum size of a response head in bytes: 64 KiB, as .NET's `MaxResponseHeadersLength` in YARP.
 pub(super) const MAX_HEAD: usize = 64 * 1024;
 
-/// A connection that is given back and taken within this time was not idle: no destination closes one so soon.
+/// Idle time below which a connection is not checked for a close: no destination closes one so soon.
 const NOT_IDLE: Duration = Duration::from_millis(1);
 
-/// An HTTP/1.1 connection. Dropped, it closes.
+/// An HTTP/1.1 connection, which closes when dropped.
 #[derive(Debug)]
 pub(crate) struct Http1Connection {
     pub(crate) io: UpstreamIo,
-    /// What was read and not used yet. Empty between two requests.
+    /// Bytes that were read and not used. Empty between two requests.
     pub(crate) input: ReadBuffer,
     /// The destination's address.
     pub(crate) peer: SocketAddr,
     pub(super) idle_since: Instant,
-    /// Of the runtime that it was opened on.
+    /// The group of the runtime that opened it.
     pub(super) group: RuntimeGroup,
     is_reused: bool,
 }
 
-/// How much of a request is kept, for it may have to be sent again.
+/// The parts of a request that are kept for a retry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keep {
-    /// What of the body was taken, until a byte of the request is sent.
+    /// Keep the frames read from the body until a byte of the request is sent.
     pub(crate) if_unsent: bool,
-    /// The head of a request that has nothing else, until its response comes.
+    /// Keep a request without a body until its response arrives.
     pub(crate) if_sent: bool,
 }
 
 impl Http1Connection {
-    /// Speaks HTTP/1.1 over `io`.
+    /// Creates a connection over `io`.
     pub(super) fn new(io: UpstreamIo, peer: SocketAddr) -> Self {
         Self {
             io,
@@ -98,13 +93,13 @@ impl Http1Connection {
         }
     }
 
-    /// Whether it has carried a request before.
+    /// Returns true if it has carried a request before.
     #[cfg(test)]
     pub(crate) fn is_reused(&self) -> bool {
         self.is_reused
     }
 
-    /// What a request that it is given now has hold of.
+    /// The kind of connection, for the decision about retries.
     pub(crate) fn over(&self) -> Over {
         match self.is_reused {
             true => Over::Reused,
@@ -112,7 +107,7 @@ impl Http1Connection {
         }
     }
 
-    /// How much of a request of this `method` is kept, should this connection turn out to be closed.
+    /// Returns the parts of a request with this `method` that are kept for a retry.
     #[inline]
     pub(crate) fn keep(&self, method: Method) -> Keep {
         Keep {
@@ -121,9 +116,8 @@ impl Http1Connection {
         }
     }
 
-    /// What of a request has been sent over it, given whether something was handed to it. TLS takes bytes before it knows whether
-    /// it can send them.
-    #[cfg(feature = "server")]
+    /// Returns how much of a request has been sent. TLS accepts bytes before it can send them, so over TLS the answer
+    /// is always "something".
     pub(crate) fn sent(&self, is_begun: bool) -> Sent {
         match is_begun || self.io.is_tls() {
             true => Sent::Something,
@@ -131,16 +125,16 @@ impl Http1Connection {
         }
     }
 
-    /// Whether the destination has closed it by `now`, for use between two requests that cannot be repeated. Unlike
-    /// [`is_open`](Self::is_open), which knows what has been noticed, it asks the system, unless the last request is over for less
-    /// than a millisecond.
+    /// Returns true if the destination has closed the connection by `now`. For requests that cannot be retried. Unlike
+    /// [`is_open`](Self::is_open) it costs a system call, unless the last request ended less than a millisecond ago.
     pub(super) fn has_ended(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.idle_since) >= NOT_IDLE && self.io.has_ended()
     }
 
-    /// Whether another request can be sent: the destination has neither closed it nor sent what nobody asked for.
+    /// Returns true if another request can be sent: the destination has neither closed the connection nor sent
+    /// unexpected bytes.
     ///
-    /// For use between two requests only. Costs no system call if the answer is yes.
+    /// For use between two requests only. Costs no system call if true.
     pub(crate) fn is_open(&mut self) -> bool {
         self.input.is_empty()
             && (!self.io.may_be_readable()
@@ -149,36 +143,36 @@ impl Http1Connection {
                     .is_pending())
     }
 
-    /// Whether the runtime that it was opened on is still there. Without that nothing of what the destination sends is
-    /// ever noticed, though a request would be sent.
+    /// Returns true if the runtime that opened the connection still runs. Otherwise a request could be sent, but its
+    /// response would never be noticed.
     ///
-    /// To be asked of a connection that [is open](Self::is_open). Costs no system call.
+    /// Only valid for a connection that [is open](Self::is_open). Costs no system call.
     pub(super) fn has_runtime(&mut self) -> bool {
         let cx = &mut Context::from_waker(Waker::noop());
-        // A task that has used up its share would be told that nothing is known.
+        // A task without budget would always see `Pending`.
         let readable = unconstrained(poll_fn(|cx| self.io.poll_readable(cx)));
         !matches!(pin!(readable).poll(cx), Poll::Ready(Err(_)))
     }
 
-    /// Ready when something comes that nobody asked for, be it the end.
+    /// Ready when unexpected bytes or the end arrive.
     fn poll_disturbed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut byte = [0];
         let mut unwanted = ReadBuf::new(&mut byte);
-        // A task that has used up its share would be told that nothing came.
+        // A task without budget would always see `Pending`.
         let read = unconstrained(poll_fn(|cx| {
             Pin::new(&mut self.io).poll_read(cx, &mut unwanted)
         }));
         pin!(read).poll(cx).map(drop)
     }
 
-    /// Its request is over, and another one may come.
+    /// Prepares the connection for the pool, after its request.
     pub(super) fn rest(&mut self, now: Instant) {
         self.is_reused = true;
         self.input.rest();
         self.idle_since = now;
     }
 
-    /// Closes it between two requests, and says so in TLS (RFC 8446 section 6.1) if that can be done without waiting.
+    /// Closes an idle connection, with a TLS close alert (RFC 8446 section 6.1) if that needs no wait.
     pub(super) fn close(mut self) {
         if self.io.is_tls() {
             let cx = &mut Context::from_waker(Waker::noop());
@@ -187,8 +181,8 @@ impl Http1Connection {
         }
     }
 
-    /// Sends the rest of a request whose response has ended, as long as the destination takes it. The connection has to be
-    /// closed then.
+    /// Sends the rest of a request after its response, while the destination reads. The connection must be closed
+    /// afterwards.
     pub(super) async fn finish_upload(&mut self, rest: &mut RequestWriter) {
         poll_fn(|cx| {
             if self.poll_disturbed(cx).is_ready() {

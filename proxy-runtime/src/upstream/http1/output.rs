@@ -1,10 +1,10 @@
-//! Buffers for what is written.
+//! Recycled write buffers.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::stream::spare;
 
-/// A buffer for what is written, lent for one request.
+/// A write buffer of the thread's pool, used for one request.
 #[derive(Debug)]
 pub(crate) struct Output(Vec<u8>);
 

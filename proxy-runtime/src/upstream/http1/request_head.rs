@@ -5,19 +5,19 @@ use http::{Version, request};
 
 use super::Http1Error;
 
-/// Where the body of a request ends.
+/// The framing of a request body, which defines its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestFraming {
-    /// There is none.
+    /// The request has no body.
     None,
-    /// It has so many bytes.
+    /// The body has this number of bytes.
     Length(u64),
-    /// It is sent in chunks.
+    /// The body is sent in chunks.
     Chunked,
 }
 
 impl RequestFraming {
-    /// What the head says. `is_empty` is what the body knows.
+    /// Returns the framing that the head declares. `is_empty`: the body is known to be empty.
     pub(super) fn of(head: &request::Parts, is_empty: bool) -> Result<Self, Http1Error> {
         if is_empty {
             return Ok(Self::None);
@@ -31,8 +31,8 @@ impl RequestFraming {
     }
 }
 
-/// Writes the head. Its fields are as they are, but for those that say where the body ends: these are written here, so
-/// that they are what is done.
+/// Writes the head. Fields are unchanged except those about framing, which are written from `framing`, so that they
+/// match the body as sent.
 pub(super) fn write(head: &request::Parts, framing: RequestFraming, out: &mut Vec<u8>) {
     out.extend_from_slice(head.method.as_str().as_bytes());
     out.push(b' ');

@@ -16,46 +16,46 @@ use crate::http1::{CHUNK_END, ChunkHead, LAST_CHUNK};
 use crate::progress::OutgoingBody;
 use crate::stream::poll_write_all;
 
-/// Data that is copied behind what is written before it, rather than handed to the system as a part of its own.
+/// Maximum size of data that is copied behind the head. Larger data is a separate part of a vectored write.
 const COPIED: usize = 4 * 1024;
 
-/// Bytes that are gathered before they are written.
+/// Number of bytes that are collected before they are written.
 const GATHERED: usize = 16 * 1024;
 
-/// What follows the data of the last chunk.
+/// The end of the last chunk with data, and the empty last chunk.
 const CHUNK_END_AND_LAST: &[u8; 7] = b"\r\n0\r\n\r\n";
 
-/// A request on its way out: its head, then its body. What is ready leaves together.
+/// Writes a request: its head, then its body. Parts that are ready leave in one write.
 ///
-/// It writes what the head says: a body that has another length is an error, behind which nothing else can be sent.
+/// A body of another length than the head declares is an error, after which the connection cannot be used.
 #[derive(Debug)]
 pub(crate) struct RequestWriter {
     body: OutgoingBody,
     framing: RequestFraming,
-    /// What is written first.
+    /// Bytes that are written first.
     front: Output,
-    /// What is written then.
+    /// Bytes that are written second, uncopied.
     data: Bytes,
-    /// What is written at last.
+    /// Bytes that are written last, such as the end of a chunk.
     tail: &'static [u8],
-    /// Bytes of content in all of that.
+    /// Number of content bytes in the three parts.
     content: u64,
-    /// How many of these bytes were written.
+    /// Number of bytes of the three parts that are written.
     written: usize,
-    /// Nothing comes behind them.
+    /// True if the three parts end the request.
     is_last: bool,
-    /// Something was handed to the transport.
+    /// True if the transport has received any byte.
     is_begun: bool,
-    /// How much of it is kept.
+    /// The conditions under which the body is kept for a retry.
     keep: Keep,
-    /// What was taken of the body, if that is kept.
+    /// The frames read from the body, if it is kept.
     taken: Vec<Frame<Bytes>>,
 }
 
 impl RequestWriter {
-    /// The request with this head. Nothing is done before it is polled.
+    /// Creates a writer for the request with this head. It does nothing until polled.
     ///
-    /// What it is to `keep` is what [`into_again`](Self::into_again) gives back.
+    /// `keep` decides when [`into_again`](Self::into_again) returns the body.
     pub(super) fn new(
         head: &request::Parts,
         body: OutgoingBody,
@@ -64,18 +64,8 @@ impl RequestWriter {
         let framing = RequestFraming::of(head, body.is_end_stream())?;
         let mut front = Output::lend();
         request_head::write(head, framing, &mut front);
-        Ok(Self::of_written(front, framing, body, keep))
-    }
-
-    /// The same of a head that was written already.
-    pub(super) fn of_written(
-        front: Output,
-        framing: RequestFraming,
-        body: OutgoingBody,
-        keep: Keep,
-    ) -> Self {
         let is_last = matches!(framing, RequestFraming::None | RequestFraming::Length(0));
-        Self {
+        Ok(Self {
             body,
             framing,
             front,
@@ -90,21 +80,21 @@ impl RequestWriter {
                 ..keep
             },
             taken: Vec::new(),
-        }
+        })
     }
 
-    /// Returns whether the request, which has no body, may be sent again when it was sent.
+    /// Returns true if the request has no body and may be sent again after it was sent.
     pub(super) fn is_repeatable(&self) -> bool {
         self.keep.if_sent
     }
 
-    /// Whether something was handed to the transport.
+    /// Returns true if the transport has received any byte.
     pub(super) fn is_begun(&self) -> bool {
         self.is_begun
     }
 
-    /// Returns the body, if it is as whole as it was: nothing was handed to the transport, or the request has none and may
-    /// be sent again.
+    /// Returns the complete body for a retry, if the transport has received no byte, or if the request has no body
+    /// and may be sent again.
     pub(super) fn into_again(self) -> Option<OutgoingBody> {
         let is_unsent = self.keep.if_unsent && !self.is_begun;
         if !is_unsent && !self.is_repeatable() {
@@ -115,12 +105,12 @@ impl RequestWriter {
         Some(body)
     }
 
-    /// Writes on; ready when all of the request was handed to the network.
+    /// Continues writing. Ready when the network has received the whole request.
     ///
     /// # Errors
     ///
-    /// [`Http1Error::Write`]: the destination takes no more of it. It may have answered all the same. Others: the body is not
-    /// what it should be, so that the connection has to be closed.
+    /// [`Http1Error::Write`]: the destination reads no more; it may have responded. Others: the body failed or has another
+    /// length, so the connection must be closed.
     pub(super) fn poll(
         &mut self,
         io: &mut UpstreamIo,
@@ -131,6 +121,7 @@ impl RequestWriter {
             if self.has_output() {
                 let before = self.written;
                 let polled = self.poll_write(io, cx);
+                // Progress resets the activity timeout, also if a write ends a wait.
                 let has_moved = match polled {
                     Poll::Ready(_) => before > 0,
                     Poll::Pending => self.written != before,
@@ -151,7 +142,7 @@ impl RequestWriter {
                 }
             }
             if self.is_last {
-                // What the body holds of the client's connection is free.
+                // Releases the client's connection, which the body may hold.
                 self.body.end();
                 return Poll::Ready(Ok(()));
             }
@@ -163,9 +154,9 @@ impl RequestWriter {
         !self.front.is_empty() || !self.data.is_empty()
     }
 
-    /// Takes of the body what is there. Pending when the body is.
+    /// Collects the frames that the body has ready. Pending when the body is.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Http1Error>> {
-        // What is being written stays as it is.
+        // A write in progress must be repeated with the same bytes.
         while self.written == 0
             && !self.is_last
             && self.data.is_empty()
@@ -228,7 +219,7 @@ impl RequestWriter {
         Ok(())
     }
 
-    /// The body is over. Only chunks can have trailers (RFC 9112 section 7.1.2).
+    /// Ends the body. Only chunked bodies can have trailers (RFC 9112 section 7.1.2).
     fn end(&mut self, trailers: &HeaderMap) -> Result<(), Http1Error> {
         match self.framing {
             RequestFraming::Length(left) if left > 0 => return Err(Http1Error::BodyTooShort),
@@ -249,7 +240,7 @@ impl RequestWriter {
     }
 
     fn poll_write(&mut self, io: &mut UpstreamIo, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // TLS keeps what it is given before it sends any of it.
+        // TLS buffers data before it reports a byte as written.
         self.is_begun |= io.is_tls();
         let parts = [&self.front[..], &self.data[..], self.tail];
         let polled = poll_write_all(io, cx, parts, &mut self.written);

@@ -7,14 +7,15 @@ use hyper::ext::ReasonPhrase;
 use super::{Http1Error, MAX_HEAD};
 use crate::http1::{self, Field, HeadLimits, RawResponse, Refusal, Span};
 
-/// The most fields in the head of a response. What bounds them is [`MAX_HEAD`]; a lower limit is met by responses that set
-/// many cookies.
+/// Maximum number of fields in a response head. Far above real ones, since [`MAX_HEAD`] bounds them; responses that
+/// set many cookies would exceed a lower limit.
 const MAX_FIELDS: usize = 1000;
 
-/// The most interim responses (1xx) before the final one. Servers send one or two; without a bound, a request would never end.
+/// Maximum number of informational responses (1xx) before the final one. Servers send one or two; without a limit a
+/// request might never end.
 pub(crate) const MOST_INTERIM: u32 = 16;
 
-/// What a head, and a trailer section, may have.
+/// Returns the limits of a response head and a trailer section.
 #[inline]
 pub(crate) fn limits() -> HeadLimits {
     HeadLimits::default()
@@ -22,7 +23,7 @@ pub(crate) fn limits() -> HeadLimits {
         .with_fields(MAX_FIELDS)
 }
 
-/// Makes a response of a head that was parsed. `bytes` are the head's; the values of its fields share them.
+/// Converts a parsed head to a response. `bytes` are those of the head, and the values of its fields share them.
 pub(super) fn to_response(
     head: &RawResponse,
     fields: &[Field],
@@ -35,6 +36,7 @@ pub(super) fn to_response(
         http1::Version::Http10 => Version::HTTP_10,
         http1::Version::Http11 => Version::HTTP_11,
     };
+    // The usual phrase needs no storage: writers add it.
     let reason = head.reason().get(bytes);
     if status.canonical_reason().map(str::as_bytes) != Some(reason) {
         let reason = ReasonPhrase::try_from(reason).map_err(|_| Refusal::Reason)?;
@@ -44,7 +46,7 @@ pub(super) fn to_response(
     Ok(response)
 }
 
-/// The fields of a head or a trailer section.
+/// Converts the fields of a head or a trailer section to a map.
 pub(super) fn to_map(fields: &[Field], bytes: &Bytes) -> Result<HeaderMap, Refusal> {
     let mut map = HeaderMap::with_capacity(fields.len());
     for field in fields {

@@ -10,13 +10,9 @@ use http::{Request, Response, StatusCode, request};
 
 use super::body::{Http1Body, Sending};
 use super::early::Early;
-use super::output::Output;
-use super::request_head::RequestFraming;
 use super::response_head::{MOST_INTERIM, limits, to_response};
 use super::{Http1Connection, Http1Error, RequestWriter};
-use crate::http1::{
-    self, Asked, Framing, HeadTable, LentTable, RawResponse, Refusal, Status, parse_response,
-};
+use crate::http1::{self, Asked, Framing, LentTable, RawResponse, Refusal, Status, parse_response};
 use crate::progress::{Continuation, OutgoingBody};
 use crate::retry::{Came, Sent};
 use crate::upstream::error::{ExchangeError, SendError};
@@ -68,24 +64,6 @@ pub(crate) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Sends a head that was written already, with the empty line behind it, and `body`, which is framed as that says.
-    pub(crate) fn of_written(
-        connection: &Http1Connection,
-        head: Output,
-        framing: Framing,
-        body: OutgoingBody,
-        asked: Asked,
-    ) -> Self {
-        let framing = match framing {
-            Framing::Chunked => RequestFraming::Chunked,
-            Framing::Length(length @ 1..) => RequestFraming::Length(length),
-            _ => RequestFraming::None,
-        };
-        let keep = connection.keep(asked.method);
-        let writer = RequestWriter::of_written(head, framing, body, keep);
-        Self::new(writer, asked, None)
-    }
-
     /// Sends a head in `http` types and `body`. `continuation` is told whether the destination asks for the body.
     ///
     /// # Errors
@@ -134,7 +112,7 @@ impl RoundTrip {
         Poll::Ready(answered.map_err(|error| self.fail(error)))
     }
 
-    /// Sends what is left of the request, and reads up to the final head, which stays at the front of the input.
+    /// Sends more of the request, and reads up to the final head, which stays at the front of the input.
     fn poll_head(
         &mut self,
         connection: &mut Http1Connection,
@@ -152,7 +130,7 @@ impl RoundTrip {
                     self.is_sent = true;
                     self.writer = None;
                 }
-                // The answer may have come all the same, and says why.
+                // A response may have arrived before the failure, with the reason, so reading continues.
                 Poll::Ready(Err(error @ Http1Error::Write(_))) if writer.is_begun() => {
                     self.broken = Some(error);
                 }
@@ -197,13 +175,13 @@ impl RoundTrip {
         }
     }
 
-    /// Makes the error of a request without a response, with the body if all of it is left.
+    /// Returns the error of a request without a response, with the body if it is complete.
     #[cold]
     fn fail(&mut self, error: Http1Error) -> Box<SendError> {
         let is_silent = error.is_of_connection() && !self.table.is_lent() && self.interim == 0;
         let is_begun = self.writer.as_ref().is_none_or(RequestWriter::is_begun);
         let body = match self.writer.take() {
-            // A request whose own body failed is not whole any more.
+            // If the client's body failed, no other connection can help.
             _ if !error.is_of_connection() => None,
             Some(writer) => writer.into_again(),
             None => self.is_repeatable.then(OutgoingBody::empty),
@@ -222,23 +200,12 @@ impl RoundTrip {
         })
     }
 
-    /// Returns whether all of the request was sent before anything of the response came, so that the connection can be
-    /// used again.
-    pub(crate) fn was_sent(&self) -> bool {
-        self.is_sent && !self.early.is_known()
-    }
-
-    /// Returns whether something came since this was last asked.
+    /// Returns true if bytes arrived since the last call.
     pub(crate) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }
 
-    /// The fields of the response's head.
-    pub(crate) fn table(&self) -> &HeadTable {
-        &self.table
-    }
-
-    /// The body of the response, whose head was taken off the connection's input, and what is left of the request.
+    /// Returns the body of the response and the unsent part of the request, after the head was removed from the input.
     pub(crate) fn into_body(self, head: &RawResponse) -> Http1Body {
         let sending = match self.writer {
             _ if self.is_sent => Sending::Done {
@@ -263,12 +230,13 @@ impl RoundTrip {
         Ok(())
     }
 
-    /// The final head is there.
+    /// Checks the final head.
     fn answered(&self, head: &RawResponse) -> Result<(), Http1Error> {
         if head.framing() == Framing::Tunnel {
             if head.status() != StatusCode::SWITCHING_PROTOCOLS.as_u16() {
                 return Err(Http1Error::UnexpectedTunnel);
             }
+            // The rest of the request would become the first bytes of the tunnel.
             if !self.is_sent {
                 return Err(Http1Error::EarlySwitch);
             }
@@ -280,11 +248,11 @@ impl RoundTrip {
         Ok(())
     }
 
-    /// The final head in `http` types. `bytes` begin with it; the values of its fields share them.
+    /// Returns the final head in `http` types. `bytes` begin with the head, and the values of its fields share them.
     ///
     /// # Errors
     ///
-    /// It cannot be said in these types.
+    /// The head cannot be expressed in these types.
     pub(crate) fn response(
         &self,
         head: &RawResponse,

@@ -32,8 +32,14 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 pub(super) struct Signs {
     /// Requests that are on the connection.
     pub(super) streams: AtomicUsize,
+    /// Streams that were opened and have not ended.
+    pub(super) opened: AtomicUsize,
+    /// Wakes the request that waits for the destination to allow it a stream.
+    pub(super) room: AtomicWaker,
     /// Set when something is read, cleared when it is asked.
     has_read: AtomicBool,
+    /// Set when the first frame was read, which are the destination's settings (RFC 9113 section 3.4).
+    has_settings: AtomicBool,
     /// The destination gave no sign of life.
     is_lost: AtomicBool,
     /// The task has ended.
@@ -47,6 +53,10 @@ pub(super) struct Signs {
 }
 
 impl Signs {
+    fn has_settings(&self) -> bool {
+        self.has_settings.load(Ordering::Relaxed)
+    }
+
     pub(super) fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::Relaxed)
     }
@@ -96,6 +106,7 @@ pub(super) async fn carry(
         let polled = connection.as_mut().poll(cx);
         signs.looked();
         let now = Settings {
+            are_known: signs.has_settings(),
             max_streams: connection.max_concurrent_send_streams(),
             connect: send
                 .upgrade()
@@ -106,6 +117,7 @@ pub(super) async fn carry(
             *settings = now;
             has_changed
         });
+        signs.room.wake();
         if let Poll::Ready(ended) = polled {
             if let Err(error) = ended {
                 debug!(target: targets::UPSTREAM, %peer, %error, "connection failed");
@@ -127,6 +139,25 @@ impl Drop for Ended {
     fn drop(&mut self) {
         self.0.has_ended.store(true, Ordering::Relaxed);
         self.0.has_looked.notify_waiters();
+        self.0.room.wake();
+    }
+}
+
+/// A stream that was opened, until the last of it is over.
+#[derive(Debug)]
+pub(super) struct Place(Arc<Signs>);
+
+impl Place {
+    pub(super) fn take(signs: &Arc<Signs>) -> Self {
+        signs.opened.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(signs))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.opened.fetch_sub(1, Ordering::Release);
+        self.0.room.wake();
     }
 }
 
@@ -176,16 +207,54 @@ impl KeepAlive {
     }
 }
 
-/// A socket of which is known whether something came.
+/// A socket of which is known whether something came, and whether the first frame did.
 #[derive(Debug)]
 pub(super) struct Heard {
     io: UpstreamIo,
     signs: Arc<Signs>,
+    /// Until all of it was read.
+    first: Option<FirstFrame>,
 }
 
 impl Heard {
     pub(super) fn new(io: UpstreamIo, signs: Arc<Signs>) -> Self {
-        Self { io, signs }
+        Self {
+            io,
+            signs,
+            first: Some(FirstFrame::default()),
+        }
+    }
+
+    fn heard(&mut self, bytes: &[u8]) {
+        self.signs.has_read.store(true, Ordering::Relaxed);
+        if let Some(first) = &mut self.first
+            && first.is_whole(bytes)
+        {
+            self.first = None;
+            self.signs.has_settings.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The first frame of a connection, as far as it was read.
+#[derive(Debug, Default)]
+struct FirstFrame {
+    /// Bytes that were read.
+    read: usize,
+    /// Bytes of its content.
+    length: usize,
+}
+
+impl FirstFrame {
+    /// Returns whether the frame ends within these bytes or before them, which follow those that were seen.
+    fn is_whole(&mut self, bytes: &[u8]) -> bool {
+        // RFC 9113 section 4.1: a head of 9 bytes, and its first three are the length.
+        const HEAD: usize = 9;
+        const LENGTH: usize = 3;
+        let length = bytes.iter().take(LENGTH.saturating_sub(self.read));
+        self.length = length.fold(self.length, |length, byte| length << 8 | usize::from(*byte));
+        self.read = self.read.saturating_add(bytes.len());
+        self.read >= HEAD && self.read - HEAD >= self.length
     }
 }
 
@@ -198,7 +267,7 @@ impl AsyncRead for Heard {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.io).poll_read(cx, buf);
         if buf.filled().len() > before {
-            self.signs.has_read.store(true, Ordering::Relaxed);
+            self.heard(&buf.filled()[before..]);
         }
         polled
     }
@@ -231,5 +300,26 @@ impl AsyncWrite for Heard {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_frame_is_whole_at_its_last_byte_however_it_is_cut() {
+        let frame = [&[0, 1, 4, 4, 0, 0, 0, 0, 0][..], &[7; 260]].concat();
+        let mut followed = frame.clone();
+        followed.push(0);
+        for cut in 0..frame.len() {
+            let mut first = FirstFrame::default();
+            assert!(!first.is_whole(&frame[..cut]), "{cut}");
+            assert!(first.is_whole(&followed[cut..]), "{cut}");
+            let mut bytewise = FirstFrame::default();
+            let whole = frame.iter().position(|byte| bytewise.is_whole(&[*byte]));
+            assert_eq!(whole, Some(frame.len() - 1));
+        }
+        assert!(FirstFrame::default().is_whole(&[0, 0, 0, 4, 0, 0, 0, 0, 0]));
     }
 }

@@ -17,7 +17,6 @@ use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use self::carrier::{Heard, Signs, carry};
@@ -54,14 +53,12 @@ const STREAMS_ASSUMED: usize = 100;
 const SETTINGS_PATIENCE: Duration = Duration::from_secs(5);
 /// The time that a request may take which was sent before it was known that the destination allows none.
 const NOT_ALLOWED_PATIENCE: Duration = Duration::from_secs(1);
-/// The interval at which a connection that is to close looks whether it can.
-const CLOSING_CHECK: Duration = Duration::from_secs(1);
-/// The longest time that it waits.
-const CLOSING_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The settings of a destination, as far as they matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Settings {
+    /// True once they have come. Until then the others are assumed.
+    are_known: bool,
     /// Streams that it allows.
     max_streams: usize,
     /// Set if it allows extended CONNECT.
@@ -72,6 +69,7 @@ impl Default for Settings {
     /// Settings that are assumed until they are known.
     fn default() -> Self {
         Self {
+            are_known: false,
             max_streams: STREAMS_AT_FIRST,
             connect: false,
         }
@@ -91,9 +89,7 @@ pub(crate) struct Http2Connection {
     /// A request is over.
     has_served: AtomicBool,
     /// No further request may go over it.
-    is_closing: AtomicBool,
-    /// The task that reads and writes.
-    carrier: AbortHandle,
+    is_retired: AtomicBool,
     pub(super) opened_at: Instant,
     idle_since: Mutex<Instant>,
     /// The group of the runtime whose task carries it.
@@ -124,7 +120,7 @@ impl Http2Connection {
         let send = Arc::new(send);
         let known = Arc::downgrade(&send);
         let carrying = carry(connection, known, seen, Arc::clone(&signs), peer);
-        let carrier = tokio::spawn(carrying).abort_handle();
+        tokio::spawn(carrying);
         let now = Instant::now();
         Ok(Self {
             _send: send,
@@ -133,8 +129,7 @@ impl Http2Connection {
             signs,
             settings,
             has_served: AtomicBool::new(false),
-            is_closing: AtomicBool::new(false),
-            carrier,
+            is_retired: AtomicBool::new(false),
             opened_at: now,
             idle_since: Mutex::new(now),
             group: RuntimeGroup::current(),
@@ -147,7 +142,7 @@ impl Http2Connection {
     ///
     /// A destination that allows no stream on it takes no request any more, as if it were closing it.
     pub(super) fn is_open(&self) -> bool {
-        !self.is_closing.load(Ordering::Relaxed)
+        !self.is_retired.load(Ordering::Relaxed)
             && !self.signs.has_ended()
             && self.allows_streams()
             && !self.has_gone_away()
@@ -169,15 +164,37 @@ impl Http2Connection {
     }
 
     /// Returns whether the destination's settings are known.
-    pub(super) fn has_settings(&self) -> bool {
-        *self.settings.borrow() != Settings::default()
+    fn has_settings(&self) -> bool {
+        self.settings.borrow().are_known
+    }
+
+    /// Ready when the destination allows one more stream, with true, or none at all, with false. Ready with true as well
+    /// when the connection has ended, which is known to who opens a stream.
+    ///
+    /// A request is not given to `h2` before: a stream that `h2` holds back and nobody wants any more is still opened
+    /// later, so that nobody can tell whether the destination will get the request.
+    fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        if let Some(room) = self.room() {
+            return Poll::Ready(room);
+        }
+        self.signs.room.register(cx.waker());
+        self.room().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    fn room(&self) -> Option<bool> {
+        if self.signs.has_ended() {
+            return Some(true);
+        }
+        let max = self.settings.borrow().max_streams;
+        let has_room = max > self.signs.opened.load(Ordering::Acquire);
+        (has_room || max == 0).then_some(has_room)
     }
 
     /// Waits until a second after a destination has said with its first settings that it allows no request. One that
     /// was sent before may have been answered by then; one that was not is never sent.
     async fn allowed_nothing(self: Arc<Self>) {
         let mut settings = self.settings.clone();
-        let known = settings.wait_for(|settings| *settings != Settings::default());
+        let known = settings.wait_for(|settings| settings.are_known);
         let allows_some = known
             .await
             .map_or(true, |settings| settings.max_streams > 0);
@@ -188,17 +205,9 @@ impl Http2Connection {
         sleep(NOT_ALLOWED_PATIENCE).await;
     }
 
-    /// Closes it when the responses that are still coming over it have ended, or after a while. Uploads that go on
-    /// without a response are cut off.
-    pub(super) async fn close(&self) {
-        self.is_closing.store(true, Ordering::Relaxed);
-        let ended = async {
-            while self.streams() > 0 {
-                sleep(CLOSING_CHECK).await;
-            }
-        };
-        let _ = timeout(CLOSING_PATIENCE, ended).await;
-        self.carrier.abort();
+    /// Sends no further request over it. It closes when those that it carries have ended.
+    fn retire(&self) {
+        self.is_retired.store(true, Ordering::Relaxed);
     }
 
     /// Requests that are on it.
@@ -219,8 +228,7 @@ impl Http2Connection {
     /// Returns whether WebSockets can be asked for (RFC 8441). Waits for the destination's settings for 5 s at most.
     pub(super) async fn allows_connect(&self) -> bool {
         let mut settings = self.settings.clone();
-        let known = settings.wait_for(|settings| *settings != Settings::default());
-        // A destination that allows but one stream and no CONNECT says what is assumed without its word.
+        let known = settings.wait_for(|settings| settings.are_known);
         let _ = timeout(SETTINGS_PATIENCE, known).await;
         self.settings.borrow().connect
     }

@@ -11,9 +11,11 @@ use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use http::{Method, Request, Response, request};
 use http_body::{Body, Frame};
+use tokio::runtime::Handle;
 use tokio::sync::MutexGuard;
 
 use super::Http2Connection;
+use super::carrier::Place;
 use super::tunnel::Http2Tunnel;
 use super::upload::{Upload, UploadTask};
 use crate::progress::OutgoingBody;
@@ -46,6 +48,8 @@ type Opened = Result<OpenStream, Box<SendError>>;
 struct OpenStream {
     response: ResponseFuture,
     rest: Rest,
+    /// Moves on with the body of the response.
+    place: Option<Place>,
 }
 
 /// The use that is left for the client's side of a stream.
@@ -121,10 +125,12 @@ impl Http2RoundTrip {
         let answered = ready!(Pin::new(&mut stream.response).poll(cx));
         Poll::Ready(match answered {
             Ok(response) => Ok(response.map(|receive| Http2Body {
+                connection: Arc::clone(&self.connection),
                 receive,
                 has_ended: false,
                 is_data_over: false,
                 rest: std::mem::replace(&mut stream.rest, Rest::Sent(None)),
+                place: stream.place.take(),
             })),
             Err(error) => Err(self.connection.failed(error)),
         })
@@ -138,7 +144,8 @@ impl Http2RoundTrip {
 
 /// Opens a stream, and sends the head on it.
 ///
-/// While one request waits for the destination to allow it a stream, those behind it wait as well, unsent.
+/// While one request waits for the destination to allow it a stream, those behind it wait as well, and all of them are
+/// unsent.
 async fn open(
     connection: Arc<Http2Connection>,
     head: request::Parts,
@@ -152,11 +159,15 @@ async fn open(
         send: connection.gate.lock().await,
         is_over: false,
     };
-    if !connection.allows_streams() {
-        return Err(SendError::not_allowed(Some(body)));
-    }
-    if let Err(error) = poll_fn(|cx| send.poll_ready(cx)).await {
-        return Err(SendError::unsent(error, body));
+    let turn = poll_fn(|cx| match send.poll_ready(cx) {
+        Poll::Ready(Ok(())) => connection.poll_room(cx).map(Ok),
+        Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+        Poll::Pending => Poll::Pending,
+    });
+    match turn.await {
+        Ok(true) => {}
+        Ok(false) => return Err(SendError::not_allowed(Some(body))),
+        Err(error) => return Err(SendError::unsent(error, body)),
     }
     let is_connect = head.method == Method::CONNECT;
     let is_last = !is_connect && body.is_end_stream();
@@ -165,15 +176,32 @@ async fn open(
         Err(error) if error.is_go_away() => return Err(SendError::unsent(error, body)),
         Err(error) => return Err(connection.failed(error)),
     };
+    let place = Some(Place::take(&connection.signs));
     let rest = match (is_connect, is_last) {
         (true, _) => Rest::Tunnel(stream),
         (false, true) => Rest::Sent(None),
         (false, false) => Rest::Upload(Box::new(Upload::new(stream, body))),
     };
     // The end of the connection is seen where the response is awaited.
-    let _ = poll_fn(|cx| send.poll_ready(cx)).await;
+    let is_open = poll_fn(|cx| match send.poll_ready(cx) {
+        Poll::Ready(_) => Poll::Ready(true),
+        // The destination's word that it allows none came just now, and before the stream was opened.
+        Poll::Pending if !connection.allows_streams() => Poll::Ready(false),
+        Poll::Pending => {
+            connection.signs.room.register(cx.waker());
+            Poll::Pending
+        }
+    });
+    if !is_open.await {
+        // It may be opened when the destination allows streams again, only to be reset.
+        return Err(SendError::not_allowed(None));
+    }
     send.is_over = true;
-    Ok(OpenStream { response, rest })
+    Ok(OpenStream {
+        response,
+        rest,
+        place,
+    })
 }
 
 /// The turn of a request to open a stream.
@@ -222,10 +250,12 @@ impl Rest {
 /// Dropped before its end, it resets the stream with `CANCEL`, whatever is still uploaded.
 #[derive(Debug)]
 pub(crate) struct Http2Body {
+    connection: Arc<Http2Connection>,
     receive: RecvStream,
     is_data_over: bool,
     has_ended: bool,
     rest: Rest,
+    place: Option<Place>,
 }
 
 impl Http2Body {
@@ -271,17 +301,40 @@ impl Http2Body {
         )
     }
 
-    /// The response is over. What is still uploaded goes on, for as long as the destination takes it.
-    pub(crate) fn finish(self) {
-        if let Rest::Sent(Some(upload)) = self.rest {
-            upload.detach();
-        }
+    /// The response is over. What is still uploaded goes on, until `give_up` ends and says whether it is the destination
+    /// that takes no more of it. The stream is reset then, and no other one harmed.
+    ///
+    /// What a destination holds back of the connection's window is not given back with the stream. So no further request
+    /// goes over a connection on which it takes no more.
+    pub(crate) fn finish<F>(self, give_up: impl FnOnce() -> F)
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        let Rest::Sent(Some(mut upload)) = self.rest else {
+            return;
+        };
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        let (connection, place, give_up) = (self.connection, self.place, give_up());
+        runtime.spawn(async move {
+            let _place = place;
+            tokio::select! {
+                biased;
+                () = upload.ended() => {}
+                is_destination = give_up => {
+                    if is_destination {
+                        connection.retire();
+                    }
+                }
+            }
+        });
     }
 
     /// The tunnel that the destination has agreed to; `None` if none was asked for.
     pub(crate) fn into_tunnel(self) -> Option<Http2Tunnel> {
         match self.rest {
-            Rest::Tunnel(send) => Some(Http2Tunnel::new(self.receive, send)),
+            Rest::Tunnel(send) => Some(Http2Tunnel::new(self.receive, send, self.place)),
             Rest::Sent(_) | Rest::Upload(_) => None,
         }
     }

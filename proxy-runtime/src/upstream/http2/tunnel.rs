@@ -9,14 +9,18 @@ use bytes::Bytes;
 use h2::{RecvStream, SendStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::carrier::Place;
 use crate::stream::{Http2Ends, io_error};
 
 /// A stream to a destination that has become a tunnel. Dropped, it is reset unless both sides have ended it.
-pub(crate) struct Http2Tunnel(Http2Ends);
+pub(crate) struct Http2Tunnel(
+    Http2Ends,
+    #[expect(dead_code, reason = "held as long")] Option<Place>,
+);
 
 impl Http2Tunnel {
-    pub(super) fn new(receive: RecvStream, send: SendStream<Bytes>) -> Self {
-        Self(Http2Ends::new(receive, send))
+    pub(super) fn new(receive: RecvStream, send: SendStream<Bytes>, place: Option<Place>) -> Self {
+        Self(Http2Ends::new(receive, send), place)
     }
 }
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use h2::{Reason, SendStream};
 use http_body::Body;
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 
 use crate::progress::OutgoingBody;
 
@@ -22,7 +22,7 @@ pub(super) struct Upload {
 
 /// The task that goes on with an upload. Dropped, it ends it.
 #[derive(Debug)]
-pub(super) struct UploadTask(Option<AbortHandle>);
+pub(super) struct UploadTask(JoinHandle<()>);
 
 impl Upload {
     pub(super) fn new(stream: SendStream<Bytes>, body: OutgoingBody) -> Self {
@@ -38,8 +38,7 @@ impl Upload {
         if Pin::new(&mut self).poll(cx).is_ready() {
             return None;
         }
-        let task = tokio::spawn(self);
-        Some(UploadTask(Some(task.abort_handle())))
+        Some(UploadTask(tokio::spawn(self)))
     }
 
     /// Waits until something can be sent. Ready with how much; `None` if the destination wants no more.
@@ -140,16 +139,15 @@ impl fmt::Debug for Upload {
 }
 
 impl UploadTask {
-    /// Lets it go on by itself.
-    pub(super) fn detach(mut self) {
-        self.0 = None;
+    /// Waits until it has ended.
+    pub(super) async fn ended(&mut self) {
+        // It cannot have been cancelled, and a panic was reported.
+        let _ = (&mut self.0).await;
     }
 }
 
 impl Drop for UploadTask {
     fn drop(&mut self) {
-        if let Some(task) = &self.0 {
-            task.abort();
-        }
+        self.0.abort();
     }
 }

@@ -1,4 +1,4 @@
-//! Who gets a connection where there may be but one.
+//! Tests of the order in which requests get a limited connection.
 
 use std::mem;
 use std::pin::pin;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
 /// A transport that does what a test says.
 pub(crate) trait Scripted: AsyncRead + AsyncWrite + Unpin + Send + Sync + Debug {
-    /// Whether it passes for TLS.
+    /// Returns true if it imitates TLS.
     fn is_tls(&self) -> bool {
         false
     }
@@ -71,9 +71,9 @@ impl AsyncWrite for Counted {
 pub(crate) struct Resetting {
     takes: usize,
     is_tls: bool,
-    /// How often it takes nothing for now.
+    /// The number of writes that have to wait.
     stalls: usize,
-    /// It is not read from that it is reset.
+    /// True if reading does not show the reset.
     is_silent: bool,
     is_reset: bool,
 }
@@ -94,7 +94,7 @@ impl Resetting {
         self
     }
 
-    /// Who reads waits for ever.
+    /// Makes every read wait forever.
     #[cfg(feature = "server")]
     pub(crate) fn silent(mut self) -> Self {
         self.is_silent = true;

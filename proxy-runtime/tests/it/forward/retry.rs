@@ -260,6 +260,39 @@ async fn a_destination_that_allows_no_stream_at_all_fails_requests_soon() {
     front.settled().await;
 }
 
+/// Nothing is lost of a burst: what a destination that allows no stream did not get goes to another one, and so does
+/// what it may have got, if that is harmless.
+#[tokio::test]
+async fn a_burst_passes_over_a_destination_that_allows_no_stream() {
+    const BURST: usize = 20;
+    for (method, may_be_repeated) in [("GET", true), ("POST", false)] {
+        let none = faults::h2::allows_nothing();
+        let other = Origin::echo();
+        let mut settings = h2c();
+        settings["LoadBalancingPolicy"] = json!("FirstAlphabetical");
+        // All of them wait for one connection.
+        settings["HttpClient"] = json!({ "EnableMultipleHttp2Connections": false });
+        let front = Front::start(&config_with(&[&none.url(), &other.url()], &settings));
+        let (service, mut burst) = (front.proxy.service(), JoinSet::new());
+        for _ in 0..BURST {
+            let mut service = service.clone();
+            let request = Request::builder().method(method).uri("http://h/");
+            let request = request.body(body::empty()).unwrap();
+            burst.spawn(async move { service.call(request).await.unwrap().status() });
+        }
+        let answers = guarded("the answers", burst.join_all()).await;
+        let failed = answers.iter().filter(|status| **status != 200).count();
+        // The first request of each connection is sent before it is known that the destination allows none.
+        let sent = none.traffic().requests() as usize;
+        assert!(
+            (1..=BURST / 2).contains(&sent),
+            "{method}: {sent} of {BURST}"
+        );
+        assert_eq!(failed, if may_be_repeated { 0 } else { sent }, "{method}");
+        front.settled().await;
+    }
+}
+
 /// A body is sent once, from beginning to end, whatever happens to connections.
 #[tokio::test]
 async fn a_retried_upload_is_whole() {

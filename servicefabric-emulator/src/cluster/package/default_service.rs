@@ -170,7 +170,7 @@ fn scheme(described: Element<'_, '_>) -> Result<Scheme, PackageError> {
     Ok(Scheme::Singleton)
 }
 
-/// The values of parameters, for replacing their names.
+/// The parameters of an application. Replaces a text `[Name]` with the parameter's value.
 struct Values<'a> {
     service: &'a str,
     parameters: &'a IndexMap<String, String>,

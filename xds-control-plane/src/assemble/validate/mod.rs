@@ -59,7 +59,7 @@ pub(super) fn validate(resources: &ServiceResources) -> Vec<Reason> {
     findings.reasons
 }
 
-/// Returns the problems of endpoints that are replaced alone.
+/// Returns the problems of an endpoint list that is sent without the rest of its service.
 pub(super) fn validate_assignment(
     assignment: &xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment,
 ) -> Vec<Reason> {

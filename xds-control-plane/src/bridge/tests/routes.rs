@@ -33,7 +33,7 @@ const ROUTES: &str = r#"
     "query-prefix": {"Match":{"Path":"/q","QueryParameters":[{"Name":"p","Values":["ä"],"Mode":"Prefix","IsCaseSensitive":true}]}}
 "#;
 
-/// The routes as the model has them, and as Envoy does.
+/// The compiled routes, and the same routes as Envoy's virtual hosts.
 static TABLE: LazyLock<(Snapshot, Vec<VirtualHost>)> = LazyLock::new(|| {
     let routes = ROUTES.replace("purge", "PURGE");
     let (snapshot, bridged) = bridged(&format!(r#"{{"Routes":{{{routes}}}}}"#));

@@ -145,7 +145,7 @@ impl Served {
         self.set.version()
     }
 
-    /// The names of what is different in `older`, in order.
+    /// Returns the sorted names of the resources that differ between `older` and this view.
     pub(crate) fn changed_since(&self, older: &ResourceSet) -> Cow<'_, [Arc<str>]> {
         if older.version() == self.version() {
             return Cow::Borrowed(&[]);

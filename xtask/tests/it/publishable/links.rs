@@ -6,6 +6,9 @@ use std::path::Path;
 /// The path of files in the repository's URL.
 const FILES: &str = "/blob/main/";
 
+/// The folder of the guides, which no crate packages.
+const GUIDES: &str = "docs/";
+
 /// The allowed targets of links.
 pub(crate) struct Places<'a> {
     /// The URL of the repository.
@@ -24,6 +27,15 @@ impl Places<'_> {
             Some(format!("links to `{target}`, {reason}"))
         });
         wrong.collect()
+    }
+
+    /// The complaint about a page whose opening, above the second heading, links to no guide.
+    pub(crate) fn complaint_about_guide(&self, text: &str) -> Option<&'static str> {
+        let opening = text.split("\n## ").next()?;
+        let guides = format!("{}{FILES}{GUIDES}", self.repository);
+        let links = targets(opening);
+        let has_guide = links.iter().any(|target| target.starts_with(&guides));
+        (!has_guide).then_some("links to no page of docs/ above its second heading")
     }
 
     fn complaint(&self, target: &str) -> Option<&'static str> {
@@ -69,6 +81,23 @@ fn targets(text: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_guide_is_linked_at_the_top() {
+        let places = Places {
+            repository: "https://example.com/project",
+            root: Path::new("."),
+            packaged: &[],
+        };
+        let guide = "[a](https://example.com/project/blob/main/docs/a.md#b)";
+        let top = format!("# T\n\nText. {guide}.\n\n## More\n");
+        assert_eq!(places.complaint_about_guide(&top), None);
+        let below = format!("# T\n\nText.\n\n## More\n{guide}\n");
+        let other = guide.replace("docs/", "design/");
+        for text in [&below, &other] {
+            assert!(places.complaint_about_guide(text).is_some(), "{text}");
+        }
+    }
 
     #[test]
     fn a_link_has_to_lead_somewhere_outside_of_the_repository() {

@@ -67,6 +67,7 @@ fn every_published_crate_has_what_the_registry_and_its_readers_need() {
         let files = packaged(package);
         wrong.extend(licences(package, &files));
         wrong.extend(readme(package, &files));
+        wrong.extend(front_page(package));
         wrong.extend(dependencies(package));
         let named = wrong
             .iter()
@@ -144,13 +145,22 @@ fn readme(package: &Package, files: &[String]) -> Vec<String> {
         packaged: files,
     };
     match fs::read_to_string(directory(package).join(readme)) {
-        Ok(text) => places
-            .complaints(&text)
-            .into_iter()
-            .map(|wrong| format!("{readme} {wrong}"))
-            .collect(),
+        Ok(text) => {
+            let mut wrong = places.complaints(&text);
+            wrong.extend(places.complaint_about_guide(&text).map(str::to_owned));
+            let wrong = wrong.into_iter();
+            wrong.map(|wrong| format!("{readme} {wrong}")).collect()
+        }
         Err(error) => vec![format!("{readme}: {error}")],
     }
+}
+
+/// The README is the front page of a library's documentation, so that it has the README's links.
+fn front_page(package: &Package) -> Option<String> {
+    let library = package.targets.iter().find(|target| target.is_lib())?;
+    let text = fs::read_to_string(&library.src_path).expect("cargo knows the file");
+    let includes = text.contains("#![doc = include_str!(\"../README.md\")]");
+    (!includes).then(|| format!("{} does not include README.md", library.src_path))
 }
 
 /// A dependency by path alone is stripped from a published crate if only its tests need it, and an

@@ -302,7 +302,8 @@ async fn idle_connections_give_way_at_the_limit() {
     .await;
 }
 
-/// Whoever has said a byte has a little longer than whoever has said nothing, and not as long as where there is room.
+/// At the limit, a client that has sent a byte gets a little more time than a silent one, and less than without the
+/// limit.
 #[tokio::test(start_paused = true)]
 async fn so_do_those_whose_request_is_not_there_yet() {
     local(async {

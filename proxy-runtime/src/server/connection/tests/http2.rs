@@ -297,7 +297,7 @@ async fn a_busy_client_that_is_silent_is_asked_whether_it_is_there() {
     .await;
 }
 
-/// With the client's settings, and its acknowledgement of the server's.
+/// The preface with the client's settings, and its acknowledgement of the server's.
 const PREFACE_AND_SETTINGS: &[u8] =
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0";
 
@@ -330,8 +330,8 @@ async fn a_stream_that_never_rests_holds_nobody_up() {
     .await;
 }
 
-/// As those of HTTP/1.1 do, whose responses say so; but not with a request that goes on, beside which its client would want another
-/// connection.
+/// Connections at the limit end after their last response, as with HTTP/1.1, but not during a request, because its
+/// client would open another connection.
 #[tokio::test(start_paused = true)]
 async fn connections_get_goaway_behind_their_last_response_at_the_limit() {
     local(async {

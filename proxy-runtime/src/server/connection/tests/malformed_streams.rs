@@ -1,5 +1,5 @@
-//! Clients of HTTP/2 that break the protocol: what concerns one stream ends that stream, and what concerns the connection ends it
-//! with the code that RFC 9113 names.
+//! Clients of HTTP/2 that break the protocol: what concerns one stream ends that stream, and what concerns the
+//! connection ends it with the code that RFC 9113 names.
 
 use testkit::raw::frame::{self, Frame};
 use tokio::time::sleep;
@@ -303,7 +303,7 @@ async fn a_window_update_of_nothing_ends_its_stream_alone() {
     .await;
 }
 
-/// Whatever its pieces, a head is the same; what comes between them is an error.
+/// A head in several frames is the same as in one; another frame between them is an error.
 #[tokio::test(start_paused = true)]
 async fn heads_come_in_pieces() {
     local(async {

@@ -209,7 +209,7 @@ impl Client {
         head + &String::from_utf8(body).unwrap()
     }
 
-    /// What comes until the server closes.
+    /// Reads until the server closes.
     async fn read_to_end(&mut self) -> String {
         let mut rest = Vec::new();
         self.stream.read_to_end(&mut rest).await.unwrap();

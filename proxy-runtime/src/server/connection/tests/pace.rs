@@ -108,7 +108,7 @@ async fn a_content_type_takes_nothing_out_of_the_limit() {
     .await;
 }
 
-/// What calls of gRPC say, and what others might.
+/// Requests with the fields of gRPC calls, and similar ones without.
 #[cfg(feature = "http2")]
 #[tokio::test(start_paused = true)]
 async fn calls_of_grpc_may_be_silent() {
@@ -194,7 +194,7 @@ async fn a_client_that_does_not_read_is_cut() {
     .await;
 }
 
-/// Whoever reads the body asks for more right when the connection looks at the client's pace.
+/// The body is polled just when the connection checks the client's pace.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_is_cut_although_it_sends() {
     local(async {

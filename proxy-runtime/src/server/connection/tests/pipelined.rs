@@ -13,7 +13,7 @@ use crate::stream::ByteStream;
 
 const REQUEST: &[u8] = b"GET /path HTTP/1.1\r\nhost: t\r\n\r\n";
 
-/// What a task may do in one go, in tokio's units.
+/// The budget of a task in tokio's units.
 const BUDGET: u64 = 128;
 
 /// A few times that: in which order tasks have their turns is the runtime's affair.
@@ -76,7 +76,7 @@ impl AsyncWrite for Greedy {
     }
 }
 
-/// How many requests are served at most before the next task has its turn.
+/// Returns the largest number of requests that are served before the next task runs.
 async fn most_at_once(handler: impl handler::Handler) -> u64 {
     local(async {
         let bench = Rc::new(Bench::new(Limits::default()));
@@ -110,7 +110,7 @@ async fn requests_that_are_answered_at_once_leave_others_their_turn() {
     assert!((1..=MOST).contains(&most), "{most}");
 }
 
-/// Those of a proxy: without a route, and without a destination.
+/// Requests to a proxy that end without a route or a destination.
 #[tokio::test]
 async fn requests_that_are_not_forwarded_leave_others_their_turn() {
     let nowhere =

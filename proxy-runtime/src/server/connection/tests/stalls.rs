@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::server::http2::peer::{INITIAL_WINDOW_SIZE, Peer};
 
-/// As many bytes as the path says, in one piece.
+/// A handler that responds with the number of bytes in the path.
 fn sized() -> Handler {
     Handler::new(|request| async move {
         let size = request.uri().path()[1..].parse().unwrap();
@@ -40,7 +40,8 @@ fn streams(count: u32) -> impl Iterator<Item = u32> + Clone {
     (0..count).map(|number| number * 2 + 1)
 }
 
-/// Cases 241 and 251: neither another stream that is read, nor anything that the client sends, opens the window of a stream.
+/// Cases 241 and 251: neither another stream that is read, nor anything that the client sends, opens the window of a
+/// stream.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_is_not_taken_is_reset_whatever_goes_on_beside_it() {
     local(async {
@@ -145,7 +146,7 @@ async fn streams_wait_together_for_a_socket_that_is_not_read() {
     .await;
 }
 
-/// Which of many streams gets what a slow connection takes is not the client's to decide.
+/// Streams share a slow connection; the client cannot choose which one gets its capacity.
 #[tokio::test(start_paused = true)]
 async fn streams_share_a_connection_that_is_slow() {
     const STREAMS: u32 = 20;
@@ -175,7 +176,7 @@ async fn streams_share_a_connection_that_is_slow() {
     .await;
 }
 
-/// What was handed over is not sent: the connection is not idle.
+/// Unsent data keeps a connection from being idle.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_still_being_written_is_waited_for() {
     local(async {
@@ -224,7 +225,8 @@ async fn a_large_piece_is_sent_by_the_room_that_there_is() {
     .await;
 }
 
-/// A client that goes on sending gets to read the answer for which its body was not needed, whatever it asks for after that.
+/// A client that goes on sending gets to read the answer for which its body was not needed, whatever it asks for
+/// after that.
 #[tokio::test(start_paused = true)]
 async fn what_may_still_come_of_a_stream_is_read_before_the_end() {
     local(async {

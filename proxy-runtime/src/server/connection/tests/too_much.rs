@@ -270,7 +270,7 @@ async fn settings_that_are_not_acknowledged_end_the_connection() {
     .await;
 }
 
-/// They ask for nothing, and cost the reading of them.
+/// Frames without an answer still cost the reading.
 #[tokio::test(start_paused = true)]
 async fn floods_of_frames_without_an_answer_end_the_connection() {
     const UNKNOWN: u8 = 0xfa;

@@ -1,4 +1,4 @@
-//! What is written, and how often.
+//! Tests of the bytes on the wire, and of the number of writes.
 
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -92,7 +92,7 @@ fn data(size: usize) -> Frame<Bytes> {
     Frame::data(Bytes::from(vec![b'x'; size]))
 }
 
-/// What a client gets for `request`, which closes the connection, and in how many writes.
+/// Returns the response to `request`, which closes the connection, and the number of writes.
 async fn exchange(handler: Handler, request: &str) -> (String, usize) {
     let bench = Bench::new(Limits::default());
     let (near, far) = tokio::io::duplex(1 << 20);

@@ -6,15 +6,15 @@ use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
 
-use super::body::{Body, Part};
 use super::trailers::ChangedTrailers;
+use crate::forward::exchange::body::{Body, Part};
+use crate::forward::exchange::downstream;
+use crate::forward::exchange::failure::ResponseFailure;
 use crate::http1::{
     CHUNK_END, ChunkHead, Framing, HeadTable, LAST_CHUNK, RawResponse, ResponseRewrite,
     write_response, write_trailers,
 };
 use crate::server::engine::client_head::ForClient;
-use crate::server::engine::downstream;
-use crate::server::engine::failure::ResponseFailure;
 use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
 use crate::transform::{HeadPlan, TrailerPlan};
 use crate::upstream::response_limits as limits;
@@ -24,7 +24,7 @@ const COPIED: usize = 2 * 1024;
 
 /// The state of a response.
 #[derive(Debug)]
-pub(in crate::server::engine) struct Download {
+pub(crate) struct Download {
     phase: Phase,
     body: Body,
     /// The parsed part of the destination's input that is sent behind the client's output.

@@ -1,13 +1,11 @@
 //! Clients of HTTP/1.1: bytes are forwarded unchanged, while their framing is tracked.
 
-mod body;
 mod download;
 mod trailers;
 mod upload;
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::thread::LocalKey;
@@ -18,28 +16,33 @@ use http::{Method as HttpMethod, Version as HttpVersion};
 use proxy_model::RequestHead;
 use tokio::time::Instant;
 
-pub(super) use self::body::Body;
 use self::download::Download;
 use self::upload::Upload;
 use super::client_head::ForClient;
-use super::downstream::{Backpressure, Downstream, FinalHead, Flows, Headed, SentReply};
-use super::downstream::{Download as _, Upload as _};
-use super::failure::{ResponseFailure, UploadFailure};
-use super::filtering::Filtering;
-use super::outbound::Outbound;
 use super::outgoing::Outgoing;
-use super::readdress::SentHead;
-use super::resolved_route::ResolvedRoute;
-use super::{Engine, Forwarded, exchange};
+use super::{Engine, Forwarded};
 use crate::cluster::Picked;
+use crate::connection::ConnectionInfo;
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
+use crate::forward::exchange::body::Body;
+use crate::forward::exchange::downstream::{
+    Backpressure, Download as _, Downstream, FinalHead, Flows, Headed, SentReply, Upload as _,
+};
+use crate::forward::exchange::failure::{ResponseFailure, UploadFailure};
+use crate::forward::exchange::filtering::Filtering;
+use crate::forward::exchange::outbound::Outbound;
+use crate::forward::exchange::readdress::SentHead;
+use crate::forward::exchange::resolved_route::ResolvedRoute;
+use crate::forward::exchange::{self};
 use crate::head::HeadEdits;
 use crate::http1::{
     ClassSet, Framing, Method, OutgoingConnection, RawRequest, RawResponse, RequestView, Version,
 };
-use crate::server::connection::{ConnectionState, RequestRecord, Uptake};
+use crate::progress::{DataRate, Uptake};
+use crate::server::connection::RequestRecord;
 use crate::server::http1::{Client, Transport, write_text};
+use crate::server::metrics::WorkerMetrics;
 use crate::spare::Spare;
 use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare as buffers};
 use crate::transform::{HeadPlan, Invalid};
@@ -78,7 +81,7 @@ impl<'c, T: Transport> Http1Downstream<'c, T> {
     ///
     /// Cancel-safe: if dropped, the request is cancelled at the destination.
     pub(crate) fn forward(self, engine: &Engine) -> impl Future<Output = Forwarded> {
-        exchange::forward(self, engine)
+        exchange::forward(self, engine.service(), engine.current())
     }
 
     /// The method for the counters.
@@ -116,9 +119,10 @@ impl<T: Transport> Headed for Http1Downstream<'_, T> {
 }
 
 impl<T: Transport> Downstream for Http1Downstream<'_, T> {
-    type SentHead<'h> = SentHead<'h>;
+    type SentHead = SentHead;
     type Upload = Upload;
     type Download = Download;
+    type Record = RequestRecord;
 
     #[inline]
     fn method(&self) -> Method {
@@ -139,7 +143,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         !self.request.authority().is_empty()
     }
 
-    fn sent_head<'h>(&self, text: &'h [u8]) -> Option<SentHead<'h>> {
+    fn sent_head(&self, text: &[u8]) -> Option<SentHead> {
         SentHead::read(text, self.client.state.info.tls)
     }
 
@@ -203,8 +207,23 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     }
 
     #[inline]
-    fn state(&self) -> &Arc<ConnectionState> {
-        &self.client.state
+    fn connection(&self) -> ConnectionInfo {
+        self.client.state.info
+    }
+
+    #[inline]
+    fn body_limit(&self) -> Option<u64> {
+        self.client.state.worker.limits.body_bytes
+    }
+
+    #[inline]
+    fn data_rate(&self) -> Option<DataRate> {
+        self.client.state.worker.limits.data_rate
+    }
+
+    #[cold]
+    fn note_malformed(&self) {
+        WorkerMetrics::add(&self.client.state.metrics().malformed);
     }
 
     #[inline]
@@ -351,7 +370,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
                 true => OutgoingConnection::Close,
                 false => OutgoingConnection::Default,
             },
-            shown: filtering.shown(route, &state.info),
+            shown: filtering.shown(route, || state.info),
         };
         if let Some(plan) = &route.plan.trailers {
             download.change_trailers(plan, status, self.request.accepts_trailers());

@@ -4,16 +4,16 @@ use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
 
-use super::body::{Body, Part};
+use crate::forward::exchange::body::{Body, Part};
+use crate::forward::exchange::downstream;
+use crate::forward::exchange::failure::UploadFailure;
+use crate::forward::exchange::outbound::Outbound;
 use crate::http1::{HeadLimits, HeadTable, write_trailers};
-use crate::server::engine::downstream;
-use crate::server::engine::failure::UploadFailure;
-use crate::server::engine::outbound::Outbound;
 use crate::stream::{ByteStream, ReadBuffer};
 
 /// The state of a request body. [`Outbound`] has the bytes in front of it.
 #[derive(Debug, Default)]
-pub(in crate::server::engine) struct Upload {
+pub(crate) struct Upload {
     body: Body,
     /// The parsed part of the client's input that is sent next.
     part: Part,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::DATE;
 use http::{HeaderMap, Response, StatusCode};
 
-use crate::forward::typed::{kept, received_head, response_head};
+use crate::forward::typed::{self, kept};
 use crate::head::HeadEdits;
 use crate::head::headers::{MOST_SHARED, take_apart};
 use crate::http1::{Field, FieldClass, HeadTable, RawResponse};
@@ -21,10 +21,7 @@ pub(super) fn final_head(
     plan: &HeadPlan,
     edits: Option<&HeadEdits>,
 ) -> Option<Response<()>> {
-    let (status, mut fields) = match edits {
-        None => response_head(response, head, table, plan, 1)?,
-        Some(edits) => edited_head(response, head, table, plan, edits)?,
-    };
+    let (status, mut fields) = typed::final_head(response, head, table, plan, edits, 1)?;
     // Without changes the date is where it was.
     let is_kept = edits.is_none() && plan.keeps_responses();
     let has_date = is_kept && table.first(FieldClass::Date).is_some();
@@ -35,22 +32,6 @@ pub(super) fn final_head(
         take_apart(&mut fields);
     }
     Some(with(status, fields))
-}
-
-#[cold]
-fn edited_head(
-    response: &RawResponse,
-    head: &Bytes,
-    table: &HeadTable,
-    plan: &HeadPlan,
-    edits: &HeadEdits,
-) -> Option<(StatusCode, HeaderMap)> {
-    let (status, mut fields) = received_head(response, head, table, plan, 1)?;
-    edits.apply_to(&mut fields);
-    for operation in &plan.response {
-        operation.apply(status, &mut fields);
-    }
-    Some((status, fields))
 }
 
 /// Returns true for a response of gRPC, with this head and its serialised form `text`. `is_kept`:

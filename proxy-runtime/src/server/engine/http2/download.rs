@@ -5,19 +5,17 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
-use http::HeaderMap;
 use tokio::time::Instant;
 
-use crate::http1::{HeadTable, LentTable, RawResponse};
-use crate::response::TrailerRules;
+use crate::forward::exchange::downstream;
+use crate::forward::exchange::incoming::Incoming;
+use crate::http1::{HeadTable, LentTable};
 use crate::server::connection::{ConnectionState, Held};
-use crate::server::engine::downstream;
 use crate::server::http2::{Room, poll_room};
-use crate::upstream::{Http1Body, Http1Connection};
 
 /// The state of a response.
 #[derive(Default)]
-pub(in crate::server::engine) struct StreamDownload {
+pub(crate) struct StreamDownload {
     /// The fields of the head.
     pub(super) table: LentTable,
     /// The response after its head was sent.
@@ -26,26 +24,14 @@ pub(in crate::server::engine) struct StreamDownload {
 }
 
 /// A response whose head was sent.
-pub(super) struct Begun {
-    /// The body to read.
-    body: Http1Body,
-    /// True if the destination keeps its connection open.
-    is_persistent: bool,
+pub(crate) struct Begun {
+    pub(super) incoming: Incoming,
     stream: Option<SendStream<Bytes>>,
-    /// Body bytes received but not sent.
-    data: Bytes,
-    trailers: Option<Box<HeaderMap>>,
-    /// Changes of trailers that were not received yet.
-    rules: TrailerRules,
     room: Room,
     /// True for gRPC and similar protocols, whose clients may read slowly.
     is_exempt: bool,
     /// True if all of it was handed to the connection.
     is_sent: bool,
-    /// Body bytes received.
-    received: u64,
-    /// Body bytes already counted for the destination.
-    counted: u64,
     /// Body bytes handed to the connection.
     pub(super) sent: u64,
 }
@@ -72,7 +58,8 @@ impl downstream::Download for StreamDownload {
     }
 
     fn has_all(&self) -> bool {
-        self.begun.as_ref().is_some_and(Begun::has_all)
+        let begun = self.begun.as_ref();
+        begun.is_some_and(|begun| begun.incoming.has_all())
     }
 
     fn is_done(&self) -> bool {
@@ -81,11 +68,12 @@ impl downstream::Download for StreamDownload {
 
     fn is_persistent(&self) -> bool {
         let begun = self.begun.as_ref();
-        begun.is_some_and(|begun| begun.is_persistent && begun.body.has_ended())
+        begun.is_some_and(|begun| begun.incoming.is_persistent())
     }
 
     fn take_uncounted(&mut self) -> u64 {
-        self.begun.as_mut().map_or(0, Begun::take_uncounted)
+        let begun = self.begun.as_mut();
+        begun.map_or(0, |begun| begun.incoming.take_uncounted())
     }
 
     fn sent(&self) -> u64 {
@@ -94,42 +82,22 @@ impl downstream::Download for StreamDownload {
 }
 
 impl Begun {
-    /// Returns a response of which `data` has arrived. `is_exempt`: the client may read slowly.
-    pub(super) fn of(
-        response: &RawResponse,
-        body: Http1Body,
-        data: Bytes,
-        is_exempt: bool,
-        rules: TrailerRules,
-    ) -> Self {
-        let mut begun = Self {
-            is_persistent: response.is_persistent(),
-            body,
+    /// `is_exempt`: the client may read slowly.
+    pub(super) fn new(incoming: Incoming, is_exempt: bool) -> Self {
+        Self {
+            incoming,
             stream: None,
-            received: data.len() as u64,
-            counted: 0,
-            data,
-            trailers: None,
-            rules,
             room: Room::default(),
             is_exempt,
             is_sent: false,
             sent: 0,
-        };
-        begun.add_trailers();
-        begun
+        }
     }
 
     /// Records that the head was sent. `is_end`: it was the whole response.
     pub(super) fn begin(&mut self, stream: SendStream<Bytes>, is_end: bool) {
         self.stream = Some(stream);
         self.is_sent = is_end;
-    }
-
-    /// Returns the body bytes received since the last call.
-    fn take_uncounted(&mut self) -> u64 {
-        let before = std::mem::replace(&mut self.counted, self.received);
-        self.received - before
     }
 
     /// Returns true if all of it was handed to the connection.
@@ -139,12 +107,12 @@ impl Begun {
 
     /// Returns true if received bytes wait for the client's window.
     pub(super) fn has_data(&self) -> bool {
-        !self.data.is_empty()
+        !self.incoming.data.is_empty()
     }
 
     /// The number of received bytes that wait for the client's window.
     pub(super) fn waiting(&self) -> usize {
-        self.data.len()
+        self.incoming.data.len()
     }
 
     /// Records that the client's window is waited for.
@@ -172,48 +140,6 @@ impl Begun {
         }
     }
 
-    /// Returns true if all of it was received, and only the end is left to send.
-    pub(super) fn has_all(&self) -> bool {
-        self.body.has_ended() && self.data.is_empty() && self.trailers.is_none()
-    }
-
-    /// Reads the next part; ready when a part or the end has arrived.
-    pub(super) fn poll_read(
-        &mut self,
-        connection: &mut Http1Connection,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), ()>> {
-        match ready!(self.body.poll_frame(connection, cx)) {
-            Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) => {
-                    self.received += data.len() as u64;
-                    self.data = data;
-                }
-                Err(frame) => {
-                    let mut trailers = frame.into_trailers().unwrap_or_default();
-                    std::mem::take(&mut self.rules).apply(&mut trailers);
-                    self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
-                }
-            },
-            Some(Err(error)) => {
-                tracing::debug!(target: crate::observe::targets::REQUEST, %error, "the response broke off");
-                return Poll::Ready(Err(()));
-            }
-            None => {}
-        }
-        self.add_trailers();
-        Poll::Ready(Ok(()))
-    }
-
-    /// Adds the route's trailers to a body that has ended without any.
-    fn add_trailers(&mut self) {
-        if self.rules.may_add() && self.body.has_ended() {
-            let mut trailers = HeaderMap::new();
-            std::mem::take(&mut self.rules).apply(&mut trailers);
-            self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
-        }
-    }
-
     /// Sends received bytes to the client; ready when more can be read.
     pub(super) fn poll_send(
         &mut self,
@@ -223,23 +149,25 @@ impl Begun {
         let Some(stream) = &mut self.stream else {
             return Poll::Ready(Ok(()));
         };
-        while !self.data.is_empty() {
-            let Some(room) = ready!(poll_room(stream, self.data.len(), &client.backlog, cx)) else {
+        let incoming = &mut self.incoming;
+        while !incoming.data.is_empty() {
+            let wanted = incoming.data.len();
+            let Some(room) = ready!(poll_room(stream, wanted, &client.backlog, cx)) else {
                 return Poll::Ready(Err(Gone));
             };
             self.room.is_found(room);
-            let part = self.data.split_to(room);
-            let is_end = self.data.is_empty() && self.trailers.is_none() && self.body.has_ended();
+            let part = incoming.data.split_to(room);
+            let is_end = incoming.has_all();
             self.sent += room as u64;
             if stream.send_data(part, is_end).is_err() {
                 return Poll::Ready(Err(Gone));
             }
             self.is_sent = is_end;
         }
-        if self.is_sent || !self.body.has_ended() {
+        if self.is_sent || !incoming.has_ended() {
             return Poll::Ready(Ok(()));
         }
-        let sent = match self.trailers.take() {
+        let sent = match incoming.trailers.take() {
             Some(trailers) => stream.send_trailers(*trailers),
             None => stream.send_data(Bytes::new(), true),
         };

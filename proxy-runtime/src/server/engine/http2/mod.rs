@@ -13,52 +13,53 @@ mod download;
 mod small;
 #[cfg(test)]
 mod tests;
-mod upload;
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::thread::LocalKey;
 
 use bytes::Bytes;
-use h2::Reason;
+use h2::{Reason, RecvStream};
 use http::header::CONTENT_LENGTH;
 use http::request;
 use http::response::Parts;
-use http::{Method as HttpMethod, Response, StatusCode, Version};
+use http::{HeaderMap, Method as HttpMethod, Response, StatusCode, Version};
 use tokio::time::Instant;
 
 use self::client_head::{final_head, interim_head, is_grpc_response};
 use self::download::{Begun, Gone, StreamDownload};
 use self::small::take_whole;
-use self::upload::{Allowed, StreamUpload};
-use super::client_head::show;
-use super::downstream::{Backpressure, Downstream, FinalHead, Flows, Headed, SentReply};
-use super::failure::{ResponseFailure, UploadFailure};
-use super::filtering::Filtering;
-use super::outbound::Outbound;
-use super::resolved_route::ResolvedRoute;
-use super::{Engine, Forwarded, exchange};
+use super::{Engine, Forwarded};
 use crate::cluster::Picked;
+use crate::connection::ConnectionInfo;
 use crate::exchange::Count;
 use crate::exchange::grpc::{self, OwnResponse};
 use crate::filter::RequestEdit;
 use crate::forward::body_kind_of;
+use crate::forward::exchange::downstream::{
+    Backpressure, Downstream, FinalHead, Flows, Headed, SentReply,
+};
+use crate::forward::exchange::failure::{ResponseFailure, UploadFailure};
+use crate::forward::exchange::filtering::{Filtering, show};
+use crate::forward::exchange::frames_upload::{Allowed, Frames, FramesUpload};
+use crate::forward::exchange::incoming::{Incoming, trailer_rules};
+use crate::forward::exchange::outbound::Outbound;
+use crate::forward::exchange::resolved_route::ResolvedRoute;
+use crate::forward::exchange::{self};
 use crate::forward::typed::{self, TypedRequest};
 use crate::head::{HeadEdits, HttpHead};
 use crate::http1::{ClassSet, FieldClass, Framing, Method, RawResponse};
-use crate::progress::End;
-use crate::response::TrailerRules;
-use crate::server::connection::{ConnectionState, Held, RequestRecord, Uptake, is_grpc_call};
+use crate::progress::{DataRate, End, Uptake};
+use crate::server::connection::{Held, RequestRecord, is_grpc_call};
 use crate::server::http2::Untaken as NotTaken;
 use crate::server::http2::{Client, Room, Waiting, settle};
 use crate::server::metrics::WorkerMetrics;
 use crate::spare::Spare;
 use crate::stream::{ByteStream, ReadBuffer, spare as buffers};
 use crate::transform::{HeadPlan, Invalid};
-use crate::upstream::{Http1Body, Http1Connection};
+use crate::upstream::Http1Connection;
 
 /// A validated request, whose target is valid in HTTP/1.1, and its stream.
 pub(crate) struct Http2Downstream<'c> {
@@ -70,8 +71,8 @@ pub(crate) struct Http2Downstream<'c> {
 }
 
 impl<'c> Http2Downstream<'c> {
-    /// Returns `None` if the request must take the typed lane, whatever its route is. `classes`:
-    /// those of its header fields.
+    /// Prepares a request for the raw lane. Returns `None` if it must take the typed lane on any
+    /// route. `classes` are the classes of its header fields.
     pub(crate) fn new(
         parts: &'c request::Parts,
         classes: ClassSet,
@@ -94,23 +95,12 @@ impl<'c> Http2Downstream<'c> {
     ///
     /// Cancel-safe: if dropped, the request is cancelled at the destination.
     pub(crate) fn forward(self, engine: &Engine) -> impl Future<Output = Forwarded> {
-        exchange::forward(self, engine)
+        exchange::forward(self, engine.service(), engine.current())
     }
 
     /// Returns true for a gRPC call.
     fn is_call(&self) -> bool {
         is_grpc_call(self.head.method_value(), self.head.headers())
-    }
-}
-
-impl Headed for HttpHead<'_> {
-    type Head<'h>
-        = Self
-    where
-        Self: 'h;
-
-    fn head(&self) -> Self {
-        *self
     }
 }
 
@@ -127,9 +117,10 @@ impl<'c> Headed for Http2Downstream<'c> {
 }
 
 impl<'c> Downstream for Http2Downstream<'c> {
-    type SentHead<'h> = HttpHead<'c>;
-    type Upload = StreamUpload;
+    type SentHead = HttpHead<'c>;
+    type Upload = FramesUpload;
     type Download = StreamDownload;
+    type Record = RequestRecord;
 
     #[inline]
     fn method(&self) -> Method {
@@ -201,8 +192,23 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     #[inline]
-    fn state(&self) -> &Arc<ConnectionState> {
-        &self.client.record.connection
+    fn connection(&self) -> ConnectionInfo {
+        self.client.record.connection.info
+    }
+
+    #[inline]
+    fn body_limit(&self) -> Option<u64> {
+        self.client.record.connection.worker.limits.body_bytes
+    }
+
+    #[inline]
+    fn data_rate(&self) -> Option<DataRate> {
+        self.client.record.connection.worker.limits.data_rate
+    }
+
+    #[cold]
+    fn note_malformed(&self) {
+        WorkerMetrics::add(&self.client.record.connection.metrics().malformed);
     }
 
     #[inline]
@@ -267,7 +273,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     fn begin_upload(
         &mut self,
         route: &ResolvedRoute<'_>,
-        upload: &mut StreamUpload,
+        upload: &mut FramesUpload,
         _: &mut Outbound,
     ) -> Result<(), UploadFailure> {
         let limits = &self.client.record.connection.worker.limits;
@@ -275,7 +281,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             content: route.allowed(limits.body_bytes),
             trailers: limits.header_fields,
         };
-        *upload = StreamUpload::new(self.framing, self.client.body.is_some(), allowed);
+        *upload = FramesUpload::new(self.framing, self.client.body.is_some(), allowed);
         Ok(())
     }
 
@@ -287,7 +293,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     fn poll_upload<U: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
-        upload: &mut StreamUpload,
+        upload: &mut FramesUpload,
         outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
@@ -295,7 +301,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         upload.poll(cx, &mut self.client.body, outbound, destination, has_news)
     }
 
-    fn stop_upload(&mut self, upload: &mut StreamUpload) {
+    fn stop_upload(&mut self, upload: &mut FramesUpload) {
         if self.client.body.is_some() {
             self.client.record.connection.unread.store(true, Relaxed);
         }
@@ -340,7 +346,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         } = begun;
         let table = std::mem::take(&mut download.table);
         let input = &mut connection.input;
-        let edits = match filtering.shown(route, &self.client.record.connection.info) {
+        let edits = match filtering.shown(route, || self.connection()) {
             None => None,
             Some(shown) => Some(show(shown, status, (input.filled(), response, &table))?),
         };
@@ -354,28 +360,19 @@ impl<'c> Downstream for Http2Downstream<'c> {
         let head = final_head(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
         let is_kept = edits.is_none() && route.plan.keeps_responses();
         let is_exempt = is_grpc_response(&head, &text, &table, is_kept);
-        let rules = match &route.plan.trailers {
-            Some(plan) if self.method != Method::Head && !is_bodiless(status) => {
-                TrailerRules::new(Some(plan), status)
-            }
-            _ => TrailerRules::default(),
-        };
+        let rules = trailer_rules(self.method, status, route.plan);
         let mut begun = match content {
-            Some(content) => {
-                let body = Http1Body::read(response);
-                Begun::of(response, body, content, is_exempt, rules)
-            }
+            Some(content) => Begun::new(Incoming::whole(response, content, rules), is_exempt),
             None => {
-                let body = Http1Body::received(response, table);
-                let mut begun = Begun::of(response, body, Bytes::new(), is_exempt, rules);
+                let mut incoming = Incoming::behind(response, table, rules);
                 // The client can still get an error for a body that is malformed from its start.
-                if let Poll::Ready(Err(_)) = begun.poll_read(connection, cx) {
+                if let Poll::Ready(Err(())) = incoming.poll_read(connection, cx) {
                     return Err(ResponseFailure::BrokenBody(status));
                 }
-                begun
+                Begun::new(incoming, is_exempt)
             }
         };
-        let is_end = begun.has_all();
+        let is_end = begun.incoming.has_all();
         let stream = self.client.respond.send_response(head, is_end);
         begun.begin(stream.map_err(|_| ResponseFailure::Client)?, is_end);
         download.begun = Some(begun);
@@ -409,7 +406,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             if begun.is_sent() {
                 return Poll::Ready(Ok(()));
             }
-            if ready!(begun.poll_read(connection, cx)).is_err() {
+            if ready!(begun.incoming.poll_read(connection, cx)).is_err() {
                 return Poll::Ready(Err(ResponseFailure::Destination("its body broke off")));
             }
             *has_news = true;
@@ -518,10 +515,33 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 }
 
-/// True for a status whose responses have no body, and so no trailers.
-fn is_bodiless(status: StatusCode) -> bool {
-    matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+impl Frames for RecvStream {
+    #[inline]
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, UploadFailure>>> {
+        Self::poll_data(self, cx).map_err(|_| BROKEN)
+    }
+
+    fn poll_trailers(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<HeaderMap>, UploadFailure>> {
+        Self::poll_trailers(self, cx).map_err(|_| BROKEN)
+    }
+
+    #[inline]
+    fn has_ended(&self) -> bool {
+        self.is_end_stream()
+    }
+
+    #[inline]
+    fn taken(&mut self, bytes: usize) {
+        // It only fails for more than was received.
+        let _ = self.flow_control().release_capacity(bytes);
+    }
 }
+
+/// The failure after the client has reset the stream.
+const BROKEN: UploadFailure = UploadFailure::client(StatusCode::BAD_REQUEST);
 
 /// A response head that HTTP/2 cannot represent.
 const UNSAYABLE: ResponseFailure =

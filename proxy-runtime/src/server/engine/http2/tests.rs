@@ -11,10 +11,10 @@ use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::sleep;
 
-use super::upload::{Allowed, StreamUpload};
+use crate::forward::exchange::failure::UploadFailure;
+use crate::forward::exchange::frames_upload::{Allowed, FramesUpload};
+use crate::forward::exchange::outbound::Outbound;
 use crate::http1::Framing;
-use crate::server::engine::failure::UploadFailure;
-use crate::server::engine::outbound::Outbound;
 
 const ALLOWED: Allowed = Allowed {
     content: u64::MAX,
@@ -48,7 +48,7 @@ async fn stream() -> (SendStream<Bytes>, RecvStream) {
 /// Sends a body behind a head to what is returned.
 fn upload(
     head: &str,
-    mut upload: StreamUpload,
+    mut upload: FramesUpload,
     body: RecvStream,
     room: usize,
 ) -> (DuplexStream, JoinHandle<Result<u64, UploadFailure>>) {
@@ -63,8 +63,8 @@ fn upload(
     (far, task)
 }
 
-fn chunked() -> StreamUpload {
-    StreamUpload::new(Framing::Chunked, true, ALLOWED)
+fn chunked() -> FramesUpload {
+    FramesUpload::new(Framing::Chunked, true, ALLOWED)
 }
 
 async fn received(mut far: DuplexStream) -> String {
@@ -79,7 +79,7 @@ async fn the_window_opens_by_what_the_destination_has_taken() {
         const WINDOW: usize = 65_535;
         const ROOM: usize = 1000;
         let (mut up, body) = stream().await;
-        let plain = StreamUpload::new(Framing::Length(u64::MAX), true, ALLOWED);
+        let plain = FramesUpload::new(Framing::Length(u64::MAX), true, ALLOWED);
         let (mut far, _task) = upload("", plain, body, ROOM);
         let sent = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&sent);
@@ -158,7 +158,7 @@ async fn what_is_too_large_or_reset_is_the_clients_fault() {
             content: 3,
             ..ALLOWED
         };
-        let limited = StreamUpload::new(Framing::Chunked, true, allowed);
+        let limited = FramesUpload::new(Framing::Chunked, true, allowed);
         let (far, task) = upload("", limited, body, 1 << 16);
         let status = match task.await.unwrap().unwrap_err() {
             UploadFailure::Client { status, .. } => status,

@@ -217,9 +217,11 @@ async fn a_client_that_takes_nothing_is_given_up() {
     }
 }
 
-/// How long the proxy waits for a client with an answer of its own, and the same of one that goes over `http` types, which knows
-/// nothing of the cluster.
-const OWN_ANSWERS: [(&str, u64); 2] = [("bytes", ACTIVITY_TIMEOUT), ("http types", 100)];
+/// The ways of a local reply, and how long the proxy waits for its client.
+const OWN_ANSWERS: [(&str, u64); 2] = [
+    ("bytes", ACTIVITY_TIMEOUT),
+    ("http types", ACTIVITY_TIMEOUT),
+];
 
 /// A server by one of the ways, behind which is a destination that says nothing, and what the server counts.
 async fn silent(way: &str, capacity: usize) -> (DuplexStream, DuplexStream, ServerMetrics) {

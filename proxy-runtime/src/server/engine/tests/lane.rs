@@ -1,7 +1,5 @@
 //! Which lane requests take: what compares the two must not compare one with itself.
 
-use std::cell::Cell;
-
 use testkit::raw::RawOrigin;
 use testkit::time::guarded;
 use tokio::io::AsyncWriteExt;
@@ -9,20 +7,7 @@ use tokio::io::AsyncWriteExt;
 use super::scene::{local, read_to, serve};
 use crate::Proxy;
 use crate::fixtures::snapshot;
-
-thread_local! {
-    static RAW: Cell<u64> = const { Cell::new(0) };
-}
-
-/// A request is forwarded in the raw lane, by this thread.
-pub(in crate::server::engine) fn is_raw() {
-    RAW.set(RAW.get() + 1);
-}
-
-/// How many were since this was last asked.
-pub(super) fn take_raw() -> u64 {
-    RAW.take()
-}
+pub(super) use crate::forward::exchange::lane::{decline, take as take_raw};
 
 #[tokio::test]
 async fn changes_of_all_kinds_are_made_in_the_raw_lane() {

@@ -1,4 +1,5 @@
-//! What idle connections hold, all in all. A read buffer that one of them keeps is sixteen times as much as it may have.
+//! What idle connections hold, all in all. A read buffer that one of them keeps is sixteen times as much as it may
+//! have.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -54,7 +55,7 @@ fn read_to(stream: &mut TcpStream, end: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Clients that have each sent a request and read the answer, if `ask`; in a thread of their own as well.
+/// Connects clients in a thread. With `ask`, each sends a request and reads the response.
 fn clients(server: SocketAddr, ask: bool) -> oneshot::Receiver<Vec<TcpStream>> {
     let (done, clients) = oneshot::channel();
     thread::spawn(move || {
@@ -71,7 +72,7 @@ fn clients(server: SocketAddr, ask: bool) -> oneshot::Receiver<Vec<TcpStream>> {
     clients
 }
 
-/// A worker with a proxy, in this thread, which has nothing to do but wait.
+/// A worker with a proxy in the current thread, whose connections are idle.
 struct Bench {
     runtime: LocalRuntime,
     address: SocketAddr,

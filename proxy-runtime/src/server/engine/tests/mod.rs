@@ -6,7 +6,7 @@ mod allocations;
 mod chunks;
 mod early;
 mod interim;
-pub(super) mod lane;
+mod lane;
 mod memory;
 mod refusals;
 mod scene;

@@ -74,7 +74,7 @@ fn fed() -> (
     (feed, OutgoingBody::of(StreamBody::new(frames)))
 }
 
-/// What comes back when a destination answers with these bytes and closes.
+/// Returns the response to `request` of a destination that sends `bytes` and closes.
 async fn answer(
     request: Request<OutgoingBody>,
     bytes: impl AsRef<[u8]>,
@@ -97,7 +97,7 @@ async fn answer(
     }
 }
 
-/// Why there is no response over HTTP/1.1.
+/// Returns the HTTP/1.1 error of a failed request.
 #[expect(clippy::boxed_local, reason = "as it is returned")]
 fn of_http1(failed: Box<SendError>) -> Http1Error {
     match failed.error {

@@ -1,4 +1,4 @@
-//! What leaves, and what does not.
+//! Tests of requests as they are written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::upstream::tests::{Counted, Resetting};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// What a destination gets, and in how many writes.
+/// Returns the bytes that a destination receives, and the number of writes.
 async fn sent(request: Request<OutgoingBody>) -> (String, usize) {
     let (near, mut far) = duplex(ROOM);
     let writes = Arc::new(AtomicUsize::new(0));
@@ -90,7 +90,7 @@ async fn trailers_follow_chunks_and_nothing_else() {
     assert!(received.ends_with("\r\n\r\nhello"), "{received}");
 }
 
-/// Whatever a body turns out to be, what leaves is what the head says, or not all of it.
+/// A request is never longer than its head declares, whatever its body does.
 #[tokio::test]
 async fn no_body_is_longer_or_shorter_than_its_head_says() {
     for (frames, is_long) in [
@@ -126,7 +126,7 @@ async fn a_body_without_a_length_is_no_request() {
     assert!(matches!(error, Http1Error::Request), "{error}");
 }
 
-/// What is sent again must be as whole as it was, and what may have been sent must not be sent again.
+/// Only a complete request, of which nothing was sent, may be sent again.
 #[tokio::test]
 async fn only_what_has_not_left_is_given_back() {
     for (is_reused, takes, is_tls, expected) in [

@@ -1,4 +1,4 @@
-//! What comes back, and what is made of it.
+//! Tests of responses as they are read.
 
 use http::{StatusCode, Version};
 use hyper::ext::ReasonPhrase;
@@ -30,7 +30,7 @@ async fn a_head_is_what_it_was() {
     assert_eq!(plain.content(), b"until the end");
 }
 
-/// Nothing depends on how the bytes are cut.
+/// The same response results wherever the bytes are split.
 #[tokio::test]
 async fn a_response_in_pieces_is_the_same() {
     let bytes = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n\
@@ -157,7 +157,7 @@ async fn interim_responses_are_bounded() {
     assert!(matches!(error, Http1Error::TooManyInterim), "{error}");
 }
 
-/// What nobody asks for stays with the destination.
+/// Unrequested data stays unread at the destination.
 #[tokio::test]
 async fn nothing_is_read_ahead() {
     let (mut near, mut far) = connection();

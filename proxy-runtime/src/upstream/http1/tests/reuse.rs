@@ -1,4 +1,4 @@
-//! When a connection can carry another request.
+//! Tests of connections that carry another request, or must not.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::*;
 
 const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-/// What is to be done with the connection after this answer, and whether it looks open.
+/// Returns what to do with the connection after this response, and whether it is open.
 async fn after(request: Request<OutgoingBody>, bytes: &[u8]) -> (Rest, bool) {
     let (mut near, mut far) = connection();
     far.write_all(bytes).await.unwrap();
@@ -50,7 +50,7 @@ async fn what_has_no_body_is_over_with_its_head() {
     }
 }
 
-/// They would be taken for the answer to the next request.
+/// Bytes after a response would be taken for the next one.
 #[tokio::test]
 async fn bytes_behind_a_response_close_the_connection() {
     for (request, bytes) in [

@@ -20,7 +20,7 @@ use crate::head::HttpHead;
 use crate::http1::FieldValue;
 use crate::transform::HeadPlan;
 
-/// What a route may do to heads.
+/// Transforms that a route may have.
 const TRANSFORMS: [&str; 27] = [
     "",
     r#"{"RequestHeadersCopy":"false"}"#,
@@ -51,7 +51,7 @@ const TRANSFORMS: [&str; 27] = [
     r#"{"HttpMethodChange":"get","Set":"PUT"},{"HttpMethodChange":"PUT","Set":"PROPFIND"},{"HttpMethodChange":"POST","Set":"HEAD"}"#,
 ];
 
-/// What clients say, some of it more than once.
+/// Fields that clients send, some of them more than once.
 const FIELDS: [(&str, &str); 30] = [
     ("host", "shop.example:81"),
     ("accept", "*/*"),
@@ -159,7 +159,7 @@ fn parts(method: Method, version: Version, target: &str, fields: &[(&str, &str)]
     parts
 }
 
-/// Whether it was written both ways.
+/// Compares both ways of writing a head. Returns true if both apply.
 fn compare(config: &Snapshot, parts: &Parts, body: BodyKind) -> bool {
     let head = HttpHead::with_connection(parts, connection());
     let Some(straight) = straight(config, &head, body) else {

@@ -1,0 +1,626 @@
+//! Callers of the tower service: heads are `http` types, and bodies come in frames.
+//!
+//! ```text
+//! http::Request ─▶ head serialised in HTTP/1.1, with the received part of the body ─▶ destination
+//! http::Response ◀─ Slot ◀─ one map of fields, and frames of the body ◀─ destination
+//! ```
+//!
+//! The exchange is polled by the future of the response, and then by its body ([`Exchange`](crate::response::Exchange)).
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::thread::LocalKey;
+
+use bytes::Bytes;
+use http::request;
+use http::response::Parts;
+use http::{HeaderMap, Response, StatusCode};
+use http_body::Body;
+use hyper::ext::ReasonPhrase;
+use proxy_model::RequestHead;
+use proxy_model::compiled::RouteIndex;
+use tokio::time::Instant;
+
+use super::exchange::downstream::{
+    Backpressure, Download, Downstream, FinalHead, Flows, Headed, Record, SentReply,
+};
+use super::exchange::failure::{ResponseFailure, UploadFailure};
+use super::exchange::filtering::{Filtering, show};
+use super::exchange::frames_upload::{Allowed, Frames, FramesUpload};
+use super::exchange::incoming::{Incoming, trailer_rules};
+use super::exchange::outbound::Outbound;
+use super::exchange::readdress::SentHead;
+use super::exchange::resolved_route::{Chosen, ResolvedRoute};
+use super::spare::{self, Kind};
+use super::typed::{TypedRequest, final_head};
+use crate::cluster::Picked;
+use crate::connection::ConnectionInfo;
+use crate::error::{ForwardErrorKind, status_of};
+use crate::exchange::Count;
+use crate::filter::RequestEdit;
+use crate::head::{AddressText, HeadEdits, HttpHead};
+use crate::http1::{ClassSet, FieldValue, Framing, HeadTable, LentTable, Method, RawResponse};
+use crate::layer::ProxyRequestBody;
+use crate::progress::alarm::{self, Ticket};
+use crate::progress::{DataRate, End, Uptake};
+use crate::proxy::ProxyService;
+use crate::response::{Attempts, ExchangeInfo, Slot};
+use crate::spare::Spare;
+use crate::state::Generation;
+use crate::stream::{ByteStream, ReadBuffer, spare as buffers};
+use crate::transform::{HeadPlan, Invalid};
+use crate::upstream::Http1Connection;
+
+/// The largest response that is copied as a whole: head and body then share one block of memory.
+const WHOLE: usize = 8 * 1024 - 1;
+
+/// Fields that a response gets on its way to the client without its map having to grow: what a layer or two add.
+const ADDED: usize = 3;
+
+/// A request of a tower service, and its caller.
+pub(super) struct ServiceDownstream {
+    // Owned: a future that holds a `Downstream` with a lifetime is not `Send` as far as the compiler knows.
+    pub(super) parts: request::Parts,
+    pub(super) classes: ClassSet,
+    /// The client's method.
+    pub(super) method: Method,
+    /// The framing of the body for a destination.
+    pub(super) framing: Framing,
+    pub(super) body: Option<BodyFrames>,
+    pub(super) chosen: Chosen,
+    /// The time from which the route's `Timeout` counts, if it is not the beginning of the exchange.
+    pub(super) arrived: Option<Instant>,
+    pub(super) record: ServiceRecord,
+    /// For the timer of the task that polls the exchange.
+    pub(super) ticket: Ticket,
+}
+
+/// The response for the caller, and the attempts of layers that are told about it.
+pub(super) struct ServiceRecord {
+    pub(super) slot: Arc<Slot>,
+    pub(super) attempts: Option<Arc<Attempts>>,
+}
+
+/// The frames of a caller's request body.
+pub(super) struct BodyFrames {
+    body: ProxyRequestBody,
+    trailers: Option<HeaderMap>,
+}
+
+/// The state of a response.
+#[derive(Default)]
+pub(crate) struct ServiceDownload {
+    /// The fields of the head.
+    table: LentTable,
+    /// The response after its head was put into the slot.
+    begun: Option<Incoming>,
+    /// True if all of it was put into the slot.
+    is_done: bool,
+    /// True if the caller has not taken the last frame.
+    is_full: bool,
+}
+
+impl Drop for ServiceDownstream {
+    fn drop(&mut self) {
+        let fields = std::mem::take(&mut self.parts.headers);
+        let extensions = std::mem::take(&mut self.parts.extensions);
+        spare::give_back(Kind::Request, fields, extensions);
+    }
+}
+
+impl BodyFrames {
+    /// Returns `None` for a body that is known to be empty.
+    pub(super) fn of(body: ProxyRequestBody) -> Option<Self> {
+        (!body.is_end_stream()).then_some(Self {
+            body,
+            trailers: None,
+        })
+    }
+}
+
+impl Frames for BodyFrames {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, UploadFailure>>> {
+        if self.trailers.is_some() {
+            return Poll::Ready(None);
+        }
+        Poll::Ready(match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => Some(Ok(data)),
+                Err(other) => {
+                    self.trailers = Some(other.into_trailers().unwrap_or_default());
+                    None
+                }
+            },
+            Some(Err(error)) => Some(Err(UploadFailure::client(status_of(&*error)))),
+            None => None,
+        })
+    }
+
+    fn poll_trailers(
+        &mut self,
+        _: &mut Context<'_>,
+    ) -> Poll<Result<Option<HeaderMap>, UploadFailure>> {
+        Poll::Ready(Ok(self.trailers.take()))
+    }
+
+    fn has_ended(&self) -> bool {
+        self.trailers.is_none() && self.body.is_end_stream()
+    }
+
+    fn taken(&mut self, _: usize) {}
+}
+
+impl Record for ServiceRecord {
+    fn wants_info(&self) -> bool {
+        true
+    }
+
+    fn answered(&mut self, _: StatusCode, info: ExchangeInfo) {
+        if let Some(attempts) = &self.attempts {
+            attempts.note(info.clone());
+        }
+        self.slot.put_info(info);
+    }
+
+    fn moved(&mut self, _: u64, _: u64) {}
+
+    fn completed(&mut self) {
+        self.slot.end(Ok(()));
+    }
+
+    fn completed_early(&mut self) {
+        self.slot.end(Ok(()));
+    }
+
+    fn replied(&mut self, _: u64) {
+        self.slot.end(Ok(()));
+    }
+
+    fn failed(&mut self, kind: ForwardErrorKind) {
+        self.slot.end(Err(kind));
+    }
+
+    // The server around the service has the limits, and counts what exceeds them.
+
+    fn upload_is_too_slow(&mut self) {}
+
+    fn body_refused(&mut self, _: StatusCode, _: u64) {}
+}
+
+impl Download for ServiceDownload {
+    fn restart(&mut self) {
+        self.table.give_back();
+        self.begun = None;
+        self.is_done = false;
+        self.is_full = false;
+    }
+
+    fn rest(&mut self) {
+        self.restart();
+    }
+
+    fn table(&mut self) -> &mut HeadTable {
+        &mut self.table
+    }
+
+    fn is_unanswered(&self) -> bool {
+        self.begun.is_none()
+    }
+
+    fn has_all(&self) -> bool {
+        self.begun.as_ref().is_some_and(Incoming::has_all)
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn is_persistent(&self) -> bool {
+        self.begun.as_ref().is_some_and(Incoming::is_persistent)
+    }
+
+    fn take_uncounted(&mut self) -> u64 {
+        self.begun.as_mut().map_or(0, Incoming::take_uncounted)
+    }
+
+    fn sent(&self) -> u64 {
+        self.begun.as_ref().map_or(0, Incoming::sent)
+    }
+}
+
+impl ServiceDownload {
+    /// Puts what was received into the slot; ready unless the caller has to take the last part first.
+    fn poll_put(&mut self, slot: &Slot, has_news: &mut bool) -> Poll<()> {
+        let Some(incoming) = &mut self.begun else {
+            return Poll::Ready(());
+        };
+        if self.is_full {
+            if slot.has_data() {
+                return Poll::Pending;
+            }
+            self.is_full = false;
+            // The caller waits for the destination from now on.
+            *has_news = true;
+        }
+        if !incoming.data.is_empty() {
+            slot.put_data(std::mem::take(&mut incoming.data));
+            self.is_full = true;
+        }
+        if incoming.has_ended()
+            && let Some(trailers) = incoming.trailers.take()
+        {
+            slot.put_trailers(trailers);
+        }
+        self.is_done = incoming.has_all();
+        Poll::Ready(())
+    }
+}
+
+impl Headed for ServiceDownstream {
+    type Head<'h>
+        = HttpHead<'h>
+    where
+        Self: 'h;
+
+    fn head(&self) -> HttpHead<'_> {
+        HttpHead::of_classes(&self.parts, self.classes)
+    }
+}
+
+impl Downstream for ServiceDownstream {
+    type SentHead = SentHead;
+    type Upload = FramesUpload;
+    type Download = ServiceDownload;
+    type Record = ServiceRecord;
+
+    fn method(&self) -> Method {
+        self.method
+    }
+
+    fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    fn classes(&self) -> ClassSet {
+        self.classes
+    }
+
+    fn has_authority(&self) -> bool {
+        !self.head().authority_str().is_empty()
+    }
+
+    fn sent_head(&self, text: &[u8]) -> Option<SentHead> {
+        SentHead::read(text, self.head().is_https())
+    }
+
+    fn count(&self, started: Instant) -> Count {
+        Count::new(&self.parts.method, self.parts.version, started)
+    }
+
+    fn show_request<R>(
+        &self,
+        edits: &mut HeadEdits,
+        show: impl FnOnce(&mut RequestEdit<'_>) -> R,
+    ) -> R {
+        show(&mut RequestEdit::of_http(self.head(), edits))
+    }
+
+    fn write_head(
+        &self,
+        head: &HttpHead<'_>,
+        route: &ResolvedRoute<'_>,
+        edits: Option<&HeadEdits>,
+        picked: &Picked,
+    ) -> Result<Vec<u8>, Invalid> {
+        let mut out = buffers::take(buffers::HEAD);
+        let remote = head.connection().remote;
+        let remote = remote.map(|remote| AddressText::new(remote.ip()));
+        let edited;
+        let request = TypedRequest {
+            head: match edits {
+                None => head,
+                Some(edits) => {
+                    edited = head.with_edits(edits);
+                    &edited
+                }
+            },
+            route: route.route,
+            plan: route.plan,
+            framing: self.framing,
+            remote: remote
+                .as_ref()
+                .and_then(|remote| FieldValue::new(remote.as_bytes())),
+        };
+        let destination = &route.cluster.destinations()[picked.index.0 as usize];
+        request.write(destination, &mut out)?;
+        Ok(out)
+    }
+
+    fn route<'g>(
+        &self,
+        service: &'g ProxyService,
+        generation: &'g Generation,
+    ) -> Result<ResolvedRoute<'g>, Option<RouteIndex>> {
+        Ok(ResolvedRoute::of_chosen(service, generation, self.chosen))
+    }
+
+    fn arrived(&self) -> Option<Instant> {
+        self.arrived
+    }
+
+    fn attempts(&self) -> Option<&Attempts> {
+        self.record.attempts.as_deref()
+    }
+
+    fn skip_request(&mut self) -> bool {
+        false
+    }
+
+    fn connection(&self) -> ConnectionInfo {
+        self.parts.extensions.get().copied().unwrap_or_default()
+    }
+
+    // The server around the service has limits of its own, and sees its clients leave: then it drops the exchange.
+
+    fn body_limit(&self) -> Option<u64> {
+        None
+    }
+
+    fn data_rate(&self) -> Option<DataRate> {
+        None
+    }
+
+    fn note_malformed(&self) {}
+
+    fn record(&mut self) -> Option<&mut ServiceRecord> {
+        Some(&mut self.record)
+    }
+
+    async fn unless_gone<F: Future>(&mut self, _: bool, work: F) -> Option<F::Output> {
+        Some(work.await)
+    }
+
+    fn poll_due(&mut self, cx: &mut Context<'_>, due: Instant) -> Poll<()> {
+        let is_first = !self.ticket.is_used();
+        let is_asked = alarm::ask(cx, &mut self.ticket, due);
+        // That it is due already is seen when it is polled for that.
+        if !(is_asked && is_first) && due <= Instant::now() {
+            return Poll::Ready(());
+        }
+        if !is_asked {
+            self.record.slot.wake_at(due);
+        }
+        Poll::Pending
+    }
+
+    fn poll_disconnected(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut ServiceDownload,
+        _: bool,
+    ) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn poll_reset(&mut self, _: &mut Context<'_>, _: &mut ServiceDownload) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn disconnected(&mut self) {}
+
+    fn note_memory(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut ServiceDownload,
+        _: &ReadBuffer,
+    ) -> bool {
+        false
+    }
+
+    fn begin_upload(
+        &mut self,
+        route: &ResolvedRoute<'_>,
+        upload: &mut FramesUpload,
+        _: &mut Outbound,
+    ) -> Result<(), UploadFailure> {
+        if self.body.is_none() && matches!(self.framing, Framing::Length(1..)) {
+            return Err(UploadFailure::client(StatusCode::BAD_REQUEST));
+        }
+        let allowed = Allowed {
+            content: route.allowed(None),
+            trailers: usize::MAX,
+        };
+        *upload = FramesUpload::new(self.framing, self.body.is_some(), allowed);
+        Ok(())
+    }
+
+    fn may_upload_slowly(&self) -> bool {
+        true
+    }
+
+    fn poll_upload<U: ByteStream>(
+        &mut self,
+        cx: &mut Context<'_>,
+        upload: &mut FramesUpload,
+        outbound: &mut Outbound,
+        destination: &mut U,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), UploadFailure>> {
+        upload.poll(cx, &mut self.body, outbound, destination, has_news)
+    }
+
+    fn stop_upload(&mut self, upload: &mut FramesUpload) {
+        upload.stop(&mut self.body);
+    }
+
+    /// Drops it: an `http::Response` is the final one, and has no place for others. User agents may ignore interim
+    /// responses (RFC 9110 section 15.2), so nobody may depend on them.
+    fn pass_interim(
+        &mut self,
+        response: &RawResponse,
+        _: &mut ServiceDownload,
+        input: &mut ReadBuffer,
+        _: &HeadPlan,
+    ) -> Result<(), ResponseFailure> {
+        input.consume(response.head_length());
+        Ok(())
+    }
+
+    fn poll_interim(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut ServiceDownload,
+    ) -> Poll<Result<(), ResponseFailure>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn begin_response(
+        &mut self,
+        cx: &mut Context<'_>,
+        final_head: FinalHead<'_>,
+        download: &mut ServiceDownload,
+        connection: &mut Http1Connection,
+        filtering: &mut Filtering,
+    ) -> Result<(), ResponseFailure> {
+        let FinalHead {
+            response,
+            status,
+            route,
+            ..
+        } = final_head;
+        let table = std::mem::take(&mut download.table);
+        let input = &mut connection.input;
+        let edits = match filtering.shown(route, || self.connection()) {
+            None => None,
+            Some(shown) => Some(show(shown, status, (input.filled(), response, &table))?),
+        };
+        let whole = whole(response, input.filled().len());
+        let text = input.take_head(whole.unwrap_or_else(|| response.head_length()));
+        let head = made(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
+        let rules = trailer_rules(self.method, status, route.plan);
+        let incoming = match whole {
+            Some(_) => Incoming::whole(response, text.slice(response.head_length()..), rules),
+            None => {
+                let mut incoming = Incoming::behind(response, table, rules);
+                // The client can still get an error for a body that is malformed from its start.
+                if let Poll::Ready(Err(())) = incoming.poll_read(connection, cx) {
+                    return Err(ResponseFailure::BrokenBody(status));
+                }
+                incoming
+            }
+        };
+        let length = match response.framing() {
+            Framing::Length(length) => Some(length),
+            _ => None,
+        };
+        self.record.slot.put_head(head, length);
+        download.begun = Some(incoming);
+        // The rest is for the body, but for what ends the response.
+        let _ = download.poll_put(&self.record.slot, &mut false);
+        Ok(())
+    }
+
+    fn poll_response(
+        &mut self,
+        cx: &mut Context<'_>,
+        download: &mut ServiceDownload,
+        connection: &mut Http1Connection,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), ResponseFailure>> {
+        loop {
+            ready!(download.poll_put(&self.record.slot, has_news));
+            if download.is_done {
+                return Poll::Ready(Ok(()));
+            }
+            if download.is_full {
+                return Poll::Pending;
+            }
+            let Some(incoming) = &mut download.begun else {
+                return Poll::Ready(Ok(()));
+            };
+            if ready!(incoming.poll_read(connection, cx)).is_err() {
+                return Poll::Ready(Err(ResponseFailure::Destination("its body broke off")));
+            }
+            *has_news = true;
+        }
+    }
+
+    /// The server sees to callers that do not take the response: a body that nobody polls cannot look at a clock.
+    fn backpressure(&self, download: &mut ServiceDownload) -> Backpressure {
+        match download.is_full && !download.is_done {
+            true => Backpressure::Elsewhere,
+            false => Backpressure::Nothing,
+        }
+    }
+
+    fn gives_up(&mut self, _: &mut ServiceDownload, _: Backpressure) -> bool {
+        true
+    }
+
+    fn cut(&mut self, _: &mut ServiceDownload) {}
+
+    fn served(&mut self, _: &ServiceDownload, _: bool, _: Instant) -> bool {
+        true
+    }
+
+    async fn send_reply(
+        &mut self,
+        head: Parts,
+        text: Bytes,
+        _: bool,
+        _: Option<Uptake>,
+    ) -> Option<SentReply> {
+        let sent = text.len() as u64;
+        let slot = &self.record.slot;
+        slot.put_head(Response::from_parts(head, ()), Some(sent));
+        if !text.is_empty() {
+            slot.put_data(text);
+        }
+        Some(SentReply { sent, keep: true })
+    }
+
+    fn flows() -> &'static LocalKey<Flows<Self>> {
+        thread_local! {
+            static FLOWS: Flows<ServiceDownstream> = const { Spare::new() };
+        }
+        &FLOWS
+    }
+}
+
+/// Returns the length of head and body, if the response is short and within the `filled` bytes of input.
+fn whole(response: &RawResponse, filled: usize) -> Option<usize> {
+    match response.framing() {
+        Framing::None => Some(response.head_length()),
+        Framing::Length(length) => usize::try_from(length)
+            .ok()
+            .and_then(|length| length.checked_add(response.head_length()))
+            .filter(|whole| *whole <= WHOLE && *whole <= filled),
+        Framing::Chunked | Framing::UntilClose | Framing::Tunnel => None,
+    }
+}
+
+/// Returns the client's head, or `None` if `http` types cannot represent it. `text` begins with the head as it came.
+fn made(
+    raw: &RawResponse,
+    text: &Bytes,
+    table: &HeadTable,
+    plan: &HeadPlan,
+    edits: Option<&HeadEdits>,
+) -> Option<Response<()>> {
+    let (status, fields) = final_head(raw, text, table, plan, edits, ADDED)?;
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    *response.headers_mut() = fields;
+    *response.extensions_mut() = spare::extensions(Kind::Response);
+    let reason = raw.reason().get(text);
+    if status.canonical_reason().map(str::as_bytes) != Some(reason) {
+        let reason = ReasonPhrase::try_from(reason).ok()?;
+        response.extensions_mut().insert(reason);
+    }
+    Some(response)
+}
+
+/// A response head that `http` types cannot represent.
+const UNSAYABLE: ResponseFailure =
+    ResponseFailure::Unanswered(End::Unsayable, "its head cannot be said in `http` types");

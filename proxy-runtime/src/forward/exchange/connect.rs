@@ -1,0 +1,172 @@
+//! The connection for a request, and the retry over another one.
+
+use http::StatusCode;
+
+use super::downstream::{Downstream, FlowOf, Headed, Upload};
+use super::failure::Failure;
+use super::readdress::{names_destination, readdress};
+use super::recorder::Recorder;
+use super::resolved_route::ResolvedRoute;
+use crate::cluster::Picked;
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::filter::Reply;
+use crate::head::HeadEdits;
+use crate::retry::Attempts;
+use crate::transform::Invalid;
+use crate::upstream::Lease;
+
+/// A picked destination with a connection.
+pub(crate) struct Link {
+    pub(crate) picked: Picked,
+    pub(crate) lease: Lease,
+    /// The serialised request head, until it is sent.
+    pub(crate) head: Result<Vec<u8>, Invalid>,
+}
+
+/// The reason for having no connection.
+pub(crate) enum Unconnected {
+    /// There is no idle connection to the picked destination.
+    Picked(Picked),
+    Failed(ForwardError),
+    /// A filter has replied.
+    Replied(Box<Reply>),
+    /// The client has disconnected.
+    Gone,
+}
+
+/// The next step after a failed attempt.
+pub(crate) enum Again {
+    /// The request is sent over this link, with the head in the flow.
+    Sends(Link),
+    /// There is no retry: the failure over this link is final.
+    Fails(Failure, Link),
+    /// There is no connection for a retry.
+    Unconnected(Unconnected),
+}
+
+impl Unconnected {
+    pub(crate) fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
+        match self {
+            Self::Picked(_) | Self::Replied(_) | Self::Gone => (
+                ForwardErrorKind::NoAvailableDestinations,
+                StatusCode::SERVICE_UNAVAILABLE,
+            ),
+            Self::Failed(error) => (error.kind(), error.status()),
+        }
+    }
+}
+
+impl<'a> ResolvedRoute<'a> {
+    /// Picks a destination, takes an idle connection to it, and serialises the head.
+    #[inline]
+    pub(crate) fn connect_now<D: Downstream>(
+        &self,
+        down: &D,
+        edits: Option<&HeadEdits>,
+        recorder: &mut Recorder<'a>,
+    ) -> Result<Link, Unconnected> {
+        let head = down.head();
+        let picked = self.pick(&head).map_err(Unconnected::Failed)?;
+        let place = self.place(down, recorder);
+        let Some(lease) = self.ready(&place, &picked, recorder.started()) else {
+            return Err(Unconnected::Picked(picked));
+        };
+        recorder.sent_over(self.destination(&picked), &picked.in_flight);
+        Ok(Link {
+            head: down.write_head(&head, self, edits, &picked),
+            picked,
+            lease,
+        })
+    }
+
+    /// Opens a connection to the picked destination, or to another one if that fails. The request
+    /// counts for each destination that is tried.
+    pub(crate) async fn connect<D: Downstream>(
+        &self,
+        unconnected: Unconnected,
+        down: &mut D,
+        edits: Option<&HeadEdits>,
+        recorder: &mut Recorder<'a>,
+    ) -> Result<Link, Unconnected> {
+        let Unconnected::Picked(mut picked) = unconnected else {
+            return Err(unconnected);
+        };
+        let mut attempts = Attempts::first();
+        let place = self.place(down, recorder);
+        recorder.sent_to(self.destination(&picked));
+        loop {
+            let acquiring = place.acquire(picked.index);
+            let error = match down.unless_gone(true, acquiring).await {
+                Some(Ok(lease)) => {
+                    return Ok(Link {
+                        head: down.write_head(&down.head(), self, edits, &picked),
+                        picked,
+                        lease,
+                    });
+                }
+                Some(Err(error)) => error,
+                None => return Err(Unconnected::Gone),
+            };
+            // The client's input may grow during an attempt, so the head is borrowed only in between.
+            let other = place.elsewhere(picked.index, error, &down.head(), &mut attempts, recorder);
+            picked = other.map_err(Unconnected::Failed)?;
+        }
+    }
+
+    /// Decides about a retry of a request that failed over `link`, and connects. `edits`: the
+    /// changes of filters in the head.
+    pub(crate) async fn again<D: Downstream>(
+        &self,
+        down: &mut D,
+        mut link: Link,
+        flow: &mut FlowOf<D>,
+        (edits, failure): (Option<&HeadEdits>, Failure),
+        recorder: &mut Recorder<'a>,
+    ) -> Again {
+        let is_kept = flow.outbound.is_kept();
+        let Some(connection) = link.lease.raw() else {
+            return Again::Fails(failure, link);
+        };
+        let failed = failure.attempt(connection, self.method, is_kept);
+        let sent = down.sent_head(&flow.outbound.front);
+        let (Some(failed), Some(sent)) = (failed, sent) else {
+            return Again::Fails(failure, link);
+        };
+        let head = sent.head();
+        let (place, before) = (self.place(down, recorder), link.picked.index);
+        let next = place.next(before, failed, &head, &mut flow.attempts, recorder);
+        let Some(next) = next else {
+            return Again::Fails(failure, link);
+        };
+        let Link { picked, lease, .. } = link;
+        let connection = (lease, flow.progress.since);
+        let attempts = &mut flow.attempts;
+        let reconnecting = place.reconnect(next, before, connection, &head, attempts, recorder);
+        // The upload reads the rest of a body.
+        let is_watched = !flow.upload.needs_more();
+        let (moved, lease) = match down.unless_gone(is_watched, reconnecting).await {
+            Some(Ok(connected)) => connected,
+            Some(Err(error)) => return Again::Unconnected(Unconnected::Failed(error)),
+            None => return Again::Unconnected(Unconnected::Gone),
+        };
+        drop(head);
+        drop(sent);
+        let picked = match moved {
+            None => picked,
+            Some(moved) => {
+                // The head was serialised for the other destination.
+                let destinations = self.cluster.destinations();
+                let [from, to] = [before, moved.index].map(|index| &destinations[index.0 as usize]);
+                let names_it = names_destination(self.plan, edits, down.has_authority());
+                readdress(&mut flow.outbound.front, from, to, names_it);
+                moved
+            }
+        };
+        flow.again();
+        Again::Sends(Link {
+            picked,
+            lease,
+            head: Err(Invalid),
+        })
+    }
+}

@@ -1,0 +1,201 @@
+//! The filters of a route around one request.
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::response::Parts;
+
+use super::body::Body;
+use super::connect::Unconnected;
+use super::downstream::Downstream;
+use super::failure::ResponseFailure;
+use super::resolved_route::ResolvedRoute;
+use crate::connection::ConnectionInfo;
+use crate::error::ForwardError;
+use crate::filter::{Filters, Reply, ResponseEdit, Verdict};
+use crate::forward::filtering::shown_response;
+use crate::forward::response::own;
+use crate::head::HeadEdits;
+use crate::http1::{HeadTable, RawResponse};
+use crate::response::ProxyBody;
+use crate::spare::{Lend, Spare};
+use crate::upstream::response_limits;
+
+/// The number of states that a thread keeps.
+const MOST: usize = 1024;
+
+thread_local! {
+    static SPARE: Spare<Box<Filtered>, MOST> = const { Spare::new() };
+}
+
+/// The state of the route's filters for one request; empty for most routes.
+#[derive(Debug, Default)]
+pub(crate) struct Filtering(Option<Box<Filtered>>);
+
+/// Reused by the thread, so that filters need no allocation, and requests without filters no
+/// memory.
+#[derive(Debug, Default)]
+struct Filtered {
+    /// The changes to the request, later those to the response.
+    edits: HeadEdits,
+    /// The number of filters that passed the request and have not seen its response.
+    passed: usize,
+}
+
+impl Filtering {
+    /// Calls the route's filters with the request.
+    ///
+    /// # Errors
+    ///
+    /// A filter replied or panicked.
+    #[cold]
+    pub(crate) fn ask<D: Downstream>(
+        filters: &Filters,
+        route: &ResolvedRoute<'_>,
+        down: &D,
+    ) -> (Self, Result<(), Unconnected>) {
+        let mut filtered = SPARE.lend().unwrap_or_default();
+        let context = route.filter_context(down.connection());
+        let verdict = down.show_request(&mut filtered.edits, |head| {
+            filters.on_request(head, &context)
+        });
+        let (passed, said) = match verdict {
+            Verdict::Pass => (filters.len(), Ok(())),
+            Verdict::Reply(reply, passed) => (passed, Err(Unconnected::Replied(Box::new(reply)))),
+            Verdict::Failed(error, passed) => (passed, Err(Unconnected::Failed(error))),
+        };
+        filtered.passed = passed;
+        (Self(Some(filtered)), said)
+    }
+
+    /// The changes to the request, if there are any.
+    #[inline]
+    pub(crate) fn edits(&self) -> Option<&HeadEdits> {
+        let filtered = self.0.as_deref()?;
+        Some(&filtered.edits).filter(|edits| !edits.is_empty())
+    }
+
+    /// The filters that must see the destination's response, if there are any.
+    #[inline]
+    pub(crate) fn shown<'e>(
+        &'e mut self,
+        route: &'e ResolvedRoute<'_>,
+        connection: impl FnOnce() -> ConnectionInfo,
+    ) -> Option<Shown<'e>> {
+        let filtered = self
+            .0
+            .as_deref_mut()
+            .filter(|filtered| filtered.passed > 0)?;
+        Some(Shown {
+            filtered,
+            route,
+            connection: connection(),
+        })
+    }
+
+    /// Returns a local reply after response filters and the route's transforms.
+    #[cold]
+    pub(crate) fn local_reply(
+        &mut self,
+        route: &ResolvedRoute<'_>,
+        connection: ConnectionInfo,
+        reply: LocalReply,
+    ) -> (Parts, Bytes) {
+        let filtered = self.0.as_deref_mut().map(|filtered| {
+            let notes = filtered.edits.take_notes();
+            (std::mem::take(&mut filtered.passed), notes)
+        });
+        let (passed, notes) = filtered.unzip();
+        let response = match reply {
+            LocalReply::Status(status) => own(status, None),
+            LocalReply::Filter(reply) => reply.into_response().map(ProxyBody::text),
+        };
+        let filters = route.filters().zip(passed);
+        let context = route.filter_context(connection);
+        let notes = notes.unwrap_or_default();
+        let transforms = route.route.transforms();
+        let shown = shown_response(response, (filters, notes), context, transforms);
+        let (head, mut body) = shown.into_parts();
+        (head, body.take_text())
+    }
+}
+
+/// The content of a local reply.
+#[derive(Debug)]
+pub(crate) enum LocalReply {
+    Status(StatusCode),
+    /// The reply of a filter.
+    Filter(Box<Reply>),
+}
+
+/// The filters that must see a destination's response.
+pub(crate) struct Shown<'e> {
+    filtered: &'e mut Filtered,
+    route: &'e ResolvedRoute<'e>,
+    connection: ConnectionInfo,
+}
+
+/// The buffer, the head and the fields of a received response.
+pub(crate) type Received<'a> = (&'a [u8], &'a RawResponse, &'a HeadTable);
+
+/// Calls filters with a response that can be forwarded, and returns their changes.
+#[cold]
+pub(crate) fn show<'e>(
+    shown: Shown<'e>,
+    status: StatusCode,
+    (buffer, response, table): Received<'_>,
+) -> Result<&'e HeadEdits, ResponseFailure> {
+    // Checked first, so that filters see only responses that clients get.
+    let body = &buffer[response.head_length()..];
+    let followed =
+        Body::new(response.framing()).follow(body, &response_limits(), &mut HeadTable::default());
+    if followed.is_err() {
+        return Err(ResponseFailure::BrokenBody(status));
+    }
+    let edits = shown.show(status, buffer, table);
+    edits.map_err(|_| ResponseFailure::Extension(status))
+}
+
+impl<'e> Shown<'e> {
+    /// Calls the filters with the response head, and returns their changes.
+    ///
+    /// # Errors
+    ///
+    /// A filter panicked. The filters see no response to this request any more.
+    #[cold]
+    pub(crate) fn show(
+        self,
+        status: StatusCode,
+        buffer: &[u8],
+        table: &HeadTable,
+    ) -> Result<&'e HeadEdits, ForwardError> {
+        let Filtered { edits, passed } = self.filtered;
+        let passed = std::mem::take(passed);
+        // The request head is already written.
+        let notes = edits.take_notes();
+        edits.clear();
+        if let Some(filters) = self.route.filters() {
+            let mut head = ResponseEdit::of_raw(status, buffer, table, edits);
+            let context = self.route.filter_context(self.connection);
+            filters.on_response(passed, &mut head, &context)?;
+        }
+        edits.make_noted(notes);
+        Ok(edits)
+    }
+}
+
+/// Recycles the state, however the request ended.
+impl Drop for Filtering {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(filtered) = self.0.take() {
+            give_back(filtered);
+        }
+    }
+}
+
+#[cold]
+fn give_back(mut filtered: Box<Filtered>) {
+    filtered.edits.clear();
+    filtered.passed = 0;
+    SPARE.keep(filtered);
+}

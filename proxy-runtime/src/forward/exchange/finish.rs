@@ -1,0 +1,217 @@
+//! The end of an exchange: recording, reuse of the connection, and local replies.
+
+use std::net::SocketAddr;
+
+use http::StatusCode;
+use http::response::Parts;
+use tokio::time::Instant;
+
+use super::Forwarded;
+use super::connect::{Link, Unconnected};
+use super::downstream::{Download, Downstream, FlowOf, Record, Upload};
+use super::failure::Failure;
+use super::filtering::{Filtering, LocalReply};
+use super::recorder::Recorder;
+use super::resolved_route::ResolvedRoute;
+use crate::error::ForwardErrorKind;
+use crate::spare::Lend;
+use crate::upstream::Http1Connection;
+
+/// The state of the client's connection after an exchange.
+#[derive(Clone, Copy)]
+pub(crate) struct Ended {
+    /// True if the next request may follow.
+    pub(crate) keep: bool,
+    /// True if the request was not read to its end.
+    has_more: bool,
+    /// The destination's address, if the exchange failed.
+    upstream: Option<SocketAddr>,
+}
+
+/// The reason for a local reply.
+#[derive(Clone, Copy, Default)]
+struct About {
+    error: Option<ForwardErrorKind>,
+    /// The destination whose response is not forwarded.
+    upstream: Option<SocketAddr>,
+}
+
+impl ResolvedRoute<'_> {
+    /// Updates the counters, returns the connection to its pool if it can be reused, and recycles
+    /// the state.
+    #[inline]
+    pub(crate) fn finish<D: Downstream>(
+        &self,
+        down: &mut D,
+        mut link: Link,
+        mut flow: Box<FlowOf<D>>,
+        failure: Option<&Failure>,
+        now: Instant,
+    ) -> Ended {
+        let is_clean = |connection: &mut Http1Connection| connection.input.is_empty();
+        let upstream = match failure {
+            None => None,
+            Some(failure) => {
+                if let Failure::Truncated(_) = failure {
+                    down.cut(&mut flow.download);
+                }
+                link.lease.raw().map(|connection| connection.peer)
+            }
+        };
+        if failure.is_none() && flow.is_reusable() && link.lease.raw().is_some_and(is_clean) {
+            link.lease.give_back(now);
+        }
+        flow.count(&link.picked.in_flight, down.record());
+        if let Some(record) = down.record()
+            && flow.download.is_done()
+        {
+            record.completed();
+        }
+        let has_more = !flow.has_read_request();
+        let keep = down.served(&flow.download, has_more, now);
+        flow.outbound.rest();
+        flow.upload.rest();
+        flow.download.rest();
+        D::flows().keep(flow);
+        Ended {
+            keep,
+            has_more,
+            upstream,
+        }
+    }
+
+    /// Ends a failed exchange.
+    #[cold]
+    pub(crate) async fn fail<D: Downstream>(
+        &self,
+        down: &mut D,
+        mut recorder: Recorder<'_>,
+        filtering: Filtering,
+        failure: Failure,
+        ended: Ended,
+    ) -> Forwarded {
+        let mut about = About::default();
+        let (kind, status) = match failure {
+            Failure::Withheld(status, kind, instead) => {
+                recorder.answered(status, Instant::now());
+                about.upstream = ended.upstream;
+                (kind, instead)
+            }
+            Failure::Unsent | Failure::Stale => {
+                (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY)
+            }
+            Failure::Unanswered(kind, status) => (kind, status),
+            Failure::Truncated(kind) => {
+                if let Some(record) = down.record() {
+                    record.failed(kind);
+                }
+                recorder.end(Some(kind), Instant::now());
+                return Forwarded::Gone;
+            }
+            Failure::Gone(kind) => {
+                recorder.end(Some(kind), Instant::now());
+                return Forwarded::Gone;
+            }
+        };
+        about.error = Some(kind);
+        let reply = LocalReply::Status(status);
+        self.reply_locally(down, recorder, filtering, reply, about, ended.has_more)
+            .await
+    }
+
+    /// Ends a request without a connection; a filter may have replied.
+    #[cold]
+    pub(crate) async fn give_up<D: Downstream>(
+        &self,
+        down: &mut D,
+        recorder: Recorder<'_>,
+        filtering: Filtering,
+        unconnected: Unconnected,
+        has_more: bool,
+    ) -> Forwarded {
+        match unconnected {
+            Unconnected::Gone => {
+                down.disconnected();
+                recorder.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
+                Forwarded::Gone
+            }
+            Unconnected::Replied(reply) => {
+                let (reply, about) = (LocalReply::Filter(reply), About::default());
+                self.reply_locally(down, recorder, filtering, reply, about, has_more)
+                    .await
+            }
+            unconnected => {
+                let refusal = unconnected.refusal();
+                self.refuse(down, recorder, filtering, refusal, has_more)
+                    .await
+            }
+        }
+    }
+
+    /// Sends an error response for a request without a response.
+    #[cold]
+    pub(crate) async fn refuse<D: Downstream>(
+        &self,
+        down: &mut D,
+        recorder: Recorder<'_>,
+        filtering: Filtering,
+        (kind, status): (ForwardErrorKind, StatusCode),
+        has_more: bool,
+    ) -> Forwarded {
+        let about = About {
+            error: Some(kind),
+            upstream: None,
+        };
+        let reply = LocalReply::Status(status);
+        self.reply_locally(down, recorder, filtering, reply, about, has_more)
+            .await
+    }
+
+    /// Sends a local reply after response filters and transforms, and ends the request.
+    #[cold]
+    async fn reply_locally<D: Downstream>(
+        &self,
+        down: &mut D,
+        mut recorder: Recorder<'_>,
+        mut filtering: Filtering,
+        reply: LocalReply,
+        about: About,
+        has_more: bool,
+    ) -> Forwarded {
+        let (head, text) = filtering.local_reply(self, down.connection(), reply);
+        self.record_reply(down, &mut recorder, &head, about);
+        let uptake = self.uptake(down.data_rate());
+        let sent = down.send_reply(head, text, has_more, uptake).await;
+        recorder.end(about.error, Instant::now());
+        let Some(sent) = sent else {
+            return Forwarded::Gone;
+        };
+        if let Some(record) = down.record() {
+            record.replied(sent.sent);
+        }
+        Forwarded::Served { keep: sent.keep }
+    }
+
+    /// Records a local reply.
+    fn record_reply<D: Downstream>(
+        &self,
+        down: &mut D,
+        recorder: &mut Recorder<'_>,
+        head: &Parts,
+        about: About,
+    ) {
+        let status = head.status;
+        recorder.refused(status);
+        let allowed = self.allowed(down.body_limit());
+        let Some(record) = down.record() else { return };
+        if record.wants_info() {
+            let mut info = self.info(recorder, about.upstream);
+            info.error = about.error;
+            info.time_to_head = about.upstream.map(|_| recorder.picked().elapsed());
+            record.answered(status, info);
+        }
+        if about.error == Some(ForwardErrorKind::RequestBodyClient) {
+            record.body_refused(status, allowed);
+        }
+    }
+}

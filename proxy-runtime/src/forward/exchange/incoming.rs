@@ -1,0 +1,130 @@
+//! A response body in frames, from a destination of HTTP/1.1.
+
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+
+use crate::http1::{LentTable, Method, RawResponse};
+use crate::response::TrailerRules;
+use crate::transform::HeadPlan;
+use crate::upstream::{Http1Body, Http1Connection};
+
+/// A response body whose frames are handed to a client one at a time.
+pub(crate) struct Incoming {
+    /// The body to read.
+    body: Http1Body,
+    /// True if the destination keeps its connection open.
+    is_persistent: bool,
+    /// Body bytes received but not sent.
+    pub(crate) data: Bytes,
+    /// Trailers that were not sent.
+    pub(crate) trailers: Option<Box<HeaderMap>>,
+    /// Changes of trailers that were not received yet.
+    rules: TrailerRules,
+    /// Body bytes received.
+    received: u64,
+    /// Body bytes already counted for the destination.
+    counted: u64,
+}
+
+impl Incoming {
+    /// The body of a response that was received completely, with its content.
+    pub(crate) fn whole(response: &RawResponse, content: Bytes, rules: TrailerRules) -> Self {
+        Self::of(response, Http1Body::read(response), content, rules)
+    }
+
+    /// The body behind a head. `table` is that of the head, or any other one.
+    pub(crate) fn behind(response: &RawResponse, table: LentTable, rules: TrailerRules) -> Self {
+        let body = Http1Body::received(response, table);
+        Self::of(response, body, Bytes::new(), rules)
+    }
+
+    fn of(response: &RawResponse, body: Http1Body, data: Bytes, rules: TrailerRules) -> Self {
+        let mut incoming = Self {
+            is_persistent: response.is_persistent(),
+            body,
+            received: data.len() as u64,
+            counted: 0,
+            data,
+            trailers: None,
+            rules,
+        };
+        incoming.add_trailers();
+        incoming
+    }
+
+    /// Returns the body bytes received since the last call.
+    pub(crate) fn take_uncounted(&mut self) -> u64 {
+        let before = std::mem::replace(&mut self.counted, self.received);
+        self.received - before
+    }
+
+    /// The body bytes that were received and sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.received - self.data.len() as u64
+    }
+
+    /// Returns true if the body was read to its end.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.body.has_ended()
+    }
+
+    /// Returns true if only the end is left to send.
+    pub(crate) fn has_all(&self) -> bool {
+        self.body.has_ended() && self.data.is_empty() && self.trailers.is_none()
+    }
+
+    /// Returns true if the destination keeps its connection open, and the body was read to its end.
+    pub(crate) fn is_persistent(&self) -> bool {
+        self.is_persistent && self.body.has_ended()
+    }
+
+    /// Reads the next part; ready when a part or the end has arrived.
+    pub(crate) fn poll_read(
+        &mut self,
+        connection: &mut Http1Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), ()>> {
+        match ready!(self.body.poll_frame(connection, cx)) {
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => {
+                    self.received += data.len() as u64;
+                    self.data = data;
+                }
+                Err(frame) => {
+                    let mut trailers = frame.into_trailers().unwrap_or_default();
+                    std::mem::take(&mut self.rules).apply(&mut trailers);
+                    self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
+                }
+            },
+            Some(Err(error)) => {
+                tracing::debug!(target: crate::observe::targets::REQUEST, %error, "the response broke off");
+                return Poll::Ready(Err(()));
+            }
+            None => {}
+        }
+        self.add_trailers();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Adds the route's trailers to a body that has ended without any.
+    fn add_trailers(&mut self) {
+        if self.rules.may_add() && self.body.has_ended() {
+            let mut trailers = HeaderMap::new();
+            std::mem::take(&mut self.rules).apply(&mut trailers);
+            self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
+        }
+    }
+}
+
+/// The route's changes of the trailers of a response, whose request has this method.
+pub(crate) fn trailer_rules(method: Method, status: StatusCode, plan: &HeadPlan) -> TrailerRules {
+    // Such responses have no body, and so no trailers.
+    let has_none = method == Method::Head
+        || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    match &plan.trailers {
+        Some(plan) if !has_none => TrailerRules::new(Some(plan), status),
+        _ => TrailerRules::default(),
+    }
+}

@@ -1,0 +1,28 @@
+//! The number of requests that the exchange forwards: tests that compare it with the typed lane must not compare it with itself.
+
+use std::cell::Cell;
+
+thread_local! {
+    static IS_DECLINED: Cell<bool> = const { Cell::new(false) };
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts a request that the exchange forwards on this thread.
+pub(super) fn is_exchange() {
+    COUNT.set(COUNT.get() + 1);
+}
+
+/// Returns the number of requests since the last call.
+pub(crate) fn take() -> u64 {
+    COUNT.take()
+}
+
+/// Returns true if requests of the service are left to the typed lane.
+pub(crate) fn is_declined() -> bool {
+    IS_DECLINED.get()
+}
+
+/// Leaves all requests of the service to the typed lane, or no longer.
+pub(crate) fn decline(is_declined: bool) {
+    IS_DECLINED.set(is_declined);
+}

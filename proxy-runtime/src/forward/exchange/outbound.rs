@@ -1,0 +1,183 @@
+//! The part of an upload that does not depend on the version of HTTP: head, framing, data rate.
+
+use std::task::{Context, Poll, ready};
+
+use tokio::time::Instant;
+
+use super::failure::UploadFailure;
+use crate::progress::{DataRate, Pace, Stage};
+use crate::stream::{ByteStream, poll_write_all, spare};
+
+/// The state of an upload, except for its content.
+#[derive(Debug, Default)]
+pub(crate) struct Outbound {
+    /// Bytes to send in front of content: the head, later the framing of the body. A
+    /// [kept](Self::keep) head stays after it was sent.
+    pub(crate) front: Vec<u8>,
+    /// True if the head, which is the whole request, is kept for a retry.
+    is_kept: bool,
+    /// Bytes written of the front and the following content.
+    written: usize,
+    stage: Stage,
+    /// True if no byte was written.
+    is_unsent: bool,
+    /// Body bytes received from the client.
+    pub(crate) received: u64,
+    /// Body bytes sent.
+    pub(crate) sent: u64,
+    /// Body bytes already counted for the destination.
+    counted: u64,
+    /// The minimum data rate of the client, while the body is waited for.
+    pace: Option<Pace>,
+}
+
+impl Outbound {
+    /// Returns the state of a request with this head.
+    #[inline]
+    pub(crate) fn new(head: Vec<u8>) -> Self {
+        Self {
+            front: head,
+            is_kept: false,
+            written: 0,
+            stage: Stage::Destination,
+            is_unsent: true,
+            received: 0,
+            sent: 0,
+            counted: 0,
+            pace: None,
+        }
+    }
+
+    /// Keeps the head of a request without a body for a retry.
+    #[inline]
+    pub(crate) fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
+    /// Returns true if the whole request is kept for a retry.
+    #[inline]
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
+    /// Restarts over another connection. The head is not kept any more.
+    pub(crate) fn again(&mut self) {
+        self.is_kept = false;
+        self.written = 0;
+        self.stage = Stage::Destination;
+        self.is_unsent = true;
+    }
+
+    #[inline]
+    pub(crate) fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Returns true if a byte was written over this connection.
+    #[inline]
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.is_unsent
+    }
+
+    /// Records that the client is waited for.
+    #[inline]
+    pub(crate) fn wait_for_client(&mut self) {
+        self.stage = Stage::Client;
+    }
+
+    /// Ends the upload, and releases memory: an exchange that waits for its response holds only a
+    /// kept head.
+    #[inline]
+    pub(crate) fn end(&mut self) {
+        self.stage = Stage::Done;
+        if !self.is_kept() {
+            self.rest();
+        } else if self.front.capacity() >= spare::SMALL {
+            self.shrink();
+        }
+    }
+
+    /// Copies a long kept head into a buffer of its own size.
+    #[cold]
+    fn shrink(&mut self) {
+        let own = self.front.as_slice().to_vec();
+        spare::give_back(std::mem::replace(&mut self.front, own));
+    }
+
+    /// Releases the buffer.
+    #[inline]
+    pub(crate) fn rest(&mut self) {
+        self.is_kept = false;
+        if self.front.capacity() > 0 {
+            spare::give_back(std::mem::take(&mut self.front));
+        }
+    }
+
+    /// Returns the body bytes sent since the last call.
+    #[inline]
+    pub(crate) fn take_uncounted(&mut self) -> u64 {
+        let before = std::mem::replace(&mut self.counted, self.sent);
+        self.sent - before
+    }
+
+    /// Enforces a minimum data rate.
+    pub(crate) fn pace(&mut self, rate: DataRate) {
+        self.pace = Some(Pace::new(rate));
+    }
+
+    /// Records body bytes from the client.
+    #[inline]
+    pub(crate) fn arrived(&mut self, content: u64) {
+        if let Some(pace) = &mut self.pace {
+            pace.moved(content);
+        }
+    }
+
+    /// Returns the next check of the [data rate](Self::is_too_slow) while the client is waited for.
+    #[inline]
+    pub(crate) fn pace_due(&mut self) -> Option<Instant> {
+        match (&mut self.pace, self.stage) {
+            (Some(pace), Stage::Client) => pace.due(),
+            _ => None,
+        }
+    }
+
+    /// Checks the data rate at the end of a window. Returns true if it was too low; otherwise a new
+    /// window begins.
+    #[cold]
+    pub(crate) fn is_too_slow(&mut self) -> bool {
+        let Some(pace) = &mut self.pace else {
+            return false;
+        };
+        let is_too_slow = pace.is_too_slow();
+        pace.renew(Instant::now());
+        is_too_slow
+    }
+
+    /// Sends `parts`, the first of which is replaced by the front; ready when all are written. Sets
+    /// `has_news` on progress, except for the first write.
+    #[inline]
+    pub(crate) fn poll_write<U: ByteStream, const N: usize>(
+        &mut self,
+        cx: &mut Context<'_>,
+        parts: [&[u8]; N],
+        destination: &mut U,
+        has_news: &mut bool,
+    ) -> Poll<Result<(), UploadFailure>> {
+        self.stage = Stage::Destination;
+        let (was_unsent, before) = (self.is_unsent, self.written);
+        let mut parts: [&[u8]; N] = parts;
+        parts[0] = &self.front;
+        let polled = poll_write_all(destination, cx, parts, &mut self.written);
+        self.is_unsent &= self.written == 0;
+        *has_news |= self.written != before && !was_unsent;
+        ready!(polled).map_err(|_| UploadFailure::Destination {
+            is_unsent: self.is_unsent,
+        })?;
+        self.written = 0;
+        if !self.is_kept() {
+            self.front.clear();
+        }
+        Poll::Ready(Ok(()))
+    }
+}

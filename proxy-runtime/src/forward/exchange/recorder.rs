@@ -1,0 +1,200 @@
+//! The recorder of one exchange.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use proxy_model::{ClusterId, RouteId};
+use tokio::time::Instant;
+
+use crate::cluster::ClusterState;
+use crate::error::ForwardErrorKind;
+use crate::exchange::{Books, Count, Ledger};
+use crate::live::DestinationState;
+use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sample, SplitEntry};
+use crate::proxy::Shared;
+use crate::response::Attempts;
+use crate::state::RouteState;
+
+/// Counts the events of one request, or of one attempt of a layer. It borrows the state of route and cluster, so that it needs no
+/// reference counts.
+///
+/// If dropped before the end, it counts the request as cancelled: the client has disconnected.
+#[derive(Debug)]
+pub(crate) struct Recorder<'a> {
+    books: Borrowed<'a>,
+    count: Count,
+}
+
+/// The counters that are updated.
+#[derive(Debug)]
+struct Borrowed<'a> {
+    /// `None` after the end, and for an attempt: its request is counted by whoever calls the layers.
+    active: Option<SplitEntry<'a>>,
+    route: &'a RouteState,
+    cluster: &'a ClusterState,
+    destination: Option<&'a DestinationState>,
+}
+
+impl Books for Borrowed<'_> {
+    #[inline]
+    fn is_attempt(&self) -> bool {
+        self.active.is_none()
+    }
+
+    fn route(&self) -> Option<&RouteId> {
+        Some(self.route.id())
+    }
+
+    #[inline]
+    fn cluster(&self) -> Option<(&ClusterId, &ClusterMetrics)> {
+        Some((self.cluster.id(), self.cluster.live().metrics()))
+    }
+
+    fn destination(&self) -> Option<&DestinationState> {
+        self.destination
+    }
+
+    fn errors(&self) -> &ErrorCounters {
+        &self.cluster.live().metrics().errors
+    }
+
+    #[inline]
+    fn served(&self, labels: Labels, elapsed: Sample) {
+        if !self.is_attempt() {
+            self.route.metrics().served(labels, elapsed);
+        }
+    }
+}
+
+impl<'a> Recorder<'a> {
+    #[inline]
+    pub(crate) fn new(
+        shared: &'a Shared,
+        route: &'a RouteState,
+        cluster: &'a ClusterState,
+        count: Count,
+        attempts: Option<&Attempts>,
+    ) -> Self {
+        if let Some(attempts) = attempts {
+            attempts.begin();
+        }
+        Self {
+            books: Borrowed {
+                active: attempts
+                    .is_none()
+                    .then(|| shared.metrics().active_requests.enter_here()),
+                route,
+                cluster,
+                destination: None,
+            },
+            count,
+        }
+    }
+
+    /// The time when the request arrived.
+    #[inline]
+    pub(crate) fn started(&self) -> Instant {
+        self.count.started()
+    }
+
+    /// Records that the request is sent to this destination.
+    #[inline]
+    pub(crate) fn sent_to(&mut self, destination: &'a DestinationState) {
+        destination.metrics().requested();
+        self.books.destination = Some(destination);
+    }
+
+    /// Records it for a request in flight there.
+    #[inline]
+    pub(crate) fn sent_over(&mut self, destination: &'a DestinationState, flight: &InFlightGuard) {
+        flight.requested();
+        self.books.destination = Some(destination);
+    }
+
+    /// Records the head of a destination's response.
+    #[inline]
+    pub(crate) fn answered(&mut self, status: StatusCode, now: Instant) {
+        let elapsed = self.count.answered(&self.books, status, now);
+        if let Some(destination) = self.books.destination {
+            destination.metrics().responded(status, elapsed);
+        }
+    }
+
+    /// Records it for a request in flight there. Returns the latency since the request arrived, if
+    /// the first pick was at that time.
+    #[inline]
+    pub(crate) fn answered_over(
+        &mut self,
+        flight: &InFlightGuard,
+        status: StatusCode,
+        now: Instant,
+    ) -> Option<Sample> {
+        let elapsed = self.count.answered(&self.books, status, now);
+        flight.responded(status, elapsed);
+        (self.count.picked() == self.count.started()).then_some(elapsed)
+    }
+
+    /// The destination of the request.
+    pub(crate) fn destination(&self) -> Option<&'a DestinationState> {
+        self.books.destination
+    }
+
+    /// The time when the destination was picked.
+    pub(crate) fn picked(&self) -> Instant {
+        self.count.picked()
+    }
+
+    /// Records the status of a local reply.
+    pub(crate) fn refused(&mut self, status: StatusCode) {
+        self.count.told(status);
+    }
+
+    /// Records the successful end of the response while the upload continues.
+    #[cold]
+    pub(crate) fn end_early(&mut self, now: Instant) {
+        self.settle(None, now, None);
+        self.books.active = None;
+    }
+
+    /// Records the end of the response.
+    #[inline]
+    pub(crate) fn end(mut self, error: Option<ForwardErrorKind>, now: Instant) {
+        self.settle(error, now, None);
+    }
+
+    /// Records the successful end of the response, after `elapsed` if that is known.
+    #[inline]
+    pub(crate) fn end_well(mut self, now: Instant, elapsed: Option<Sample>) {
+        self.settle(None, now, elapsed);
+    }
+
+    #[inline]
+    fn settle(&mut self, error: Option<ForwardErrorKind>, now: Instant, elapsed: Option<Sample>) {
+        if self.count.has_ended() {
+            return;
+        }
+        if let Some(kind) = error {
+            self.count.failed(&self.books, kind);
+        }
+        self.count.end(&self.books, error, now, elapsed);
+    }
+}
+
+impl<'a> Ledger<'a> for Recorder<'a> {
+    fn failed(&mut self, kind: ForwardErrorKind) {
+        self.count.failed(&self.books, kind);
+    }
+
+    fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {
+        self.count.picked_at(Instant::now());
+        self.sent_to(destination);
+    }
+}
+
+impl Drop for Recorder<'_> {
+    fn drop(&mut self) {
+        if !self.count.has_ended() {
+            self.settle(Some(self.count.cancelled()), Instant::now(), None);
+        }
+    }
+}

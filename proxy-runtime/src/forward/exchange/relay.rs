@@ -1,0 +1,308 @@
+//! The transfer of a request and its response: one state machine for both directions, which
+//! [`forward`](super::forward) polls.
+
+use std::task::{Context, Poll, ready};
+
+use http::StatusCode;
+
+use super::downstream::{Backpressure, Download, Downstream, FinalHead, FlowOf, Record};
+use super::failure::{Failure, ResponseFailure, UploadFailure};
+use super::filtering::Filtering;
+use super::resolved_route::ResolvedRoute;
+use crate::error::ForwardErrorKind;
+use crate::http1::{Asked, Framing, RawResponse, Status, parse_response};
+use crate::observe::InFlightGuard;
+use crate::progress::{End, Stage};
+use crate::upstream::{Http1Connection, MOST_INTERIM, response_limits};
+
+/// The transfer of a request and its response over a destination's connection.
+pub(crate) struct Relay<'e, D: Downstream> {
+    pub(crate) down: &'e mut D,
+    pub(crate) flow: &'e mut FlowOf<D>,
+    pub(crate) route: &'e ResolvedRoute<'e>,
+    /// The counters of the destination's requests in flight.
+    pub(crate) flight: &'e InFlightGuard,
+    pub(crate) filtering: &'e mut Filtering,
+    pub(crate) connection: &'e mut Http1Connection,
+}
+
+impl<D: Downstream> Relay<'_, D> {
+    /// Sends the request; ready when the head of the response is ready for the client.
+    #[inline]
+    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, Failure>> {
+        if let Err(failure) = self.poll_upload(cx) {
+            return Poll::Ready(Err(failure));
+        }
+        match self.poll_final(cx) {
+            Poll::Ready(begun) => Poll::Ready(begun.map_err(|cut| self.failure(&cut))),
+            Poll::Pending => self.poll_expired(cx).map(Err),
+        }
+    }
+
+    /// Ready when the final response is prepared for the client. Interim responses are forwarded; the
+    /// route's removals of response headers apply to them, too.
+    #[inline]
+    fn poll_final(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, ResponseFailure>> {
+        let limits = response_limits();
+        let asked = Asked {
+            method: self.route.method,
+            upgrade: false,
+        };
+        loop {
+            ready!(self.down.poll_interim(cx, &mut self.flow.download))?;
+            let Http1Connection { io, input, .. } = &mut *self.connection;
+            if !input.is_empty() {
+                let table = self.flow.download.table();
+                match parse_response(input.filled(), asked, &limits, table) {
+                    Ok(Status::Complete(response)) if response.is_interim() => {
+                        self.pass_interim(&response)?;
+                        continue;
+                    }
+                    Ok(Status::Complete(response)) => {
+                        return Poll::Ready(self.begin(cx, &response));
+                    }
+                    Ok(Status::Partial) => {}
+                    Err(refusal) => {
+                        tracing::debug!(target: crate::observe::targets::REQUEST, %refusal, "response refused");
+                        return Poll::Ready(Err(ResponseFailure::meaningless(
+                            "its head has no one meaning",
+                        )));
+                    }
+                }
+            }
+            match ready!(input.poll_read(io, cx)) {
+                Ok(1..) => self.flow.progress.has_news = true,
+                Ok(0) | Err(_) if input.is_empty() && self.flow.interim == 0 => {
+                    return Poll::Ready(Err(ResponseFailure::Silence));
+                }
+                Ok(0) | Err(_) => {
+                    return Poll::Ready(Err(ResponseFailure::Unanswered(
+                        End::Closed,
+                        "the connection was closed within the head",
+                    )));
+                }
+            }
+        }
+    }
+
+    fn pass_interim(&mut self, response: &RawResponse) -> Result<(), ResponseFailure> {
+        if response.framing() == Framing::Tunnel {
+            // No switch was requested, so the following bytes have no meaning.
+            return Err(ResponseFailure::meaningless("it switches protocols"));
+        }
+        self.flow.interim += 1;
+        if self.flow.interim > MOST_INTERIM {
+            return Err(ResponseFailure::meaningless(
+                "it has too many interim responses",
+            ));
+        }
+        let (download, input) = (&mut self.flow.download, &mut self.connection.input);
+        self.down
+            .pass_interim(response, download, input, self.route.plan)?;
+        self.flow.progress.passed_interim(input);
+        Ok(())
+    }
+
+    /// Prepares the final response for the client.
+    #[inline]
+    fn begin(
+        &mut self,
+        cx: &mut Context<'_>,
+        response: &RawResponse,
+    ) -> Result<StatusCode, ResponseFailure> {
+        let status = StatusCode::from_u16(response.status());
+        let status = status.map_err(|_| ResponseFailure::meaningless("it has no status"))?;
+        if response.framing() == Framing::Tunnel {
+            return Err(ResponseFailure::meaningless("it switches protocols"));
+        }
+        let final_head = FinalHead {
+            response,
+            status,
+            route: self.route,
+            is_stopped: self.flow.progress.is_stopped(),
+        };
+        let download = &mut self.flow.download;
+        self.down
+            .begin_response(cx, final_head, download, self.connection, self.filtering)?;
+        self.flow.progress.answered(self.flow.outbound.stage());
+        Ok(status)
+    }
+
+    /// Forwards the response body, and the rest of the request; ready when the response is
+    /// complete. Returns true if the request is complete, too.
+    #[inline]
+    pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Failure>> {
+        if let Err(failure) = self.poll_upload(cx) {
+            return Poll::Ready(Err(failure));
+        }
+        if !self.flow.download.is_done() {
+            let has_news = &mut self.flow.progress.has_news;
+            let download = &mut self.flow.download;
+            match self
+                .down
+                .poll_response(cx, download, self.connection, has_news)
+            {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(cut)) => return Poll::Ready(Err(self.failure(&cut))),
+                Poll::Pending => return self.poll_expired(cx).map(Err),
+            }
+        }
+        Poll::Ready(Ok(self.flow.outbound.stage() == Stage::Done))
+    }
+
+    /// Forwards the rest of a request after its response is complete. Failures only close
+    /// connections.
+    pub(crate) fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.poll_upload(cx).is_ok() {
+            if self.flow.outbound.stage() == Stage::Done {
+                return Poll::Ready(());
+            }
+            ready!(self.poll_expired(cx));
+        }
+        self.stop_upload(UploadFailure::Destination { is_unsent: false });
+        Poll::Ready(())
+    }
+
+    /// Records that the response is complete before the request.
+    #[cold]
+    pub(crate) fn answered_early(&mut self) {
+        self.flow.count(self.flight, self.down.record());
+        if let Some(record) = self.down.record() {
+            record.completed_early();
+        }
+    }
+
+    #[inline]
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
+        match self.flow.outbound.stage() {
+            Stage::Done => Ok(()),
+            _ => self.send(cx),
+        }
+    }
+
+    fn send(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
+        let Http1Connection { io, input, .. } = &mut *self.connection;
+        let flow = &mut *self.flow;
+        if flow.outbound.has_begun() && flow.download.is_unanswered() {
+            flow.progress.look_ahead(input, io, cx);
+        }
+        let has_news = &mut flow.progress.has_news;
+        let polled = self
+            .down
+            .poll_upload(cx, &mut flow.upload, &mut flow.outbound, io, has_news);
+        match polled {
+            Poll::Pending | Poll::Ready(Ok(())) => Ok(()),
+            Poll::Ready(Err(broken)) => self.upload_broke(cx, broken),
+        }
+    }
+
+    #[cold]
+    fn upload_broke(&mut self, cx: &mut Context<'_>, broken: UploadFailure) -> Result<(), Failure> {
+        let download = &mut self.flow.download;
+        if self.down.poll_reset(cx, download).is_ready() {
+            return Err(self.disconnected());
+        }
+        if broken.is_malformed() {
+            self.down.note_malformed();
+        }
+        let download = &self.flow.download;
+        if let Some(failure) = broken.failure(download.is_unanswered(), download.is_done()) {
+            return Err(failure);
+        }
+        self.stop_upload(broken);
+        Ok(())
+    }
+
+    /// Ends the upload early, while the response continues.
+    fn stop_upload(&mut self, broken: UploadFailure) {
+        self.down.stop_upload(&mut self.flow.upload);
+        self.flow.outbound.end();
+        self.flow.progress.stop(broken);
+    }
+
+    /// Returns the failure for a client that has disconnected.
+    #[cold]
+    fn disconnected(&mut self) -> Failure {
+        self.down.disconnected();
+        Failure::Gone(match self.flow.download.is_unanswered() {
+            true => ForwardErrorKind::RequestCanceled,
+            false => ForwardErrorKind::ResponseBodyCanceled,
+        })
+    }
+
+    #[cold]
+    fn failure(&mut self, cut: &ResponseFailure) -> Failure {
+        let (end, why) = match *cut {
+            ResponseFailure::Unanswered(end, why) => (end, why),
+            ResponseFailure::Silence if self.flow.outbound.is_kept() => return Failure::Stale,
+            ResponseFailure::Silence => (End::Closed, "it closed without an answer"),
+            ResponseFailure::Destination(why) => (End::Closed, why),
+            ResponseFailure::Extension(status) => {
+                let instead = StatusCode::INTERNAL_SERVER_ERROR;
+                return Failure::Withheld(status, ForwardErrorKind::Extension, instead);
+            }
+            ResponseFailure::BrokenBody(status) => {
+                let (kind, instead) = End::BrokenBody.verdict(Stage::Done, true);
+                return Failure::Withheld(status, kind, instead);
+            }
+            ResponseFailure::Client => return self.disconnected(),
+        };
+        tracing::debug!(target: crate::observe::targets::REQUEST, ?end, why, "the destination failed");
+        let upload = self.flow.outbound.stage();
+        let is_unanswered = self.flow.download.is_unanswered();
+        self.flow.progress.failure(end, upload, is_unanswered)
+    }
+
+    /// Ready when a timeout has expired or the client has disconnected. Must be polled while the
+    /// exchange waits.
+    #[inline]
+    fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
+        let flow = &mut *self.flow;
+        flow.whole = None;
+        flow.count(self.flight, self.down.record());
+        let has_sent_all = flow.outbound.stage() == Stage::Done;
+        let gone = self
+            .down
+            .poll_disconnected(cx, &mut flow.download, has_sent_all);
+        if gone.is_ready() {
+            return Poll::Ready(self.disconnected());
+        }
+        flow.progress.note_news();
+        let input = &self.connection.input;
+        if self.down.note_memory(cx, &mut flow.download, input) {
+            return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
+        }
+        let is_unanswered = flow.download.is_unanswered();
+        let idle_due = flow.progress.due(is_unanswered);
+        loop {
+            let untaken = self.down.backpressure(&mut flow.download);
+            // A minimum data rate replaces the activity timeout of the cluster.
+            let due = match untaken {
+                Backpressure::Nothing | Backpressure::Idle => idle_due,
+                Backpressure::Rate(due) => due,
+                Backpressure::Elsewhere => return Poll::Pending,
+            };
+            if let Some(pace_due) = flow.outbound.pace_due()
+                && pace_due < due
+            {
+                ready!(self.down.poll_due(cx, pace_due));
+                if flow.outbound.is_too_slow() {
+                    if let Some(record) = self.down.record() {
+                        record.upload_is_too_slow();
+                    }
+                    let (end, upload) = (End::TooSlow, flow.outbound.stage());
+                    return Poll::Ready(flow.progress.failure(end, upload, is_unanswered));
+                }
+                continue;
+            }
+            ready!(self.down.poll_due(cx, due));
+            if untaken == Backpressure::Nothing {
+                let upload = flow.outbound.stage();
+                return Poll::Ready(flow.progress.timed_out(upload, is_unanswered));
+            }
+            if self.down.gives_up(&mut flow.download, untaken) {
+                return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
+            }
+        }
+    }
+}

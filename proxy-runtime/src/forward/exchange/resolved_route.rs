@@ -1,0 +1,277 @@
+//! The route and the cluster of a request.
+
+use std::net::SocketAddr;
+
+use http::StatusCode;
+use proxy_model::RequestHead;
+use proxy_model::compiled::{Cluster, ClusterIndex, Route, RouteIndex};
+use proxy_model::matching::Lookup;
+use tokio::time::Instant;
+
+use super::downstream::{Downstream, Record};
+use super::recorder::Recorder;
+use crate::cluster::{ClusterState, Picked};
+use crate::connection::ConnectionInfo;
+use crate::error::ForwardError;
+use crate::exchange::{Place, body_limit, pick};
+use crate::filter::{FilterContext, Filters};
+use crate::http1::{ClassSet, Framing, Method};
+use crate::live::DestinationState;
+use crate::progress::{DataRate, Deadlines, Uptake, UptakeLimit, after};
+use crate::proxy::ProxyService;
+use crate::response::ExchangeInfo;
+use crate::state::{Generation, RouteState};
+use crate::strict_path;
+use crate::transform::{HeadPlan, sent_method};
+use crate::upstream::{Lease, Protocols};
+
+/// The route, cluster and method of a request, in the configuration that they were found in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chosen {
+    route: RouteIndex,
+    cluster: ClusterIndex,
+    /// The method for the destination.
+    method: Method,
+}
+
+/// The route of a request that the exchange can forward, with its cluster.
+#[derive(Clone, Copy)]
+pub(crate) struct ResolvedRoute<'a> {
+    pub(crate) service: &'a ProxyService,
+    pub(crate) route: &'a Route,
+    pub(crate) route_state: &'a RouteState,
+    pub(crate) plan: &'a HeadPlan,
+    /// The method for the destination.
+    pub(crate) method: Method,
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) state: &'a ClusterState,
+}
+
+impl<'a> ResolvedRoute<'a> {
+    /// Returns the route of a request; otherwise the index of the route, if there is one.
+    #[inline]
+    pub(crate) fn of_request<D: Downstream>(
+        down: &D,
+        service: &'a ProxyService,
+        generation: &'a Generation,
+    ) -> Result<Self, Option<RouteIndex>> {
+        let head = down.head();
+        let Lookup::Matched(index) = generation.find_route(&head) else {
+            return Err(None);
+        };
+        if !generation.route(index).is_raw() {
+            return Err(Some(index));
+        }
+        let asked = (down.method(), down.classes(), down.framing());
+        let resolved = Self::of_route(service, generation, index, &head, asked);
+        let (resolved, _) = resolved.ok_or(Some(index))?;
+        match down.framing() {
+            Framing::Length(length) if length > resolved.allowed(down.body_limit()) => {
+                Err(Some(index))
+            }
+            _ => Ok(resolved),
+        }
+    }
+
+    /// Returns `None` if the exchange cannot forward the request: then the typed lane does, or rejects it.
+    #[inline]
+    pub(crate) fn of_route<H: RequestHead>(
+        service: &'a ProxyService,
+        generation: &'a Generation,
+        index: RouteIndex,
+        head: &H,
+        (method, classes, framing): (Method, ClassSet, Framing),
+    ) -> Option<(Self, Chosen)> {
+        let snapshot = generation.snapshot();
+        let route = snapshot.route_at(index);
+        let route_state = generation.route(index);
+        let plan = route_state.inner_plan();
+        if route_state.refusal().is_some() || strict_path::check(route, head.path()).is_err() {
+            return None;
+        }
+        let method = match plan.changes_method {
+            false => method,
+            true => changed_method(method, route, head)?,
+        };
+        let random = service.shared().random();
+        let cluster = route_state.choose(route, head, random).ok()?;
+        let state = generation.cluster(cluster);
+        let resolved = Self {
+            service,
+            route,
+            route_state,
+            plan,
+            method,
+            cluster: snapshot.cluster_at(cluster),
+            state,
+        };
+        let is_too_long = match framing {
+            Framing::Length(length) => length > resolved.allowed(None),
+            _ => false,
+        };
+        let may_be_sent =
+            state.speaks_http1() && !is_too_long && !route_state.is_loop(head, classes);
+        let chosen = Chosen {
+            route: index,
+            cluster,
+            method,
+        };
+        may_be_sent.then_some((resolved, chosen))
+    }
+
+    /// The route that [was found](Self::of_route) before, in the same configuration.
+    pub(crate) fn of_chosen(
+        service: &'a ProxyService,
+        generation: &'a Generation,
+        chosen: Chosen,
+    ) -> Self {
+        let snapshot = generation.snapshot();
+        let route_state = generation.route(chosen.route);
+        Self {
+            service,
+            route: snapshot.route_at(chosen.route),
+            route_state,
+            plan: route_state.inner_plan(),
+            method: chosen.method,
+            cluster: snapshot.cluster_at(chosen.cluster),
+            state: generation.cluster(chosen.cluster),
+        }
+    }
+
+    /// Starts recording a request that has just arrived.
+    #[inline]
+    pub(crate) fn recorder<D: Downstream>(&self, down: &D, now: Instant) -> Recorder<'a> {
+        let shared = self.service.shared();
+        let count = down.count(now);
+        Recorder::new(shared, self.route_state, self.state, count, down.attempts())
+    }
+
+    /// The limit of the request body in bytes: [`body_limit`], and at most the limit of the
+    /// `server`.
+    #[inline]
+    pub(crate) fn allowed(&self, server: Option<u64>) -> u64 {
+        let most = body_limit(self.service.shared().max_request_body(), self.route);
+        most.unwrap_or(u64::MAX).min(server.unwrap_or(u64::MAX))
+    }
+
+    /// The route's filters.
+    #[inline]
+    pub(crate) fn filters(&self) -> Option<&'a Filters> {
+        self.route_state.extensions()?.filters()
+    }
+
+    /// The context for filters.
+    pub(crate) fn filter_context(&self, connection: ConnectionInfo) -> FilterContext<'a> {
+        FilterContext::new(self.route, self.cluster, connection)
+    }
+
+    #[inline]
+    pub(crate) fn destination(&self, picked: &Picked) -> &'a DestinationState {
+        self.state.destination(picked.index)
+    }
+
+    /// The time by which the response must have begun: the route's `Timeout`.
+    #[inline]
+    pub(crate) fn head_due<D: Downstream>(
+        &self,
+        down: &D,
+        recorder: &Recorder<'_>,
+    ) -> Option<Instant> {
+        let timeout = self.route.timeout();
+        let arrived = || down.arrived().unwrap_or_else(|| recorder.started());
+        timeout.map(|wait| after(arrived(), wait))
+    }
+
+    /// The timeouts of an exchange whose response must have begun by `head`.
+    #[inline]
+    pub(crate) fn deadlines(&self, head: Option<Instant>) -> Deadlines {
+        Deadlines {
+            head,
+            activity: self.cluster.upstream().activity_timeout(),
+        }
+    }
+
+    /// The client read timeout for a local reply, if there is no minimum data rate.
+    #[cold]
+    pub(crate) fn uptake(&self, rate: Option<DataRate>) -> Option<Uptake> {
+        let timeout = self.cluster.upstream().activity_timeout();
+        let limit = UptakeLimit::new(timeout);
+        rate.is_none().then(|| Uptake::new(limit))
+    }
+
+    #[inline]
+    pub(crate) fn pick<H: RequestHead>(&self, head: &H) -> Result<Picked, ForwardError> {
+        pick(self.state, self.cluster, head)
+    }
+
+    /// The parameters of a connection for a request.
+    #[inline]
+    pub(crate) fn place<D: Downstream>(&self, down: &D, recorder: &Recorder<'_>) -> Place<'a> {
+        let has_body = !matches!(down.framing(), Framing::None | Framing::Length(0));
+        Place {
+            cluster: self.cluster,
+            state: self.state,
+            pool: self.service.pool(),
+            switch: None,
+            is_careful: has_body || !self.method.is_idempotent(),
+            due: self.head_due(down, recorder),
+        }
+    }
+
+    /// Returns an idle connection to a destination.
+    #[inline]
+    pub(crate) fn ready(&self, place: &Place<'a>, picked: &Picked, now: Instant) -> Option<Lease> {
+        let wanted = place.wanted_in(picked.index, Protocols::Http1);
+        place.pool.ready(&wanted, now)
+    }
+
+    /// Passes the status of a destination's response to the access log.
+    #[inline]
+    pub(crate) fn log<D: Downstream>(
+        &self,
+        down: &mut D,
+        status: StatusCode,
+        recorder: &Recorder<'_>,
+        peer: SocketAddr,
+        now: Instant,
+    ) {
+        if let Some(record) = down.record()
+            && record.wants_info()
+        {
+            let mut info = self.info(recorder, Some(peer));
+            info.time_to_head = Some(now.saturating_duration_since(recorder.picked()));
+            record.answered(status, info);
+        }
+    }
+
+    /// Returns the information for logs.
+    pub(crate) fn info(
+        &self,
+        recorder: &Recorder<'_>,
+        upstream: Option<SocketAddr>,
+    ) -> ExchangeInfo {
+        ExchangeInfo {
+            route: Some(self.route.id().clone()),
+            cluster: Some(self.cluster.id().clone()),
+            destination: recorder
+                .destination()
+                .map(|destination| destination.id().clone()),
+            upstream,
+            error: None,
+            time_to_head: None,
+            uptake: Some(UptakeLimit::new(self.cluster.upstream().activity_timeout())),
+        }
+    }
+}
+
+/// The method for the destination, of a route that changes methods. `None` if its response would have
+/// another shape than a response to the client's method.
+#[cold]
+fn changed_method<H: RequestHead>(asked: Method, route: &Route, head: &H) -> Option<Method> {
+    let Some(sent) = sent_method(route, head.method()) else {
+        return Some(asked);
+    };
+    let sent = Method::of(sent);
+    let has_own_shape = |method| matches!(method, Method::Head | Method::Connect | Method::Trace);
+    (sent == asked || !(has_own_shape(asked) || has_own_shape(sent))).then_some(sent)
+}

@@ -1,0 +1,120 @@
+//! The choice of the exchange for a request of the tower service, and its beginning.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http_body::Body;
+use proxy_model::compiled::RouteIndex;
+use tokio::time::Instant;
+
+use super::downstream::{BodyFrames, ServiceDownstream, ServiceRecord};
+use super::exchange;
+use super::exchange::resolved_route::{Chosen, ResolvedRoute};
+use super::request::body_kind_of;
+use super::typed;
+use crate::head::HttpHead;
+use crate::http1::{ClassSet, Framing, Method};
+use crate::layer::ProxyRequestBody;
+use crate::progress::Timer;
+use crate::progress::alarm::Ticket;
+use crate::proxy::ProxyService;
+use crate::response::{Attempts, Exchange};
+use crate::state::Generation;
+
+/// The origin of a request: the service that was called, or the layers of a route.
+pub(super) struct Origin {
+    pub(super) service: ProxyService,
+    pub(super) generation: Arc<Generation>,
+    /// The attempts of layers, of which the request is one.
+    pub(super) attempts: Option<Arc<Attempts>>,
+    /// The time from which the route's `Timeout` counts, if it is not the beginning of the exchange.
+    pub(super) arrived: Option<Instant>,
+}
+
+/// A request that the exchange can forward.
+pub(super) struct ExchangePlan {
+    chosen: Chosen,
+    /// The client's method.
+    method: Method,
+    framing: Framing,
+    classes: ClassSet,
+}
+
+impl ExchangePlan {
+    /// Returns `None` if the typed lane has to forward the request, or rejects it.
+    pub(super) fn of<B: Body<Data = Bytes>>(
+        service: &ProxyService,
+        generation: &Generation,
+        index: RouteIndex,
+        (parts, classes): (&Parts, ClassSet),
+        body: &B,
+    ) -> Option<Self> {
+        #[cfg(test)]
+        if exchange::lane::is_declined() {
+            return None;
+        }
+        let head = HttpHead::of_classes(parts, classes);
+        typed::written_target(&head)?;
+        let kind = body_kind_of(&head, body.is_end_stream()).ok()?;
+        let framing = typed::framing(&head, kind);
+        let method = Method::of(head.method_value());
+        let asked = (method, classes, framing);
+        let (_, chosen) = ResolvedRoute::of_route(service, generation, index, &head, asked)?;
+        Some(Self {
+            chosen,
+            method,
+            framing,
+            classes,
+        })
+    }
+
+    /// Returns the exchange, which begins when it is polled.
+    pub(super) fn begin(self, origin: Origin, parts: Parts, body: ProxyRequestBody) -> Exchange {
+        Exchange::new(move |slot| async move {
+            let Self {
+                chosen,
+                method,
+                framing,
+                classes,
+            } = self;
+            let Origin {
+                service,
+                generation,
+                attempts,
+                arrived,
+            } = origin;
+            let down = ServiceDownstream {
+                parts,
+                classes,
+                method,
+                framing,
+                body: BodyFrames::of(body),
+                chosen,
+                arrived,
+                record: ServiceRecord {
+                    slot: Arc::clone(&slot),
+                    attempts,
+                },
+                ticket: Ticket::default(),
+            };
+            let mut exchange = pin!(exchange::forward(down, &service, &*generation));
+            let mut timer = pin!(Timer::default());
+            poll_fn(move |cx| {
+                loop {
+                    if exchange.as_mut().poll(cx).is_ready() {
+                        return Poll::Ready(());
+                    }
+                    match slot.take_due() {
+                        Some(due) => ready!(timer.as_mut().poll_due(cx, due)),
+                        None => return Poll::Pending,
+                    }
+                }
+            })
+            .await;
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! The amount that a client moves while it is waited for.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::data_rate::DataRate;
+
+/// How much a client moves while it is waited for.
+///
+/// A window is made of the time in which somebody waits for the client, and of no other.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    rate: DataRate,
+    /// Since when somebody waits.
+    waiting_since: Option<Instant>,
+    /// Time waited in this window, before `waiting_since`.
+    waited: Duration,
+    /// Bytes that moved in this window.
+    bytes: u64,
+}
+
+impl Pace {
+    pub(crate) fn new(rate: DataRate) -> Self {
+        Self {
+            rate,
+            waiting_since: None,
+            waited: Duration::ZERO,
+            bytes: 0,
+        }
+    }
+
+    #[cfg(all(feature = "http2", feature = "server"))]
+    pub(crate) fn rate(&self) -> DataRate {
+        self.rate
+    }
+
+    /// Notes bytes that moved. Nobody waits until [`due`](Self::due) is asked for.
+    pub(crate) fn moved(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        if let Some(since) = self.waiting_since.take() {
+            self.waited += since.elapsed();
+        }
+    }
+
+    /// Somebody waits: when the window is over if nothing moves. `None` is never.
+    pub(crate) fn due(&mut self) -> Option<Instant> {
+        let since = *self.waiting_since.get_or_insert_with(Instant::now);
+        since.checked_add(self.rate.window.saturating_sub(self.waited))
+    }
+
+    /// Whether less has moved than a window must bring.
+    pub(crate) fn is_too_slow(&self) -> bool {
+        self.bytes < self.rate.least(self.rate.window)
+    }
+
+    /// Begins another window, in which somebody waits.
+    pub(crate) fn renew(&mut self, now: Instant) {
+        self.waiting_since = Some(now);
+        self.waited = Duration::ZERO;
+        self.bytes = 0;
+    }
+}

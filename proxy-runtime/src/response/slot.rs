@@ -1,0 +1,130 @@
+//! The place where an exchange leaves a response for the caller of a tower service.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::error::ForwardErrorKind;
+use crate::head::put_in_place;
+use crate::response::ExchangeInfo;
+use crate::spare::{Lend, Spare};
+
+/// The number of empty slots that a thread keeps; as many as requests are under way at a time on a busy one.
+const MOST: usize = 128;
+
+thread_local! {
+    static SPARE: Spare<Arc<Slot>, MOST> = const { Spare::new() };
+}
+
+/// The response of an exchange as far as its caller has not taken it: the head, at most one part of the body, and the trailers.
+///
+/// The exchange writes into it, and [`Exchange`](super::Exchange) or [`ExchangeBody`](super::ExchangeBody), which
+/// polls the exchange, takes it out in the same poll. So the lock is always free.
+#[derive(Debug, Default)]
+pub(crate) struct Slot(Mutex<Content>);
+
+#[derive(Debug, Default)]
+struct Content {
+    head: Option<Response<()>>,
+    /// The length of the body, if it is known.
+    length: Option<u64>,
+    data: Option<Bytes>,
+    trailers: Option<Box<HeaderMap>>,
+    /// The information for logs, until the head is there.
+    info: Option<Box<ExchangeInfo>>,
+    end: Option<Result<(), ForwardErrorKind>>,
+    /// The time at which the exchange must be polled, if it is not sooner.
+    due: Option<Instant>,
+}
+
+impl Slot {
+    /// Returns an empty slot.
+    pub(super) fn lend() -> Arc<Self> {
+        SPARE.lend().unwrap_or_default()
+    }
+
+    /// Keeps the memory of a slot that nobody else has.
+    pub(super) fn give_back(mut slot: Arc<Self>) {
+        if let Some(own) = Arc::get_mut(&mut slot) {
+            *own = Self::default();
+            SPARE.keep(slot);
+        }
+    }
+
+    /// Puts the head of a response, whose body has this length if that is known.
+    pub(crate) fn put_head(&self, mut head: Response<()>, length: Option<u64>) {
+        let mut content = self.0.lock();
+        if let Some(info) = content.info.take() {
+            put_in_place(head.extensions_mut(), *info);
+        }
+        content.head = Some(head);
+        content.length = length;
+    }
+
+    /// Puts the information about the response.
+    pub(crate) fn put_info(&self, info: ExchangeInfo) {
+        let mut content = self.0.lock();
+        match &mut content.head {
+            Some(head) => put_in_place(head.extensions_mut(), info),
+            None => content.info = Some(Box::new(info)),
+        }
+    }
+
+    /// Puts the next part of the body. The last one must have been taken.
+    pub(crate) fn put_data(&self, data: Bytes) {
+        self.0.lock().data = Some(data);
+    }
+
+    /// Puts the trailers, which follow the part of the body that is there.
+    pub(crate) fn put_trailers(&self, trailers: Box<HeaderMap>) {
+        self.0.lock().trailers = Some(trailers);
+    }
+
+    /// Returns true if the last part was not taken.
+    pub(crate) fn has_data(&self) -> bool {
+        self.0.lock().data.is_some()
+    }
+
+    /// Records the end of the response, behind what is there.
+    pub(crate) fn end(&self, end: Result<(), ForwardErrorKind>) {
+        self.0.lock().end.get_or_insert(end);
+    }
+
+    /// Asks for a poll of the exchange at `due`.
+    pub(crate) fn wake_at(&self, due: Instant) {
+        self.0.lock().due = Some(due);
+    }
+
+    /// Takes the time at which the exchange must be polled.
+    pub(crate) fn take_due(&self) -> Option<Instant> {
+        self.0.lock().due.take()
+    }
+
+    /// Takes the head, with the length of the body if that is known.
+    pub(super) fn take_head(&self) -> Option<(Response<()>, Option<u64>)> {
+        let mut content = self.0.lock();
+        let head = content.head.take()?;
+        Some((head, content.length))
+    }
+
+    /// Takes what there is of the body.
+    pub(super) fn take_rest(&self) -> Taken {
+        let mut content = self.0.lock();
+        Taken {
+            data: content.data.take(),
+            trailers: content.trailers.take(),
+            end: content.end,
+        }
+    }
+}
+
+/// A part of a response's body, and what is known to follow it.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub(super) data: Option<Bytes>,
+    pub(super) trailers: Option<Box<HeaderMap>>,
+    pub(super) end: Option<Result<(), ForwardErrorKind>>,
+}
