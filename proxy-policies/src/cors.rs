@@ -10,12 +10,12 @@ use crate::head::{Answer, Head};
 #[cfg(test)]
 mod tests;
 
-/// Why a text is not an origin.
+/// The reason why a text is not an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OriginError {
     /// A star, which stands for all.
     Star,
-    /// It has another form.
+    /// Another form.
     Form,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Cors {
 
 #[derive(Debug, Default)]
 enum Origins {
-    /// None; the policy `Disable`.
+    /// No origin: the policy `Disable`.
     #[default]
     None,
     Any,
@@ -157,7 +157,7 @@ impl Cors {
         None
     }
 
-    /// What to say to a browser about an allowed preflight.
+    /// Adds the headers for an allowed preflight.
     fn permit(&self, allowed: HeaderValue, varies: bool, head: &impl Head, answer: &mut Answer) {
         answer.push("access-control-allow-origin", allowed);
         if self.credentials {
@@ -180,7 +180,7 @@ impl Cors {
         }
     }
 
-    /// What the response says of an allowed origin, and whether it depends on the origin.
+    /// Returns the value for an allowed origin, and true if it depends on the origin.
     fn allowed<'a>(&self, origin: &'a HeaderValue) -> Option<(Cow<'a, HeaderValue>, bool)> {
         match &self.origins {
             Origins::None => None,

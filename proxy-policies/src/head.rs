@@ -21,10 +21,10 @@ pub(crate) trait Head {
     /// Removes a header of the request.
     fn remove(&mut self, name: &str);
 
-    /// Sets a header of the response, whoever makes it.
+    /// Sets a header of the response, local replies included.
     fn set_on_response(&mut self, name: &'static str, value: HeaderValue);
 
-    /// Appends a line to a header of the response, whoever makes it.
+    /// Appends a line to a header of the response, local replies included.
     fn append_on_response(&mut self, name: &'static str, value: HeaderValue);
 }
 

@@ -41,7 +41,7 @@ impl Filter for Guards {
             match policy.check(head, &mut visit) {
                 Step::Pass(None) => {}
                 Step::Answer(answer) => return answer.into_reply().into(),
-                // Policies that wait are in a layer; here nobody could decide.
+                // Policies that wait are in a layer; here no decision is possible.
                 Step::Pass(Some(_)) | Step::Wait(_) => return closed().into_reply().into(),
             }
         }

@@ -22,7 +22,7 @@ pub(crate) struct Visit<'a> {
     pub(crate) route: &'a Route,
     pub(crate) connection: ConnectionInfo,
     pub(crate) now: Instant,
-    /// What an authorization policy is certain of.
+    /// The claims of an authorization policy.
     pub(crate) claims: Option<Arc<Claims>>,
 }
 
@@ -48,7 +48,7 @@ enum Rule {
     RateLimiter(RateLimiter),
 }
 
-/// What a policy decides, for metrics.
+/// The decision of a policy, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Admitted,
@@ -68,12 +68,12 @@ const OUTCOMES: [(Outcome, &str); 6] = [
     (Outcome::Limited, "limited"),
 ];
 
-/// What follows for a request.
+/// The next step of a request.
 pub(crate) enum Step {
     /// The next policy. A permit is held until the response has ended.
     Pass(Option<Permit>),
     Answer(Answer),
-    /// Something has to be waited for.
+    /// A wait.
     Wait(Pending),
 }
 

@@ -18,7 +18,7 @@ use crate::named::Named;
 /// from [`read`](crate::read). A policy whose settings are the same in the next configuration keeps its state.
 #[derive(Debug, Default)]
 pub struct Policies {
-    /// Those that a configuration in use has.
+    /// The policies of all configurations in use.
     known: Mutex<Vec<Weak<Named>>>,
 }
 

@@ -1,4 +1,4 @@
-//! What tests of several modules share, and policies around the routes of a proxy.
+//! Helpers of several modules' tests, and policies around the routes of a proxy.
 
 use std::sync::Arc;
 

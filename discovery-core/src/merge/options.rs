@@ -50,8 +50,8 @@ impl MergeSource {
         self
     }
 
-    /// Sets the names that its configuration may use. The merged configuration is compiled with those of the merge, so a
-    /// name that no other provider defines is still an error there. Default: those of the merge.
+    /// Sets the names that its configuration may use. The merged configuration is compiled with those of the
+    /// merge, so a name that no other provider defines is still an error there. Default: those of the merge.
     #[must_use]
     pub fn with_compile_options(mut self, options: CompileOptions) -> Self {
         self.compile = Some(options);

@@ -18,7 +18,7 @@ fn example(text: &str) -> String {
     found.expect("the page has it").text.clone()
 }
 
-/// What lies on top of the examples: free ports, and a destination that is there.
+/// The layer on top of the examples: free ports, and a destination that exists.
 fn overlay(destination: SocketAddr, more: &str) -> String {
     format!(
         r#"{{
@@ -214,7 +214,7 @@ async fn routes_are_closed_to_those_who_may_not_come() {
         401
     );
 
-    // Without this machine's network, nobody comes but to the open route.
+    // Without this machine's network, only the open route is reachable.
     let elsewhere = example("\"Fallback\"").replace("\"127.0.0.0/8\", ", "");
     gateway.file.write(&elsewhere);
     eventually("the network is not allowed any more", async || {

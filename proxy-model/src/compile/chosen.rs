@@ -100,7 +100,7 @@ pub(super) fn compile(
     });
     policies.extend(match authorization {
         Choice::Named(policy) => Some(policy),
-        // A default that nothing defines asks for what nobody can check.
+        // An undefined default cannot be checked, so it closes the route.
         Choice::Built("Default") => Some(ChosenPolicy {
             is_defined: false,
             ..named(PolicyKind::Authorization, "Default")
@@ -128,7 +128,7 @@ pub(super) fn compile(
     }
 }
 
-/// What a route says about one kind of policy.
+/// The choice of a route for one kind of policy.
 enum Choice {
     Unset,
     /// A name that has a meaning of its own, and that nothing defines.

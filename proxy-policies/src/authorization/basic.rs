@@ -36,7 +36,7 @@ static CHECKS: Semaphore = Semaphore::const_new(2);
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 /// The most requests that wait for a check.
 const MOST_WAITING: usize = 256;
-/// How long a password is known that was right.
+/// The time for which a correct password is remembered.
 const KNOWN_FOR: Duration = Duration::from_secs(300);
 /// The most passwords that are known.
 const MOST_KNOWN: usize = 10_000;
@@ -55,9 +55,9 @@ pub(super) struct Basic {
 struct Shared {
     challenge: HeaderValue,
     users: BTreeMap<String, String>,
-    /// The hash that is the most work. It is checked for users that do not exist, so that the time does not tell who does.
+    /// The hash with the highest cost, checked for unknown users, so that the time does not reveal users.
     nobody: String,
-    /// When each is forgotten.
+    /// Digests of correct credentials, with the time of their expiry.
     known: Mutex<HashMap<[u8; 32], Instant>>,
     /// Makes digests that are of no use elsewhere.
     secret: [u8; 32],
@@ -153,7 +153,7 @@ impl Check {
         let is_user = hash.is_some();
         let hash = hash.unwrap_or(&shared.nobody).clone();
         let checked = tokio::task::spawn_blocking(move || {
-            // The permit is held while the thread works, even if nobody waits any more.
+            // The permit is held while the thread works, even if the request is gone.
             let _permit = permit;
             let is_right = bcrypt::verify(&password, &hash).unwrap_or(false);
             is_user && is_right
@@ -232,7 +232,7 @@ fn busy() -> Answer {
     answer
 }
 
-/// Numbers that nobody outside knows.
+/// Returns random bytes.
 fn secret() -> [u8; 32] {
     let mut secret = [0; 32];
     for (position, part) in secret.chunks_exact_mut(8).enumerate() {

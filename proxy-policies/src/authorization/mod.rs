@@ -19,7 +19,7 @@ use crate::config::AuthorizationConfig;
 use crate::head::{Answer, Head};
 use crate::named::Visit;
 
-/// What is certain of a client, by name.
+/// Authenticated properties of a client, by name.
 pub(crate) type Claims = BTreeMap<String, String>;
 
 /// A compiled policy.
@@ -33,11 +33,11 @@ pub(crate) struct Authorization {
 pub(crate) enum Judged {
     /// The client may use the route. The claims, if it was asked for any.
     Admitted(Option<Arc<Claims>>),
-    /// The client may not, whoever it is.
+    /// The client is rejected by its network.
     Denied(Answer),
     /// The client has to say who it is.
     Unauthenticated(Answer),
-    /// Nobody can decide now.
+    /// The decision is not possible now.
     Unavailable(Answer),
 }
 

@@ -131,7 +131,7 @@ async fn destinations_are_told_who_it_is_by_the_proxy_alone() {
     assert_eq!(judged(&policy, &mut head(wrong), "192.0.2.1").await.0, 401);
 }
 
-/// However many passwords come at once, few are checked at a time, and those beyond the bound are not kept waiting.
+/// A flood of passwords: few are checked at a time, and requests beyond the bound do not wait.
 #[tokio::test]
 async fn a_flood_of_passwords_is_bounded() {
     let config = AuthorizationConfig {

@@ -76,8 +76,8 @@ fn read_kind(
     section.entries(kind.section(), |name, node, pointer, problems| {
         check_name(kind, name, pointer, problems);
         let settings = ObjectReader::read(node, pointer, problems, &read).flatten();
-        // One with a mistake is there by its name, so that routes that name it have no problem of their own. It cannot be
-        // compiled, and the mistake rejects the whole.
+        // A policy with a mistake keeps its name, so that routes that name it have no follow-up problem. It cannot
+        // be compiled, and the mistake rejects the whole.
         let (settings, timeout) = settings.unwrap_or((Value::Null, None));
         policies.insert(PolicyConfig {
             kind,

@@ -51,7 +51,7 @@ pub(crate) enum LimiterKind {
     },
 }
 
-/// Which of several waiting requests is next.
+/// The order of waiting requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) enum QueueOrder {
     #[default]
@@ -59,10 +59,10 @@ pub(crate) enum QueueOrder {
     NewestFirst,
 }
 
-/// What divides requests, so that each part has a limit of its own.
+/// The partition key of requests; each partition has a limit of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) enum PartitionBy {
-    /// Nothing: all requests have one limit together.
+    /// No key: all requests share one limit.
     #[default]
     None,
     /// The client's address; of IPv6 the network of 64 bits.

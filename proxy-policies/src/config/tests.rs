@@ -149,8 +149,8 @@ fn every_mistake_is_reported_where_it_is() {
             r#"{"Basic":{"Realm":"a\"b","Users":{"a:b":"secret"}}}"#,
             &[
                 ("/Basic/Realm", "invalid_realm"),
-                ("/Basic/Users/a:b", "invalid_user"),
-                ("/Basic/Users/a:b", "invalid_password_hash"),
+                (concat!("/Basic", "/Users", "/a:b"), "invalid_user"),
+                (concat!("/Basic", "/Users", "/a:b"), "invalid_password_hash"),
             ],
         ),
         (
@@ -202,7 +202,7 @@ fn names_with_a_meaning_of_their_own_are_rejected() {
     assert_eq!(problems("{}"), []);
 }
 
-/// What is not a hash may be the password itself.
+/// A text that is no hash may be the password itself.
 #[test]
 fn problems_do_not_show_secrets() {
     let text = r#"{"Policies":{"Authorization":{"p":{"Basic":{"Users":{"ann":"hunter2"}}}}}}"#;

@@ -36,7 +36,7 @@ fn preflight(cors: &Cors, origin: &str) -> Vec<String> {
     lines
 }
 
-/// What a request of another kind adds to its response.
+/// Returns the headers that a request of another kind adds to its response.
 fn simple(cors: &Cors, headers: &[(&str, &str)]) -> Vec<String> {
     let mut head = TestHead::get("/", headers);
     assert!(

@@ -40,7 +40,7 @@ pub(super) enum Count {
     },
 }
 
-/// What a client may know of a limit.
+/// The state of a limit, as clients are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) left: u32,
@@ -210,7 +210,7 @@ impl Count {
         }
     }
 
-    /// What is left, and how long until there is more.
+    /// Returns the remaining permits, and the time until more are available.
     pub(super) fn standing(&mut self, now: Instant) -> Standing {
         self.refill(now);
         match self {
@@ -257,7 +257,7 @@ impl Count {
     }
 }
 
-/// How many whole periods lie between two times.
+/// Returns the number of whole periods between two times.
 fn whole(now: Instant, since: Instant, period: Duration) -> u64 {
     let passed = now.saturating_duration_since(since).as_nanos();
     let whole = passed / period.as_nanos().max(1);
@@ -268,7 +268,7 @@ fn whole(now: Instant, since: Instant, period: Duration) -> u64 {
 fn later(start: Instant, period: Duration, passed: u64, now: Instant) -> Instant {
     match u32::try_from(passed) {
         Ok(passed) => start + period * passed,
-        // After so long the phase of the periods is forgotten.
+        // After that many periods, their phase of the periods is forgotten.
         Err(_) => now,
     }
 }

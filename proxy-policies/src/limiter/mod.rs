@@ -27,7 +27,7 @@ use crate::named::Visit;
 /// The least number of partitions that are divided between several locks.
 const MANY: usize = 1024;
 const SHARDS: usize = 16;
-/// The least time between two searches for partitions that nobody uses.
+/// The least time between two searches for unused partitions.
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
 /// A compiled rate limiter with its state.
@@ -42,9 +42,9 @@ pub(crate) struct RateLimiter {
 
 /// The outcome for a request.
 pub(crate) enum Outcome {
-    /// It may pass. The permit is held until the response has ended.
+    /// The request passes. The permit is held until the response has ended.
     Pass(Option<Permit>),
-    /// It has to wait first.
+    /// The request waits first.
     Wait(Queued),
     Reject(Answer),
 }
@@ -52,7 +52,7 @@ pub(crate) enum Outcome {
 /// A request that waits.
 pub(crate) struct Queued {
     place: Place,
-    /// What the permit is of, if it is held until the response has ended.
+    /// The partition of the permit, if it is held until the response has ended.
     held: Option<(Arc<Partition>, QueueOrder)>,
 }
 
@@ -149,7 +149,7 @@ impl RateLimiter {
             PartitionBy::None => return None,
             PartitionBy::Address => match visit.connection.client_address()? {
                 IpAddr::V4(address) => u128::from(u32::from(address)),
-                // Whoever has one address of such a network has all of them. Never equal to one of IPv4.
+                // A client with one address of such a network has all of them. Never equal to one of IPv4.
                 IpAddr::V6(address) => (u128::from(address) >> 64) | (1 << 127),
             },
             PartitionBy::Header(name) => partitions.hash(head.header(name)?),
@@ -178,21 +178,21 @@ impl fmt::Debug for RateLimiter {
 
 /// The partitions of a limiter, no more than a number of them.
 struct Partitions {
-    /// Of requests that are not divided, or lack the value by which they are.
+    /// The partition of requests without a key.
     common: Mutex<Option<Arc<Partition>>>,
-    /// Of those for which there is no room.
+    /// The partition of keys beyond the maximum.
     others: Mutex<Option<Arc<Partition>>>,
     shards: Box<[Mutex<Shard>]>,
     /// The most partitions of a shard.
     room: usize,
-    /// Two, so that nobody finds two values of the same hash.
+    /// Two keyed hashes, against collisions by design.
     hashers: (RandomState, RandomState),
 }
 
 #[derive(Default)]
 struct Shard {
     partitions: HashMap<u128, Arc<Partition>>,
-    /// When partitions that nobody uses may be searched for again.
+    /// The earliest time of the next search for unused partitions.
     next_sweep: Option<Instant>,
 }
 
@@ -255,7 +255,7 @@ impl Shard {
             return;
         }
         self.next_sweep = Some(now + SWEEP_PAUSE);
-        // One that somebody holds is in use.
+        // A partition that a request holds is in use.
         self.partitions
             .retain(|_, partition| Arc::strong_count(partition) > 1 || !partition.is_idle(now));
     }

@@ -31,12 +31,12 @@ struct Waiting {
     told: oneshot::Sender<bool>,
 }
 
-/// What happens to a request.
+/// The outcome for a request.
 #[derive(Debug)]
 pub(super) enum Taken {
-    /// It may pass.
+    /// The request passes.
     Yes(Standing),
-    /// It has to wait.
+    /// The request waits.
     Wait(Place),
     No(Standing),
 }
@@ -104,7 +104,7 @@ impl Partition {
         state.admit(order, now);
     }
 
-    /// Returns true if nothing is taken and nobody waits.
+    /// Returns true if nothing is taken and no request waits.
     pub(super) fn is_idle(&self, now: Instant) -> bool {
         let mut state = self.state.lock();
         state.waiting.is_empty() && state.count.is_whole(now)

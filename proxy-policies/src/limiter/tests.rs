@@ -236,7 +236,7 @@ fn one_each_minute() -> LimiterKind {
     }
 }
 
-/// Whether a request passes at once.
+/// Returns true if a request passes at once.
 fn passes(limiter: &RateLimiter, head: &mut TestHead, client: &str) -> bool {
     static ROUTE: LazyLock<Snapshot> = LazyLock::new(route);
     let route = &*ROUTE;
@@ -252,8 +252,7 @@ fn passes(limiter: &RateLimiter, head: &mut TestHead, client: &str) -> bool {
     };
     match limiter.check(head, &visit) {
         Outcome::Pass(permit) => {
-            // Held until the end of the test.
-            std::mem::forget(permit);
+            assert!(permit.is_none(), "only concurrency holds permits");
             true
         }
         Outcome::Reject(answer) => {
@@ -334,7 +333,7 @@ async fn no_client_makes_the_partitions_grow_without_bound() {
         // Those without room have one limit together.
         assert_eq!(passed, kept + 1, "{most}");
 
-        // A minute later nobody has taken anything, so there is room for others.
+        // A minute later all permits are free, so there is room for others.
         tokio::time::advance(Duration::from_secs(61)).await;
         for key in ["new", "newer"] {
             let mut head = TestHead::get("/t/x", &[("x-key", key)]);

@@ -210,7 +210,7 @@ async fn a_permit_is_held_until_the_response_has_ended() {
 
 const WEB: &str = r#""Cors":{"web":{"Origins":["https://app.example"],"AllowCredentials":true,"Headers":["X-Own"],"Methods":["PUT"],"PreflightMaxAge":"10m"}}"#;
 
-/// A preflight has no credentials and comes from nobody that a policy could admit.
+/// A preflight has no credentials, so no policy could admit it.
 #[tokio::test(start_paused = true)]
 async fn a_preflight_is_answered_before_authorization_and_limits() {
     let policies = format!(
@@ -250,7 +250,7 @@ async fn a_preflight_is_answered_before_authorization_and_limits() {
     assert_eq!(statuses(&mut service, "OPTIONS /r", 1).await, [405]);
 }
 
-/// Whoever may not come takes nothing from the limit of those who may.
+/// Denied requests take nothing from the limit of admitted ones.
 #[tokio::test(start_paused = true)]
 async fn requests_that_are_denied_are_not_counted() {
     let policies = format!(
@@ -286,7 +286,7 @@ async fn routes_without_a_policy_have_the_fallback() {
     ] {
         assert_eq!(statuses(&mut some, line, 1).await, [expected], "{line}");
     }
-    // What nobody defines nobody can check.
+    // An undefined policy cannot be checked.
     let mut none = service(Proxy::builder(), "", routes);
     for (line, expected) in [
         ("GET /unset", 503),
@@ -297,7 +297,7 @@ async fn routes_without_a_policy_have_the_fallback() {
     }
 }
 
-/// A proxy that reads policies and has nobody to honour them stays closed.
+/// A proxy that reads policies without a source stays closed.
 #[tokio::test(start_paused = true)]
 async fn without_policies_a_route_that_needs_one_is_closed() {
     let policies = r#""Authorization":{"all":{"Networks":{"Deny":["198.51.100.0/24"]}}}"#;

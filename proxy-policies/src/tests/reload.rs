@@ -64,7 +64,7 @@ async fn the_state_of_a_policy_survives_until_the_policy_changes() {
     assert!(told.contains("/Policies/RateLimiter/few"), "{told}");
     assert_eq!(statuses(&mut service, "GET /r", 1).await, [429]);
 
-    // Another limit begins anew, and changes are told without settings.
+    // Another limit starts from zero, and changes are shown without settings.
     proxy.publish(compile(&limiter("few", 3), ROUTE)).unwrap();
     assert_eq!(
         statuses(&mut service, "GET /r", 4).await,

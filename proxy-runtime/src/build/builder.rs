@@ -104,7 +104,7 @@ impl ProxyBuilder {
         self
     }
 
-    /// Sets who makes the [policies](crate::policy) of routes. Default: nobody, so that a route with
+    /// Sets the source of the [policies](crate::policy) of routes. Default: none, so that a route with
     /// an `AuthorizationPolicy` answers 500.
     pub fn policies(mut self, source: Arc<dyn PolicySource>) -> Self {
         let extensions = &mut self.settings.registered.extensions;

@@ -153,7 +153,7 @@ impl<'a> RequestEdit<'a> {
         self.edits.remove(name.as_ref())
     }
 
-    /// Replaces all lines of a header of the response with one, whoever makes the response. It is made
+    /// Replaces all lines of a header of the response with one, also of a local reply. It is made
     /// after the changes of all filters, so that a filter can decide with the request what the
     /// response has to say.
     ///

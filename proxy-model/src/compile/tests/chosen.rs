@@ -75,11 +75,7 @@ fn routes_have_the_policies_that_they_name_and_those_by_default() {
             .collect();
         assert_eq!(said.join(", "), expected, "{route}");
     }
-    assert!(
-        accepted(super::route(json!({}))).routes()[0]
-            .policies()
-            .is_empty()
-    );
+    assert!(accepted(route(json!({}))).routes()[0].policies().is_empty());
 }
 
 #[test]
@@ -120,10 +116,7 @@ fn policies_count_for_the_revision_and_are_no_part_of_the_json() {
     let without = with(json!({}), &[]);
     let few = with(json!({}), &[(PolicyKind::RateLimiter, "few")]);
     let cors = with(json!({}), &[(PolicyKind::Cors, "few")]);
-    assert_eq!(
-        revision(&without),
-        revision(&config(super::route(json!({}))))
-    );
+    assert_eq!(revision(&without), revision(&config(route(json!({})))));
     assert_ne!(revision(&few), revision(&without));
     assert_ne!(revision(&few), revision(&cors));
     let text = serde_json::to_string(&few).unwrap();
