@@ -18,7 +18,7 @@ struct Expose;
 impl LabelsParser for Expose {
     fn parse(&self, service: &str, described: &LabelledService) -> Parsed {
         let Some(expose) = described.labels.get("expose") else {
-            return Parsed::not_enlisted();
+            return Parsed::not_enabled();
         };
         let Some((host, path)) = expose.split_once('/') else {
             let problem = Problem::error(
@@ -87,7 +87,7 @@ async fn main() -> Result<(), Failure> {
         let what = match &service.outcome {
             ServiceOutcome::Accepted { routes, .. } => format!("accepted, routes {routes:?}"),
             ServiceOutcome::Quarantined { .. } => format!("quarantined: {}", service.problems),
-            ServiceOutcome::NotEnlisted => "does not ask to be served".to_owned(),
+            ServiceOutcome::NotEnabled => "does not ask to be served".to_owned(),
             other => format!("{other:?}"),
         };
         println!("{}: {what}", service.name);

@@ -1,55 +1,52 @@
 //! cargo run --package examples --example sticky_cookie
 //!
-//! Sticky sessions by a cookie: a load balancing policy reads it, and a layer sets it. The layer
-//! learns the destination from the extensions of the response.
+//! Sticky sessions by a policy of your own: its cookie has the destination's id in the clear, and a
+//! session whose destination is down gets 410. The built-in policies need no code:
+//! `SessionAffinity` of the cluster.
 
 use std::sync::Arc;
 
 use examples::{Failure, Started, get, send_request, start_service, wait_unless_once};
-use http::header::{COOKIE, HeaderValue, SET_COOKIE};
-use http::{Request, Response};
-use proxy_model::RequestHead;
-use proxy_runtime::balance::{Candidates, LoadBalancer};
-use proxy_runtime::forward::ExchangeInfo;
-use proxy_runtime::layer::{ProxyRequestBody, RouteService};
-use proxy_runtime::{Proxy, ProxyBody};
-use tower::{ServiceBuilder, ServiceExt};
+use http::header::{COOKIE, HeaderName, HeaderValue, SET_COOKIE};
+use http::{Request, StatusCode};
+use proxy_model::compiled::{Cluster, Destination, DestinationIndex};
+use proxy_model::{ClusterId, DestinationId, RequestHead};
+use proxy_runtime::Proxy;
+use proxy_runtime::affinity::{AffinityFailurePolicy, AffinityPolicy, KeyFailure, RequestKey};
+use proxy_runtime::health::Health;
 
-/// The name of the cookie, whose value is the id of a destination.
-const NAME: &str = "backend=";
+/// Names the destination in the cookie `backend`.
+struct ById;
 
-struct ByCookie;
-
-impl LoadBalancer for ByCookie {
-    fn pick(&self, candidates: &Candidates<'_>, head: &dyn RequestHead) -> Option<usize> {
-        let mut picked = None;
+impl AffinityPolicy for ById {
+    fn read(&self, head: &dyn RequestHead, cluster: &Cluster) -> RequestKey {
+        let mut key = RequestKey::NotSet;
         head.for_each_header("cookie", &mut |line| {
-            let cookies = String::from_utf8_lossy(line);
-            let id = cookies
-                .split(';')
-                .find_map(|cookie| cookie.trim().strip_prefix(NAME));
-            picked = (0..candidates.len()).find(|&i| Some(candidates.id(i).as_str()) == id);
-            picked.is_none()
+            let mut cookies = line.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+            if let Some(id) = cookies.find_map(|cookie| cookie.strip_prefix(b"backend=")) {
+                let mut destinations = cluster.destinations().iter();
+                let at = destinations.position(|it| it.id().as_str().as_bytes() == id);
+                let index = at.map(|at| DestinationIndex(at as u32));
+                key = index.map_or(RequestKey::NotFound, RequestKey::Destination);
+            }
+            key == RequestKey::NotSet
         });
-        // A new client, or one whose destination is gone: the next in turn.
-        picked.or_else(|| Some(candidates.in_turn(candidates.next_turn())))
+        key
+    }
+
+    fn give(&self, destination: &Destination, _: &Cluster) -> Option<(HeaderName, HeaderValue)> {
+        let cookie = format!("backend={}; Path=/; HttpOnly", destination.id());
+        Some((SET_COOKIE, HeaderValue::from_str(&cookie).ok()?))
     }
 }
 
-fn set_cookie(mut response: Response<ProxyBody>) -> Response<ProxyBody> {
-    let exchange = response.extensions().get::<ExchangeInfo>();
-    let id = exchange.and_then(ExchangeInfo::destination);
-    let cookie = id.and_then(|id| {
-        HeaderValue::from_str(&format!(
-            "{NAME}{}; Path=/; HttpOnly; SameSite=Lax",
-            id.as_str()
-        ))
-        .ok()
-    });
-    if let Some(cookie) = cookie {
-        response.headers_mut().append(SET_COOKIE, cookie);
+/// Tells clients that their session is gone.
+struct SessionGone;
+
+impl AffinityFailurePolicy for SessionGone {
+    fn reject(&self, _: KeyFailure, _: &Cluster) -> Option<StatusCode> {
+        Some(StatusCode::GONE)
     }
-    response
 }
 
 #[tokio::main]
@@ -57,21 +54,18 @@ async fn main() -> Result<(), Failure> {
     let (a, b) = (start_service("a").await?, start_service("b").await?);
     let config = format!(
         r#"{{
-            "Routes": {{ "cart": {{
-                "ClusterId": "cart", "Match": {{ "Path": "/{{**rest}}" }}, "Layers": ["SetCookie"]
-            }} }},
+            "Routes": {{ "cart": {{ "ClusterId": "cart", "Match": {{ "Path": "/{{**rest}}" }} }} }},
             "Clusters": {{ "cart": {{
-                "LoadBalancingPolicy": "ByCookie",
+                "SessionAffinity": {{
+                    "Enabled": true, "Policy": "ById", "FailurePolicy": "SessionGone", "AffinityKeyName": "backend"
+                }},
                 "Destinations": {{ "a": {{ "Address": "{a}" }}, "b": {{ "Address": "{b}" }} }}
             }} }}
         }}"#
     );
-    let layer = ServiceBuilder::new().layer_fn(|rest: RouteService| {
-        ServiceExt::<Request<ProxyRequestBody>>::map_response(rest, set_cookie)
-    });
     let builder = Proxy::builder()
-        .balancer("ByCookie", Arc::new(ByCookie))
-        .layer("SetCookie", layer);
+        .affinity_policy("ById", Arc::new(ById))
+        .affinity_failure_policy("SessionGone", Arc::new(SessionGone));
     let started = Started::new(builder, &config)?;
     let address = started.address;
 
@@ -79,11 +73,17 @@ async fn main() -> Result<(), Failure> {
     let first = get(address, "/x").await?;
     let cookie = first.headers.get(SET_COOKIE).ok_or("there is no cookie")?;
     let cookie = cookie.to_str()?.split(';').next().unwrap_or_default();
+    let again = || Request::get("/x").header(COOKIE, cookie);
     for _ in 0..5 {
-        let request = Request::get("/x").header(COOKIE, cookie);
-        assert_eq!(send_request(address, request).await?.text, first.text);
+        assert_eq!(send_request(address, again()).await?.text, first.text);
     }
     println!("five more with `{cookie}`: the same one");
+    let id = DestinationId::from(cookie.trim_start_matches("backend="));
+    started
+        .proxy
+        .set_health(&ClusterId::from("cart"), &id, Health::Unhealthy);
+    assert_eq!(send_request(address, again()).await?.status, 410);
+    println!("it is declared unhealthy: 410");
     wait_unless_once().await?;
     started.stop().await;
     Ok(())

@@ -9,7 +9,7 @@ use proxy_model::DestinationId;
 use proxy_runtime::balance::{
     FirstAlphabetical, LeastRequests, LoadBalancer, PowerOfTwoChoices, RandomChoice, RoundRobin,
 };
-use proxy_runtime::trial::Trial;
+use proxy_runtime::harness::BalancerHarness;
 
 /// Numbers of destinations.
 const SIZES: [usize; 3] = [4, 64, 1_000];
@@ -28,10 +28,10 @@ fn main() {
         for (kind, weighted) in [("equal", false), ("weighted", true)] {
             let mut group = criterion.benchmark_group(format!("balancing/{name}-{kind}"));
             for size in SIZES {
-                let trial = trial(size, weighted);
+                let harness = harness(size, weighted);
                 check(name, policy, size, weighted);
                 group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
-                    bencher.iter(|| black_box(&trial).pick(policy, &Trial::GET));
+                    bencher.iter(|| black_box(&harness).pick(policy, &BalancerHarness::GET));
                 });
             }
             group.finish();
@@ -40,19 +40,22 @@ fn main() {
     criterion.final_summary();
 }
 
-fn trial(size: usize, weighted: bool) -> Trial {
-    Trial::new(cluster(size, weighted), 42).unwrap_or_else(|problems| panic!("{problems}"))
+fn harness(size: usize, weighted: bool) -> BalancerHarness {
+    BalancerHarness::new(cluster(size, weighted), 42)
+        .unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 /// Asserts that the policy picks as its name says.
 fn check(name: &str, policy: &dyn LoadBalancer, size: usize, weighted: bool) {
     let weight = |i: usize| if weighted { 1 + i % 4 } else { 1 };
     let id = |i: usize| DestinationId::from(format!("destination-{i:04}"));
-    let mut trial = trial(size, weighted);
+    let mut harness = harness(size, weighted);
     let total: usize = (0..size).map(weight).sum();
     let mut picked: HashMap<DestinationId, usize> = HashMap::new();
     for _ in 0..total {
-        let pick = trial.pick(policy, &Trial::GET).expect("all are available");
+        let pick = harness
+            .pick(policy, &BalancerHarness::GET)
+            .expect("all are available");
         *picked.entry(pick.clone()).or_default() += 1;
     }
     let times = |i: usize| picked.get(&id(i)).copied().unwrap_or_default();
@@ -63,9 +66,12 @@ fn check(name: &str, policy: &dyn LoadBalancer, size: usize, weighted: bool) {
     }
     // All but the last are busy.
     for i in 0..size - 1 {
-        trial.occupy(&id(i), 8);
+        harness.occupy(&id(i), 8);
     }
     if name == "LeastRequests" {
-        assert_eq!(trial.pick(policy, &Trial::GET), Some(&id(size - 1)));
+        assert_eq!(
+            harness.pick(policy, &BalancerHarness::GET),
+            Some(&id(size - 1))
+        );
     }
 }

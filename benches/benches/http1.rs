@@ -7,9 +7,9 @@ use std::mem::MaybeUninit;
 use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
 use proxy_model::RequestHead;
 use proxy_runtime::http1::{
-    Asked, ChunkTracker, FieldName, FieldOperation, FieldValue, Framing, HeadLimits, HeadTable,
-    RawRequest, RawResponse, RequestRewrite, RequestView, ResponseRewrite, Status, parse_request,
-    parse_response, write_request, write_response,
+    ChunkTracker, FieldName, FieldOperation, FieldValue, Framing, HeadLimits, HeadTable,
+    RawRequest, RawResponse, RequestInfo, RequestRewrite, RequestView, ResponseRewrite, Status,
+    parse_request, parse_response, write_request, write_response,
 };
 
 /// The request of a program.
@@ -73,7 +73,7 @@ fn read_request(bytes: &[u8], table: &mut HeadTable) -> RawRequest {
 }
 
 fn read_response(bytes: &[u8], table: &mut HeadTable) -> RawResponse {
-    match parse_response(bytes, Asked::default(), &HeadLimits::default(), table) {
+    match parse_response(bytes, RequestInfo::default(), &HeadLimits::default(), table) {
         Ok(Status::Complete(response)) => response,
         other => panic!("{other:?}"),
     }

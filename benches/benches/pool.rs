@@ -8,7 +8,7 @@ use benches::compiled;
 use criterion::{BenchmarkId, Criterion};
 use proxy_model::config::ProxyConfig;
 use proxy_runtime::Proxy;
-use proxy_runtime::trial::PoolTrial;
+use proxy_runtime::harness::PoolHarness;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
@@ -23,20 +23,20 @@ fn main() {
         .expect("the system has the resources");
     let mut group = criterion.benchmark_group("pool/take-and-give-back");
     for size in SIZES {
-        let trial = trial(&runtime, size);
+        let harness = harness(&runtime, size);
         let _entered = runtime.enter();
-        assert!((0..2 * size).all(|_| trial.take_and_give_back()));
+        assert!((0..2 * size).all(|_| harness.acquire_and_release()));
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
-            bencher.iter(|| black_box(&trial).take_and_give_back());
+            bencher.iter(|| black_box(&harness).acquire_and_release());
         });
-        assert!(trial.take_and_give_back(), "they are there still");
+        assert!(harness.acquire_and_release(), "they are there still");
     }
     group.finish();
     criterion.final_summary();
 }
 
 /// Opens `connections` to a destination that accepts them and sends nothing.
-fn trial(runtime: &Runtime, connections: usize) -> PoolTrial {
+fn harness(runtime: &Runtime, connections: usize) -> PoolHarness {
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.expect("there is a free port");
@@ -53,7 +53,7 @@ fn trial(runtime: &Runtime, connections: usize) -> PoolTrial {
         let snapshot = compiled(config.unwrap_or_else(|problems| panic!("{problems}")));
         let built = Proxy::builder().snapshot(Arc::new(snapshot)).build();
         let (proxy, _) = built.unwrap_or_else(|problems| panic!("{problems}"));
-        let opened = PoolTrial::open(&proxy, connections).await;
+        let opened = PoolHarness::open(&proxy, connections).await;
         opened.unwrap_or_else(|error| panic!("{error}"))
     })
 }

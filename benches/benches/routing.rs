@@ -20,7 +20,7 @@ fn main() {
     matches(&mut criterion, scale);
     raw_heads(&mut criterion, scale);
     yardstick(&mut criterion, scale);
-    refusals(&mut criterion, scale);
+    rejections(&mut criterion, scale);
     hostile(&mut criterion, scale);
     criterion.final_summary();
 }
@@ -143,7 +143,7 @@ fn yardstick(criterion: &mut Criterion, scale: Scale) {
 }
 
 /// Requests that match no route.
-fn refusals(criterion: &mut Criterion, scale: Scale) {
+fn rejections(criterion: &mut Criterion, scale: Scale) {
     for size in scale.limits(&SIZES) {
         measure(criterion, "routing/host-404", size, || {
             let mut set = RouteSet::by_host(size);

@@ -11,7 +11,7 @@ use proxy_model::matching::Lookup;
 use proxy_runtime::balance::{
     FirstAlphabetical, LeastRequests, LoadBalancer, PowerOfTwoChoices, RandomChoice, RoundRobin,
 };
-use proxy_runtime::trial::Trial;
+use proxy_runtime::harness::BalancerHarness;
 use serde_json::{Value, json};
 
 /// Asserts that every look-up has the expected result, and allocates nothing.
@@ -117,17 +117,18 @@ fn picking_a_destination_allocates_nothing() {
     ];
     for weighted in [false, true] {
         for size in [1, 2, 64] {
-            let trial = Trial::new(cluster(size, weighted), 42).unwrap();
+            let harness = BalancerHarness::new(cluster(size, weighted), 42).unwrap();
             // The first request of a thread registers it with the published pointer, and the first
             // pick of a destination creates its counters.
             // Weights are at most 4, so each destination has had a turn by then.
             for _ in 0..4 * size {
-                assert!(trial.pick(&RoundRobin, &Trial::GET).is_some());
+                assert!(harness.pick(&RoundRobin, &BalancerHarness::GET).is_some());
             }
             for (number, policy) in policies.iter().enumerate() {
                 let mut picked = 0;
                 let allocations = measure(|| {
-                    let picks = (0..100).filter_map(|_| trial.pick(*policy, &Trial::GET));
+                    let picks =
+                        (0..100).filter_map(|_| harness.pick(*policy, &BalancerHarness::GET));
                     picked = picks.count();
                 });
                 assert_eq!(picked, 100);

@@ -5,7 +5,7 @@
 use allocation_counter::measure;
 use proxy_model::RequestHead;
 use proxy_runtime::http1::{
-    Asked, ChunkTracker, FieldName, FieldOperation, FieldValue, HeadLimits, HeadTable,
+    ChunkTracker, FieldName, FieldOperation, FieldValue, HeadLimits, HeadTable, RequestInfo,
     RequestRewrite, RequestView, ResponseRewrite, Status, parse_request, parse_response,
     write_request, write_response, write_trailers,
 };
@@ -40,7 +40,8 @@ fn exchange(table: &mut HeadTable, name: &FieldName, out: &mut Vec<u8>) {
     let progress = tracker.track(BODY, &limits, table).unwrap();
     assert!(progress.ended);
     write_trailers(&BODY[progress.consumed..], table, out);
-    let Ok(Status::Complete(response)) = parse_response(RESPONSE, Asked::default(), &limits, table)
+    let Ok(Status::Complete(response)) =
+        parse_response(RESPONSE, RequestInfo::default(), &limits, table)
     else {
         panic!("it is complete");
     };

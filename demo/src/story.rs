@@ -206,7 +206,7 @@ fn join(cluster: &mut Cluster) -> Result<(), FabricError> {
 
 #[cfg(test)]
 mod tests {
-    use servicefabric_emulator::hosting::Moment;
+    use servicefabric_emulator::hosting::Timestamp;
     use servicefabric_emulator::topology::Topology;
 
     use super::*;
@@ -221,7 +221,7 @@ mod tests {
     fn the_story_can_be_told_three_times_and_ends_as_it_began() {
         let topology = Topology::from_toml(crate::TOPOLOGY).unwrap();
         let mut cluster = Cluster::new(&topology).unwrap();
-        let moment = |after: Duration| Moment::from_millis(after.as_secs() * 1000);
+        let moment = |after: Duration| Timestamp::from_millis(after.as_secs() * 1000);
         let began = |cluster: &Cluster| {
             let page = PageRequest::default();
             let shop = cluster

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::discovery::Discovery;
 use crate::error::DiscoverError;
-use crate::report::RoundReport;
+use crate::report::CycleReport;
 use crate::unreachable::UnreachableService;
 
 /// A source of services: a registry, a cluster's naming service, a database.
@@ -60,10 +60,10 @@ use crate::unreachable::UnreachableService;
 /// failure. A part that could not be read is named instead: [`DiscoveredService::failed`] for one service,
 /// [`Discovery::group_failed`] for the services of, say, one application or one datacenter. A service that
 /// exists but did not opt in to be served may be left out, or be returned as
-/// [`DiscoveredService::not_enlisted`] if there are problems to report.
+/// [`DiscoveredService::not_enabled`] if there are problems to report.
 ///
 /// [`DiscoveredService::failed`]: crate::DiscoveredService::failed
-/// [`DiscoveredService::not_enlisted`]: crate::DiscoveredService::not_enlisted
+/// [`DiscoveredService::not_enabled`]: crate::DiscoveredService::not_enabled
 #[async_trait]
 pub trait Discoverer: Send + Sync {
     /// Names the source in logs, metrics and problems: `consul`, `servicefabric`. Two sources of one proxy should
@@ -90,14 +90,14 @@ pub trait Discoverer: Send + Sync {
     /// Returns when the source expects that [`discover`](Self::discover) would now return something else.
     ///
     /// The default never returns: the source is then polled only at its interval. Triggers that come close
-    /// together cause one round, so an implementation may return arbitrarily often.
+    /// together cause one cycle, so an implementation may return arbitrarily often.
     ///
     /// A change that happens between two calls must not be lost: the next call has to return at once.
     /// [`tokio::sync::Notify::notify_one`] and [`tokio::sync::watch`] behave like this.
     ///
     /// # Cancel safety
     ///
-    /// The future may be dropped at any await point, and is kept across rounds otherwise. It runs beside `discover`,
+    /// The future may be dropped at any await point, and is kept across cycles otherwise. It runs beside `discover`,
     /// never beside another call of itself. A panic ends the waiting for the rest of the runner's life; the interval
     /// remains.
     async fn changed(&self) {
@@ -120,18 +120,18 @@ pub trait Discoverer: Send + Sync {
         false
     }
 
-    /// Receives the result of each service after a round, for a source that reports it: Service Fabric
+    /// Receives the result of each service after a cycle, for a source that reports it: Service Fabric
     /// shows such reports as health of the service.
     ///
-    /// Called after every round in which the source could be polled, even if it changed nothing, and before
-    /// the next one begins. Only the next round waits for it.
+    /// Called after every cycle in which the source could be polled, even if it changed nothing, and before
+    /// the next one begins. Only the next cycle waits for it.
     ///
     /// # Cancel safety
     ///
     /// The future is dropped when it takes longer than
     /// [`RunnerOptions::report_timeout`](crate::RunnerOptions::report_timeout) or when the runner is
-    /// dropped. Reports that were not sent by then wait for the next round.
-    async fn published(&self, report: &RoundReport) {
+    /// dropped. Reports that were not sent by then wait for the next cycle.
+    async fn published(&self, report: &CycleReport) {
         let _ = report;
     }
 }
@@ -154,7 +154,7 @@ impl<D: Discoverer + ?Sized> Discoverer for Arc<D> {
         (**self).unreachable(services)
     }
 
-    async fn published(&self, report: &RoundReport) {
+    async fn published(&self, report: &CycleReport) {
         (**self).published(report).await;
     }
 }

@@ -9,7 +9,7 @@ use proxy_model::{DestinationId, Problem, Problems};
 
 use crate::error::DiscoverErrorKind;
 use crate::labels::Parsed;
-use crate::moment::Moment;
+use crate::timestamp::Timestamp;
 
 /// Free text by key, as registries attach it to services: labels, tags, annotations.
 pub type Labels = IndexMap<String, String>;
@@ -66,7 +66,7 @@ impl Discovery {
     #[must_use]
     pub fn outdated(
         mut self,
-        since: Moment,
+        since: Timestamp,
         kind: DiscoverErrorKind,
         error: impl Into<String>,
     ) -> Self {
@@ -81,7 +81,7 @@ impl Discovery {
 #[non_exhaustive]
 pub struct Outdated {
     /// The time at which the source returned it.
-    pub since: Moment,
+    pub since: Timestamp,
     /// The kind of failure that prevents reading it now.
     pub kind: DiscoverErrorKind,
     /// The error that prevents reading it now, with all causes.
@@ -167,7 +167,7 @@ pub enum ServiceContent {
     /// Configuration: any number of clusters and routes.
     Config(Arc<ProxyConfig>),
     /// A service that exists but did not opt in to be served. Its last known good form is dropped.
-    NotEnlisted,
+    NotEnabled,
     /// A service that exists but could not be read. It keeps its last known good form, with its current
     /// destinations if there is a way to [rebuild it](DiscoveredService::with_rebuild).
     Failed,
@@ -237,8 +237,8 @@ impl DiscoveredService {
     /// Unlike a service that the result leaves out, it is known to exist: its problems are reported, and
     /// neither [`RunnerOptions::confirm_removal`](crate::RunnerOptions::confirm_removal) nor a group that
     /// could not be listed keeps it.
-    pub fn not_enlisted(name: impl Into<Arc<str>>) -> Self {
-        Self::new(name, ServiceContent::NotEnlisted)
+    pub fn not_enabled(name: impl Into<Arc<str>>) -> Self {
+        Self::new(name, ServiceContent::NotEnabled)
     }
 
     /// Creates a service that exists, but could not be read.

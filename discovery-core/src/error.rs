@@ -137,9 +137,11 @@ mod tests {
 
     #[test]
     fn the_chain_names_every_cause_and_display_only_itself() {
-        let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "refused");
+        let rejected = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "refused");
         let error = DiscoverError::transient("the agent cannot be reached")
-            .with_source(DiscoverError::transient("connect to 127.0.0.1:7373").with_source(refused))
+            .with_source(
+                DiscoverError::transient("connect to 127.0.0.1:7373").with_source(rejected),
+            )
             .with_retry_after(Duration::from_secs(3));
         assert_eq!(error.to_string(), "the agent cannot be reached");
         assert_eq!(

@@ -10,7 +10,6 @@ mod error;
 mod filter;
 pub mod labels;
 pub mod merge;
-mod moment;
 mod persist;
 mod provider;
 pub mod providers;
@@ -23,6 +22,7 @@ mod summary;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
+mod timestamp;
 mod unreachable;
 mod validator;
 
@@ -36,17 +36,17 @@ pub use self::error::{DiscoverError, DiscoverErrorKind};
 pub use self::filter::{ConfigFilter, FilterContext};
 pub use self::labels::{KeyValueLabels, LabelsParser, Parsed};
 pub use self::merge::{Merge, Merged, MergedState};
-pub use self::moment::Moment;
 pub use self::provider::{ConfigProvider, ProviderState, Strictness};
 #[cfg(feature = "file")]
 pub use self::providers::FileProvider;
 pub use self::providers::StaticProvider;
 pub use self::replace::{Replacement, check_directory};
-pub use self::report::{RoundReport, ServiceOutcome, ServiceReport};
+pub use self::report::{CycleReport, ServiceOutcome, ServiceReport};
 pub use self::resolver::DestinationResolver;
 pub use self::runner::{DiscoveryProvider, Runner, RunnerOptions};
 pub use self::status::{
     Failure, PersistenceStatus, ProviderStatus, QuarantinedService, SourceState, rough_age,
 };
+pub use self::timestamp::Timestamp;
 pub use self::unreachable::{Unreachable, UnreachableClusters, UnreachableService};
 pub use self::validator::{Candidate, ConfigValidator, Scope};

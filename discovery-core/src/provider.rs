@@ -9,8 +9,8 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::discovery::Outdated;
-use crate::moment::Moment;
 use crate::status::{Failure, ProviderStatus, SourceState};
+use crate::timestamp::Timestamp;
 use crate::unreachable::Unreachable;
 
 /// Provides configuration, and notifies of changes.
@@ -178,7 +178,7 @@ impl ProviderState {
     }
 
     pub(crate) fn serve_revision(&mut self, config: Arc<ProxyConfig>, revision: Revision) -> bool {
-        self.status.last_ok = Some(Moment::now());
+        self.status.last_ok = Some(Timestamp::now());
         self.status.consecutive_failures = 0;
         self.status.enter(SourceState::Live);
         self.replace(config, revision)
@@ -195,7 +195,7 @@ impl ProviderState {
         status.last_ok = Some(outdated.since);
         status.consecutive_failures = status.consecutive_failures.saturating_add(1);
         status.last_error = Some(Failure {
-            at: Moment::now(),
+            at: Timestamp::now(),
             kind: outdated.kind,
             message: outdated.error.clone(),
         });

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_everybody_is_refused() {
+    fn a_directory_of_everybody_is_rejected() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("kept");
         for mode in [0o777, 0o1777, 0o702] {

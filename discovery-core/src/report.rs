@@ -1,4 +1,4 @@
-//! The results of the services in one round.
+//! The results of the services in one cycle.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,16 +6,17 @@ use std::time::Duration;
 use proxy_model::{ClusterId, Problems, Revision, RouteId};
 use serde::Serialize;
 
-/// The results of the services in one round.
+/// The results of the services in one cycle.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub struct RoundReport {
-    /// Counts the rounds of the runner, from 1.
-    pub round: u64,
-    /// The configuration after the round.
+pub struct CycleReport {
+    /// Counts the cycles of the runner, from 1.
+    #[serde(rename = "round")]
+    pub cycle: u64,
+    /// The configuration after the cycle.
     pub revision: Revision,
-    /// True if the round changed the configuration.
+    /// True if the cycle changed the configuration.
     pub changed: bool,
     /// The result of each service, in the order in which they were considered.
     pub services: Vec<ServiceReport>,
@@ -36,7 +37,7 @@ pub struct ServiceReport {
     pub problems: Problems,
 }
 
-/// The outcome of one service in a round.
+/// The outcome of one service in a cycle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(
     rename_all = "snake_case",
@@ -53,11 +54,13 @@ pub enum ServiceOutcome {
         routes: Vec<RouteId>,
     },
     /// A service that did not opt in to be served.
-    NotEnlisted,
+    #[serde(rename = "not_enlisted")]
+    NotEnabled,
     /// A service whose current description cannot be used.
     Quarantined {
         /// Age of the last known good rules that serve instead. `None` if nothing serves.
-        last_good_age: Option<Duration>,
+        #[serde(rename = "last_good_age")]
+        last_known_good_age: Option<Duration>,
         /// Age of the destinations that serve.
         destinations_age: Option<Duration>,
     },
@@ -65,6 +68,7 @@ pub enum ServiceOutcome {
     /// group could not be listed, or its removal waits to be confirmed.
     Kept {
         /// Age of the last known good form.
-        last_good_age: Duration,
+        #[serde(rename = "last_good_age")]
+        last_known_good_age: Duration,
     },
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::error::{DiscoverError, DiscoverErrorKind};
-use crate::moment::Moment;
+use crate::timestamp::Timestamp;
 
 /// The status of a provider, for people and for metrics.
 #[derive(Clone, Debug, Serialize)]
@@ -18,21 +18,22 @@ pub struct ProviderStatus {
     /// The state, in one word.
     pub state: SourceState,
     /// The time since which the provider is in that state.
-    pub since: Moment,
+    pub since: Timestamp,
     /// The time of the last successful poll. In the state [`Partial`](SourceState::Partial) it is the time
     /// of the oldest data that serves. Its age is the age of the configuration that serves.
-    pub last_ok: Option<Moment>,
+    pub last_ok: Option<Timestamp>,
     /// The last failure, kept after the source has recovered.
     pub last_error: Option<Failure>,
     /// Number of failures since the source last returned complete data.
     pub consecutive_failures: u32,
     /// Number of polls.
-    pub rounds: u64,
+    #[serde(rename = "rounds")]
+    pub cycles: u64,
     /// Number of changes of the configuration.
     pub changes: u64,
     /// The time of the next poll. `None` during a poll, and for providers that do not poll.
     #[serde(serialize_with = "due_in_seconds", rename = "next_round_in")]
-    pub next_round: Option<Instant>,
+    pub next_cycle: Option<Instant>,
     /// Services that do not serve as the source describes them.
     pub quarantined: Vec<QuarantinedService>,
     /// The state of the file that keeps the last known good configuration. `None` if there is no file.
@@ -44,13 +45,13 @@ impl ProviderStatus {
     pub fn new(state: SourceState) -> Self {
         Self {
             state,
-            since: Moment::now(),
+            since: Timestamp::now(),
             last_ok: None,
             last_error: None,
             consecutive_failures: 0,
-            rounds: 0,
+            cycles: 0,
             changes: 0,
-            next_round: None,
+            next_cycle: None,
             quarantined: Vec::new(),
             persistence: None,
         }
@@ -61,7 +62,7 @@ impl ProviderStatus {
         let changed = self.state != state;
         if changed {
             self.state = state;
-            self.since = Moment::now();
+            self.since = Timestamp::now();
         }
         changed
     }
@@ -111,7 +112,7 @@ impl SourceState {
 #[non_exhaustive]
 pub struct Failure {
     /// The time.
-    pub at: Moment,
+    pub at: Timestamp,
     /// The kind.
     pub kind: DiscoverErrorKind,
     /// The message with its causes.
@@ -122,7 +123,7 @@ impl Failure {
     /// Creates a failure that happened now.
     pub fn now(error: &DiscoverError) -> Self {
         Self {
-            at: Moment::now(),
+            at: Timestamp::now(),
             kind: error.kind(),
             message: error.chain(),
         }
@@ -137,13 +138,14 @@ pub struct QuarantinedService {
     /// The service.
     pub service: Arc<str>,
     /// The time since which the service is quarantined.
-    pub since: Moment,
+    pub since: Timestamp,
     /// The time at which the rules that serve instead, routes and cluster settings, were last confirmed.
     /// `None` if nothing serves.
-    pub last_good: Option<Moment>,
+    #[serde(rename = "last_good")]
+    pub last_known_good: Option<Timestamp>,
     /// The time at which the destinations that serve were last confirmed. They follow the source while the
     /// rules stay, unless the source cannot provide them.
-    pub destinations: Option<Moment>,
+    pub destinations: Option<Timestamp>,
     /// The reasons. Pointers begin at the service.
     pub problems: Problems,
 }
@@ -152,7 +154,7 @@ impl QuarantinedService {
     /// Returns a text for people about what serves: `rules of 12 minutes ago, destinations of 2 s ago`, or
     /// `nothing serves`.
     pub fn serves(&self) -> String {
-        let Some(rules) = self.last_good else {
+        let Some(rules) = self.last_known_good else {
             return "nothing serves".to_owned();
         };
         let destinations = self.destinations.unwrap_or(rules);
@@ -181,7 +183,7 @@ pub fn rough_age(age: Duration) -> String {
 #[non_exhaustive]
 pub struct PersistenceStatus {
     /// The time of the last write.
-    pub last_saved: Option<Moment>,
+    pub last_saved: Option<Timestamp>,
     /// The reason why the file is not up to date. `None` if it is.
     pub error: Option<String>,
 }
@@ -218,16 +220,16 @@ mod tests {
     async fn what_serves_of_a_service_is_told_with_both_ages() {
         let mut service = QuarantinedService {
             service: "web".into(),
-            since: Moment::now(),
-            last_good: Some(Moment::ago(Duration::from_secs(12 * 60))),
-            destinations: Some(Moment::ago(Duration::from_secs(2))),
+            since: Timestamp::now(),
+            last_known_good: Some(Timestamp::ago(Duration::from_secs(12 * 60))),
+            destinations: Some(Timestamp::ago(Duration::from_secs(2))),
             problems: Problems::new(),
         };
         assert_eq!(
             service.serves(),
             "rules of 12 minutes ago, destinations of 2 s ago"
         );
-        service.last_good = None;
+        service.last_known_good = None;
         assert_eq!(service.serves(), "nothing serves");
     }
 }

@@ -21,7 +21,7 @@ const PACE: Duration = Duration::from_millis(100);
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Unreachable {
-    /// A failed connection to one of its destinations: it was refused, or timed out.
+    /// A failed connection to one of its destinations: it was rejected, or timed out.
     Destination,
     /// No available destination: the cluster has none, or all are unhealthy.
     Cluster,

@@ -10,7 +10,7 @@ use crate::{TransportError, TransportErrorKind};
 /// The error of a transport, by the causes of an error of reqwest.
 pub(crate) fn classified(error: reqwest::Error) -> TransportError {
     use TransportErrorKind::{
-        CertificateRefused, Connect, Interrupted, NotTls, TimedOut, Tls, TlsInterrupted, Untrusted,
+        CertificateRejected, Connect, Interrupted, NotTls, TimedOut, Tls, TlsInterrupted, Untrusted,
     };
     let (kind, message) = match tls_error(&error) {
         Some(rustls::Error::InvalidCertificate(reason)) => {
@@ -18,7 +18,7 @@ pub(crate) fn classified(error: reqwest::Error) -> TransportError {
             return TransportError::new(Untrusted, message).with_source(error.without_url());
         }
         Some(rustls::Error::AlertReceived(alert)) if is_about_certificates(*alert) => {
-            (CertificateRefused, CERTIFICATE_REFUSED)
+            (CertificateRejected, CERTIFICATE_REJECTED)
         }
         Some(rustls::Error::InvalidMessage(_)) if error.is_connect() => {
             (NotTls, "the server does not speak TLS")
@@ -30,7 +30,7 @@ pub(crate) fn classified(error: reqwest::Error) -> TransportError {
         }
         None if error.is_connect() => (Connect, "cannot connect"),
         None if error.is_timeout() => (TimedOut, "no answer in time"),
-        None if says_certificate_refused(&error) => (CertificateRefused, CERTIFICATE_REFUSED),
+        None if says_certificate_rejected(&error) => (CertificateRejected, CERTIFICATE_REJECTED),
         None => (
             Interrupted,
             "the connection ended, or the answer is not HTTP",
@@ -40,7 +40,7 @@ pub(crate) fn classified(error: reqwest::Error) -> TransportError {
     TransportError::new(kind, message).with_source(error.without_url())
 }
 
-const CERTIFICATE_REFUSED: &str = "the server rejects the client certificate, or requires one";
+const CERTIFICATE_REJECTED: &str = "the server rejects the client certificate, or requires one";
 
 /// A message with the finding of a verifier of ours, which rustls shows as code.
 fn described(message: &str, reason: &CertificateError) -> String {
@@ -90,7 +90,7 @@ fn is_about_certificates(alert: AlertDescription) -> bool {
 
 /// Returns whether the text of a cause is such an alert. In TLS 1.3 the server reads the certificate after the client's
 /// handshake is over, so HTTP receives the alert; and HTTP/2 keeps of an I/O error its text alone.
-fn says_certificate_refused(error: &reqwest::Error) -> bool {
+fn says_certificate_rejected(error: &reqwest::Error) -> bool {
     let mut cause: Option<&dyn Error> = Some(error);
     while let Some(error) = cause {
         let text = error.to_string();

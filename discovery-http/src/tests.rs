@@ -99,6 +99,6 @@ async fn failures_have_their_kinds() {
     // A fatal alert `internal_error` in a record of TLS 1.2.
     let alert = kind("https", vec![21, 3, 3, 0, 2, 2, 80], false).await;
     assert_eq!(alert, TransportErrorKind::Tls);
-    let refused = kind("https", vec![21, 3, 3, 0, 2, 2, 42], false).await;
-    assert_eq!(refused, TransportErrorKind::CertificateRefused);
+    let rejected = kind("https", vec![21, 3, 3, 0, 2, 2, 42], false).await;
+    assert_eq!(rejected, TransportErrorKind::CertificateRejected);
 }

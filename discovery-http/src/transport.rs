@@ -55,7 +55,7 @@ pub enum TransportErrorKind {
     /// The server does not speak TLS. The request has not been sent.
     NotTls,
     /// The server requires a client certificate, or another one.
-    CertificateRefused,
+    CertificateRejected,
     /// The connection ended, or the response is not HTTP. The request may have been carried out.
     Interrupted,
     /// No response came in time. The request may have been carried out.
@@ -67,7 +67,7 @@ pub enum TransportErrorKind {
 impl TransportErrorKind {
     /// Returns whether the two sides do not agree on TLS: one of the kinds [`Tls`](Self::Tls),
     /// [`TlsInterrupted`](Self::TlsInterrupted), [`Untrusted`](Self::Untrusted), [`NotTls`](Self::NotTls) and
-    /// [`CertificateRefused`](Self::CertificateRefused).
+    /// [`CertificateRejected`](Self::CertificateRejected).
     pub fn is_tls(self) -> bool {
         matches!(
             self,
@@ -75,7 +75,7 @@ impl TransportErrorKind {
                 | Self::TlsInterrupted
                 | Self::Untrusted
                 | Self::NotTls
-                | Self::CertificateRefused
+                | Self::CertificateRejected
         )
     }
 }

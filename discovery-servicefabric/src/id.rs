@@ -139,12 +139,12 @@ mod tests {
         #[test]
         fn a_name_that_can_be_asked_for_survives_its_id(path in any::<String>()) {
             let name = format!("fabric:/{path}");
-            let round = name_of(&id_of(&name));
+            let cycle = name_of(&id_of(&name));
             if path.contains('~') {
                 prop_assert_eq!(check_name(&name), Err(NameError::Tilde));
-                prop_assert_eq!(round, Some(name.replace('~', "/")));
+                prop_assert_eq!(cycle, Some(name.replace('~', "/")));
             } else {
-                prop_assert_eq!(round, Some(name));
+                prop_assert_eq!(cycle, Some(name));
             }
         }
 

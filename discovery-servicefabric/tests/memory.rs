@@ -96,7 +96,7 @@ async fn what_is_kept_of_each_service_is_bounded() {
     drop(answer);
     held("discoverer");
     let provider = discoverer.runner().start();
-    while provider.state().status.rounds < 3 {
+    while provider.state().status.cycles < 3 {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     cluster.forget_calls();

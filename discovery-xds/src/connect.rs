@@ -295,8 +295,8 @@ impl Certificates {
     }
 }
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+trait IoStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> IoStream for S {}
 
 /// Connects over TCP, with TLS if the address requires it.
 #[derive(Clone)]
@@ -308,7 +308,7 @@ struct Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = TokioIo<Box<dyn Stream>>;
+    type Response = TokioIo<Box<dyn IoStream>>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
 
@@ -323,15 +323,15 @@ impl Service<Uri> for Connector {
 }
 
 impl Connector {
-    async fn connect(self, uri: &Uri) -> io::Result<Box<dyn Stream>> {
+    async fn connect(self, uri: &Uri) -> io::Result<Box<dyn IoStream>> {
         #[cfg(test)]
         if let Some(connections) = &self.memory {
             let (ours, theirs) = tokio::io::duplex(1 << 20);
-            let refused = |_| io::Error::from(io::ErrorKind::ConnectionRefused);
+            let rejected = |_| io::Error::from(io::ErrorKind::ConnectionRefused);
             connections
                 .try_send(theirs)
                 .map_err(|_| ())
-                .map_err(refused)?;
+                .map_err(rejected)?;
             return Ok(Box::new(ours));
         }
         let is_https = uri.scheme_str() == Some("https");

@@ -135,7 +135,7 @@ impl Discoverer for XdsDiscoverer {
         let mut views = self.views();
         let is_decided = |view: &View| {
             view.error.is_some()
-                || view.refused.is_some()
+                || view.rejected.is_some()
                 || (view.is_live && view.discovery.is_some())
         };
         let Some(view) = wait_for(&mut views, FIRST_ANSWER, is_decided).await else {
@@ -146,12 +146,12 @@ impl Discoverer for XdsDiscoverer {
         match (view.discovery, view.is_live, view.error) {
             (Some(discovery), true, _) => Ok((*discovery).clone()),
             (None, _, None) => {
-                let refused = view.refused.as_deref().cloned().unwrap_or_default();
+                let rejected = view.rejected.as_deref().cloned().unwrap_or_default();
                 let message = format!(
                     "nothing of what the control plane says can be served: {}",
-                    shortened(&refused.to_string().replace('\n', "; "), LONGEST_REASON)
+                    shortened(&rejected.to_string().replace('\n', "; "), LONGEST_REASON)
                 );
-                Err(DiscoverError::transient(message).with_problems(refused))
+                Err(DiscoverError::transient(message).with_problems(rejected))
             }
             (_, _, error) => Err(DiscoverError::transient(format!(
                 "the control plane is lost: {}",

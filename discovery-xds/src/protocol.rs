@@ -112,15 +112,15 @@ impl Stream {
         kind: ResourceType,
         nonce: String,
         version: String,
-        refusal: Option<String>,
+        rejection: Option<String>,
         store: &Store,
     ) -> Vec<Request> {
         let subscribed = self.subscribed.entry(kind).or_default();
         subscribed.nonce = nonce;
-        if refusal.is_none() {
+        if rejection.is_none() {
             subscribed.version = version;
         }
-        let error_detail = refusal.map(|message| Status {
+        let error_detail = rejection.map(|message| Status {
             code: INVALID_ARGUMENT,
             message,
             ..Status::default()

@@ -255,14 +255,14 @@ impl Session {
         };
         let now = Instant::now();
         let applied = self.store.apply(kind, answer.update, now);
-        if let Some(refusal) = &applied.refusal {
-            tracing::warn!(target: "xds::client", %kind, refusal, "resources are refused");
+        if let Some(rejection) = &applied.rejection {
+            tracing::warn!(target: "xds::client", %kind, rejection, "resources are rejected");
         }
         let requests = stream.answered(
             kind,
             answer.nonce,
             answer.version,
-            applied.refusal,
+            applied.rejection,
             &self.store,
         );
         if applied.changed {
@@ -275,11 +275,11 @@ impl Session {
     fn publish(&mut self, pending: &mut Pending) {
         *pending = Pending::default();
         if !self.store.is_usable() {
-            let refused = self.store.refused();
-            let refused = (!refused.is_empty()).then(|| Arc::new(refused));
+            let rejected = self.store.rejected();
+            let rejected = (!rejected.is_empty()).then(|| Arc::new(rejected));
             self.view.send_if_modified(|view| {
-                let is_news = view.refused != refused;
-                view.refused = refused;
+                let is_news = view.rejected != rejected;
+                view.rejected = rejected;
                 is_news
             });
             return;
@@ -287,7 +287,7 @@ impl Session {
         let discovery = Arc::new(self.store.discovery());
         self.view.send_modify(|view| {
             view.discovery = Some(discovery);
-            view.refused = None;
+            view.rejected = None;
             view.is_live = true;
             view.error = None;
         });

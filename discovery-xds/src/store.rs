@@ -22,7 +22,7 @@ use crate::read::{
 use xds_types::ResourceType;
 
 /// Maximum length of a NACK's message, in characters, since some servers keep all of them.
-const LONGEST_REFUSAL: usize = 4000;
+const LONGEST_REJECTION: usize = 4000;
 /// The time limit for a route configuration that no listener names, while listeners name others.
 const EXTRA: Duration = Duration::from_secs(1);
 
@@ -67,7 +67,7 @@ pub(super) struct Store {
 pub(super) struct Applied {
     pub(super) changed: bool,
     /// The message of a NACK. `None` if everything is accepted.
-    pub(super) refusal: Option<String>,
+    pub(super) rejection: Option<String>,
 }
 
 impl Store {
@@ -94,7 +94,7 @@ impl Store {
         now: Instant,
     ) -> Applied {
         let most = self.most;
-        let (changed, refusals) = match resource_type {
+        let (changed, rejections) = match resource_type {
             ResourceType::Listener => self.listeners.apply(
                 resource_type,
                 update,
@@ -132,11 +132,11 @@ impl Store {
         self.listeners.absent.clear();
         self.clusters.absent.clear();
         self.note_missing(now);
-        let refusal = (!refusals.is_empty()).then(|| {
-            let all: Vec<String> = refusals.iter().map(ToString::to_string).collect();
-            shortened(&all.join("; "), LONGEST_REFUSAL)
+        let rejection = (!rejections.is_empty()).then(|| {
+            let all: Vec<String> = rejections.iter().map(ToString::to_string).collect();
+            shortened(&all.join("; "), LONGEST_REJECTION)
         });
-        Applied { changed, refusal }
+        Applied { changed, rejection }
     }
 
     /// The names to request. `None` for all resources of the type.
@@ -265,7 +265,7 @@ impl Store {
     }
 
     /// The errors of the control plane's resources.
-    pub(super) fn refused(&self) -> Problems {
+    pub(super) fn rejected(&self) -> Problems {
         let problems = (self.listeners.problems())
             .chain(self.routes.problems())
             .chain(self.clusters.problems())

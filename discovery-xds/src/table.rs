@@ -34,7 +34,7 @@ pub(super) struct Held<T> {
 pub(super) struct Table<T> {
     pub(super) held: BTreeMap<String, Held<T>>,
     /// The resources whose newest form is unsupported.
-    refused: BTreeMap<String, Problems>,
+    rejected: BTreeMap<String, Problems>,
     /// The resources that were requested and do not exist.
     pub(super) absent: BTreeSet<String>,
     /// True if there was a response.
@@ -45,7 +45,7 @@ impl<T> Default for Table<T> {
     fn default() -> Self {
         Self {
             held: BTreeMap::new(),
-            refused: BTreeMap::new(),
+            rejected: BTreeMap::new(),
             absent: BTreeSet::new(),
             is_answered: false,
         }
@@ -67,7 +67,7 @@ impl<T: PartialEq> Table<T> {
     ) -> (bool, Vec<Problem>) {
         let mut changed = !self.is_answered;
         self.is_answered = true;
-        let mut refusals = Vec::new();
+        let mut rejections = Vec::new();
         if update.resources.len() > most {
             let message = format!(
                 "{} resources in one answer; at most {most} are taken",
@@ -83,7 +83,7 @@ impl<T: PartialEq> Table<T> {
                 .flatten();
             let Some(message) = decoded else {
                 are_all_named = false;
-                refusals.push(Problem::error(
+                rejections.push(Problem::error(
                     "",
                     "not_decoded",
                     format!(
@@ -96,16 +96,16 @@ impl<T: PartialEq> Table<T> {
             };
             let name = name_of(&message).to_owned();
             if !named.insert(name.clone()) {
-                refusals.push(Problem::error(
+                rejections.push(Problem::error(
                     "",
                     "twice",
                     format!("`{}` is there twice", shortened(&name, 100)),
                 ));
                 continue;
             }
-            let is_known = self.held.contains_key(&name) || self.refused.contains_key(&name);
-            if !is_known && !update.is_all && self.held.len() + self.refused.len() >= most {
-                refusals.push(Problem::error(
+            let is_known = self.held.contains_key(&name) || self.rejected.contains_key(&name);
+            if !is_known && !update.is_all && self.held.len() + self.rejected.len() >= most {
+                rejections.push(Problem::error(
                     "",
                     "too_many",
                     format!(
@@ -118,8 +118,8 @@ impl<T: PartialEq> Table<T> {
             self.absent.remove(&name);
             match read(&message, self.held.get(&name).map(|held| &held.value)) {
                 Ok((value, problems)) => {
-                    refusals.extend(problems.errors().cloned());
-                    changed |= self.refused.remove(&name).is_some();
+                    rejections.extend(problems.errors().cloned());
+                    changed |= self.rejected.remove(&name).is_some();
                     let same = (self.held.get(&name))
                         .is_some_and(|held| held.value == value && held.problems == problems);
                     changed |= !same;
@@ -131,39 +131,39 @@ impl<T: PartialEq> Table<T> {
                     self.held.insert(name, held);
                 }
                 Err(problems) => {
-                    refusals.extend(problems.errors().cloned());
+                    rejections.extend(problems.errors().cloned());
                     changed = true;
-                    self.refused.insert(name, problems);
+                    self.rejected.insert(name, problems);
                 }
             }
         }
         let gone: Vec<String> = match update.is_all {
             // What cannot be decoded may be any of them.
             true if !are_all_named => Vec::new(),
-            true => (self.held.keys().chain(self.refused.keys()))
+            true => (self.held.keys().chain(self.rejected.keys()))
                 .filter(|name| !named.contains(*name))
                 .cloned()
                 .collect(),
             false => update.removed,
         };
         for name in gone {
-            changed |= self.held.remove(&name).is_some() | self.refused.remove(&name).is_some();
+            changed |= self.held.remove(&name).is_some() | self.rejected.remove(&name).is_some();
             changed |= self.absent.insert(name);
         }
-        (changed, refusals)
+        (changed, rejections)
     }
 
     /// Removes the resources that are no longer wanted.
     pub(super) fn keep(&mut self, wanted: &BTreeSet<String>) {
         self.held.retain(|name, _| wanted.contains(name));
-        self.refused.retain(|name, _| wanted.contains(name));
+        self.rejected.retain(|name, _| wanted.contains(name));
         self.absent.retain(|name| wanted.contains(name));
     }
 
     /// Returns true if nothing is known of a wanted resource.
     pub(super) fn lacks(&self, name: &str) -> bool {
         !self.held.contains_key(name)
-            && !self.refused.contains_key(name)
+            && !self.rejected.contains_key(name)
             && !self.absent.contains(name)
     }
 
@@ -177,7 +177,7 @@ impl<T: PartialEq> Table<T> {
 
     pub(super) fn problems(&self) -> impl Iterator<Item = Problem> {
         let of_held = self.held.values().flat_map(|held| held.problems.iter());
-        self.refused
+        self.rejected
             .values()
             .flat_map(Problems::iter)
             .chain(of_held)

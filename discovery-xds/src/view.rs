@@ -11,7 +11,7 @@ pub(super) struct View {
     /// The configuration of the control plane. `None` if it has not been sent yet.
     pub(super) discovery: Option<Arc<Discovery>>,
     /// The problems of the control plane's resources, while there is nothing else.
-    pub(super) refused: Option<Arc<Problems>>,
+    pub(super) rejected: Option<Arc<Problems>>,
     /// True if there is a stream.
     pub(super) is_live: bool,
     /// The reason why there is no stream.

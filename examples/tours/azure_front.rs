@@ -148,7 +148,7 @@ impl Front {
                         for (service, error) in report.errors() {
                             eprintln!("   {service}: {error}");
                         }
-                        for (node, error) in &report.refused_nodes {
+                        for (node, error) in &report.rejected_nodes {
                             eprintln!("   {node}: {error}");
                         }
                     }

@@ -17,11 +17,11 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 pub struct Seldom {
     pause: Duration,
-    state: Mutex<State>,
+    state: Mutex<SeldomState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SeldomState {
     last: Option<Instant>,
     left_out: u64,
 }
@@ -31,7 +31,7 @@ impl Seldom {
     pub const fn new(pause: Duration) -> Self {
         Self {
             pause,
-            state: Mutex::new(State {
+            state: Mutex::new(SeldomState {
                 last: None,
                 left_out: 0,
             }),

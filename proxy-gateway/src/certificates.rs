@@ -68,7 +68,7 @@ pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
             match read {
                 Ok(certificate) if has_expired(&certificate) => {
                     let message = format!(
-                        "the certificate in {} has expired; clients will refuse it",
+                        "the certificate in {} has expired; clients will reject it",
                         pair.certificate_file.display()
                     );
                     problems.push(Problem::warning(pointer, "expired_certificate", message));

@@ -4,6 +4,7 @@
 use proxy_model::json::{Layered, Node};
 use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
 use proxy_runtime::Proxy;
+use proxy_runtime::affinity::random_affinity_keys;
 
 use crate::logging;
 use crate::settings::Settings;
@@ -40,6 +41,10 @@ pub(crate) fn examine(document: &Layered) -> Examined {
     } else {
         routes_and_clusters(&document.node, &options, &mut problems)
     };
+    if let (None, Some(snapshot)) = (&settings.server.affinity_keys, &snapshot) {
+        let pointer = document.node.spelled(&format!("/{SECTION}"));
+        problems.extend(random_affinity_keys(snapshot).under(&pointer));
+    }
     if !settings.sources.is_empty() {
         problems = problems.into_iter().map(perhaps_discovered).collect();
     }

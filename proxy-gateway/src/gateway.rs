@@ -21,11 +21,12 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::affinity_keys;
 use crate::allocator;
 use crate::certificates::{self, Followed};
 use crate::commands::unusable;
-use crate::handover::{HandoverError, Predecessor};
-use crate::settings::{self, LineFormat, LogFormat, Settings};
+use crate::hot_restart::{HotRestartError, Predecessor};
+use crate::settings::{self, AffinityKeySource, LineFormat, LogFormat, Settings};
 use crate::starting;
 
 /// The longest time that the end of the program waits for the access log.
@@ -93,6 +94,9 @@ impl Gateway {
         if let Some(zone) = &settings.server.zone {
             builder = builder.zone(zone.as_str());
         }
+        if let Some(source) = &settings.server.affinity_keys {
+            builder = builder.affinity_keys(source.keys().map_err(Failure::new)?);
+        }
         let mut limits = settings.server.limits.clone();
         // As a limit of the server, it would also restrict routes that allow more.
         if let Some(bytes) = limits.body_bytes.take() {
@@ -147,6 +151,10 @@ impl Gateway {
         tasks.spawn(async { match allocator::give_back().await {} });
         let told = Arc::clone(&merged);
         tasks.spawn(async move { match told.follow_unreachable(&unreachable).await {} });
+        let keys = settings.server.affinity_keys.as_ref();
+        if let Some(file) = keys.and_then(AffinityKeySource::file) {
+            tasks.spawn(affinity_keys::follow(proxy.clone(), file.to_owned()));
+        }
         if !followed.is_empty() {
             tasks.spawn(certificates::follow(followed));
         }
@@ -248,7 +256,7 @@ impl Gateway {
     pub(crate) async fn until_confirmed(
         &self,
         predecessor: &Predecessor,
-    ) -> Result<bool, HandoverError> {
+    ) -> Result<bool, HotRestartError> {
         tokio::select! {
             _ = self.merged.confirmed() => Ok(true),
             gone = predecessor.gone() => gone.map(|()| false),

@@ -1,5 +1,6 @@
 //! A ready-to-run reverse proxy that discovers its services. See the README of this package.
 
+mod affinity_keys;
 mod allocator;
 mod certificates;
 mod check;
@@ -9,10 +10,10 @@ mod document;
 mod environment;
 mod gateway;
 #[cfg(target_os = "linux")]
-mod handover;
+mod hot_restart;
 #[cfg(not(target_os = "linux"))]
-#[path = "handover_elsewhere.rs"]
-mod handover;
+#[path = "hot_restart_elsewhere.rs"]
+mod hot_restart;
 mod logging;
 mod open_files;
 mod preflight;

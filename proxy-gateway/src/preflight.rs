@@ -27,6 +27,9 @@ pub(crate) fn files(settings: &Settings, origins: &Origins) -> Problems {
                 .with_suggestion("on Debian the package ca-certificates has them"),
         );
     }
+    if let Some(keys) = &settings.server.affinity_keys {
+        problems.extend(keys.unusable());
+    }
     let log = settings.telemetry.access_log.as_ref();
     if let Some(path) = log.and_then(|log| log.file.as_deref())
         && let Err(error) = writable(path)

@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use discovery_core::{Unreachable, UnreachableClusters};
+use http::StatusCode;
 use parking_lot::Mutex;
 use proxy_model::compiled::{Cluster, DestinationIndex};
 use proxy_model::config::HttpVersion;
 use proxy_model::{ClusterId, RequestHead};
+use tokio::time::Instant;
 
+use crate::affinity::{Bond, ClusterAffinity, KeyFailure, NewKey, RequestKey};
 use crate::balance::{Balancer, Candidates, LoadBalancer, Random};
-use crate::health::Health;
 use crate::live::Available;
 use crate::live::ClientKey;
 use crate::live::ClusterLive;
 use crate::live::DestinationState;
+use crate::live::PassiveRule;
 use crate::live::{Assessment, assess};
 use crate::observe::InFlightGuard;
 use crate::transform::LoopGuard;
@@ -31,6 +34,26 @@ pub(crate) struct PickContext {
     pub(crate) loop_guard: Option<Arc<LoopGuard>>,
     /// The receiver of reports about unreachable clusters, if any.
     pub(crate) unreachable: Option<Arc<UnreachableClusters>>,
+    /// The keys that affinity keys are encrypted with.
+    #[cfg(feature = "affinity-keys")]
+    pub(crate) affinity_keys: crate::affinity::KeyRing,
+}
+
+/// The policies of one cluster.
+#[derive(Debug)]
+pub(crate) struct ClusterRules {
+    pub(crate) balancer: Balancer,
+    pub(crate) affinity: Option<Arc<ClusterAffinity>>,
+    pub(crate) passive: Option<Arc<PassiveRule>>,
+}
+
+/// The reason why no destination was picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unpicked {
+    /// None is available, or the policy wants none.
+    None,
+    /// The affinity failure policy rejects the request.
+    Rejected(KeyFailure, StatusCode),
 }
 
 /// The state of one cluster in one generation.
@@ -40,7 +63,7 @@ pub(crate) struct ClusterState {
     live: Arc<ClusterLive>,
     client: ClientKey,
     destinations: Box<[Arc<DestinationState>]>,
-    balancer: Balancer,
+    rules: ClusterRules,
     context: Arc<PickContext>,
     /// True if all destinations use HTTP/1.1 only.
     speaks_http1: bool,
@@ -55,7 +78,7 @@ impl ClusterState {
         live: Arc<ClusterLive>,
         client: ClientKey,
         destinations: Box<[Arc<DestinationState>]>,
-        balancer: Balancer,
+        rules: ClusterRules,
         context: Arc<PickContext>,
     ) -> Self {
         let available = Self::assess_now(cluster, &live, &destinations, &context);
@@ -64,7 +87,7 @@ impl ClusterState {
             live,
             client,
             destinations,
-            balancer,
+            rules,
             context,
             speaks_http1: speaks_http1(cluster),
             available: ArcSwap::from_pointee(available),
@@ -110,11 +133,113 @@ impl ClusterState {
         &self.destinations[index.0 as usize]
     }
 
+    /// The session affinity of the cluster, if it has any.
+    pub(crate) fn affinity(&self) -> Option<&Arc<ClusterAffinity>> {
+        self.rules.affinity.as_ref()
+    }
+
+    /// The passive check, if it is enabled.
+    #[inline]
+    pub(crate) fn passive(&self) -> Option<&Arc<PassiveRule>> {
+        self.rules.passive.as_ref()
+    }
+
     /// Picks a destination for a request; `cluster` is the cluster that this state belongs to.
     ///
-    /// `None` when no destination is available, or when the policy wants none.
-    pub(crate) fn pick(&self, cluster: &Cluster, head: &dyn RequestHead) -> Option<Picked> {
-        self.pick_by(&*self.balancer, cluster, head)
+    /// # Errors
+    ///
+    /// No destination is available, the policy wants none, or the affinity failure policy rejects the
+    /// request.
+    pub(crate) fn pick(
+        &self,
+        cluster: &Cluster,
+        head: &dyn RequestHead,
+    ) -> Result<Picked, Unpicked> {
+        match &self.rules.affinity {
+            None => {
+                let picked = self.pick_by(&*self.rules.balancer, cluster, head);
+                picked.ok_or(Unpicked::None)
+            }
+            Some(affinity) => self.pick_bound(affinity, cluster, head),
+        }
+    }
+
+    /// Picks the destination that the client's key names, or else one for a new key.
+    #[inline(never)]
+    fn pick_bound(
+        &self,
+        affinity: &ClusterAffinity,
+        cluster: &Cluster,
+        head: &dyn RequestHead,
+    ) -> Result<Picked, Unpicked> {
+        let failure = match affinity.read(cluster, head) {
+            RequestKey::Destination(index) if self.keeps(cluster, index) => {
+                return Ok(Picked {
+                    index,
+                    in_flight: self.destination(index).enter(),
+                    bond: Bond::Kept,
+                });
+            }
+            RequestKey::NotSet => None,
+            RequestKey::Destination(_) | RequestKey::NotFound => Some(KeyFailure::Unavailable),
+            RequestKey::Unreadable => Some(KeyFailure::Unreadable),
+        };
+        if let Some(failure) = failure
+            && let Some(status) = affinity.reject(failure, cluster)
+        {
+            return Err(Unpicked::Rejected(failure, status));
+        }
+        let picked = self.pick_by(&*self.rules.balancer, cluster, head);
+        let mut picked = picked.ok_or(Unpicked::None)?;
+        picked.bond = Bond::New {
+            is_https: head.is_https(),
+        };
+        Ok(picked)
+    }
+
+    /// True if a destination keeps the clients that it has: while it is available, whatever its tier and zone, and for a time
+    /// after its weight became 0.
+    pub(crate) fn keeps(&self, cluster: &Cluster, index: DestinationIndex) -> bool {
+        let Some(destination) = cluster.destinations().get(index.0 as usize) else {
+            return false;
+        };
+        let state = self.destination(index);
+        if self.list(cluster).has(index) {
+            return true;
+        }
+        if state.fault(cluster).is_some() {
+            return false;
+        }
+        let time = cluster.affinity().and_then(|affinity| affinity.drain());
+        let is_over = |since: Instant| time.is_some_and(|time| since.elapsed() >= time);
+        destination.weight() > 0 || !state.drains_since().is_some_and(is_over)
+    }
+
+    /// Returns the header that gives a client the key of a destination with this bond, if it needs one.
+    /// `names_cluster`: with that of the cluster.
+    #[inline]
+    pub(crate) fn new_key(
+        &self,
+        cluster: &Cluster,
+        index: DestinationIndex,
+        bond: Bond,
+        names_cluster: bool,
+    ) -> Option<NewKey> {
+        let Bond::New { is_https } = bond else {
+            return None;
+        };
+        let affinity = self.rules.affinity.as_ref()?;
+        affinity.give(cluster, index, names_cluster, is_https)
+    }
+
+    /// True if a request with this bond may go to no other destination: its key names the one that it has, and the failure
+    /// policy rejects keys without their destination.
+    pub(crate) fn is_bound(&self, cluster: &Cluster, bond: Bond) -> bool {
+        bond == Bond::Kept
+            && self.rules.affinity.as_ref().is_some_and(|affinity| {
+                let rejected = affinity.reject(KeyFailure::Unavailable, cluster);
+                rejected.is_some()
+            })
     }
 
     /// The same with another policy than the cluster's.
@@ -124,10 +249,7 @@ impl ClusterState {
         cluster: &Cluster,
         head: &dyn RequestHead,
     ) -> Option<Picked> {
-        let mut available = self.available.load();
-        if available.epoch() != self.live.health_epoch() && self.renew(cluster) {
-            available = self.available.load();
-        }
+        let available = self.list(cluster);
         self.pick_from(&available, policy, cluster, head)
     }
 
@@ -140,11 +262,16 @@ impl ClusterState {
         failed: &[DestinationIndex],
     ) -> Option<Picked> {
         let zone = self.context.zone.as_deref();
-        let assessment = assess(cluster, zone, failed, |i| {
-            self.destinations[i].health().active()
-        });
-        let others = Available::new(cluster, &assessment, self.live.health_epoch());
-        self.pick_from(&others, &*self.balancer, cluster, head)
+        let fault = |i: usize| self.destinations[i].fault(cluster);
+        let assessment = assess(cluster, zone, failed, fault);
+        let others = Available::new(cluster, &assessment, self.live.health_epoch(), None);
+        let mut picked = self.pick_from(&others, &*self.rules.balancer, cluster, head)?;
+        if self.rules.affinity.is_some() {
+            picked.bond = Bond::New {
+                is_https: head.is_https(),
+            };
+        }
+        Some(picked)
     }
 
     #[inline]
@@ -165,6 +292,7 @@ impl ClusterState {
         Some(Picked {
             index,
             in_flight: self.destination(index).enter(),
+            bond: Bond::None,
         })
     }
 
@@ -175,17 +303,24 @@ impl ClusterState {
 
     /// The list of available destinations as of now.
     pub(crate) fn available(&self, cluster: &Cluster) -> Arc<Available> {
-        if self.available.load().epoch() != self.live.health_epoch() {
-            self.renew(cluster);
+        Guard::into_inner(self.list(cluster))
+    }
+
+    #[inline]
+    fn list(&self, cluster: &Cluster) -> Guard<Arc<Available>> {
+        let available = self.available.load();
+        if available.is_outdated(self.live.health_epoch()) && self.renew(cluster) {
+            return self.available.load();
         }
-        self.available.load_full()
+        available
     }
 
     /// Returns which destinations may be picked now, and why the others may not.
     pub(crate) fn assess(&self, cluster: &Cluster) -> Assessment {
-        assess(cluster, self.context.zone.as_deref(), &[], |i| {
-            self.destinations[i].health().active()
-        })
+        // Somebody's time out may be over.
+        drop(self.list(cluster));
+        let fault = |i: usize| self.destinations[i].fault(cluster);
+        assess(cluster, self.context.zone.as_deref(), &[], fault)
     }
 
     /// Makes a new list, unless another thread is at it.
@@ -207,9 +342,15 @@ impl ClusterState {
     ) -> Available {
         // The epoch is read first: a change that comes while the list is made leaves the list behind, not ahead.
         let epoch = live.health_epoch();
-        let active = |i: usize| -> Health { destinations[i].health().active() };
-        let assessment = assess(cluster, context.zone.as_deref(), &[], active);
-        Available::new(cluster, &assessment, epoch)
+        let mut until = None;
+        if cluster.passive_check().is_some() {
+            let now = Instant::now();
+            let outs = destinations.iter().map(|state| state.health());
+            until = outs.filter_map(|health| health.reactivate(now)).min();
+        }
+        let fault = |i: usize| destinations[i].fault(cluster);
+        let assessment = assess(cluster, context.zone.as_deref(), &[], fault);
+        Available::new(cluster, &assessment, epoch, until)
     }
 }
 
@@ -230,4 +371,6 @@ pub(crate) struct Picked {
     pub(crate) index: DestinationIndex,
     /// The request in flight.
     pub(crate) in_flight: InFlightGuard,
+    /// Its relation to the affinity key of the request.
+    pub(crate) bond: Bond,
 }

@@ -29,7 +29,7 @@ pub(crate) fn compiled(config: ProxyConfig) -> Arc<Snapshot> {
     }
 }
 
-/// A destination that nobody listens at.
+/// A destination without a listener.
 pub(crate) fn destination() -> Arc<DestinationState> {
     let snapshot =
         snapshot(r#"{"Clusters":{"c":{"Destinations":{"d":{"Address":"http://127.0.0.1:1/"}}}}}"#);
@@ -62,7 +62,7 @@ impl Log {
         let guard = tracing::subscriber::set_default(log.clone());
         // A test on another thread that reaches an event for the first time just before registers it as one that nobody
         // wants, and may be about to say so only now. After a moment every such registration is over, and making a
-        // subscriber has all of them looked at anew.
+        // subscriber makes tracing check all of them again.
         std::thread::park_timeout(std::time::Duration::from_millis(100));
         drop(tracing::Dispatch::new(Self::default()));
         (log, guard)
@@ -91,13 +91,13 @@ impl tracing::Subscriber for Log {
     fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
 
     fn event(&self, event: &tracing::Event<'_>) {
-        struct Fields(String);
-        impl tracing::field::Visit for Fields {
+        struct FixtureFields(String);
+        impl tracing::field::Visit for FixtureFields {
             fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
                 self.0.push_str(&format!("{field}={value:?} "));
             }
         }
-        let mut fields = Fields(String::new());
+        let mut fields = FixtureFields(String::new());
         event.record(&mut fields);
         self.0.lock().push(Logged {
             target: event.metadata().target(),

@@ -5,33 +5,34 @@
 //! For those who work on the crate: a module names only modules of lower layers, tests aside. A test of the workspace,
 //! `module_direction`, holds it.
 //!
-//! 1. `connection`, `contain`, `retry`, `spare`, `strict_path`, `support`: what knows nothing of requests
-//! 2. `http1`, `lent`, `stream`: what knows nothing of a proxy
+//! 1. `connection`, `contain`, `retry`, `local_pool`, `strict_path`, `support`: what knows nothing of requests
+//! 2. `http1`, `pooled_future`, `stream`: what knows nothing of a proxy
 //! 3. `error`: what goes wrong with requests
 //! 4. `observe`: counters
 //! 5. `head`: heads in `http` types
-//! 6. `health`: what a destination's health is, and policies to judge it
+//! 6. `health`: what a destination's health is, and policies to evaluate it
 //! 7. `live`: what outlives a configuration
-//! 8. `balance`, `filter`, `transform`
+//! 8. `affinity`, `balance`, `filter`, `transform`
 //! 9. `progress`: how far an exchange has come
 //! 10. `upstream`: connections to destinations
 //! 11. `cluster`: the destinations of one cluster, and the pick of one
 //! 12. `exchange`: what is the same of each exchange with a destination
-//! 13. `response`: a response's body, and the account that it closes
+//! 13. `response`: a response's body, and the recorder that it closes
 //! 14. `layer`: tower layers around routes
 //! 15. `policy`: policies by name
 //! 16. `extensions`: filters, layers and policies of routes
 //! 17. `state`: what a configuration becomes
 //! 18. `proxy`: the configuration that serves, and the handles of it
 //! 19. `status`, `probing`
-//! 20. `forward`: the typed lane
+//! 20. `forward`: the exchange, the tower service, and the typed path
 //! 21. `build`: how a proxy is made and kept up to date
-//! 22. `server`: listeners, connections of clients, and the raw lane
-//! 23. `explain`, `trial`
+//! 22. `server`: listeners, and connections of clients as the exchange sees them
+//! 23. `explain`, `harness`
 //! 24. `prometheus`, `admin`
 
 #[cfg(feature = "admin")]
 pub mod admin;
+pub mod affinity;
 pub mod balance;
 mod build;
 mod cluster;
@@ -45,6 +46,8 @@ pub mod filter;
 #[cfg(test)]
 mod fixtures;
 pub mod forward;
+#[cfg(any(test, feature = "testing"))]
+pub mod harness;
 mod head;
 pub mod health;
 #[cfg(feature = "testing")]
@@ -59,10 +62,11 @@ pub mod http1;
 )]
 mod http1;
 pub mod layer;
-mod lent;
 mod live;
+mod local_pool;
 pub mod observe;
 pub mod policy;
+mod pooled_future;
 mod probing;
 mod progress;
 #[cfg(feature = "metrics")]
@@ -72,15 +76,12 @@ mod response;
 mod retry;
 #[cfg(feature = "server")]
 pub mod server;
-mod spare;
 mod state;
 pub mod status;
 mod stream;
 mod strict_path;
 mod support;
 mod transform;
-#[cfg(any(test, feature = "testing"))]
-pub mod trial;
 pub mod upstream;
 
 pub use http;

@@ -1,4 +1,4 @@
-//! The rule for when a request is sent again. Every lane asks [`Failed::verdict`], and nothing else decides.
+//! The rule for when a request is sent again. Every path asks [`Failed::verdict`], and nothing else decides.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub(crate) struct Failed {
 
 /// The decision after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum RetryDecision {
     /// The failure is the client's answer.
     GiveUp,
     /// A new connection to the same destination. If that cannot be opened, another destination.
@@ -87,7 +87,7 @@ impl Failed {
 
     /// Decides whether the request is sent again, and where. `left` is the time until its response must have begun,
     /// if there is such a time.
-    pub(crate) fn verdict(self, attempts: &Attempts, left: Option<Duration>) -> Verdict {
+    pub(crate) fn verdict(self, attempts: &Attempts, left: Option<Duration>) -> RetryDecision {
         let is_harmless = match (self.sent, self.came) {
             (_, Came::Unprocessed) | (Sent::Nothing, Came::Nothing) => true,
             (Sent::Something, Came::Nothing) => self.is_idempotent,
@@ -98,13 +98,13 @@ impl Failed {
             || attempts.count >= MOST_ATTEMPTS
             || left == Some(Duration::ZERO)
         {
-            return Verdict::GiveUp;
+            return RetryDecision::GiveUp;
         }
         // A closed idle connection and a refused stream say nothing about the destination.
         let is_of_connection = self.over == Over::Reused || self.came == Came::Unprocessed;
         match is_of_connection && self.over != Over::None && attempts.here == 1 {
-            true => Verdict::Same,
-            false => Verdict::Other,
+            true => RetryDecision::Same,
+            false => RetryDecision::Other,
         }
     }
 }
@@ -150,7 +150,7 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::Over::{Fresh, Reused};
-    use super::Verdict::{GiveUp, Other, Same};
+    use super::RetryDecision::{GiveUp, Other, Same};
     use super::*;
 
     const IDEMPOTENT: bool = true;
@@ -170,7 +170,7 @@ mod tests {
         use super::Came::{Nothing as Silent, Something as Begun, Unprocessed};
         use super::Sent::{Nothing as Unsent, Something as Begun_};
         for (over, sent, came, is_idempotent, is_whole, expected) in [
-            // There is no connection: nobody has the request.
+            // Without a connection no destination has the request.
             (Over::None, Unsent, Silent, false, WHOLE, Other),
             (Over::None, Unsent, Silent, IDEMPOTENT, WHOLE, Other),
             // Nothing was sent over it.

@@ -44,13 +44,13 @@ pub(crate) fn unsupported_by(
 /// The reason why a route gets no requests through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub(crate) enum Refusal {
+pub(crate) enum RouteRejection {
     /// The route has an `AuthorizationPolicy`, which this version cannot enforce. To serve it would open what was meant
     /// to be closed.
     Authorization,
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for RouteRejection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Authorization => "its AuthorizationPolicy cannot be enforced",
@@ -60,8 +60,8 @@ impl std::fmt::Display for Refusal {
 
 /// Returns why requests of `route` cannot be served, if they cannot. `has_policies` tells that a source has made the
 /// policies of the route that the configuration defines.
-pub(crate) fn refusal(route: &Route, has_policies: bool) -> Option<Refusal> {
-    is_open(route, PolicyKind::Authorization, has_policies).then_some(Refusal::Authorization)
+pub(crate) fn rejection(route: &Route, has_policies: bool) -> Option<RouteRejection> {
+    is_open(route, PolicyKind::Authorization, has_policies).then_some(RouteRejection::Authorization)
 }
 
 /// Returns true if the route has a policy of a kind that is not honoured.
@@ -87,7 +87,7 @@ fn check_route(route: &Route, has_policies: bool, problems: &mut Problems) {
             message,
         ));
     };
-    if refusal(route, has_policies).is_some() {
+    if rejection(route, has_policies).is_some() {
         warn(
             "AuthorizationPolicy",
             "nothing enforces the authorization policy; so that nothing is served that should not be, all requests of this \
@@ -146,17 +146,15 @@ fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
             message,
         ));
     };
-    let affinity = config.session_affinity.as_ref();
-    if affinity.is_some_and(|affinity| affinity.enabled == Some(true)) {
+    #[cfg(not(feature = "affinity-keys"))]
+    if cluster
+        .affinity()
+        .is_some_and(|affinity| affinity.key().is_sealed())
+    {
         warn(
-            "SessionAffinity",
-            "session affinity is not supported yet; requests of one client go to any destination",
-        );
-    }
-    if cluster.passive_check().is_some() {
-        warn(
-            "HealthCheck/Passive",
-            "passive health checks are not supported yet; failed requests do not make a destination unhealthy",
+            "SessionAffinity/Policy",
+            "this build encrypts no affinity keys; requests of one client go to any destination. Build with the feature \
+             `affinity-keys`, or use `HashCookie`",
         );
     }
     if config
@@ -260,8 +258,6 @@ mod tests {
                     "OutputCachePolicy":"all","TimeoutPolicy":"slow",
                     "Transforms":[{"PathPrefix":"/x"},{"clientcert":"X-Cert"}]}},
                 "Clusters":{"c":{
-                    "SessionAffinity":{"Enabled":true,"AffinityKeyName":"k"},
-                    "HealthCheck":{"Passive":{"Enabled":true}},
                     "HttpClient":{"WebProxy":{"Address":"http://proxy:3128/"}},
                     "Destinations":{"d":{"Address":"http://h/","Metadata":{"httpSysDelegationQueue":"q"}}},
                     "HttpRequest":{"Version":"3","VersionPolicy":"RequestVersionExact","AllowResponseBuffering":true}}}}"#,
@@ -275,8 +271,6 @@ mod tests {
                 "/Routes/a~1b/OutputCachePolicy",
                 "/Routes/a~1b/TimeoutPolicy",
                 "/Routes/a~1b/Transforms/1",
-                "/Clusters/c/SessionAffinity",
-                "/Clusters/c/HealthCheck/Passive",
                 "/Clusters/c/HttpClient/WebProxy",
                 "/Clusters/c/Destinations/d/Metadata/httpSysDelegationQueue",
                 "/Clusters/c/HttpRequest/Version",
@@ -310,7 +304,8 @@ mod tests {
                     "AuthorizationPolicy":"Anonymous","CorsPolicy":"disable","RateLimiterPolicy":"Default",
                     "TimeoutPolicy":"Disable","Transforms":[{"PathPrefix":"/x"}]}},
                 "Clusters":{"c":{
-                    "SessionAffinity":{"Enabled":false},"HealthCheck":{"Active":{"Enabled":true}},
+                    "SessionAffinity":{"Enabled":true,"AffinityKeyName":"k"},
+                    "HealthCheck":{"Active":{"Enabled":true},"Passive":{"Enabled":true}},
                     "HttpClient":{"MaxConnectionsPerServer":3},
                     "HttpRequest":{"Version":"2","AllowResponseBuffering":false}}}}"#,
         );

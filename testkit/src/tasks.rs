@@ -17,11 +17,11 @@ pub(crate) struct Tasks {
 /// Adds tasks to a group without owning it, so that a task may hold it and add further ones.
 #[derive(Clone)]
 pub(crate) struct Spawner {
-    group: Arc<Mutex<Group>>,
+    group: Arc<Mutex<TaskGroup>>,
 }
 
 #[derive(Default)]
-struct Group {
+struct TaskGroup {
     tasks: JoinSet<()>,
     /// The panic of the first task that had one.
     panic: Option<Panic>,
@@ -30,7 +30,7 @@ struct Group {
 
 type Panic = Box<dyn Any + Send>;
 
-impl Group {
+impl TaskGroup {
     /// Drops the tasks that have ended.
     fn reap(&mut self) {
         while let Some(ended) = self.tasks.try_join_next() {
@@ -113,7 +113,7 @@ impl Spawner {
         (std::mem::take(&mut group.tasks), group.panic.take())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Group> {
+    fn lock(&self) -> MutexGuard<'_, TaskGroup> {
         self.group.lock()
     }
 }

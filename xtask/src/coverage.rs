@@ -151,11 +151,11 @@ struct File {
 
 #[derive(Deserialize)]
 struct Summary {
-    lines: Lines,
+    lines: LineCounts,
 }
 
 #[derive(Deserialize)]
-struct Lines {
+struct LineCounts {
     count: u64,
     covered: u64,
 }

@@ -202,9 +202,25 @@ fn kubernetes(
 fn monitoring(promtool: &Path, scratch: &Path, checks: &mut Checks) -> crate::Result<()> {
     let copies = scratch.join("monitoring");
     fs::create_dir_all(&copies)?;
-    let (static_jobs, pods) = ("prometheus.yml", "prometheus-kubernetes.yml");
-    let (rules, tests) = ("proxy-gateway.rules.yml", "proxy-gateway.rules.test.yml");
-    for name in [static_jobs, pods, rules, tests] {
+    let checked: [(&[&str], &[&str]); 3] = [
+        // The rules come first: configurations name them.
+        (
+            &["check", "rules"],
+            &["proxy-gateway.rules.yml", "xds-control-plane.rules.yml"],
+        ),
+        (
+            &["check", "config"],
+            &["prometheus.yml", "prometheus-kubernetes.yml"],
+        ),
+        (
+            &["test", "rules"],
+            &[
+                "proxy-gateway.rules.test.yml",
+                "xds-control-plane.rules.test.yml",
+            ],
+        ),
+    ];
+    for name in checked.iter().flat_map(|(_, files)| *files) {
         let text = fs::read_to_string(Path::new("packaging/monitoring").join(name))?;
         // Debian builds the program without Kubernetes.
         let text = text.replace(
@@ -213,14 +229,11 @@ fn monitoring(promtool: &Path, scratch: &Path, checks: &mut Checks) -> crate::Re
         );
         fs::write(copies.join(name), text)?;
     }
-    for (command, file) in [
-        (["check", "config"], static_jobs),
-        (["check", "config"], pods),
-        (["check", "rules"], rules),
-        (["test", "rules"], tests),
-    ] {
-        let check = Invocation::new(promtool).args(command);
-        checks.expect_success(&check.arg(copies.join(file)))?;
+    for (command, files) in checked {
+        for file in files {
+            let check = Invocation::new(promtool).args(command);
+            checks.expect_success(&check.arg(copies.join(file)))?;
+        }
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ pub enum Precondition<'a> {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Call<'a> {
+pub(super) struct ArmCall<'a> {
     pub(super) method: Method,
     pub(super) class: CallClass,
     pub(super) url: Url,
@@ -44,7 +44,7 @@ const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-reque
 
 impl ArmClient {
     /// Sends a call until it succeeds, or further retries are pointless.
-    pub(super) async fn send(&self, call: &Call<'_>) -> Result<Answer, ArmError> {
+    pub(super) async fn send(&self, call: &ArmCall<'_>) -> Result<Answer, ArmError> {
         let inner = &*self.inner;
         let policy = &inner.options.retry;
         let mut tries = 0;
@@ -117,7 +117,7 @@ impl ArmClient {
 
 impl Inner {
     /// Returns the `Authorization` of a call, if there is a source of tokens.
-    async fn token(&self, call: &Call<'_>) -> Result<Option<HeaderValue>, ArmError> {
+    async fn token(&self, call: &ArmCall<'_>) -> Result<Option<HeaderValue>, ArmError> {
         let Some(tokens) = &self.tokens else {
             return Ok(None);
         };
@@ -129,7 +129,7 @@ impl Inner {
 
     async fn once(
         &self,
-        call: &Call<'_>,
+        call: &ArmCall<'_>,
         token: Option<&HeaderValue>,
         is_retry: bool,
     ) -> Result<Answer, ArmError> {
@@ -192,7 +192,7 @@ async fn told_when_slow<T>(name: &str, work: impl Future<Output = T>) -> T {
     }
 }
 
-fn request(call: &Call<'_>, token: Option<&HeaderValue>) -> Result<Request<Bytes>, ArmError> {
+fn request(call: &ArmCall<'_>, token: Option<&HeaderValue>) -> Result<Request<Bytes>, ArmError> {
     let wrong = |error: http::Error| {
         ArmError::new(
             ArmErrorKind::Rejected,

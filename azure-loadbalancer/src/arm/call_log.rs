@@ -72,11 +72,11 @@ impl CallCounts {
 /// The log of a client's calls.
 #[derive(Debug, Default)]
 pub(super) struct CallLog {
-    state: Mutex<State>,
+    state: Mutex<CallLogState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CallLogState {
     counts: CallCounts,
     last: VecDeque<CallRecord>,
 }
@@ -101,7 +101,7 @@ impl CallLog {
             "called the resource manager"
         );
         let mut state = self.state.lock();
-        let State { counts, last } = &mut *state;
+        let CallLogState { counts, last } = &mut *state;
         match class {
             CallClass::Read => counts.reads += 1,
             CallClass::Write => counts.writes += 1,

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::Transport;
 use super::builder::ArmClientBuilder;
-use super::call::{Call, Precondition};
+use super::call::{ArmCall, Precondition};
 use super::call_log::{CallClass, CallCounts, CallLog, CallRecord};
 use super::error::{ArmError, ArmErrorKind};
 use super::options::ArmOptions;
@@ -190,7 +190,7 @@ impl ArmClient {
         method: Method,
         class: CallClass,
         path: &str,
-    ) -> Result<Call<'static>, ArmError> {
+    ) -> Result<ArmCall<'static>, ArmError> {
         // The name has only the last segments, which suffice for an error message.
         let mut parts = path.rsplit('/').take(2).collect::<Vec<_>>();
         parts.reverse();
@@ -223,7 +223,7 @@ impl ArmClient {
             .clear()
             .extend(segments);
         url.query_pairs_mut().append_pair("api-version", version);
-        Ok(Call {
+        Ok(ArmCall {
             method,
             class,
             url,

@@ -13,10 +13,10 @@ use super::token::TokenError;
 ///
 /// The text names the call, and the resource manager's message. The chain of sources has the rest.
 #[derive(Debug)]
-pub struct ArmError(Box<Inner>);
+pub struct ArmError(Box<ArmErrorInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct ArmErrorInner {
     kind: ArmErrorKind,
     call: String,
     status: Option<StatusCode>,
@@ -95,7 +95,7 @@ const LONGEST_TEXT: usize = 2_000;
 
 impl ArmError {
     pub(super) fn new(kind: ArmErrorKind, call: &str, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner {
+        Self(Box::new(ArmErrorInner {
             kind,
             call: call.to_owned(),
             status: None,
@@ -250,7 +250,7 @@ fn clean(text: &str) -> String {
 
 impl fmt::Display for ArmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner {
+        let ArmErrorInner {
             kind,
             call,
             status,

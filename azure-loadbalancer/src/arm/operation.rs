@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use url::Url;
 
 use super::answer::Answer;
-use super::call::{Call, Precondition};
+use super::call::{ArmCall, Precondition};
 use super::call_log::CallClass;
 use super::client::ArmClient;
 use super::error::{ArmError, ArmErrorKind, ErrorBody};
@@ -55,7 +55,7 @@ enum Progress {
 
 impl ArmClient {
     /// Waits for the completion of a write with this response.
-    pub(super) async fn finish(&self, call: &Call<'_>, answer: &Answer) -> Result<(), ArmError> {
+    pub(super) async fn finish(&self, call: &ArmCall<'_>, answer: &Answer) -> Result<(), ArmError> {
         let Some(trail) = self.trail(call, answer)? else {
             return Ok(());
         };
@@ -64,7 +64,7 @@ impl ArmClient {
                 (url.clone(), call.name.clone())
             }
         };
-        let question = Call {
+        let question = ArmCall {
             method: Method::GET,
             class: CallClass::Poll,
             url,
@@ -97,7 +97,7 @@ impl ArmClient {
         }
     }
 
-    fn trail(&self, call: &Call<'_>, answer: &Answer) -> Result<Option<Trail>, ArmError> {
+    fn trail(&self, call: &ArmCall<'_>, answer: &Answer) -> Result<Option<Trail>, ArmError> {
         let own = |address: &str| self.inner.same_origin(&call.name, address);
         if let Some(address) = answer.header("azure-asyncoperation") {
             return own(address).map(Trail::Operation).map(Some);
@@ -119,7 +119,7 @@ impl ArmClient {
     }
 }
 
-fn progress(trail: &Trail, call: &Call<'_>, answer: &Answer) -> Result<Progress, ArmError> {
+fn progress(trail: &Trail, call: &ArmCall<'_>, answer: &Answer) -> Result<Progress, ArmError> {
     match trail {
         Trail::Operation(_) => {
             let body: OperationBody = answer.read(&call.name)?;
@@ -132,14 +132,14 @@ fn progress(trail: &Trail, call: &Call<'_>, answer: &Answer) -> Result<Progress,
 }
 
 /// Returns the progress from a resource's state. Without a state the write is complete.
-fn of_state(call: &Call<'_>, resource: ResourceBody) -> Result<Progress, ArmError> {
+fn of_state(call: &ArmCall<'_>, resource: ResourceBody) -> Result<Progress, ArmError> {
     match resource.properties.and_then(|properties| properties.state) {
         Some(state) => ended(call, &state, None),
         None => Ok(Progress::Over),
     }
 }
 
-fn ended(call: &Call<'_>, status: &str, error: Option<ErrorBody>) -> Result<Progress, ArmError> {
+fn ended(call: &ArmCall<'_>, status: &str, error: Option<ErrorBody>) -> Result<Progress, ArmError> {
     let is = |word: &str| status.eq_ignore_ascii_case(word);
     if is("Succeeded") {
         return Ok(Progress::Over);

@@ -115,10 +115,14 @@ impl Discoverer for LoadBalancerDiscoverer {
 }
 
 /// The addresses of the members of each pool.
-type Members = BTreeMap<ArmId, BTreeSet<String>>;
+type MemberAddresses = BTreeMap<ArmId, BTreeSet<String>>;
 
-fn members(id: &ArmId, balancer: &LoadBalancer, interfaces: &[NetworkInterface]) -> Members {
-    let mut members = Members::new();
+fn members(
+    id: &ArmId,
+    balancer: &LoadBalancer,
+    interfaces: &[NetworkInterface],
+) -> MemberAddresses {
+    let mut members = MemberAddresses::new();
     for pool in &balancer.properties.backend_address_pools {
         members.insert(id.child("backendAddressPools", &pool.name), addresses(pool));
     }
@@ -153,7 +157,7 @@ fn addresses(pool: &BackendAddressPool) -> BTreeSet<String> {
 fn service(
     balancer: &LoadBalancer,
     rule: &LoadBalancingRule,
-    members: &Members,
+    members: &MemberAddresses,
     scheme: &str,
 ) -> DiscoveredService {
     let properties = &rule.properties;
@@ -161,7 +165,7 @@ fn service(
         let message =
             "its nodes answer at the load balancer's address only, since that is a floating one";
         let problem = Problem::warning("", "floating_address", message);
-        return DiscoveredService::not_enlisted(rule.name.as_str()).with_problem(problem);
+        return DiscoveredService::not_enabled(rule.name.as_str()).with_problem(problem);
     }
     let own = format!("{}:", rule.name);
     let (of_rule, of_all): (Vec<_>, Vec<_>) = balancer

@@ -14,9 +14,9 @@ use super::kinds;
 use super::log::RequestClass;
 use super::machine::{Conditions, Machine};
 use super::operation::Failing;
-use super::path::Target;
+use super::path::RequestTarget;
 use super::references::References;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 use super::resource_calls::{group_not_found, show_group};
 use super::{control, identity, page};
 
@@ -25,7 +25,7 @@ const READS_LEFT: u32 = 11_999;
 const WRITES_LEFT: u32 = 1_199;
 
 /// The parts of a request that its response depends on.
-pub(super) struct Call<'a> {
+pub(super) struct RequestContext<'a> {
     pub(super) method: &'a Method,
     pub(super) query: Vec<(String, String)>,
     /// The origin of the request URL: `http://127.0.0.1:1234`.
@@ -61,7 +61,7 @@ impl Reply {
     }
 }
 
-impl Call<'_> {
+impl RequestContext<'_> {
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         let found = self
             .query
@@ -91,11 +91,14 @@ impl Machine {
             self.log.add(request.method(), target, None, None);
             return None;
         }
-        let result = match struck.as_ref().and_then(FaultAction::refusal) {
-            Some(refusal) => Err(refusal),
+        let result = match struck.as_ref().and_then(FaultAction::rejection) {
+            Some(rejection) => Err(rejection),
             None => self.handle(request, struck.as_ref()),
         };
-        let code = result.as_ref().err().map(|refusal| refusal.code.clone());
+        let code = result
+            .as_ref()
+            .err()
+            .map(|rejection| rejection.code.clone());
         let mut response = finish(result);
         self.describe(request, response.headers_mut());
         // The request was handled, but the client does not learn that.
@@ -127,7 +130,7 @@ impl Machine {
         &mut self,
         request: &Request<Bytes>,
         fault: Option<&FaultAction>,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Reply, Rejection> {
         let path = request.uri().path();
         // The token endpoint itself needs no token.
         if let Some(reply) = identity::answer(request, self.options.token.as_deref()) {
@@ -146,7 +149,7 @@ impl Machine {
             (Some(scheme), Some(authority)) => format!("{scheme}://{authority}"),
             _ => format!("http://{}", header(HOST).unwrap_or("localhost")),
         };
-        let call = Call {
+        let call = RequestContext {
             method: request.method(),
             query: query.into_owned().collect(),
             origin,
@@ -159,14 +162,14 @@ impl Machine {
             failing: fault.and_then(FaultAction::failing),
         };
         check_version(&call)?;
-        let target = Target::parse(path)?;
+        let target = RequestTarget::parse(path)?;
         if fault == Some(&FaultAction::Interfere) {
             self.interfere(&target);
         }
         self.dispatch(&call, target)
     }
 
-    fn check_token(&self, request: &Request<Bytes>) -> Result<(), Refusal> {
+    fn check_token(&self, request: &Request<Bytes>) -> Result<(), Rejection> {
         let Some(token) = &self.options.token else {
             return Ok(());
         };
@@ -182,7 +185,7 @@ impl Machine {
             Some(_) => "The access token is invalid.",
             None => "Authentication failed. The 'Authorization' header is missing.",
         };
-        Err(Refusal::new(
+        Err(Rejection::new(
             StatusCode::UNAUTHORIZED,
             "AuthenticationFailed",
             message,
@@ -190,21 +193,26 @@ impl Machine {
     }
 
     /// Simulates a concurrent write by another client.
-    fn interfere(&mut self, target: &Target) {
-        if let Target::Resource(place) | Target::Inside { parent: place, .. } = target {
+    fn interfere(&mut self, target: &RequestTarget) {
+        if let RequestTarget::Resource(place) | RequestTarget::Inside { parent: place, .. } = target
+        {
             self.store.touch(&place.key());
         }
     }
 
-    fn dispatch(&mut self, call: &Call<'_>, target: Target) -> Result<Reply, Refusal> {
+    fn dispatch(
+        &mut self,
+        call: &RequestContext<'_>,
+        target: RequestTarget,
+    ) -> Result<Reply, Rejection> {
         match (call.method, target) {
-            (&Method::GET, Target::Groups { subscription }) => {
+            (&Method::GET, RequestTarget::Groups { subscription }) => {
                 let groups = self.store.groups(&subscription).map(show_group).collect();
                 Ok(page::reply(call, groups, self.options.page_size)?)
             }
             (
                 &(Method::GET | Method::HEAD),
-                Target::Group {
+                RequestTarget::Group {
                     subscription,
                     group,
                 },
@@ -215,12 +223,12 @@ impl Machine {
             }
             (
                 &Method::PUT,
-                Target::Group {
+                RequestTarget::Group {
                     subscription,
                     group,
                 },
             ) => self.put_group(call, &subscription, &group),
-            (&Method::GET, Target::Everywhere { subscription, kind }) => {
+            (&Method::GET, RequestTarget::Everywhere { subscription, kind }) => {
                 let prefix = format!("/subscriptions/{}/", subscription.to_ascii_lowercase());
                 self.list(call, |store_key, of| {
                     of == kind && store_key.starts_with(&prefix)
@@ -228,7 +236,7 @@ impl Machine {
             }
             (
                 &Method::GET,
-                Target::Collection {
+                RequestTarget::Collection {
                     subscription,
                     group,
                     kind,
@@ -244,14 +252,16 @@ impl Machine {
                     .collect();
                 self.listed(call, found)
             }
-            (&Method::GET, Target::Operation { id, is_result }) => self.operation(&id, is_result),
-            (&Method::GET, Target::Resource(place)) => self.read(&place),
-            (&Method::PUT, Target::Resource(place)) => {
+            (&Method::GET, RequestTarget::Operation { id, is_result }) => {
+                self.operation(&id, is_result)
+            }
+            (&Method::GET, RequestTarget::Resource(place)) => self.read(&place),
+            (&Method::PUT, RequestTarget::Resource(place)) => {
                 let body = json::object(call.body)?;
                 self.put_resource(call, &place, body)
             }
-            (&Method::PATCH, Target::Resource(place)) => self.patch_tags(call, &place),
-            (&Method::DELETE, Target::Resource(place)) => {
+            (&Method::PATCH, RequestTarget::Resource(place)) => self.patch_tags(call, &place),
+            (&Method::DELETE, RequestTarget::Resource(place)) => {
                 let begun = self.remove(&place, &call.conditions, call.failing.clone())?;
                 let Some(number) = begun else {
                     return Ok(Reply::empty(StatusCode::NO_CONTENT));
@@ -260,18 +270,20 @@ impl Machine {
                 reply.headers = self.poll_headers(call, &place, number, true);
                 Ok(reply)
             }
-            (_, Target::Inside { parent, rest }) => inside::answer(self, call, &parent, &rest),
+            (_, RequestTarget::Inside { parent, rest }) => {
+                inside::answer(self, call, &parent, &rest)
+            }
             (method, _) => Err(method_not_allowed(method)),
         }
     }
 }
 
 /// Checks that the call has an API version. Any version is accepted.
-fn check_version(call: &Call<'_>) -> Result<(), Refusal> {
+fn check_version(call: &RequestContext<'_>) -> Result<(), Rejection> {
     let Some(version) = call.parameter("api-version") else {
         let message =
             "The api-version query parameter (?api-version=) is required for all requests.";
-        return Err(Refusal::bad("MissingApiVersionParameter", message));
+        return Err(Rejection::bad("MissingApiVersionParameter", message));
     };
     let date = version.strip_suffix("-preview").unwrap_or(version);
     let parts: Vec<&str> = date.split('-').collect();
@@ -280,31 +292,31 @@ fn check_version(call: &Call<'_>) -> Result<(), Refusal> {
     let is_date = matches!(parts.as_slice(), [year, month, day]
         if is_digits(year, 4) && is_digits(month, 2) && is_digits(day, 2));
     is_date.then_some(()).ok_or_else(|| {
-        Refusal::bad(
+        Rejection::bad(
             "InvalidApiVersionParameter",
             format!("The api-version '{version}' is invalid."),
         )
     })
 }
 
-pub(super) fn method_not_allowed(method: &Method) -> Refusal {
+pub(super) fn method_not_allowed(method: &Method) -> Rejection {
     let message = format!("The method {method} is not supported here.");
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    Rejection::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
 }
 
 /// Serialises a result as a response.
-fn finish(result: Result<Reply, Refusal>) -> Response<Bytes> {
-    let reply = result.unwrap_or_else(|refusal| {
+fn finish(result: Result<Reply, Rejection>) -> Response<Bytes> {
+    let reply = result.unwrap_or_else(|rejection| {
         let mut headers = Vec::new();
-        if let Some(seconds) = refusal.retry_after {
+        if let Some(seconds) = rejection.retry_after {
             headers.push((RETRY_AFTER.as_str(), seconds.to_string()));
         }
-        if refusal.status == StatusCode::UNAUTHORIZED {
+        if rejection.status == StatusCode::UNAUTHORIZED {
             headers.push((WWW_AUTHENTICATE.as_str(), "Bearer".to_owned()));
         }
         Reply {
-            status: refusal.status,
-            body: Some(refusal.body()),
+            status: rejection.status,
+            body: Some(rejection.body()),
             headers,
         }
     });

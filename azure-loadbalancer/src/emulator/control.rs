@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::answer::{Reply, method_not_allowed};
 use super::fault::Fault;
 use super::machine::Machine;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 
-pub(super) fn answer(machine: &mut Machine, request: &Request<Bytes>) -> Result<Reply, Refusal> {
+pub(super) fn answer(machine: &mut Machine, request: &Request<Bytes>) -> Result<Reply, Rejection> {
     // Web pages can send requests to this machine, but browsers add their origin.
     if request.headers().contains_key(ORIGIN) {
         let message = "Pages of a browser may not use the emulator's own calls.";
-        return Err(Refusal::new(
+        return Err(Rejection::new(
             StatusCode::FORBIDDEN,
             "CrossOriginRequest",
             message,
@@ -36,7 +36,7 @@ pub(super) fn answer(machine: &mut Machine, request: &Request<Bytes>) -> Result<
         (&Method::POST, "/emulator/faults") => {
             let fault: Fault = serde_json::from_slice(request.body()).map_err(|error| {
                 let example = r#"{"method":"PUT","path":"loadBalancers","action":{"kind":"answer","status":429,"code":"TooManyRequests","retry_after":7}}"#;
-                Refusal::bad("InvalidFault", format!("This is no fault: {error}. One is for example {example}"))
+                Rejection::bad("InvalidFault", format!("This is no fault: {error}. One is for example {example}"))
             })?;
             machine.inject(fault);
             Ok(done())
@@ -49,7 +49,7 @@ pub(super) fn answer(machine: &mut Machine, request: &Request<Bytes>) -> Result<
             method,
             "/emulator" | "/emulator/requests" | "/emulator/resources" | "/emulator/faults",
         ) => Err(method_not_allowed(method)),
-        (_, path) => Err(Refusal::new(
+        (_, path) => Err(Rejection::new(
             StatusCode::NOT_FOUND,
             "NotFound",
             format!("There is no `{path}`; `/emulator` lists what there is."),

@@ -4,7 +4,7 @@ use http::{Method, StatusCode};
 use serde::Deserialize;
 
 use super::operation::Failing;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 
 /// A fault of requests that match.
 ///
@@ -175,7 +175,7 @@ impl Faults {
 
 impl FaultAction {
     /// Returns the error response.
-    pub(super) fn refusal(&self) -> Option<Refusal> {
+    pub(super) fn rejection(&self) -> Option<Rejection> {
         let Self::Answer {
             status,
             code,
@@ -187,13 +187,13 @@ impl FaultAction {
         let status = StatusCode::from_u16(*status)
             .ok()
             .filter(|status| status.is_client_error() || status.is_server_error());
-        let mut refusal = Refusal::new(
+        let mut rejection = Rejection::new(
             status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             code,
             "A fault that was asked for.",
         );
-        refusal.retry_after = *retry_after;
-        Some(refusal)
+        rejection.retry_after = *retry_after;
+        Some(rejection)
     }
 
     /// Returns the failure with which the operation ends.
@@ -243,9 +243,13 @@ mod tests {
     fn a_fault_is_read_from_json() {
         let text = r#"{"method":"put","skip":1,"action":{"kind":"answer","status":429,"code":"X","retry_after":7}}"#;
         let fault: Fault = serde_json::from_str(text).unwrap();
-        let refusal = fault.action.refusal().unwrap();
+        let rejection = fault.action.rejection().unwrap();
         assert_eq!(
-            (refusal.status.as_u16(), refusal.retry_after, fault.times),
+            (
+                rejection.status.as_u16(),
+                rejection.retry_after,
+                fault.times
+            ),
             (429, Some(7), 1)
         );
         serde_json::from_str::<Fault>(r#"{"action":{"kind":"explode"}}"#).unwrap_err();

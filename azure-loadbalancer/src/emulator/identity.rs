@@ -5,7 +5,7 @@ use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 
 use super::answer::Reply;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 
 /// The token that is issued if any token is accepted.
 const ANY: &str = "emulated-token";
@@ -16,7 +16,7 @@ const LIFETIME: u32 = 3_600;
 pub(super) fn answer(
     request: &Request<Bytes>,
     token: Option<&str>,
-) -> Option<Result<Reply, Refusal>> {
+) -> Option<Result<Reply, Rejection>> {
     let segments: Vec<_> = request.uri().path().trim_matches('/').split('/').collect();
     match segments.as_slice() {
         ["metadata", "identity", "oauth2", "token"] => Some(managed(request, token)),
@@ -27,7 +27,7 @@ pub(super) fn answer(
 
 /// Serves the instance metadata service. The header keeps out attackers who can only make a machine fetch a
 /// URL.
-fn managed(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Refusal> {
+fn managed(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Rejection> {
     let has_header = request
         .headers()
         .get("metadata")
@@ -38,11 +38,11 @@ fn managed(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Refus
         .find(|(name, _)| name == "resource")
         .map(|(_, value)| value.clone());
     match resource {
-        _ if !has_header => Err(Refusal::bad(
+        _ if !has_header => Err(Rejection::bad(
             "invalid_request",
             "Required metadata header not specified",
         )),
-        None => Err(Refusal::bad(
+        None => Err(Rejection::bad(
             "invalid_request",
             "Required query variable 'resource' is missing",
         )),
@@ -57,14 +57,14 @@ fn managed(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Refus
 }
 
 /// Serves the token endpoint of OAuth 2.0 (RFC 6749, section 4.4).
-fn granted(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Refusal> {
+fn granted(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Rejection> {
     let form = parameters(request.body());
     let value = |name: &str| {
         form.iter()
             .find(|(key, _)| key == name)
             .map_or("", |(_, value)| value.as_str())
     };
-    let refused = |code: &str, why: String| {
+    let rejected = |code: &str, why: String| {
         let body: Value = json!({ "error": code, "error_description": why });
         Ok(Reply {
             status: StatusCode::BAD_REQUEST,
@@ -73,20 +73,20 @@ fn granted(request: &Request<Bytes>, token: Option<&str>) -> Result<Reply, Refus
         })
     };
     if request.method() != Method::POST || value("grant_type") != "client_credentials" {
-        return refused(
+        return rejected(
             "unsupported_grant_type",
             "AADSTS70003: the grant type is not supported.".to_owned(),
         );
     }
     let has_secret = !value("client_secret").is_empty() || !value("client_assertion").is_empty();
     if value("client_id").is_empty() || !has_secret {
-        return refused(
+        return rejected(
             "invalid_client",
             "AADSTS7000216: 'client_assertion' or 'client_secret' is required.".to_owned(),
         );
     }
     if value("client_secret") == "wrong" {
-        return refused(
+        return rejected(
             "invalid_client",
             "AADSTS7000215: Invalid client secret provided.".to_owned(),
         );

@@ -5,26 +5,26 @@ use std::collections::BTreeSet;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::answer::{Call, Reply, method_not_allowed};
+use super::answer::{Reply, RequestContext, method_not_allowed};
 use super::json::{self, Object, key, name, object_at};
 use super::kinds::{collections, render, scale_set};
 use super::machine::{Machine, child};
 use super::operation::Effect;
 use super::page;
-use super::path::{Kind, Place};
+use super::path::{Kind, ResourcePath};
 use super::references::References;
-use super::refusal::Refusal;
-use super::store::{Resource, Store};
+use super::rejection::Rejection;
+use super::store::{Store, StoredResource};
 
 /// Handles a call for a part of a resource.
 pub(super) fn answer(
     machine: &mut Machine,
-    call: &Call<'_>,
-    parent: &Place,
+    call: &RequestContext<'_>,
+    parent: &ResourcePath,
     rest: &[String],
-) -> Result<Reply, Refusal> {
+) -> Result<Reply, Rejection> {
     if machine.store.get(&parent.key()).is_none() {
-        return Err(Refusal::not_found(&parent.id()));
+        return Err(Rejection::not_found(&parent.id()));
     }
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     let rest = rest.as_slice();
@@ -65,7 +65,9 @@ pub(super) fn answer(
             let found = child(&shown, collection, wanted);
             let id = format!("{}/{collection}/{wanted}", parent.id());
             Ok(Reply::ok(
-                found.cloned().ok_or_else(|| Refusal::part_not_found(&id))?,
+                found
+                    .cloned()
+                    .ok_or_else(|| Rejection::part_not_found(&id))?,
             ))
         }
         (&Method::PUT, [_, wanted]) if is_writable => {
@@ -80,7 +82,7 @@ pub(super) fn answer(
 }
 
 /// Returns the network interfaces in pools of a load balancer, including those of scale sets.
-fn interfaces_of(store: &Store, balancer: &Place) -> Vec<Value> {
+fn interfaces_of(store: &Store, balancer: &ResourcePath) -> Vec<Value> {
     let references = References::of(store);
     let own = balancer.key();
     let members = references.below(&own).filter_map(|(_, id)| {
@@ -105,19 +107,19 @@ fn interfaces_of(store: &Store, balancer: &Place) -> Vec<Value> {
     shown.collect()
 }
 
-fn no_such_part(parent: &Place, rest: &[&str]) -> Refusal {
+fn no_such_part(parent: &ResourcePath, rest: &[&str]) -> Rejection {
     let message = format!("{} has no {}.", parent.id(), rest.join("/"));
-    Refusal::new(StatusCode::NOT_FOUND, "NotFound", message)
+    Rejection::new(StatusCode::NOT_FOUND, "NotFound", message)
 }
 
 /// Writes one child. The whole resource with the child is validated.
 fn put_child(
     machine: &mut Machine,
-    call: &Call<'_>,
-    parent: &Place,
+    call: &RequestContext<'_>,
+    parent: &ResourcePath,
     collection: &str,
     wanted: &str,
-) -> Result<Reply, Refusal> {
+) -> Result<Reply, Rejection> {
     json::check_name(wanted)?;
     let mut body = json::object(call.body)?;
     body.insert("name".to_owned(), json!(wanted));
@@ -150,11 +152,11 @@ fn put_child(
 
 fn delete_child(
     machine: &mut Machine,
-    call: &Call<'_>,
-    parent: &Place,
+    call: &RequestContext<'_>,
+    parent: &ResourcePath,
     collection: &str,
     wanted: &str,
-) -> Result<Reply, Refusal> {
+) -> Result<Reply, Rejection> {
     let mut is_there = false;
     let whole = edited(machine, parent, collection, |children| {
         let before = children.len();
@@ -180,14 +182,14 @@ fn delete_child(
 /// Returns the body of a resource with one of its lists changed.
 fn edited(
     machine: &Machine,
-    parent: &Place,
+    parent: &ResourcePath,
     collection: &str,
     edit: impl FnOnce(&mut Vec<Value>),
-) -> Result<Object, Refusal> {
+) -> Result<Object, Rejection> {
     let found = machine
         .store
         .get(&parent.key())
-        .ok_or_else(|| Refusal::not_found(&parent.id()))?;
+        .ok_or_else(|| Rejection::not_found(&parent.id()))?;
     let mut body = found.body.as_object().cloned().unwrap_or_default();
     let properties = object_at(&mut body, "properties")?;
     let slot = properties.entry(collection).or_insert_with(|| json!([]));
@@ -199,16 +201,16 @@ fn edited(
 
 fn in_scale_set(
     machine: &mut Machine,
-    call: &Call<'_>,
-    parent: &Place,
+    call: &RequestContext<'_>,
+    parent: &ResourcePath,
     rest: &[&str],
-) -> Result<Reply, Refusal> {
+) -> Result<Reply, Rejection> {
     let is = |text: &str, word: &str| text.eq_ignore_ascii_case(word);
     let place = parent.key();
     let found = machine
         .store
         .get(&place)
-        .ok_or_else(|| Refusal::not_found(&parent.id()))?;
+        .ok_or_else(|| Rejection::not_found(&parent.id()))?;
     match (call.method, rest) {
         (&Method::POST, [action]) if is(action, "manualupgrade") => {
             machine.check_idle(&place)?;
@@ -255,9 +257,13 @@ fn in_scale_set(
     }
 }
 
-fn instance<'a>(of: &'a Resource, parent: &Place, id: &str) -> Result<&'a Value, Refusal> {
+fn instance<'a>(
+    of: &'a StoredResource,
+    parent: &ResourcePath,
+    id: &str,
+) -> Result<&'a Value, Rejection> {
     let found = scale_set::instances(of)
         .iter()
         .find(|one| one["instanceId"] == *id);
-    found.ok_or_else(|| Refusal::part_not_found(&format!("{}/virtualMachines/{id}", parent.id())))
+    found.ok_or_else(|| Rejection::part_not_found(&format!("{}/virtualMachines/{id}", parent.id())))
 }

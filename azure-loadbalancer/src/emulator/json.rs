@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 
 pub(super) type Object = Map<String, Value>;
 
@@ -12,8 +12,8 @@ pub(super) type Object = Map<String, Value>;
 const LONGEST_NAME: usize = 80;
 
 /// Parses a body as an object.
-pub(super) fn object(bytes: &[u8]) -> Result<Object, Refusal> {
-    let invalid = |message: String| Refusal::bad("InvalidRequestContent", message);
+pub(super) fn object(bytes: &[u8]) -> Result<Object, Rejection> {
+    let invalid = |message: String| Rejection::bad("InvalidRequestContent", message);
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(invalid("The request content is not an object.".to_owned())),
@@ -24,13 +24,13 @@ pub(super) fn object(bytes: &[u8]) -> Result<Object, Refusal> {
 }
 
 /// Returns the object at `name`, created if it is missing.
-pub(super) fn object_at<'a>(from: &'a mut Object, name: &str) -> Result<&'a mut Object, Refusal> {
+pub(super) fn object_at<'a>(from: &'a mut Object, name: &str) -> Result<&'a mut Object, Rejection> {
     let slot = from.entry(name).or_insert(Value::Null);
     if slot.is_null() {
         *slot = Value::Object(Object::new());
     }
     slot.as_object_mut().ok_or_else(|| {
-        Refusal::bad(
+        Rejection::bad(
             "InvalidRequestFormat",
             format!("`{name}` is not an object."),
         )
@@ -65,8 +65,8 @@ pub(super) fn tidy_children(
     properties: &mut Object,
     collection: &str,
     server_set: &[&str],
-) -> Result<(), Refusal> {
-    let invalid = |message: String| Refusal::bad("InvalidRequestFormat", message);
+) -> Result<(), Rejection> {
+    let invalid = |message: String| Rejection::bad("InvalidRequestFormat", message);
     let slot = properties.entry(collection).or_insert(Value::Null);
     if slot.is_null() {
         *slot = Value::Array(Vec::new());
@@ -88,7 +88,7 @@ pub(super) fn tidy_children(
         check_name(name)?;
         if !names.insert(name.to_ascii_lowercase()) {
             let message = format!("`{collection}` has two items named `{name}`.");
-            return Err(Refusal::bad("InvalidRequestFormat", message)
+            return Err(Rejection::bad("InvalidRequestFormat", message)
                 .with_detail("DuplicateResourceName", format!("`{name}` is used twice.")));
         }
         for key in ["id", "etag", "type"] {
@@ -110,7 +110,7 @@ pub(super) fn drop_nulls(object: &mut Object) {
 }
 
 /// Checks that Azure accepts a name.
-pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
+pub(super) fn check_name(name: &str) -> Result<(), Rejection> {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let is_valid = (1..=LONGEST_NAME).contains(&name.len())
         && name.chars().all(inner)
@@ -123,7 +123,7 @@ pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
         "Resource name `{name}` is invalid. The name can be up to {LONGEST_NAME} characters long. It must begin with a word \
          character, and it must end with a word character. It may contain word characters or '.', '-', '_'."
     );
-    Err(Refusal::bad("InvalidResourceName", message))
+    Err(Rejection::bad("InvalidResourceName", message))
 }
 
 /// Checks that a number of the body is in a range.
@@ -132,14 +132,14 @@ pub(super) fn number_in(
     field: &str,
     range: std::ops::RangeInclusive<u64>,
     of: &str,
-) -> Result<Option<u64>, Refusal> {
+) -> Result<Option<u64>, Rejection> {
     let value = &object[field];
     if value.is_null() {
         return Ok(None);
     }
     match value.as_u64().filter(|number| range.contains(number)) {
         Some(number) => Ok(Some(number)),
-        None => Err(Refusal::bad(
+        None => Err(Rejection::bad(
             "InvalidRequestFormat",
             format!(
                 "`{field}` of {of} is {value}, which is not a number from {} to {}.",
@@ -156,13 +156,13 @@ pub(super) fn one_of(
     field: &str,
     allowed: &[&str],
     of: &str,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let value = &object[field];
     let known = |text: &str| allowed.iter().any(|one| one.eq_ignore_ascii_case(text));
     if value.is_null() || value.as_str().is_some_and(known) {
         return Ok(());
     }
-    Err(Refusal::bad(
+    Err(Rejection::bad(
         "InvalidRequestFormat",
         format!(
             "`{field}` of {of} is {value}, which is none of {}.",

@@ -7,12 +7,12 @@ use super::fault::{Fault, Faults};
 use super::json::{self, Object, key};
 use super::kinds::{self, Context};
 use super::log::RequestLog;
-use super::operation::{Effect, Failing, Operation, Operations};
+use super::operation::{Effect, Failing, Operations, PendingOperation};
 use super::options::EmulatorOptions;
-use super::path::{Kind, Place, Target};
+use super::path::{Kind, RequestTarget, ResourcePath};
 use super::references::{References, owner};
-use super::refusal::Refusal;
-use super::store::{Group, Resource, State, Store};
+use super::rejection::Rejection;
+use super::store::{Group, ProvisioningPhase, Store, StoredResource};
 use super::{LoggedRequest, RequestCounts};
 
 /// An in-memory resource manager, without I/O and without a clock: its time is the number of requests.
@@ -28,7 +28,7 @@ pub struct Machine {
 }
 
 /// The result of a write.
-pub(super) struct Written {
+pub(super) struct WriteResult {
     /// True if the resource is new.
     pub(super) is_new: bool,
     /// The number of its operation.
@@ -70,17 +70,17 @@ impl Machine {
     /// # Errors
     ///
     /// The rejection of the resource manager.
-    pub fn put(&mut self, id: &str, body: Value) -> Result<Value, Refusal> {
+    pub fn put(&mut self, id: &str, body: Value) -> Result<Value, Rejection> {
         let place = resource_place(id)?;
         let Value::Object(body) = body else {
-            return Err(Refusal::bad(
+            return Err(Rejection::bad(
                 "InvalidRequestContent",
                 "The request content is not an object.",
             ));
         };
         self.write(&place, body, &Conditions::default(), None)?;
         self.finish(&place.key());
-        self.get(id).ok_or_else(|| Refusal::not_found(id))
+        self.get(id).ok_or_else(|| Rejection::not_found(id))
     }
 
     /// Deletes a resource like another client. A missing resource is no error.
@@ -88,7 +88,7 @@ impl Machine {
     /// # Errors
     ///
     /// The rejection of the resource manager.
-    pub fn delete(&mut self, id: &str) -> Result<(), Refusal> {
+    pub fn delete(&mut self, id: &str) -> Result<(), Rejection> {
         let place = resource_place(id)?;
         self.remove(&place, &Conditions::default(), None)?;
         self.finish(&place.key());
@@ -160,14 +160,14 @@ impl Machine {
         }
     }
 
-    fn carry_out(&mut self, operation: &Operation) {
+    fn carry_out(&mut self, operation: &PendingOperation) {
         let Some(resource) = self.store.get_mut(&operation.key) else {
             return;
         };
         resource.state = match &operation.failing {
-            Some(failing) if failing.status == "Canceled" => State::Canceled,
-            Some(_) => State::Failed,
-            None => State::Succeeded,
+            Some(failing) if failing.status == "Canceled" => ProvisioningPhase::Canceled,
+            Some(_) => ProvisioningPhase::Failed,
+            None => ProvisioningPhase::Succeeded,
         };
         if operation.failing.is_some() {
             self.store.touch(&operation.key);
@@ -192,18 +192,18 @@ impl Machine {
     /// Stores a resource and begins its operation.
     pub(super) fn write(
         &mut self,
-        place: &Place,
+        place: &ResourcePath,
         body: Object,
         conditions: &Conditions,
         failing: Option<Failing>,
-    ) -> Result<Written, Refusal> {
+    ) -> Result<WriteResult, Rejection> {
         if self
             .store
             .group(&place.subscription, &place.group)
             .is_none()
         {
             let message = format!("Resource group '{}' could not be found.", place.group);
-            return Err(Refusal::new(
+            return Err(Rejection::new(
                 StatusCode::NOT_FOUND,
                 "ResourceGroupNotFound",
                 message,
@@ -215,7 +215,7 @@ impl Machine {
         self.check_idle(&key)?;
         if previous.is_none() && self.store.len() >= self.options.max_resources {
             let message = format!("There can be {} resources.", self.options.max_resources);
-            return Err(Refusal::conflict("QuotaExceeded", message));
+            return Err(Rejection::conflict("QuotaExceeded", message));
         }
         let is_new = previous.is_none();
         let before = References::of(&self.store);
@@ -231,19 +231,19 @@ impl Machine {
             (Some(_), Some(previous)) => previous.body.clone(),
             _ => accepted,
         };
-        self.store.put(place, body, State::Updating);
+        self.store.put(place, body, ProvisioningPhase::Updating);
         self.touch_changed(&before);
         let operation = self.begin(key, Effect::Settle, failing);
-        Ok(Written { is_new, operation })
+        Ok(WriteResult { is_new, operation })
     }
 
     /// Begins to delete a resource. `None` if it does not exist.
     pub(super) fn remove(
         &mut self,
-        place: &Place,
+        place: &ResourcePath,
         conditions: &Conditions,
         failing: Option<Failing>,
-    ) -> Result<Option<u64>, Refusal> {
+    ) -> Result<Option<u64>, Rejection> {
         let key = place.key();
         let Some(resource) = self.store.get(&key) else {
             return Ok(None);
@@ -253,7 +253,7 @@ impl Machine {
         let references = References::of(&self.store);
         check_delete(&references, resource)?;
         if let Some(resource) = self.store.get_mut(&key) {
-            resource.state = State::Deleting;
+            resource.state = ProvisioningPhase::Deleting;
         }
         Ok(Some(self.begin(key, Effect::Remove, failing)))
     }
@@ -261,7 +261,7 @@ impl Machine {
     /// Begins an operation on a resource that already has its final content.
     pub(super) fn begin(&mut self, key: String, effect: Effect, failing: Option<Failing>) -> u64 {
         let due = self.now + self.options.operation_requests;
-        let operation = Operation {
+        let operation = PendingOperation {
             key,
             effect,
             due,
@@ -275,15 +275,15 @@ impl Machine {
     }
 
     /// Checks that no other write of the resource is in progress.
-    pub(super) fn check_idle(&self, key: &str) -> Result<(), Refusal> {
+    pub(super) fn check_idle(&self, key: &str) -> Result<(), Rejection> {
         if !self.operations.is_busy(key) {
             return Ok(());
         }
         let message =
             format!("Another operation on this or dependent resource is in progress: {key}.");
-        let mut refusal = Refusal::conflict("AnotherOperationInProgress", message);
-        refusal.retry_after = Some(self.options.retry_after);
-        Err(refusal)
+        let mut rejection = Rejection::conflict("AnotherOperationInProgress", message);
+        rejection.retry_after = Some(self.options.retry_after);
+        Err(rejection)
     }
 
     /// Changes the etags of resources whose references from others have changed.
@@ -296,8 +296,12 @@ impl Machine {
 }
 
 impl Conditions {
-    pub(super) fn check(&self, id: &str, resource: Option<&Resource>) -> Result<(), Refusal> {
-        let etag = resource.map(Resource::etag);
+    pub(super) fn check(
+        &self,
+        id: &str,
+        resource: Option<&StoredResource>,
+    ) -> Result<(), Rejection> {
+        let etag = resource.map(StoredResource::etag);
         // Azure's etags are weak and compared all the same.
         let has = |list: &str| {
             list.split(',').map(str::trim).any(|one| match &etag {
@@ -309,12 +313,12 @@ impl Conditions {
             && !self.if_none_match.as_deref().is_some_and(has);
         holds
             .then_some(())
-            .ok_or_else(|| Refusal::etag_mismatch(id))
+            .ok_or_else(|| Rejection::etag_mismatch(id))
     }
 }
 
 /// Checks that a resource can be deleted: no other resource uses it.
-fn check_delete(references: &References, resource: &Resource) -> Result<(), Refusal> {
+fn check_delete(references: &References, resource: &StoredResource) -> Result<(), Rejection> {
     let id = resource.place.id();
     let key = resource.place.key();
     let user = references.below(&key).map(|(_, user)| user).next();
@@ -332,14 +336,14 @@ fn check_delete(references: &References, resource: &Resource) -> Result<(), Refu
         let message = format!(
             "{what} {id} can not be deleted since it is still allocated to resource {user}."
         );
-        Err(Refusal::bad(code, message))
+        Err(Rejection::bad(code, message))
     })
 }
 
-fn resource_place(id: &str) -> Result<Place, Refusal> {
-    match Target::parse(id)? {
-        Target::Resource(place) => Ok(place),
-        _ => Err(Refusal::bad(
+fn resource_place(id: &str) -> Result<ResourcePath, Rejection> {
+    match RequestTarget::parse(id)? {
+        RequestTarget::Resource(place) => Ok(place),
+        _ => Err(Rejection::bad(
             "InvalidRequestUri",
             format!("`{id}` is not the id of a resource."),
         )),

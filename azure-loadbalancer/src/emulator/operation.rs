@@ -27,7 +27,7 @@ pub(super) struct Failing {
 
 /// A write, in progress or complete.
 #[derive(Clone, Debug)]
-pub(super) struct Operation {
+pub(super) struct PendingOperation {
     /// The key of the resource.
     pub(super) key: String,
     pub(super) effect: Effect,
@@ -40,14 +40,14 @@ pub(super) struct Operation {
 /// All operations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Operations {
-    all: BTreeMap<u64, Operation>,
+    all: BTreeMap<u64, PendingOperation>,
     over: VecDeque<u64>,
     last: u64,
 }
 
 impl Operations {
     /// Begins an operation and returns its number.
-    pub(super) fn begin(&mut self, operation: Operation) -> u64 {
+    pub(super) fn begin(&mut self, operation: PendingOperation) -> u64 {
         self.last += 1;
         self.all.insert(self.last, operation);
         self.last
@@ -59,7 +59,7 @@ impl Operations {
     }
 
     /// Completes the operations that are due, in the order in which they began.
-    pub(super) fn end(&mut self, now: u64) -> Vec<Operation> {
+    pub(super) fn end(&mut self, now: u64) -> Vec<PendingOperation> {
         let mut ended = Vec::new();
         for (number, operation) in &mut self.all {
             if !operation.is_over && operation.due <= now {
@@ -77,7 +77,7 @@ impl Operations {
     }
 
     /// Returns the operation with an id from a URL.
-    pub(super) fn find(&self, wanted: &str) -> Option<&Operation> {
+    pub(super) fn find(&self, wanted: &str) -> Option<&PendingOperation> {
         let number = u64::from_str_radix(wanted.rsplit('-').next()?, 16).ok()?;
         self.all.get(&number).filter(|_| id(number) == wanted)
     }
@@ -88,7 +88,7 @@ pub(super) fn id(number: u64) -> String {
     format!("00000000-0000-4000-8001-{number:012x}")
 }
 
-impl Operation {
+impl PendingOperation {
     /// Returns the body of the `Azure-AsyncOperation` response.
     pub(super) fn body(&self) -> Value {
         match &self.failing {

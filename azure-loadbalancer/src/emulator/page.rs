@@ -2,15 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::answer::{Call, Reply};
-use super::refusal::Refusal;
+use super::answer::{Reply, RequestContext};
+use super::rejection::Rejection;
 
 /// Returns the requested page, with the URL of the next.
-pub(super) fn reply(call: &Call<'_>, items: Vec<Value>, size: usize) -> Result<Reply, Refusal> {
+pub(super) fn reply(
+    call: &RequestContext<'_>,
+    items: Vec<Value>,
+    size: usize,
+) -> Result<Reply, Rejection> {
     let start: usize = match call.parameter("$skiptoken") {
         None => 0,
         Some(token) => token.parse().map_err(|_| {
-            Refusal::bad(
+            Rejection::bad(
                 "InvalidSkipToken",
                 format!("The skip token '{token}' is invalid."),
             )

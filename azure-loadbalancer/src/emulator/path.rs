@@ -4,7 +4,7 @@ use http::StatusCode;
 use percent_encoding::percent_decode_str;
 
 use super::json::check_name;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 
 /// A type of resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +54,7 @@ impl Kind {
         }
     }
 
-    fn of(provider: &str, segment: &str) -> Result<Self, Refusal> {
+    fn of(provider: &str, segment: &str) -> Result<Self, Rejection> {
         let found = Self::ALL.into_iter().find(|kind| {
             kind.provider().eq_ignore_ascii_case(provider)
                 && kind.segment().eq_ignore_ascii_case(segment)
@@ -68,21 +68,21 @@ impl Kind {
                 "The resource type `{provider}/{segment}` is not emulated. These are: {}.",
                 known.join(", ")
             );
-            Refusal::new(StatusCode::NOT_FOUND, "InvalidResourceType", message)
+            Rejection::new(StatusCode::NOT_FOUND, "InvalidResourceType", message)
         })
     }
 }
 
 /// The place of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ResourcePath {
     pub(super) subscription: String,
     pub(super) group: String,
     pub(super) kind: Kind,
     pub(super) name: String,
 }
 
-impl Place {
+impl ResourcePath {
     /// Returns the id, with the names as written here.
     pub(super) fn id(&self) -> String {
         format!(
@@ -115,7 +115,7 @@ pub(super) fn group_id(subscription: &str, group: &str) -> String {
 
 /// The target of a path.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum RequestTarget {
     /// All resource groups of a subscription.
     Groups { subscription: String },
     /// One resource group.
@@ -129,32 +129,35 @@ pub(super) enum Target {
         kind: Kind,
     },
     /// One resource.
-    Resource(Place),
+    Resource(ResourcePath),
     /// A part of a resource: the path after the resource's name.
-    Inside { parent: Place, rest: Vec<String> },
+    Inside {
+        parent: ResourcePath,
+        rest: Vec<String>,
+    },
     /// The result of a write.
     Operation { id: String, is_result: bool },
 }
 
-impl Target {
+impl RequestTarget {
     /// Parses a path.
     ///
     /// # Errors
     ///
     /// 404 for a path of unknown form, 400 for an invalid name.
-    pub(super) fn parse(path: &str) -> Result<Self, Refusal> {
+    pub(super) fn parse(path: &str) -> Result<Self, Rejection> {
         let mut segments = Vec::new();
         for segment in path.trim_matches('/').split('/') {
-            let text = percent_decode_str(segment)
-                .decode_utf8()
-                .map_err(|_| Refusal::bad("InvalidUri", "The path has bytes that are no UTF-8."))?;
+            let text = percent_decode_str(segment).decode_utf8().map_err(|_| {
+                Rejection::bad("InvalidUri", "The path has bytes that are no UTF-8.")
+            })?;
             segments.push(text.into_owned());
         }
         let texts: Vec<&str> = segments.iter().map(String::as_str).collect();
         let is = |text: &str, word: &str| text.eq_ignore_ascii_case(word);
         let unknown = || {
             let message = format!("No resource manager has the path `{path}`.");
-            Err(Refusal::new(
+            Err(Rejection::new(
                 StatusCode::NOT_FOUND,
                 "InvalidRequestUri",
                 message,
@@ -202,7 +205,7 @@ impl Target {
                     });
                 };
                 check_name(name)?;
-                let place = Place {
+                let place = ResourcePath {
                     subscription,
                     group,
                     kind,
@@ -228,7 +231,7 @@ mod tests {
 
     #[test]
     fn paths_name_things_ignoring_case() {
-        let lb = Place {
+        let lb = ResourcePath {
             subscription: "s".to_owned(),
             group: "RG".to_owned(),
             kind: Kind::LoadBalancer,
@@ -236,22 +239,25 @@ mod tests {
         };
         let path =
             "/Subscriptions/s/resourcegroups/RG/providers/microsoft.network/LOADBALANCERS/lb";
-        assert_eq!(Target::parse(path).unwrap(), Target::Resource(lb.clone()));
+        assert_eq!(
+            RequestTarget::parse(path).unwrap(),
+            RequestTarget::Resource(lb.clone())
+        );
         assert_eq!(
             lb.id(),
             "/subscriptions/s/resourceGroups/RG/providers/Microsoft.Network/loadBalancers/lb"
         );
         assert_eq!(
-            Target::parse(&format!("{path}/backendAddressPools/p%2E1")).unwrap(),
-            Target::Inside {
+            RequestTarget::parse(&format!("{path}/backendAddressPools/p%2E1")).unwrap(),
+            RequestTarget::Inside {
                 parent: lb,
                 rest: vec!["backendAddressPools".to_owned(), "p.1".to_owned()],
             }
         );
         assert_eq!(
-            Target::parse("/subscriptions/s/providers/Microsoft.Network/publicIPAddresses")
+            RequestTarget::parse("/subscriptions/s/providers/Microsoft.Network/publicIPAddresses")
                 .unwrap(),
-            Target::Everywhere {
+            RequestTarget::Everywhere {
                 subscription: "s".to_owned(),
                 kind: Kind::PublicIp
             }
@@ -259,8 +265,8 @@ mod tests {
         let operation =
             "/subscriptions/s/providers/Microsoft.Network/locations/westus/operationResults/7";
         assert_eq!(
-            Target::parse(operation).unwrap(),
-            Target::Operation {
+            RequestTarget::parse(operation).unwrap(),
+            RequestTarget::Operation {
                 id: "7".to_owned(),
                 is_result: true
             }
@@ -268,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn what_is_no_path_is_rejected() {
         for (path, code) in [
             ("", "InvalidRequestUri"),
             ("/", "InvalidRequestUri"),
@@ -284,12 +290,12 @@ mod tests {
             ),
             ("/subscriptions/%ff", "InvalidUri"),
         ] {
-            assert_eq!(Target::parse(path).unwrap_err().code, code, "{path}");
+            assert_eq!(RequestTarget::parse(path).unwrap_err().code, code, "{path}");
         }
         let lb = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers";
         for name in ["-a", "a-", "a%20b", &"x".repeat(81)] {
-            let refusal = Target::parse(&format!("{lb}/{name}")).unwrap_err();
-            assert_eq!(refusal.code, "InvalidResourceName", "{name}");
+            let rejection = RequestTarget::parse(&format!("{lb}/{name}")).unwrap_err();
+            assert_eq!(rejection.code, "InvalidResourceName", "{name}");
         }
     }
 }

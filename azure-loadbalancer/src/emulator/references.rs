@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::json::{children, id_of, key, name};
 use super::path::Kind;
-use super::store::{Resource, Store};
+use super::store::{Store, StoredResource};
 
 /// The ids that refer to each resource or part, by its key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl References {
         }
     }
 
-    fn add_balancer(&mut self, resource: &Resource) {
+    fn add_balancer(&mut self, resource: &StoredResource) {
         for frontend in children(&resource.body, "frontendIPConfigurations") {
             let id = resource.child_id("frontendIPConfigurations", name(frontend));
             let properties = &frontend["properties"];
@@ -96,7 +96,7 @@ impl References {
         }
     }
 
-    fn add_interface(&mut self, resource: &Resource) {
+    fn add_interface(&mut self, resource: &StoredResource) {
         let id = resource.place.id();
         self.add(&resource.body["properties"]["networkSecurityGroup"], &id);
         for configuration in children(&resource.body, "ipConfigurations") {
@@ -117,14 +117,14 @@ impl References {
         }
     }
 
-    fn add_network(&mut self, resource: &Resource) {
+    fn add_network(&mut self, resource: &StoredResource) {
         for subnet in children(&resource.body, "subnets") {
             let id = resource.child_id("subnets", name(subnet));
             self.add(&subnet["properties"]["networkSecurityGroup"], &id);
         }
     }
 
-    fn add_scale_set(&mut self, resource: &Resource) {
+    fn add_scale_set(&mut self, resource: &StoredResource) {
         let id = resource.place.id();
         for (_, configuration) in super::kinds::scale_set::configurations(
             &resource.body["properties"]["virtualMachineProfile"],

@@ -4,28 +4,28 @@ use http::StatusCode;
 use http::header::{LOCATION, RETRY_AFTER};
 use serde_json::{Value, json};
 
-use super::answer::{Call, Reply};
+use super::answer::{Reply, RequestContext};
 use super::casing::scramble;
 use super::json::{self, Object, object_at};
 use super::kinds;
 use super::machine::Machine;
 use super::operation;
 use super::page;
-use super::path::{Kind, Place, group_id};
+use super::path::{Kind, ResourcePath, group_id};
 use super::references::References;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 use super::store::Group;
 
 impl Machine {
     pub(super) fn put_group(
         &mut self,
-        call: &Call<'_>,
+        call: &RequestContext<'_>,
         subscription: &str,
         name: &str,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Reply, Rejection> {
         let body = json::object(call.body)?;
         let Some(location) = body.get("location").and_then(Value::as_str) else {
-            return Err(Refusal::bad(
+            return Err(Rejection::bad(
                 "LocationRequired",
                 "The location property is required for this definition.",
             ));
@@ -33,7 +33,7 @@ impl Machine {
         json::check_name(name)?;
         let is_new = self.store.group(subscription, name).is_none();
         if is_new && self.store.groups(subscription).count() >= self.options.max_resources {
-            return Err(Refusal::conflict(
+            return Err(Rejection::conflict(
                 "QuotaExceeded",
                 "There are too many resource groups.",
             ));
@@ -52,9 +52,9 @@ impl Machine {
 
     pub(super) fn list(
         &mut self,
-        call: &Call<'_>,
+        call: &RequestContext<'_>,
         wanted: impl Fn(&str, Kind) -> bool,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Reply, Rejection> {
         let references = References::of(&self.store);
         let all = self
             .store
@@ -68,9 +68,9 @@ impl Machine {
 
     pub(super) fn listed(
         &mut self,
-        call: &Call<'_>,
+        call: &RequestContext<'_>,
         mut items: Vec<Value>,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Reply, Rejection> {
         // Azure varies the letter case of ids, and clients have to accept that.
         if self.options.id_casing_seed.is_some() {
             for item in &mut items {
@@ -81,11 +81,11 @@ impl Machine {
     }
 
     /// Returns a resource in the form for clients.
-    pub(super) fn show(&mut self, place: &Place) -> Result<Value, Refusal> {
+    pub(super) fn show(&mut self, place: &ResourcePath) -> Result<Value, Rejection> {
         let found = self
             .store
             .get(&place.key())
-            .ok_or_else(|| Refusal::not_found(&place.id()))?;
+            .ok_or_else(|| Rejection::not_found(&place.id()))?;
         let mut shown = kinds::render(&References::of(&self.store), found);
         if self.options.id_casing_seed.is_some() {
             scramble(&mut shown, &mut self.random);
@@ -93,16 +93,16 @@ impl Machine {
         Ok(shown)
     }
 
-    pub(super) fn read(&mut self, place: &Place) -> Result<Reply, Refusal> {
+    pub(super) fn read(&mut self, place: &ResourcePath) -> Result<Reply, Rejection> {
         Ok(Reply::ok(self.show(place)?))
     }
 
     pub(super) fn put_resource(
         &mut self,
-        call: &Call<'_>,
-        place: &Place,
+        call: &RequestContext<'_>,
+        place: &ResourcePath,
         body: Object,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Reply, Rejection> {
         let written = self.write(place, body, &call.conditions, call.failing.clone())?;
         let mut reply = Reply::ok(self.show(place)?);
         if written.is_new {
@@ -113,12 +113,16 @@ impl Machine {
     }
 
     /// Adds or replaces the given tags. Nothing else can be patched.
-    pub(super) fn patch_tags(&mut self, call: &Call<'_>, place: &Place) -> Result<Reply, Refusal> {
+    pub(super) fn patch_tags(
+        &mut self,
+        call: &RequestContext<'_>,
+        place: &ResourcePath,
+    ) -> Result<Reply, Rejection> {
         let patch = json::object(call.body)?;
         let found = self
             .store
             .get(&place.key())
-            .ok_or_else(|| Refusal::not_found(&place.id()))?;
+            .ok_or_else(|| Rejection::not_found(&place.id()))?;
         call.conditions.check(&place.id(), Some(found))?;
         self.check_idle(&place.key())?;
         let version = self.store.next_version();
@@ -133,17 +137,17 @@ impl Machine {
         self.read(place)
     }
 
-    pub(super) fn operation(&self, id: &str, is_result: bool) -> Result<Reply, Refusal> {
+    pub(super) fn operation(&self, id: &str, is_result: bool) -> Result<Reply, Rejection> {
         let found = self.operations.find(id).ok_or_else(|| {
             let message = format!("Operation {id} is not known, or has been over for long.");
-            Refusal::new(StatusCode::NOT_FOUND, "OperationNotFound", message)
+            Rejection::new(StatusCode::NOT_FOUND, "OperationNotFound", message)
         })?;
         let mut reply = match is_result {
             false => Reply::ok(found.body()),
             true if !found.is_over => Reply::empty(StatusCode::ACCEPTED),
             true => match &found.failing {
                 Some(failing) => {
-                    return Err(Refusal::conflict(&failing.code, failing.message.clone()));
+                    return Err(Rejection::conflict(&failing.code, failing.message.clone()));
                 }
                 None => Reply::empty(StatusCode::NO_CONTENT),
             },
@@ -159,8 +163,8 @@ impl Machine {
     /// Returns the headers with the URLs for polling a write.
     pub(super) fn poll_headers(
         &self,
-        call: &Call<'_>,
-        place: &Place,
+        call: &RequestContext<'_>,
+        place: &ResourcePath,
         number: u64,
         with_location: bool,
     ) -> Vec<(&'static str, String)> {
@@ -191,9 +195,9 @@ impl Machine {
     }
 }
 
-pub(super) fn group_not_found(name: &str) -> Refusal {
+pub(super) fn group_not_found(name: &str) -> Rejection {
     let message = format!("Resource group '{name}' could not be found.");
-    Refusal::new(StatusCode::NOT_FOUND, "ResourceGroupNotFound", message)
+    Rejection::new(StatusCode::NOT_FOUND, "ResourceGroupNotFound", message)
 }
 
 pub(super) fn show_group(group: &Group) -> Value {

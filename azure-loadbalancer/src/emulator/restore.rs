@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::json::{Object, children, name};
 use super::machine::{Conditions, Machine};
-use super::path::{Kind, Place, Target};
-use super::refusal::Refusal;
+use super::path::{Kind, RequestTarget, ResourcePath};
+use super::rejection::Rejection;
 
 impl Machine {
     /// Creates resources as they were shown, with their former addresses, and their resource groups. The
@@ -14,16 +14,16 @@ impl Machine {
     /// # Errors
     ///
     /// The first resource that cannot be created: its id is invalid, or a reference cannot be resolved.
-    pub fn restore(&mut self, resources: Vec<Value>) -> Result<(), Refusal> {
+    pub fn restore(&mut self, resources: Vec<Value>) -> Result<(), Rejection> {
         let mut placed = Vec::new();
         for resource in resources {
             let id = resource["id"].as_str().unwrap_or_default().to_owned();
-            let Target::Resource(place) = Target::parse(&id)? else {
+            let RequestTarget::Resource(place) = RequestTarget::parse(&id)? else {
                 let message = format!("`{id}` is not the id of a resource.");
-                return Err(Refusal::bad("InvalidRequestUri", message));
+                return Err(Rejection::bad("InvalidRequestUri", message));
             };
             let Value::Object(body) = resource else {
-                return Err(Refusal::bad(
+                return Err(Rejection::bad(
                     "InvalidRequestContent",
                     format!("`{id}` is not an object."),
                 ));
@@ -38,7 +38,7 @@ impl Machine {
         Ok(())
     }
 
-    fn restore_one(&mut self, place: &Place, body: Object) -> Result<(), Refusal> {
+    fn restore_one(&mut self, place: &ResourcePath, body: Object) -> Result<(), Rejection> {
         let location = body
             .get("location")
             .and_then(Value::as_str)

@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::handle::Emulator;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 
 /// The maximum number of connections. Further ones wait in the system's queue.
 const MAX_CONNECTIONS: usize = 256;
@@ -163,12 +163,12 @@ async fn answer(
     let body = match tokio::time::timeout(BODY, Limited::new(body, MAX_BODY).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let refusal = Refusal::new(
+            let rejection = Rejection::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "RequestContentTooLarge",
                 format!("The content has more than {MAX_BODY} bytes."),
             );
-            return Ok(refused(&refusal));
+            return Ok(rejected(&rejection));
         }
         Ok(Err(_)) | Err(_) => return Err(ClosedByFault),
     };
@@ -183,8 +183,8 @@ async fn answer(
     }
 }
 
-fn refused(refusal: &Refusal) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(refusal.body().to_string())));
-    *response.status_mut() = refusal.status;
+fn rejected(rejection: &Rejection) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(rejection.body().to_string())));
+    *response.status_mut() = rejection.status;
     response
 }

@@ -8,13 +8,13 @@ use ipnet::IpNet;
 use serde_json::Value;
 
 use super::json::{children, id_of, key, name};
-use super::path::{Kind, Place, collection_id, group_id};
+use super::path::{Kind, ResourcePath, collection_id, group_id};
 use super::references::References;
-use super::refusal::Refusal;
+use super::rejection::Rejection;
 
 /// The provisioning state of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ProvisioningPhase {
     Succeeded,
     Updating,
     Deleting,
@@ -22,7 +22,7 @@ pub(super) enum State {
     Canceled,
 }
 
-impl State {
+impl ProvisioningPhase {
     /// Returns the text of `provisioningState`.
     pub(super) fn text(self) -> &'static str {
         match self {
@@ -37,19 +37,19 @@ impl State {
 
 /// A resource.
 #[derive(Clone, Debug)]
-pub(super) struct Resource {
+pub(super) struct StoredResource {
     /// The place, as first written.
-    pub(super) place: Place,
+    pub(super) place: ResourcePath,
     /// The body that clients wrote, with defaults and allocated values, but without parts derived from other
     /// resources.
     pub(super) body: Value,
     /// The version, which changes with every change and is the etag.
     pub(super) version: u64,
     /// The provisioning state.
-    pub(super) state: State,
+    pub(super) state: ProvisioningPhase,
 }
 
-impl Resource {
+impl StoredResource {
     /// Returns the etag, which is weak like Azure's.
     pub(super) fn etag(&self) -> String {
         format!("W/\"00000000-0000-4000-8000-{:012x}\"", self.version)
@@ -80,7 +80,7 @@ const RESERVED: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
     groups: BTreeMap<String, Group>,
-    resources: BTreeMap<String, Resource>,
+    resources: BTreeMap<String, StoredResource>,
     versions: u64,
     public_addresses: u32,
 }
@@ -100,21 +100,21 @@ impl Store {
         self.groups.entry(key(&id)).or_insert(group);
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Resource> {
+    pub(super) fn get(&self, key: &str) -> Option<&StoredResource> {
         self.resources.get(key)
     }
 
-    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Resource> {
+    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut StoredResource> {
         self.resources.get_mut(key)
     }
 
     /// Returns the resource with an id.
-    pub(super) fn find(&self, id: &str) -> Option<&Resource> {
+    pub(super) fn find(&self, id: &str) -> Option<&StoredResource> {
         self.get(&key(id))
     }
 
     /// All resources, by id.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Resource> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &StoredResource> {
         self.resources.values()
     }
 
@@ -128,7 +128,7 @@ impl Store {
         subscription: &str,
         group: &str,
         kind: Kind,
-    ) -> impl Iterator<Item = &Resource> {
+    ) -> impl Iterator<Item = &StoredResource> {
         let prefix = key(&collection_id(subscription, group, kind)) + "/";
         let range = self.resources.range(prefix.clone()..);
         range
@@ -143,14 +143,14 @@ impl Store {
     }
 
     /// Stores a resource with a new version.
-    pub(super) fn put(&mut self, place: &Place, body: Value, state: State) {
+    pub(super) fn put(&mut self, place: &ResourcePath, body: Value, state: ProvisioningPhase) {
         let version = self.next_version();
         let key = place.key();
         // The letter case of its creation stays.
         let place = self
             .get(&key)
             .map_or_else(|| place.clone(), |old| old.place.clone());
-        let resource = Resource {
+        let resource = StoredResource {
             place,
             body,
             version,
@@ -228,7 +228,7 @@ impl Store {
     }
 
     /// Returns the subnet with an id, and its virtual network.
-    pub(super) fn subnet(&self, id: &str) -> Option<(&Resource, &Value)> {
+    pub(super) fn subnet(&self, id: &str) -> Option<(&StoredResource, &Value)> {
         let id = key(id);
         let (network, subnet) = id.rsplit_once("/subnets/")?;
         let network = self.get(network)?;
@@ -285,7 +285,7 @@ impl Store {
     pub(super) fn free_address(
         subnet: &Value,
         taken: &BTreeSet<IpAddr>,
-    ) -> Result<IpAddr, Refusal> {
+    ) -> Result<IpAddr, Rejection> {
         let prefixes = Self::prefixes(subnet);
         // Reserved addresses come first; `hosts` already omits the network's own address.
         let hosts = |net: &IpNet| {
@@ -300,7 +300,7 @@ impl Store {
             .find(|address| !taken.contains(address));
         free.ok_or_else(|| {
             let message = format!("Subnet {} does not have enough capacity.", name(subnet));
-            Refusal::bad("SubnetIsFull", message)
+            Rejection::bad("SubnetIsFull", message)
         })
     }
 }

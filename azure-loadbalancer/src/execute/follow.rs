@@ -73,7 +73,7 @@ pub async fn follow(
     options: &FollowOptions,
     observer: &mut dyn Observer,
 ) {
-    let mut inputs = Inputs {
+    let mut inputs = FollowedInputs {
         services: None,
         nodes: None,
     };
@@ -121,7 +121,7 @@ pub async fn follow(
     }
 }
 
-struct Inputs {
+struct FollowedInputs {
     services: Option<Vec<Service>>,
     nodes: Option<Vec<Node>>,
 }

@@ -11,7 +11,7 @@ mod graph;
 mod options;
 mod outcome;
 mod read;
-mod refusals;
+mod rejections;
 mod run;
 mod write;
 

@@ -19,7 +19,7 @@ pub struct Reconciled {
     pub failures: BTreeMap<ServiceKey, Arc<ArmError>>,
     /// The nodes that could not join, leave or change their address in a pool, by the lower-case names of
     /// their entries. Their entries stay as they are.
-    pub refused_nodes: BTreeMap<String, Arc<ArmError>>,
+    pub rejected_nodes: BTreeMap<String, Arc<ArmError>>,
     /// Failures of writes for no service and no node: of orphans, and of network interfaces.
     pub other_failures: Vec<Arc<ArmError>>,
     /// The writes, in order.
@@ -33,7 +33,7 @@ pub struct Reconciled {
     /// The number of rounds of reading, planning and writing.
     pub rounds: u32,
     /// The number of new plans after a rejection.
-    pub refusals: u32,
+    pub rejections: u32,
     /// The number of conflicts with writes of other clients.
     pub conflicts: u32,
     /// The resource manager's error at the last conflict.
@@ -139,7 +139,7 @@ impl Reconciled {
     /// Returns true if all services are as requested, except for those whose request cannot be met.
     pub fn is_converged(&self) -> bool {
         self.failures.is_empty()
-            && self.refused_nodes.is_empty()
+            && self.rejected_nodes.is_empty()
             && self.other_failures.is_empty()
             && self.left.is_empty()
     }

@@ -40,13 +40,13 @@ pub(super) async fn read_again(
     services: &[Service],
     groups: &mut BTreeSet<String>,
 ) -> Result<Snapshot, ArmError> {
-    let group = Group {
+    let group = GroupReads {
         client,
         subscription: &config.subscription_id,
         name: &config.resource_group,
     };
     // Load balancers come first: they tell which other resources are needed.
-    let of_load_balancers = Group {
+    let of_load_balancers = GroupReads {
         name: config.load_balancer_group(),
         ..group
     };
@@ -116,7 +116,7 @@ async fn public_ips(
     }
     let mut found = Vec::new();
     for name in &reads.public_ip_groups {
-        let group = Group {
+        let group = GroupReads {
             client,
             subscription,
             name,
@@ -139,13 +139,13 @@ async fn public_ips(
 }
 
 #[derive(Clone, Copy)]
-struct Group<'a> {
+struct GroupReads<'a> {
     client: &'a ArmClient,
     subscription: &'a str,
     name: &'a str,
 }
 
-impl Group<'_> {
+impl GroupReads<'_> {
     async fn list<T: DeserializeOwned>(&self, kind: &str) -> Result<Vec<T>, ArmError> {
         let Self {
             client,

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::executor::{Executor, ReconcileError};
 use super::graph::{self, Written, is_overtaken};
 use super::outcome::{Reconciled, WrittenAction};
-use super::refusals::Refusals;
+use super::rejections::Rejections;
 use crate::arm::{ArmError, ArmErrorKind};
 use crate::config::Config;
 use crate::node::Node;
@@ -20,7 +20,7 @@ use crate::service::{Service, ServiceKey};
 pub(super) struct Run<'a> {
     executor: &'a Executor,
     report: Reconciled,
-    refusals: Refusals,
+    rejections: Rejections,
     /// The services whose load balancer has no member, according to the last read.
     without_members: BTreeSet<ServiceKey>,
 }
@@ -32,7 +32,7 @@ enum Ended {
     /// A write succeeded, and more work may be left.
     Wrote,
     /// A write was rejected. The next plan leaves out the parts that the rejection is attributed to.
-    Refused,
+    Rejected,
     /// Another client has written, or is writing.
     Overtaken(Arc<ArmError>),
 }
@@ -46,23 +46,23 @@ impl<'a> Run<'a> {
         Self {
             executor,
             report: Reconciled::default(),
-            refusals: Refusals::new(suspects, services, executor.options().max_splits),
+            rejections: Rejections::new(suspects, services, executor.options().max_splits),
             without_members: BTreeSet::new(),
         }
     }
 
     /// Returns the services that rejections are attributed to in the end.
     pub(super) fn suspects(&self) -> BTreeSet<ServiceKey> {
-        self.refusals.held().map(|(key, _)| key.clone()).collect()
+        self.rejections.held().map(|(key, _)| key.clone()).collect()
     }
 
     pub(super) fn into_report(self) -> Reconciled {
         let mut report = self.report;
-        let refused = self.refusals.held_members();
-        report.refused_nodes = refused
+        let rejected = self.rejections.held_members();
+        report.rejected_nodes = rejected
             .map(|(name, error)| (name.clone(), Arc::clone(error)))
             .collect();
-        if let Some(error) = report.refused_nodes.values().next() {
+        if let Some(error) = report.rejected_nodes.values().next() {
             // No backend responds there, so the address is not reported.
             for key in self.without_members {
                 if let Some(outcome) = report.services.get_mut(&key) {
@@ -72,13 +72,13 @@ impl<'a> Run<'a> {
                 slot.or_insert_with(|| Arc::clone(error));
             }
         }
-        for (service, error) in self.refusals.held() {
+        for (service, error) in self.rejections.held() {
             let slot = report.failures.entry(service.clone());
             slot.or_insert_with(|| Arc::clone(error));
         }
         report
             .other_failures
-            .extend(self.refusals.held_against_nobody().cloned());
+            .extend(self.rejections.held_against_nobody().cloned());
         report
     }
 
@@ -98,7 +98,7 @@ impl<'a> Run<'a> {
             let request = Request {
                 empties_pools,
                 once_ours: self.executor.memory().addresses().clone(),
-                ..self.refusals.request()
+                ..self.rejections.request()
             };
             let (plan, snapshot) = self
                 .executor
@@ -116,15 +116,15 @@ impl<'a> Run<'a> {
                 self.round(&request, &plan).await
             };
             match ended {
-                Ended::AllDone if self.refusals.release() => rounds = 0,
+                Ended::AllDone if self.rejections.release() => rounds = 0,
                 Ended::AllDone => return Ok(()),
                 Ended::Wrote => {
                     rounds += 1;
                     self.report.rounds += 1;
                 }
-                Ended::Refused => {
+                Ended::Rejected => {
                     rounds = 0;
-                    self.report.refusals += 1;
+                    self.report.rejections += 1;
                 }
                 Ended::Overtaken(error) => {
                     if !self.wait(error).await {
@@ -168,14 +168,14 @@ impl<'a> Run<'a> {
     }
 
     async fn round(&mut self, request: &Request, plan: &Plan) -> Ended {
-        let passed_over = self.refusals.passed_over(plan);
+        let passed_over = self.rejections.passed_over(plan);
         // No write is left, or only ones that were rejected before.
         if passed_over.len() == plan.actions.len() {
             return Ended::AllDone;
         }
         let parallel = self.executor.options().parallel_writes;
         let results = graph::run(self.executor.client(), plan, parallel, &passed_over).await;
-        let (mut has_written, mut is_refused, mut overtaken) = (false, false, None);
+        let (mut has_written, mut is_rejected, mut overtaken) = (false, false, None);
         for (action, result) in plan.actions.iter().zip(results) {
             match result {
                 Written::Done => {
@@ -187,8 +187,8 @@ impl<'a> Run<'a> {
                 // A conflict counts more than rejections: they may disappear with the new plan.
                 Written::Failed(error) if is_overtaken(&error) => overtaken = Some(error),
                 Written::Failed(error) => {
-                    is_refused = true;
-                    if self.refusals.note(request, plan, action, &error) {
+                    is_rejected = true;
+                    if self.rejections.note(request, plan, action, &error) {
                         self.fail(action, &error);
                     }
                 }
@@ -197,7 +197,7 @@ impl<'a> Run<'a> {
         }
         match overtaken {
             Some(error) => Ended::Overtaken(error),
-            None if is_refused => Ended::Refused,
+            None if is_rejected => Ended::Rejected,
             None if has_written => Ended::Wrote,
             None => {
                 self.leave(plan);
@@ -220,7 +220,7 @@ impl<'a> Run<'a> {
     /// Records the remaining writes of a plan, except for the rejected ones.
     fn leave(&mut self, plan: &Plan) {
         for action in &plan.actions {
-            if self.refusals.passes_over(&action.operation) {
+            if self.rejections.passes_over(&action.operation) {
                 continue;
             }
             let what = format!("{} was not written", action.operation);

@@ -95,7 +95,7 @@ fn names_that_others_made_are_read() {
 }
 
 #[test]
-fn clusters_whose_names_cannot_begin_names_are_refused() {
+fn clusters_whose_names_cannot_begin_names_are_rejected() {
     for name in ["c", "testCluster", "a.b_c-d_", &"x".repeat(71)] {
         assert_eq!(check_cluster_name(name), Ok(()), "{name}");
     }

@@ -12,15 +12,15 @@ use crate::resources::null_as_default;
 /// A node in Kubernetes' JSON form (`kubectl get node -o json`).
 #[derive(Clone, Debug, Deserialize)]
 pub struct NodeDocument {
-    metadata: Metadata,
+    metadata: NodeMetadata,
     #[serde(default, deserialize_with = "null_as_default")]
-    spec: Spec,
+    spec: NodeSpec,
     #[serde(default, deserialize_with = "null_as_default")]
     status: Status,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Metadata {
+struct NodeMetadata {
     name: String,
     #[serde(default, deserialize_with = "null_as_default")]
     labels: BTreeMap<String, String>,
@@ -28,7 +28,7 @@ struct Metadata {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Spec {
+struct NodeSpec {
     #[serde(rename = "providerID")]
     provider_id: Option<String>,
 }

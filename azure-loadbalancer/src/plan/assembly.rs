@@ -13,11 +13,11 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::Value;
 
 use super::balancer::Drafts;
+use super::cluster_state::ClusterState;
 use super::diff;
-use super::members::Members;
+use super::members::MemberChanges;
 use super::public_ip::{PublicIpDeletion, PublicIps};
 use super::security::SecurityDraft;
-use super::world::World;
 use super::{Action, Edge, FieldChange, Operation};
 use crate::resources::{ArmId, LoadBalancer};
 use crate::service::ServiceKey;
@@ -29,14 +29,14 @@ enum Rank {
     GrowingBalancer,
     SecurityGroup,
     Balancer,
-    Members,
+    MemberChanges,
     Upgrade,
     DeleteBalancer,
     DeletePublicIp,
 }
 
 /// A write, and the resources that determine its order.
-struct Step<'d> {
+struct OrderedWrite<'d> {
     rank: Rank,
     id: ArmId,
     action: Action,
@@ -50,11 +50,11 @@ struct Step<'d> {
 }
 
 pub(super) fn assemble(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     drafts: &Drafts<'_>,
     addresses: &PublicIps<'_>,
     security: Option<&SecurityDraft<'_>>,
-    members: &Members<'_>,
+    members: &MemberChanges<'_>,
 ) -> (Vec<Action>, Vec<Edge>) {
     let mut steps = Vec::new();
     public_ips(&mut steps, addresses);
@@ -98,12 +98,12 @@ pub(super) fn assemble(
 }
 
 fn push<'s, 'd>(
-    steps: &'s mut Vec<Step<'d>>,
+    steps: &'s mut Vec<OrderedWrite<'d>>,
     rank: Rank,
     action: Action,
-) -> Option<&'s mut Step<'d>> {
+) -> Option<&'s mut OrderedWrite<'d>> {
     let id = action.operation.target().cloned().unwrap_or_default();
-    steps.push(Step {
+    steps.push(OrderedWrite {
         rank,
         id,
         action,
@@ -115,7 +115,7 @@ fn push<'s, 'd>(
     steps.last_mut()
 }
 
-fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
+fn public_ips(steps: &mut Vec<OrderedWrite<'_>>, addresses: &PublicIps<'_>) {
     for draft in &addresses.puts {
         let what = if draft.current.is_some() {
             "is not as asked for"
@@ -176,7 +176,11 @@ fn public_ips(steps: &mut Vec<Step<'_>>, addresses: &PublicIps<'_>) {
     }
 }
 
-fn balancers<'d>(steps: &mut Vec<Step<'d>>, world: &World<'_>, drafts: &'d Drafts<'_>) {
+fn balancers<'d>(
+    steps: &mut Vec<OrderedWrite<'d>>,
+    world: &ClusterState<'_>,
+    drafts: &'d Drafts<'_>,
+) {
     for draft in drafts.drafts.iter().filter(|draft| draft.is_changed()) {
         let (rank, operation, changes) = if draft.is_deleted() {
             let operation = Operation::DeleteLoadBalancer {
@@ -187,7 +191,7 @@ fn balancers<'d>(steps: &mut Vec<Step<'d>>, world: &World<'_>, drafts: &'d Draft
         } else if let Some(operation) = draft.pool_only.then(|| put_pool(world, draft)).flatten() {
             // A change of the pool alone leaves the rest of the load balancer untouched.
             let changes = diff::fields(draft.current, &draft.resource);
-            (Rank::Members, operation, changes)
+            (Rank::MemberChanges, operation, changes)
         } else {
             // A write that adds something comes before the security group, and one that only removes comes
             // after it.
@@ -227,7 +231,7 @@ fn balancers<'d>(steps: &mut Vec<Step<'d>>, world: &World<'_>, drafts: &'d Draft
     }
 }
 
-fn put_pool(world: &World<'_>, draft: &super::balancer::Draft<'_>) -> Option<Operation> {
+fn put_pool(world: &ClusterState<'_>, draft: &super::balancer::Draft<'_>) -> Option<Operation> {
     let named = |balancer: &LoadBalancer| {
         let mut pools = balancer.properties.backend_address_pools.iter();
         pools
@@ -245,7 +249,7 @@ fn put_pool(world: &World<'_>, draft: &super::balancer::Draft<'_>) -> Option<Ope
     })
 }
 
-fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
+fn machines(steps: &mut Vec<OrderedWrite<'_>>, members: &MemberChanges<'_>) {
     let joined = |pools: &BTreeSet<ArmId>| pools.iter().filter_map(ArmId::parent).collect();
     for change in members.interfaces.values() {
         let action = Action {
@@ -263,7 +267,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
             sweeps: false,
             members: BTreeSet::new(),
         };
-        if let Some(step) = push(steps, Rank::Members, action) {
+        if let Some(step) = push(steps, Rank::MemberChanges, action) {
             step.joins = joined(&change.pools);
         }
     }
@@ -284,7 +288,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
             sweeps: false,
             members: BTreeSet::new(),
         };
-        if let Some(step) = push(steps, Rank::Members, action) {
+        if let Some(step) = push(steps, Rank::MemberChanges, action) {
             step.joins = joined(&change.pools);
             step.leaves = leaves;
         }
@@ -307,7 +311,7 @@ fn machines(steps: &mut Vec<Step<'_>>, members: &Members<'_>) {
     }
 }
 
-fn edges(steps: &[Step<'_>]) -> Vec<Edge> {
+fn edges(steps: &[OrderedWrite<'_>]) -> Vec<Edge> {
     let mut edges = BTreeSet::new();
     for (before, first) in steps.iter().enumerate() {
         // Steps are sorted by rank and edges lead only to higher ranks, so later steps suffice.
@@ -321,9 +325,9 @@ fn edges(steps: &[Step<'_>]) -> Vec<Edge> {
 }
 
 /// Returns the reason why the first write must succeed before the second begins. `None` if it need not.
-fn why(first: &Step<'_>, second: &Step<'_>) -> Option<&'static str> {
+fn why(first: &OrderedWrite<'_>, second: &OrderedWrite<'_>) -> Option<&'static str> {
     use Rank::{
-        Balancer, DeleteBalancer, DeletePublicIp, GrowingBalancer, Members, PublicIp,
+        Balancer, DeleteBalancer, DeletePublicIp, GrowingBalancer, MemberChanges, PublicIp,
         SecurityGroup, Upgrade,
     };
     match (first.rank, second.rank) {
@@ -340,14 +344,14 @@ fn why(first: &Step<'_>, second: &Step<'_>) -> Option<&'static str> {
             .refers
             .contains(&second.id)
             .then_some("the frontend lets go of its public address first"),
-        (GrowingBalancer | Balancer, Members) => second
+        (GrowingBalancer | Balancer, MemberChanges) => second
             .joins
             .contains(&first.id)
             .then_some("the pool must be there to be joined"),
-        (Members, Upgrade) => {
+        (MemberChanges, Upgrade) => {
             (first.id == second.id).then_some("machines become what the model says")
         }
-        (Members | Upgrade, DeleteBalancer) => first
+        (MemberChanges | Upgrade, DeleteBalancer) => first
             .leaves
             .then_some("a scale set leaves before the load balancer goes"),
         _ => None,

@@ -145,7 +145,7 @@ impl Serialize for Forecast {
         }
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Document<'a> {
+        struct ForecastDocument<'a> {
             actions: Vec<Staged<'a>>,
             edges: Vec<Edge>,
             services: std::collections::BTreeMap<&'a ServiceKey, ServiceOutcome>,
@@ -155,7 +155,7 @@ impl Serialize for Forecast {
             pools_kept: bool,
         }
         let actions = self.actions();
-        Document {
+        ForecastDocument {
             actions: actions
                 .map(|(stage, action)| Staged { stage, action })
                 .collect(),

@@ -9,7 +9,7 @@ use crate::annotations;
 use crate::config::Config;
 use crate::naming;
 use crate::node::Node;
-use crate::plan::world::World;
+use crate::plan::cluster_state::ClusterState;
 use crate::resources::LoadBalancer;
 use crate::service::{Service, ServiceKey};
 
@@ -34,7 +34,7 @@ pub(crate) fn locate(
     key: &ServiceKey,
 ) -> Result<Located, PlanError> {
     let mut failures = BTreeMap::new();
-    let world = World::new(config, request, services, nodes, snapshot, &mut failures);
+    let world = ClusterState::new(config, request, services, nodes, snapshot, &mut failures);
     let subject = world.subject(key);
     let found = subject.and_then(|index| status::found(&world, index, None));
     if let Some((balancer, frontend)) = found {

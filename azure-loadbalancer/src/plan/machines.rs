@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::world::World;
+use super::cluster_state::ClusterState;
 use crate::config::{Config, PoolMembership};
 use crate::node::{Node, Readiness, labels};
 use crate::resources::{ArmId, ScaleSetInstance, VirtualMachine};
 
 /// The machine of a node.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Machine<'a> {
+pub(super) enum NodeMachine<'a> {
     /// A single machine.
     Single(&'a VirtualMachine),
     /// A machine of a scale set, whose id is included.
@@ -19,31 +19,31 @@ pub(super) enum Machine<'a> {
 /// The machines of the nodes.
 #[derive(Debug)]
 pub(super) struct Machines<'a> {
-    by_id: HashMap<&'a ArmId, Machine<'a>>,
+    by_id: HashMap<&'a ArmId, NodeMachine<'a>>,
     by_name: HashMap<String, &'a VirtualMachine>,
 }
 
 impl<'a> Machines<'a> {
-    pub(super) fn of(world: &World<'a>) -> Self {
+    pub(super) fn of(world: &ClusterState<'a>) -> Self {
         let snapshot = world.snapshot;
         let mut by_id = HashMap::new();
         let mut by_name = HashMap::new();
         for machine in &snapshot.virtual_machines {
             if let Some(id) = &machine.id {
-                by_id.insert(id, Machine::Single(machine));
+                by_id.insert(id, NodeMachine::Single(machine));
             }
             by_name.insert(machine.name.to_ascii_lowercase(), machine);
         }
         for instance in &snapshot.scale_set_instances {
             if let Some(id) = &instance.id {
-                by_id.insert(id, Machine::OfScaleSet(instance));
+                by_id.insert(id, NodeMachine::OfScaleSet(instance));
             }
         }
         Self { by_id, by_name }
     }
 
     /// Returns the machine of a node: by its provider id, else by its name.
-    pub(super) fn machine(&self, node: &Node) -> Option<Machine<'a>> {
+    pub(super) fn machine(&self, node: &Node) -> Option<NodeMachine<'a>> {
         let by_id = node
             .provider_id
             .as_deref()
@@ -51,18 +51,18 @@ impl<'a> Machines<'a> {
             .and_then(|id| self.by_id.get(&id).copied());
         by_id.or_else(|| {
             let machine = self.by_name.get(&node.name.to_ascii_lowercase())?;
-            Some(Machine::Single(machine))
+            Some(NodeMachine::Single(machine))
         })
     }
 
     /// Returns the set of a node's machine, in lower case since Azure varies the case of names.
     pub(super) fn set_of(&self, node: &Node) -> Option<String> {
         match self.machine(node)? {
-            Machine::Single(machine) => {
+            NodeMachine::Single(machine) => {
                 let set = machine.properties.availability_set.as_ref()?.id.as_ref()?;
                 Some(set.name().to_ascii_lowercase())
             }
-            Machine::OfScaleSet(instance) => {
+            NodeMachine::OfScaleSet(instance) => {
                 let id = instance.id.as_ref()?;
                 id.segment("virtualMachineScaleSets")
                     .map(str::to_ascii_lowercase)
@@ -76,7 +76,7 @@ pub(super) fn nobody(known: usize) -> String {
     match known {
         0 => "no node is known".to_owned(),
         count => format!(
-            "none of {count} known nodes takes part (not ready, excluded by a label, refused, or without an IPv4 address)"
+            "none of {count} known nodes takes part (not ready, excluded by a label, rejected, or without an IPv4 address)"
         ),
     }
 }
@@ -108,7 +108,7 @@ pub(super) fn can_be_member(config: &Config, node: &Node, is_member: bool) -> bo
 
 /// Returns the sets of the machines that run no control plane, or the name of a node without a set.
 pub(super) fn sets(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     machines: &Machines<'_>,
 ) -> (BTreeSet<String>, Option<String>) {
     let mut sets = BTreeSet::new();

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 mod departures;
 
 use super::balancer::{self, Draft, Drafts};
-use super::machines::{self, Machine, Machines};
+use super::cluster_state::ClusterState;
+use super::machines::{self, Machines, NodeMachine};
 use super::placement::{self, Placement};
 use super::request::Balancers;
-use super::world::World;
 use crate::config::{Edition, PoolMembership};
 use crate::naming;
 use crate::node::{Node, Readiness};
@@ -20,7 +20,7 @@ use crate::resources::{
 
 /// The changes of network interfaces and scale sets.
 #[derive(Debug, Default)]
-pub(super) struct Members<'a> {
+pub(super) struct MemberChanges<'a> {
     /// The network interfaces that join pools.
     pub(super) interfaces: BTreeMap<ArmId, Change<'a, NetworkInterface>>,
     /// The scale sets whose model joins or leaves pools.
@@ -41,11 +41,11 @@ pub(super) struct Change<'a, T> {
 }
 
 pub(super) fn build<'a>(
-    world: &World<'a>,
+    world: &ClusterState<'a>,
     placement: &Placement,
     drafts: &Drafts<'a>,
-) -> Members<'a> {
-    let mut members = Members::default();
+) -> MemberChanges<'a> {
+    let mut members = MemberChanges::default();
     // Pools of addresses list their members themselves, so machines need no change.
     if world.config.backend_pool_type != PoolMembership::NetworkInterface
         || world.request.classes.load_balancers != Balancers::All
@@ -74,7 +74,7 @@ pub(super) fn build<'a>(
     members
 }
 
-fn is_concerned(world: &World<'_>, placement: &Placement, draft: &Draft<'_>) -> bool {
+fn is_concerned(world: &ClusterState<'_>, placement: &Placement, draft: &Draft<'_>) -> bool {
     let has_resident = || {
         let mut placed = placement.values();
         placed.any(|placed| placed.later.is_none() && draft.resource.is_named(&placed.balancer))
@@ -84,10 +84,10 @@ fn is_concerned(world: &World<'_>, placement: &Placement, draft: &Draft<'_>) -> 
     has_pool && !is_other_kind && (world.request.only.is_none() || has_resident())
 }
 
-impl<'a> Members<'a> {
+impl<'a> MemberChanges<'a> {
     fn join(
         &mut self,
-        world: &World<'a>,
+        world: &ClusterState<'a>,
         machines: &Machines<'a>,
         node: &Node,
         draft: &Draft<'_>,
@@ -108,13 +108,13 @@ impl<'a> Members<'a> {
             }
         }
         match machines.machine(node) {
-            Some(Machine::Single(machine)) => self.join_interface(world, machine, pool),
-            Some(Machine::OfScaleSet(instance)) => self.join_scale_set(world, instance, pool),
+            Some(NodeMachine::Single(machine)) => self.join_interface(world, machine, pool),
+            Some(NodeMachine::OfScaleSet(instance)) => self.join_scale_set(world, instance, pool),
             None => {}
         }
     }
 
-    fn join_interface(&mut self, world: &World<'a>, machine: &VirtualMachine, pool: &ArmId) {
+    fn join_interface(&mut self, world: &ClusterState<'a>, machine: &VirtualMachine, pool: &ArmId) {
         let Some(reference) = first_interface(machine) else {
             return;
         };
@@ -151,7 +151,7 @@ impl<'a> Members<'a> {
     }
 
     /// Removes the interfaces of departed nodes from a pool.
-    fn let_go(&mut self, world: &World<'a>, gone: &BTreeSet<&ArmId>, pool: &ArmId) {
+    fn let_go(&mut self, world: &ClusterState<'a>, gone: &BTreeSet<&ArmId>, pool: &ArmId) {
         for interface in &world.snapshot.network_interfaces {
             let Some(id) = interface.id.as_ref().filter(|id| gone.contains(id)) else {
                 continue;
@@ -180,7 +180,12 @@ impl<'a> Members<'a> {
         }
     }
 
-    fn join_scale_set(&mut self, world: &World<'a>, instance: &ScaleSetInstance, pool: &ArmId) {
+    fn join_scale_set(
+        &mut self,
+        world: &ClusterState<'a>,
+        instance: &ScaleSetInstance,
+        pool: &ArmId,
+    ) {
         let Some((set, id)) = scale_set_of(world, instance) else {
             return;
         };
@@ -216,7 +221,7 @@ impl<'a> Members<'a> {
     }
 
     /// Lets scale sets leave the pools of a load balancer before it is deleted.
-    fn leave(&mut self, world: &World<'a>, balancer: &ArmId) {
+    fn leave(&mut self, world: &ClusterState<'a>, balancer: &ArmId) {
         for set in &world.snapshot.scale_sets {
             let Some(id) = &set.id else { continue };
             let change = self.scale_sets.get(id);
@@ -265,7 +270,7 @@ impl<'a> Members<'a> {
 
 /// Adds a pool, unless it, or one of another load balancer of the same kind, is present: Azure allows a
 /// machine in one standard load balancer of each kind.
-fn add(world: &World<'_>, pools: &mut Vec<SubResource>, pool: &ArmId) -> bool {
+fn add(world: &ClusterState<'_>, pools: &mut Vec<SubResource>, pool: &ArmId) -> bool {
     let kind = |pool: &ArmId| naming::is_internal(pool.parent().as_ref().map_or("", ArmId::name));
     let ids = || pools.iter().filter_map(|reference| reference.id.as_ref());
     let elsewhere = |id: &ArmId| {
@@ -318,7 +323,7 @@ fn primary_model(profile: &mut NetworkProfile) -> Option<&mut IpConfigurationMod
 }
 
 fn scale_set_of<'a>(
-    world: &World<'a>,
+    world: &ClusterState<'a>,
     instance: &ScaleSetInstance,
 ) -> Option<(&'a ScaleSet, ArmId)> {
     let of = instance.id.as_ref()?.parent()?;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::world::addresses_of_cluster;
+use super::cluster_state::addresses_of_cluster;
 use super::{Plan, Snapshot};
 use crate::config::Config;
 use crate::node::Node;

@@ -137,7 +137,7 @@ impl Serialize for MigrationStage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Document<'a> {
+        struct MigrationDocument<'a> {
             stage: StageKind,
             digest: String,
             title: &'static str,
@@ -145,7 +145,7 @@ impl Serialize for MigrationStage {
             way_back: &'static str,
             writes: &'a Forecast,
         }
-        Document {
+        MigrationDocument {
             stage: self.kind,
             digest: self.digest(),
             title: self.kind.title(),
@@ -175,7 +175,7 @@ pub fn migrate_to_standard(
         return migration;
     }
     let mut snapshot = current.clone();
-    let wanted = Wanted::of(config, services);
+    let wanted = WantedServices::of(config, services);
     let balancers: Vec<_> = current
         .load_balancers
         .iter()
@@ -288,11 +288,11 @@ fn is_ours(config: &Config, balancer: &LoadBalancer) -> bool {
 }
 
 /// The wanted services, by the prefix of their names.
-struct Wanted<'s> {
+struct WantedServices<'s> {
     by_prefix: BTreeMap<String, &'s Service>,
 }
 
-impl<'s> Wanted<'s> {
+impl<'s> WantedServices<'s> {
     fn of(config: &Config, services: &'s [Service]) -> Self {
         let wanted = services
             .iter()
@@ -368,7 +368,11 @@ fn asks_for(config: &Config, prefix: &str, service: &Service, address: &PublicIp
 }
 
 /// Lists the parts that would be lost with a load balancer, and those that prevent its deletion.
-fn obstacles(balancer: &LoadBalancer, current: &Snapshot, wanted: &Wanted<'_>) -> Vec<String> {
+fn obstacles(
+    balancer: &LoadBalancer,
+    current: &Snapshot,
+    wanted: &WantedServices<'_>,
+) -> Vec<String> {
     let (name, properties) = (&balancer.name, &balancer.properties);
     let mut found = Vec::new();
     let frontends = properties
@@ -416,7 +420,7 @@ fn obstacles(balancer: &LoadBalancer, current: &Snapshot, wanted: &Wanted<'_>) -
 }
 
 /// Lists the internal addresses that will be chosen again, since no service requests them.
-fn moves(balancer: &LoadBalancer, wanted: &Wanted<'_>) -> Vec<String> {
+fn moves(balancer: &LoadBalancer, wanted: &WantedServices<'_>) -> Vec<String> {
     let frontends = &balancer.properties.frontend_ip_configurations;
     let internal = frontends.iter().filter_map(|one| {
         let service = wanted.owner(&one.name)?;
@@ -477,7 +481,7 @@ fn upgraded(mut resource: PublicIpAddress) -> Action {
     )
 }
 
-fn taken_down(balancer: &LoadBalancer, wanted: &Wanted<'_>) -> Action {
+fn taken_down(balancer: &LoadBalancer, wanted: &WantedServices<'_>) -> Action {
     let frontends = balancer.properties.frontend_ip_configurations.iter();
     let changes = frontends.map(|one| FieldChange {
         path: format!("frontendIPConfigurations[{}]", one.name),

@@ -12,6 +12,7 @@
 mod action;
 mod assembly;
 mod balancer;
+mod cluster_state;
 mod diff;
 mod error;
 mod forecast;
@@ -23,8 +24,8 @@ mod migration;
 mod outcome;
 mod placement;
 mod public_ip;
+mod quota;
 mod request;
-mod room;
 mod round;
 mod security;
 mod simulate;
@@ -32,7 +33,6 @@ mod snapshot;
 mod status;
 mod tags;
 mod target;
-mod world;
 
 pub use self::action::{Action, FieldChange, Operation};
 pub use self::error::PlanError;

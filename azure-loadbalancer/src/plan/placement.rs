@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::PlanError;
+use super::cluster_state::{ClusterState, SubjectIndex};
 use super::machines::{self, Machines};
-use super::room::Room;
+use super::quota::Quota;
 use super::target::{self, Target, Targets};
-use super::world::{SubjectIndex, World};
 use crate::annotations::{Intent, Mode};
 use crate::config::{Edition, FlipOrder};
 use crate::naming;
@@ -25,13 +25,13 @@ pub(super) struct Placed {
 
 pub(super) type Placement = BTreeMap<SubjectIndex, Placed>;
 
-type Failures = Vec<(SubjectIndex, PlanError)>;
+type PlacementFailures = Vec<(SubjectIndex, PlanError)>;
 
 pub(super) fn place(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     machines: &Machines<'_>,
     targets: Targets,
-) -> Result<Placement, Failures> {
+) -> Result<Placement, PlacementFailures> {
     let mut found: BTreeMap<SubjectIndex, String> = BTreeMap::new();
     let is_lead = |(index, target): &(&SubjectIndex, &Target)| {
         **index == target.lead || target.bound_to.is_some()
@@ -48,7 +48,7 @@ pub(super) fn place(
         }
     }
     // Services that stay are counted first, so that new ones cannot displace them.
-    let mut room = Room::of(world, &found, &targets);
+    let mut room = Quota::of(world, &found, &targets);
     let mut failures = room.grow(world, &found);
     let mut selected: BTreeMap<SubjectIndex, String> = BTreeMap::new();
     let leads = targets.iter().filter(is_lead);
@@ -118,7 +118,7 @@ pub(super) fn place(
 
 /// Returns the load balancer on which the service is, and stays.
 fn current(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     machines: &Machines<'_>,
     index: SubjectIndex,
     target: &Target,
@@ -132,7 +132,7 @@ fn current(
 /// Returns the load balancer of the requested kind on which a service has a frontend, and stays: preferably
 /// one with a frontend of that name, else any with one of its own.
 pub(super) fn stays_on<'a>(
-    world: &World<'a>,
+    world: &ClusterState<'a>,
     machines: &Machines<'_>,
     index: SubjectIndex,
     name: &str,
@@ -168,7 +168,7 @@ pub(super) fn stays_on<'a>(
 /// Returns the reason why the frontend cannot be created yet, such as another one that must be removed first.
 /// `None` if it can.
 fn waits_for(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     index: SubjectIndex,
     target: &Target,
     balancer: &str,
@@ -201,16 +201,16 @@ fn waits_for(
 }
 
 /// Returns the name of the load balancer of a set of machines.
-pub(super) fn balancer_of(world: &World<'_>, set: &str, internal: bool) -> String {
+pub(super) fn balancer_of(world: &ClusterState<'_>, set: &str, internal: bool) -> String {
     let config = world.config;
     let own = !set.eq_ignore_ascii_case(&config.primary_vm_set) && !config.is_standard();
     naming::load_balancer(&config.cluster_name, own.then_some(set), internal)
 }
 
 fn select(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     machines: &Machines<'_>,
-    room: &mut Room,
+    room: &mut Quota,
     intent: &Intent,
 ) -> Result<String, PlanError> {
     let candidates = candidates(world, machines, intent)?;
@@ -233,7 +233,7 @@ fn select(
 }
 
 fn candidates(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     machines: &Machines<'_>,
     intent: &Intent,
 ) -> Result<Vec<String>, PlanError> {

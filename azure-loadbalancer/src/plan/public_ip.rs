@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::balancer::Drafts;
+use super::cluster_state::{ClusterState, Standing, Subject, SubjectIndex};
 use super::placement::Placement;
 use super::request::Balancers;
 use super::tags::{self, Owners};
 use super::target::Place;
-use super::world::{Standing, Subject, SubjectIndex, World};
 use super::{Deferred, Orphan, PlanError, Warning};
 use crate::annotations;
 use crate::config::{Edition, FlipOrder, LeftAddresses};
@@ -69,7 +69,7 @@ fn users(placement: &Placement) -> Users {
 
 /// Returns the services whose DNS label differs from that of the public address's owner.
 pub(super) fn label_conflicts(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     placement: &Placement,
 ) -> Vec<(SubjectIndex, PlanError)> {
     if world.config.edition == Edition::Note {
@@ -130,7 +130,7 @@ pub(super) fn label_conflicts(
 /// Plans the public addresses. `pending` are the services whose security rules still lead to their old
 /// address.
 pub(super) fn build<'a>(
-    world: &World<'a>,
+    world: &ClusterState<'a>,
     placement: &Placement,
     drafts: &Drafts<'a>,
     pending: Option<&BTreeSet<ServiceKey>>,
@@ -214,7 +214,7 @@ struct Uses<'d> {
     pending: Option<&'d BTreeSet<ServiceKey>>,
 }
 
-fn create<'a>(world: &World<'a>, id: &ArmId, users: &[SubjectIndex]) -> PublicIpDraft<'a> {
+fn create<'a>(world: &ClusterState<'a>, id: &ArmId, users: &[SubjectIndex]) -> PublicIpDraft<'a> {
     let config = world.config;
     let subjects = || users.iter().filter_map(|index| world.subjects.get(*index));
     let services: BTreeSet<_> = subjects().map(|subject| subject.key().clone()).collect();
@@ -248,7 +248,7 @@ fn create<'a>(world: &World<'a>, id: &ArmId, users: &[SubjectIndex]) -> PublicIp
 }
 
 fn one<'a>(
-    world: &World<'a>,
+    world: &ClusterState<'a>,
     id: &ArmId,
     current: &'a PublicIpAddress,
     users: &[SubjectIndex],
@@ -320,7 +320,7 @@ fn one<'a>(
 
 /// Sets the requested DNS label: absent leaves it alone, empty removes it.
 fn label<'w>(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     resource: &mut PublicIpAddress,
     owners: &BTreeSet<ServiceKey>,
     users: impl Iterator<Item = &'w Subject<'w>>,
@@ -346,7 +346,12 @@ fn label<'w>(
 
 /// Returns true if another public address of the service still has the label, which Azure gives to one at a
 /// time.
-fn is_label_elsewhere(world: &World<'_>, id: &ArmId, holder: &ServiceKey, label: &str) -> bool {
+fn is_label_elsewhere(
+    world: &ClusterState<'_>,
+    id: &ArmId,
+    holder: &ServiceKey,
+    label: &str,
+) -> bool {
     world.snapshot.public_ips.iter().any(|other| {
         let settings = other.properties.dns_settings.as_ref();
         let its_label = settings.and_then(|settings| settings.domain_name_label.as_deref());
@@ -358,7 +363,12 @@ fn is_label_elsewhere(world: &World<'_>, id: &ArmId, holder: &ServiceKey, label:
     })
 }
 
-fn set_label(world: &World<'_>, resource: &mut PublicIpAddress, holder: &ServiceKey, label: &str) {
+fn set_label(
+    world: &ClusterState<'_>,
+    resource: &mut PublicIpAddress,
+    holder: &ServiceKey,
+    label: &str,
+) {
     if label.is_empty() {
         return;
     }
@@ -392,7 +402,7 @@ fn clear_label(resource: &mut PublicIpAddress) {
 }
 
 fn delete<'a>(
-    world: &World<'a>,
+    world: &ClusterState<'a>,
     id: &ArmId,
     current: &'a PublicIpAddress,
     released: BTreeSet<ServiceKey>,
@@ -463,7 +473,7 @@ fn label_of(address: &PublicIpAddress) -> Option<String> {
 /// Returns the reason why a public address that services have left is kept: it may be known outside. `None`
 /// if it is not, or if that does not matter: deleting a service, or removing orphans, includes the address.
 fn handed_out(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     current: &PublicIpAddress,
     released: &BTreeSet<ServiceKey>,
 ) -> Option<String> {
@@ -512,7 +522,7 @@ fn handed_out(
 /// Keeps an unused public address, with a warning that explains how to delete it. Its DNS label moves if its
 /// service requests it elsewhere.
 fn keep<'a>(
-    world: &World<'a>,
+    world: &ClusterState<'a>,
     id: &ArmId,
     current: &'a PublicIpAddress,
     released: BTreeSet<ServiceKey>,
@@ -552,7 +562,7 @@ fn keep<'a>(
 }
 
 /// Returns the public addresses that frontends will refer to.
-fn referenced<'d>(world: &'d World<'_>, drafts: &'d Drafts<'_>) -> HashSet<&'d ArmId> {
+fn referenced<'d>(world: &'d ClusterState<'_>, drafts: &'d Drafts<'_>) -> HashSet<&'d ArmId> {
     let drafted: HashSet<_> = drafts.drafts.iter().map(|draft| &draft.id).collect();
     let others = world
         .snapshot

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::cluster_state::{ClusterState, SubjectIndex};
 use super::machines::Machines;
 use super::placement::{self, Placement};
 use super::request::Balancers;
-use super::world::{SubjectIndex, World};
 use super::{
     Deferred, Plan, PlanError, Request, ServiceOutcome, Snapshot, Warning, assembly, balancer,
     members, public_ip, security, status, target,
@@ -28,7 +28,7 @@ pub(crate) fn plan_request(
         return unusable(&error.to_string(), services);
     }
     loop {
-        let world = World::new(config, request, services, nodes, snapshot, &mut failures);
+        let world = ClusterState::new(config, request, services, nodes, snapshot, &mut failures);
         match round(&world, &failures) {
             Ok(plan) => return plan,
             // Each turn adds at least one service, so the loop ends.
@@ -66,7 +66,7 @@ fn unusable(why: &str, services: &[Service]) -> Plan {
 }
 
 fn round(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     failures: &BTreeMap<ServiceKey, PlanError>,
 ) -> Result<Plan, Vec<(SubjectIndex, PlanError)>> {
     let placement = place(world)?;
@@ -152,10 +152,11 @@ fn round(
 
 /// Returns a warning about external services without a security group: standard load balancers deny
 /// everything that no security rule allows.
-fn unguarded(world: &World<'_>) -> Option<Warning> {
-    let is_open = |(_, subject, intent): (_, &super::world::Subject<'_>, &annotations::Intent)| {
-        (!intent.internal).then(|| subject.key().clone())
-    };
+fn unguarded(world: &ClusterState<'_>) -> Option<Warning> {
+    let is_open =
+        |(_, subject, intent): (_, &super::cluster_state::Subject<'_>, &annotations::Intent)| {
+            (!intent.internal).then(|| subject.key().clone())
+        };
     let service = world.wanted().find_map(is_open)?;
     let is_unguarded = world.config.is_standard() && world.config.security_group_name.is_none();
     is_unguarded.then(|| Warning {
@@ -168,7 +169,7 @@ fn unguarded(world: &World<'_>) -> Option<Warning> {
 
 /// Returns warnings about services whose packets keep the load balancer's address, although some nodes
 /// respond at their own address only.
-fn unheard(world: &World<'_>) -> impl Iterator<Item = Warning> {
+fn unheard(world: &ClusterState<'_>) -> impl Iterator<Item = Warning> {
     let deaf = world.nodes.iter().find(|node| node.own_address_only);
     let floating = deaf.into_iter().flat_map(|node| {
         let wanted = world.wanted();
@@ -187,7 +188,7 @@ fn unheard(world: &World<'_>) -> impl Iterator<Item = Warning> {
 }
 
 /// Returns the place of each wanted service, or all errors of placement.
-pub(super) fn place(world: &World<'_>) -> Result<Placement, Vec<(SubjectIndex, PlanError)>> {
+pub(super) fn place(world: &ClusterState<'_>) -> Result<Placement, Vec<(SubjectIndex, PlanError)>> {
     let machines = Machines::of(world);
     let targets = target::resolve(world, &machines)?;
     let placement = placement::place(world, &machines, targets)?;

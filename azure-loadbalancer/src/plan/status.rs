@@ -1,7 +1,7 @@
 //! The present state of services.
 
+use super::cluster_state::{ClusterState, SubjectIndex};
 use super::placement::{Placed, Placement};
-use super::world::{SubjectIndex, World};
 use super::{Ingress, PlanError, ServiceOutcome};
 use crate::annotations;
 use crate::config::Edition;
@@ -10,7 +10,7 @@ use crate::resources::{FrontendIpConfiguration, LoadBalancer};
 use crate::service::Service;
 
 pub(super) fn outcome(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     index: SubjectIndex,
     placement: &Placement,
     error: Option<PlanError>,
@@ -66,7 +66,7 @@ pub(super) fn outcome(
 
 /// Returns the frontend where a service is reached, of the requested kind.
 pub(super) fn found<'a>(
-    world: &World<'a>,
+    world: &ClusterState<'a>,
     index: SubjectIndex,
     placed: Option<&Placed>,
 ) -> Option<(&'a LoadBalancer, &'a FrontendIpConfiguration)> {
@@ -87,7 +87,10 @@ pub(super) fn found<'a>(
         .copied()
 }
 
-pub(super) fn ingress(world: &World<'_>, frontend: &FrontendIpConfiguration) -> Option<Ingress> {
+pub(super) fn ingress(
+    world: &ClusterState<'_>,
+    frontend: &FrontendIpConfiguration,
+) -> Option<Ingress> {
     let ip = world.address_of(frontend)?.parse().ok()?;
     let hostname = frontend
         .properties
@@ -100,7 +103,7 @@ pub(super) fn ingress(world: &World<'_>, frontend: &FrontendIpConfiguration) -> 
 
 /// Returns true if a frontend of the other kind, or a public address, is left. The edition of 2018 did not
 /// check.
-fn leaves_anything(world: &World<'_>, index: SubjectIndex) -> bool {
+fn leaves_anything(world: &ClusterState<'_>, index: SubjectIndex) -> bool {
     if world.config.edition == Edition::Note {
         return false;
     }

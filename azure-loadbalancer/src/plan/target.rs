@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
 
+use super::cluster_state::{ClusterState, Owner, Subject, SubjectIndex};
 use super::machines::Machines;
-use super::world::{Owner, Subject, SubjectIndex, World};
 use super::{PlanError, placement};
 use crate::annotations::Intent;
 use crate::config::Edition;
@@ -50,7 +50,7 @@ enum Claim {
 }
 
 pub(super) fn resolve(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     machines: &Machines<'_>,
 ) -> Result<Targets, Vec<(SubjectIndex, PlanError)>> {
     let mut failures = Vec::new();
@@ -100,7 +100,11 @@ pub(super) fn resolve(
     }
 }
 
-fn place(world: &World<'_>, intent: &Intent, subject: &Subject<'_>) -> Result<Place, PlanError> {
+fn place(
+    world: &ClusterState<'_>,
+    intent: &Intent,
+    subject: &Subject<'_>,
+) -> Result<Place, PlanError> {
     if intent.internal {
         return internal(world, intent);
     }
@@ -138,7 +142,7 @@ fn place(world: &World<'_>, intent: &Intent, subject: &Subject<'_>) -> Result<Pl
 
 /// Returns true if a missing public address is the generated one of another service, so that this service may
 /// already name it.
-fn is_made_for_another(world: &World<'_>, id: &ArmId) -> bool {
+fn is_made_for_another(world: &ClusterState<'_>, id: &ArmId) -> bool {
     world.wanted().any(|(_, subject, intent)| {
         let generated = naming::public_ip(&world.config.cluster_name, &subject.prefix);
         let is_made =
@@ -154,7 +158,7 @@ fn is_made_for_another(world: &World<'_>, id: &ArmId) -> bool {
 /// Returns the error if a service's frontend cannot move because another service shares its address and
 /// cannot follow.
 fn shared_with_held(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     index: SubjectIndex,
     place: &Place,
     name: &str,
@@ -178,7 +182,7 @@ fn shared_with_held(
 }
 
 fn external(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     id: ArmId,
     found: Option<&PublicIpAddress>,
 ) -> Result<Place, PlanError> {
@@ -221,7 +225,7 @@ fn external(
 
 /// Checks the SKU: Azure rejects a load balancer and a public address of different SKUs.
 pub(super) fn check_sku(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     resource: String,
     sku: Option<&crate::resources::Sku>,
 ) -> Result<(), PlanError> {
@@ -250,7 +254,7 @@ pub(super) fn check_sku(
 }
 
 fn public_ip_with<'a>(
-    world: &World<'a>,
+    world: &ClusterState<'a>,
     group: &str,
     address: Ipv4Addr,
 ) -> Option<&'a PublicIpAddress> {
@@ -265,7 +269,7 @@ fn public_ip_with<'a>(
     })
 }
 
-fn internal(world: &World<'_>, intent: &Intent) -> Result<Place, PlanError> {
+fn internal(world: &ClusterState<'_>, intent: &Intent) -> Result<Place, PlanError> {
     let config = world.config;
     let name = intent.subnet.as_deref().unwrap_or(&config.subnet_name);
     if name.is_empty() {
@@ -305,7 +309,7 @@ fn internal(world: &World<'_>, intent: &Intent) -> Result<Place, PlanError> {
 /// Returns the address that a service claims for itself. Without a requested address, it is the one that its
 /// frontend keeps, but not that of a frontend that it leaves for another load balancer or name.
 fn claim(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     machines: &Machines<'_>,
     index: SubjectIndex,
     place: &Place,
@@ -340,7 +344,7 @@ fn private_address(frontend: &FrontendIpConfiguration) -> Option<(&ArmId, Ipv4Ad
 
 type Holder<'a> = (&'a LoadBalancer, &'a FrontendIpConfiguration);
 
-fn private_holders<'a>(world: &World<'a>) -> HashMap<(&'a ArmId, Ipv4Addr), Holder<'a>> {
+fn private_holders<'a>(world: &ClusterState<'a>) -> HashMap<(&'a ArmId, Ipv4Addr), Holder<'a>> {
     let balancers = world.snapshot.load_balancers.iter();
     balancers
         .flat_map(|balancer| {
@@ -355,7 +359,7 @@ fn private_holders<'a>(world: &World<'a>) -> HashMap<(&'a ArmId, Ipv4Addr), Hold
 /// Decides on the owner of the frontend among the claimants of one address: the present owner, else the
 /// first.
 fn share(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     claim: &Claim,
     claimants: &[SubjectIndex],
     holder: Option<Holder<'_>>,
@@ -454,7 +458,7 @@ fn share(
     Ok(())
 }
 
-fn is_held(world: &World<'_>, owner: Owner) -> bool {
+fn is_held(world: &ClusterState<'_>, owner: Owner) -> bool {
     match owner {
         Owner::Subject(index) => world.subjects.get(index).is_some_and(Subject::is_held),
         Owner::Orphan | Owner::Foreign => false,
@@ -463,7 +467,7 @@ fn is_held(world: &World<'_>, owner: Owner) -> bool {
 
 /// Returns true if a frontend must stay because other, unchanged parts refer to it.
 pub(super) fn stays(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     balancer: &LoadBalancer,
     frontend: &FrontendIpConfiguration,
 ) -> bool {

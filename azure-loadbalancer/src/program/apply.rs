@@ -8,7 +8,7 @@ use program_kit::{Failure, Stop, print};
 use serde_json::json;
 
 use super::Found;
-use super::cli::{Apply, Format, Target};
+use super::cli::{Apply, Format, TargetArgs};
 use super::followed::Followed;
 use super::health::{self, Health};
 use super::inputs::{self, Settings, Wanted};
@@ -177,7 +177,7 @@ async fn lead(
 }
 
 /// Takes a new configuration if it is valid.
-fn taken(target: &Target, settings: &mut Settings, next: Settings) -> Option<Azure> {
+fn taken(target: &TargetArgs, settings: &mut Settings, next: Settings) -> Option<Azure> {
     match Azure::open(target, &next) {
         Ok(azure) => {
             *settings = next;
@@ -259,7 +259,7 @@ fn keep(path: Option<&Path>, azure: &Azure) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cli::{Credentials, Inputs, Members};
+    use super::super::cli::{Credentials, Inputs, MembersArgs};
     use super::*;
 
     /// A program that begins to lead again uses the last valid configuration.
@@ -278,14 +278,14 @@ mod tests {
             services: None,
             kubernetes: None,
         };
-        let members = Members {
+        let members = MembersArgs {
             nodes: None,
             nodes_from: None,
             nodes_cluster: None,
             remove_orphans: false,
             delete_left_addresses: false,
         };
-        let target = Target {
+        let target = TargetArgs {
             endpoint: None,
             resource: None,
             state: None,

@@ -13,13 +13,13 @@ pub(super) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Show the writes that would be made, and their reasons; nothing is written
-    Plan(Plan),
+    Plan(PlanArgs),
     /// Write the plan
     Apply(Apply),
     /// Show resources that belong to no service; nothing is written
     Orphans(Orphans),
     /// Run an in-memory Azure until Ctrl-C
-    Emulator(Emulator),
+    Emulator(EmulatorArgs),
     /// Print the JSON Schema of the configuration, or of what a command prints with `--format json`
     Schema(Schema),
 }
@@ -43,13 +43,13 @@ pub(super) enum Described {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Plan {
+pub(super) struct PlanArgs {
     #[command(flatten)]
     pub(super) inputs: Inputs,
     #[command(flatten)]
-    pub(super) members: Members,
+    pub(super) members: MembersArgs,
     #[command(flatten)]
-    pub(super) target: Target,
+    pub(super) target: TargetArgs,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
@@ -68,9 +68,9 @@ pub(super) struct Apply {
     #[command(flatten)]
     pub(super) inputs: Inputs,
     #[command(flatten)]
-    pub(super) members: Members,
+    pub(super) members: MembersArgs,
     #[command(flatten)]
-    pub(super) target: Target,
+    pub(super) target: TargetArgs,
     /// Continue and follow changes of the files or the API server until Ctrl-C; the addresses of services are
     /// written into their status then
     #[arg(long)]
@@ -116,7 +116,7 @@ pub(super) struct Orphans {
     #[command(flatten)]
     pub(super) inputs: Inputs,
     #[command(flatten)]
-    pub(super) target: Target,
+    pub(super) target: TargetArgs,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
@@ -138,7 +138,7 @@ pub(super) struct Inputs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Members {
+pub(super) struct MembersArgs {
     /// Nodes, as `kubectl get nodes -o json` or `-o yaml` writes them: the members of the pools
     #[arg(
         long,
@@ -167,7 +167,7 @@ pub(super) struct Members {
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Which Azure")]
-pub(super) struct Target {
+pub(super) struct TargetArgs {
     /// URL of the resource manager. Default: that of `cloud` in the configuration, or else
     /// https://management.azure.com
     #[arg(long, value_name = "URL", conflicts_with = "state")]
@@ -218,7 +218,7 @@ pub(super) enum Format {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Emulator {
+pub(super) struct EmulatorArgs {
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8087")]
     pub(super) listen: String,

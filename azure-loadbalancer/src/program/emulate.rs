@@ -2,7 +2,7 @@ use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, EmulatorServer};
 use program_kit::{Failure, Stop, print};
 
 use super::Found;
-use super::cli::Emulator as Options;
+use super::cli::EmulatorArgs as Options;
 use super::inputs::resources;
 
 /// Runs an emulator until the stop signal.

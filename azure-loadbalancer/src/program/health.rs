@@ -29,10 +29,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The results of the reconciliations so far.
 #[derive(Debug, Default)]
-pub(super) struct Health(Mutex<Counts>);
+pub(super) struct Health(Mutex<HealthCounts>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct HealthCounts {
     reconciliations: u64,
     failures: u64,
     reads: u64,
@@ -48,14 +48,14 @@ struct Counts {
     /// The end of the last reconciliation that could read the resources.
     read_at: Option<Instant>,
     /// The leadership of this program, if there may be several.
-    standing: Option<Standing>,
+    standing: Option<LeaderState>,
     /// The number of times that it has become the leader.
     terms: u64,
 }
 
 /// The leadership of a program that may be one of several.
 #[derive(Debug)]
-enum Standing {
+enum LeaderState {
     /// The program itself leads.
     Leading,
     /// The name of the program that leads, when it was last read.
@@ -87,13 +87,13 @@ impl Health {
     /// Records that this program leads.
     pub(super) fn lead(&self) {
         let mut counts = self.0.lock();
-        counts.standing = Some(Standing::Leading);
+        counts.standing = Some(LeaderState::Leading);
         counts.terms += 1;
     }
 
     /// Records that another program leads. An empty name: unknown which.
     pub(super) fn stand_by(&self, holder: &str) {
-        self.0.lock().standing = Some(Standing::By(holder.to_owned()));
+        self.0.lock().standing = Some(LeaderState::By(holder.to_owned()));
     }
 
     /// Returns the readiness, with its reason. A program that stands by is ready, since the replacement of a
@@ -101,11 +101,13 @@ impl Health {
     fn readiness(&self) -> Result<String, &'static str> {
         let counts = self.0.lock();
         match (&counts.standing, counts.read_at) {
-            (Some(Standing::By(holder)), _) if holder.is_empty() => {
+            (Some(LeaderState::By(holder)), _) if holder.is_empty() => {
                 Ok("ok, standing by; nobody is known to lead\n".to_owned())
             }
-            (Some(Standing::By(holder)), _) => Ok(format!("ok, standing by; leading: {holder}\n")),
-            (Some(Standing::Leading), Some(_)) => Ok("ok, leading\n".to_owned()),
+            (Some(LeaderState::By(holder)), _) => {
+                Ok(format!("ok, standing by; leading: {holder}\n"))
+            }
+            (Some(LeaderState::Leading), Some(_)) => Ok("ok, leading\n".to_owned()),
             (None, Some(_)) => Ok("ok\n".to_owned()),
             (_, None) => Err("nothing has been reconciled yet\n"),
         }
@@ -192,7 +194,7 @@ impl Health {
             "The time since a reconciliation ended that could read what is there.",
             age(counts.read_at),
         );
-        let is_leading = |standing: &Standing| matches!(standing, Standing::Leading);
+        let is_leading = |standing: &LeaderState| matches!(standing, LeaderState::Leading);
         metric(
             "leader",
             "gauge",

@@ -11,7 +11,7 @@ use azure_loadbalancer::{Config, Node, Service};
 use program_kit::{Failure, read};
 use serde_json::Value;
 
-use super::cli::{Inputs, Members};
+use super::cli::{Inputs, MembersArgs};
 use super::identity::FileIdentity;
 use super::nodes_from::NodesFrom;
 
@@ -24,7 +24,10 @@ pub(super) struct Wanted {
 
 impl Wanted {
     /// Reads services and, if members of pools matter, nodes.
-    pub(super) async fn read(inputs: &Inputs, members: Option<&Members>) -> Result<Self, Failure> {
+    pub(super) async fn read(
+        inputs: &Inputs,
+        members: Option<&MembersArgs>,
+    ) -> Result<Self, Failure> {
         let settings = settings(inputs, members)?;
         if let Some(client) = kubernetes(inputs)? {
             let (mut services, mut nodes) = (client.services(), client.nodes());
@@ -99,7 +102,7 @@ pub(super) fn kubernetes(
 pub(super) type Sources = (Box<dyn Source<Service>>, Box<dyn Source<Node>>);
 
 /// Returns the sources: followed files, and a discovered cluster.
-pub(super) fn files(inputs: &Inputs, members: &Members) -> Result<Sources, Failure> {
+pub(super) fn files(inputs: &Inputs, members: &MembersArgs) -> Result<Sources, Failure> {
     let missing = || Failure::new("--services and --nodes are missing");
     let services = inputs.services.as_ref().ok_or_else(missing)?;
     let nodes: Box<dyn Source<Node>> = match NodesFrom::of(members)? {
@@ -124,7 +127,10 @@ impl Settings {
     }
 }
 
-pub(super) fn settings(inputs: &Inputs, members: Option<&Members>) -> Result<Settings, Failure> {
+pub(super) fn settings(
+    inputs: &Inputs,
+    members: Option<&MembersArgs>,
+) -> Result<Settings, Failure> {
     let text = read(&inputs.config)?;
     parsed(text, inputs, members)
 }
@@ -132,7 +138,7 @@ pub(super) fn settings(inputs: &Inputs, members: Option<&Members>) -> Result<Set
 /// Returns the present configuration if it has changed and is not being written.
 pub(super) async fn again(
     inputs: &Inputs,
-    members: &Members,
+    members: &MembersArgs,
     now: &Settings,
 ) -> Result<Option<Settings>, Failure> {
     let text = read(&inputs.config)?;
@@ -149,7 +155,7 @@ pub(super) async fn again(
 
 /// Waits for a changed and valid configuration. A partly written one may be valid, so two reads in a row must
 /// be equal.
-pub(super) async fn changed(inputs: &Inputs, members: &Members, now: &Settings) -> Settings {
+pub(super) async fn changed(inputs: &Inputs, members: &MembersArgs, now: &Settings) -> Settings {
     let mut last = now.text.clone();
     let mut seen = None;
     loop {
@@ -175,7 +181,11 @@ pub(super) async fn changed(inputs: &Inputs, members: &Members, now: &Settings) 
     }
 }
 
-fn parsed(text: String, inputs: &Inputs, members: Option<&Members>) -> Result<Settings, Failure> {
+fn parsed(
+    text: String,
+    inputs: &Inputs,
+    members: Option<&MembersArgs>,
+) -> Result<Settings, Failure> {
     let path = inputs.config.as_path();
     let file = path.display();
     let documents = Documents::read(&text);
@@ -316,7 +326,7 @@ mod tests {
             services: None,
             kubernetes: None,
         };
-        let members = Members {
+        let members = MembersArgs {
             nodes: None,
             nodes_from: None,
             nodes_cluster: None,

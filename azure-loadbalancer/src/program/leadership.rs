@@ -20,11 +20,11 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// The right to write.
 pub(super) struct Leadership {
-    kind: Kind,
+    kind: LeaseKind,
     health: Arc<Health>,
 }
 
-enum Kind {
+enum LeaseKind {
     /// No other program runs.
     Alone,
     /// The holder of a lease of an API server leads.
@@ -36,12 +36,12 @@ enum Kind {
 impl Leadership {
     pub(super) fn new(options: &Apply, health: Arc<Health>) -> Result<Self, Failure> {
         let kind = match (&options.leader_lock, options.leader_elect) {
-            (Some(path), _) => Kind::Lock {
+            (Some(path), _) => LeaseKind::Lock {
                 path: path.clone(),
                 held: None,
             },
-            (None, true) => Kind::Lease(Box::new(lease(options)?)),
-            (None, false) => Kind::Alone,
+            (None, true) => LeaseKind::Lease(Box::new(lease(options)?)),
+            (None, false) => LeaseKind::Alone,
         };
         Ok(Self { kind, health })
     }
@@ -49,8 +49,8 @@ impl Leadership {
     /// Waits until this program leads.
     pub(super) async fn acquire(&mut self) -> Result<(), Failure> {
         match &mut self.kind {
-            Kind::Alone => return Ok(()),
-            Kind::Lease(lease) => {
+            LeaseKind::Alone => return Ok(()),
+            LeaseKind::Lease(lease) => {
                 let last = Some(lease.holder()).filter(|holder| *holder != lease.identity());
                 self.health.stand_by(last.unwrap_or_default());
                 let health = Arc::clone(&self.health);
@@ -61,7 +61,7 @@ impl Leadership {
                     })
                     .await;
             }
-            Kind::Lock { path, held } => {
+            LeaseKind::Lock { path, held } => {
                 self.health.stand_by("");
                 *held = Some(locked(path, &self.health).await?);
             }
@@ -74,12 +74,12 @@ impl Leadership {
     /// Returns when this program no longer leads, with the reason.
     pub(super) async fn keep(&mut self) -> String {
         match &mut self.kind {
-            Kind::Lease(lease) => {
+            LeaseKind::Lease(lease) => {
                 let lost = lease.keep().await;
                 self.health.stand_by(lease.holder());
                 lost.to_string()
             }
-            Kind::Lock { path, held } => {
+            LeaseKind::Lock { path, held } => {
                 while held.as_ref().is_some_and(|file| is_at(path, file)) {
                     tokio::time::sleep(RETRY).await;
                 }
@@ -88,21 +88,21 @@ impl Leadership {
                 self.health.stand_by("");
                 format!("{} was removed or made again", path.display())
             }
-            Kind::Alone => std::future::pending().await,
+            LeaseKind::Alone => std::future::pending().await,
         }
     }
 
     /// Returns true if another program may take over the leadership.
     pub(super) fn can_be_lost(&self) -> bool {
-        !matches!(self.kind, Kind::Alone)
+        !matches!(self.kind, LeaseKind::Alone)
     }
 
     /// Gives up the leadership.
     pub(super) async fn release(&mut self) {
         match &mut self.kind {
-            Kind::Alone => {}
-            Kind::Lease(lease) => lease.release().await,
-            Kind::Lock { held, .. } => *held = None,
+            LeaseKind::Alone => {}
+            LeaseKind::Lease(lease) => lease.release().await,
+            LeaseKind::Lock { held, .. } => *held = None,
         }
     }
 }

@@ -8,7 +8,7 @@ use program_kit::{Failure, print};
 use serde_json::json;
 
 use super::Found;
-use super::cli::{Format, Plan};
+use super::cli::{Format, PlanArgs};
 use super::inputs::Wanted;
 use super::show::{self, Style};
 use super::target::Azure;
@@ -18,7 +18,11 @@ fn unread(error: &ReconcileError) -> Failure {
 }
 
 /// Shows the stages. Fails if something prevents the migration.
-pub(super) async fn show(options: &Plan, wanted: &Wanted, azure: &Azure) -> Result<Found, Failure> {
+pub(super) async fn show(
+    options: &PlanArgs,
+    wanted: &Wanted,
+    azure: &Azure,
+) -> Result<Found, Failure> {
     let executor = &azure.executor;
     let migration = executor
         .migration(&wanted.services, &wanted.nodes)

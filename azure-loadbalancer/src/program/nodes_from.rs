@@ -2,7 +2,7 @@
 
 use program_kit::Failure;
 
-use super::cli::Members;
+use super::cli::MembersArgs;
 
 #[cfg(not(any(feature = "consul", feature = "serf", feature = "servicefabric")))]
 pub(super) use self::absent::NodesFrom;
@@ -22,7 +22,7 @@ mod absent {
     pub(in crate::program) struct NodesFrom(Infallible);
 
     impl NodesFrom {
-        pub(in crate::program) fn of(members: &Members) -> Result<Option<Self>, Failure> {
+        pub(in crate::program) fn of(members: &MembersArgs) -> Result<Option<Self>, Failure> {
             match members.nodes_from {
                 None => Ok(None),
                 Some(_) => Err(Failure::new(
@@ -71,7 +71,7 @@ mod present {
 
     impl NodesFrom {
         /// Returns the source that the command line names, if any.
-        pub(in crate::program) fn of(members: &Members) -> Result<Option<Self>, Failure> {
+        pub(in crate::program) fn of(members: &MembersArgs) -> Result<Option<Self>, Failure> {
             match (&members.nodes_from, &members.nodes_cluster) {
                 (Some(path), Some(cluster)) => Self::read(path, cluster).map(Some),
                 _ => Ok(None),
@@ -136,7 +136,7 @@ mod present {
         /// Returns the source of nodes. It polls nothing before its first use.
         pub(in crate::program) fn follow(self) -> Box<dyn Source<Node>> {
             let (provider, driver) = self.runner.into_parts();
-            Box::new(Followed {
+            Box::new(FollowedNodes {
                 nodes: ClusterNodes::new(&provider, &*self.cluster),
                 provider,
                 cluster: self.cluster,
@@ -221,7 +221,7 @@ mod present {
     }
 
     /// The nodes of a source that is polled from the first call on, until this is dropped.
-    struct Followed {
+    struct FollowedNodes {
         nodes: ClusterNodes,
         provider: DiscoveryProvider,
         cluster: String,
@@ -233,7 +233,7 @@ mod present {
     }
 
     #[async_trait]
-    impl Source<Node> for Followed {
+    impl Source<Node> for FollowedNodes {
         async fn next(&mut self) -> Result<Vec<Node>, SourceError> {
             if let Some(driver) = self.driver.take() {
                 self.work.spawn(driver);

@@ -1,14 +1,14 @@
 use program_kit::{Failure, print};
 
 use super::Found;
-use super::cli::{Format, Plan};
+use super::cli::{Format, PlanArgs};
 use super::inputs::Wanted;
 use super::migrate;
 use super::show::{self, Style};
 use super::target::Azure;
 
 /// Shows a plan. Fails if the request of a service cannot be met.
-pub(super) async fn run(options: &Plan) -> Result<Found, Failure> {
+pub(super) async fn run(options: &PlanArgs) -> Result<Found, Failure> {
     let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
     let azure = Azure::open(&options.target, &wanted.settings)?;
     if options.migrate_to_standard {

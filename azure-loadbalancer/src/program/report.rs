@@ -23,7 +23,7 @@ pub(super) fn document(report: &Reconciled) -> Value {
             }),
         );
     }
-    let nodes = report.refused_nodes.iter();
+    let nodes = report.rejected_nodes.iter();
     let nodes = nodes.map(|(name, error)| (name.clone(), failure(&**error)));
     let others = report.other_failures.iter();
     json!({

@@ -158,13 +158,13 @@ fn orphans<'o>(
     style: Style,
 ) -> fmt::Result {
     for orphan in orphans {
-        let fate = match orphan.removed {
+        let disposition = match orphan.removed {
             true => "belongs to no service and is removed",
             false => "belongs to no service and stays; `--remove-orphans` removes it",
         };
         writeln!(
             text,
-            "{} {} (of {}) {fate}",
+            "{} {} (of {}) {disposition}",
             style.paint(Colour::Yellow, "orphan:"),
             plain(&orphan.id),
             plain(&orphan.owner)
@@ -223,7 +223,7 @@ pub(super) fn reconciled(report: &Reconciled, style: Style) -> Result<String, fm
             Failure::from_error(&error)
         )?;
     }
-    for (node, error) in &report.refused_nodes {
+    for (node, error) in &report.rejected_nodes {
         writeln!(
             text,
             "{} node {}: {}",

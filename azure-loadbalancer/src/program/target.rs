@@ -10,7 +10,7 @@ use azure_loadbalancer::config::Cloud;
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions};
 use program_kit::Failure;
 
-use super::cli::{Credentials, Target};
+use super::cli::{Credentials, TargetArgs};
 use super::identity::FileIdentity;
 use super::inputs::{Settings, resources};
 
@@ -22,7 +22,7 @@ pub(super) struct Azure {
 }
 
 impl Azure {
-    pub(super) fn open(target: &Target, settings: &Settings) -> Result<Self, Failure> {
+    pub(super) fn open(target: &TargetArgs, settings: &Settings) -> Result<Self, Failure> {
         let config = settings.config.clone();
         let (client, emulator) = match &target.state {
             Some(path) => {
@@ -60,7 +60,7 @@ struct Addresses {
 
 impl Addresses {
     /// Returns the addresses. A token is for the resource manager that it is sent to, and for no other.
-    fn of(target: &Target, cloud: &Cloud) -> Result<Self, Failure> {
+    fn of(target: &TargetArgs, cloud: &Cloud) -> Result<Self, Failure> {
         let endpoint = match (&target.endpoint, cloud.resource_manager()) {
             (Some(endpoint), _) => endpoint.clone(),
             (None, Some(known)) => known.to_owned(),
@@ -93,7 +93,7 @@ struct Ways {
 }
 
 impl Ways {
-    fn new(target: &Target) -> Result<Self, Failure> {
+    fn new(target: &TargetArgs) -> Result<Self, Failure> {
         let file = target.ca_file.as_deref();
         let direct = file.map_or_else(ReqwestTransport::new, ReqwestTransport::trusting);
         let out = ReqwestTransport::through_proxies(file);
@@ -113,7 +113,7 @@ impl Ways {
     }
 }
 
-fn client(target: &Target, cloud: &Cloud, identity: &FileIdentity) -> Result<Built, Failure> {
+fn client(target: &TargetArgs, cloud: &Cloud, identity: &FileIdentity) -> Result<Built, Failure> {
     let addresses = Addresses::of(target, cloud)?;
     let ways = Ways::new(target)?;
     let transport = ways.to(&addresses.endpoint).clone();
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::program::cli::{Cli, Command};
 
-    fn target(arguments: &[&str]) -> Target {
+    fn target(arguments: &[&str]) -> TargetArgs {
         let fixed = [
             "azure-loadbalancer",
             "orphans",

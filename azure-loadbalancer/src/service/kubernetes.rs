@@ -14,9 +14,9 @@ pub(crate) const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup"
 
 #[derive(Deserialize)]
 pub(super) struct ServiceDocument {
-    metadata: Metadata,
+    metadata: ServiceMetadata,
     #[serde(default, deserialize_with = "null_as_default")]
-    spec: Spec,
+    spec: ServiceSpec,
     /// The status. An invalid one does not make the service unreadable.
     #[serde(default)]
     status: Value,
@@ -24,7 +24,7 @@ pub(super) struct ServiceDocument {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata {
+struct ServiceMetadata {
     name: String,
     #[serde(default, deserialize_with = "null_as_default")]
     namespace: String,
@@ -39,7 +39,7 @@ struct Metadata {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec {
+struct ServiceSpec {
     #[serde(rename = "type")]
     kind: Option<String>,
     #[serde(deserialize_with = "null_as_default")]

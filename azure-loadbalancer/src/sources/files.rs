@@ -102,7 +102,7 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
                 stranger.get_or_insert_with(|| kind.to_owned());
                 continue;
             }
-            let at = Place {
+            let at = ItemPosition {
                 documents: &documents,
                 index,
                 path: items.path_of(position),
@@ -169,13 +169,13 @@ impl<'d> Items<'d> {
 }
 
 /// The position of an item.
-struct Place<'d> {
+struct ItemPosition<'d> {
     documents: &'d Documents<'d>,
     index: usize,
     path: Vec<String>,
 }
 
-impl Place<'_> {
+impl ItemPosition<'_> {
     fn read<T: FromDocument>(self, item: &Value) -> Result<T, DocumentError> {
         let error = match T::from_document(item) {
             Ok(read) => return Ok(read),

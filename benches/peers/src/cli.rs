@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_is_refused() {
+    fn a_wrong_name_is_rejected() {
         assert!(Cli::try_parse_from(["bench-peers", "needs", "--only", "get-129"]).is_err());
         assert!(Cli::try_parse_from(["bench-peers", "needs", "--peers", "apache"]).is_err());
     }

@@ -40,13 +40,13 @@ impl Framing {
 /// The state of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Body {
-    state: State,
+    state: FramingState,
     /// Number of payload bytes so far.
     payload: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum FramingState {
     Left(u64),
     UntilClose,
     /// In the line of a chunk's size: true once a digit was seen, and once the digits are over.
@@ -66,21 +66,21 @@ enum State {
 impl Body {
     pub(crate) fn new(framing: Framing) -> Self {
         let state = match framing {
-            Framing::Length(0) => State::Ended,
-            Framing::Length(length) => State::Left(length),
-            Framing::Chunked => State::SIZE,
-            Framing::UntilClose => State::UntilClose,
+            Framing::Length(0) => FramingState::Ended,
+            Framing::Length(length) => FramingState::Left(length),
+            Framing::Chunked => FramingState::SIZE,
+            Framing::UntilClose => FramingState::UntilClose,
         };
         Self { state, payload: 0 }
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.state == State::Ended
+        self.state == FramingState::Ended
     }
 
     /// Returns true if the end of the connection ends this body.
     pub(crate) fn ends_with_connection(&self) -> bool {
-        matches!(self.state, State::UntilClose | State::Ended)
+        matches!(self.state, FramingState::UntilClose | FramingState::Ended)
     }
 
     pub(crate) fn payload(&self) -> u64 {
@@ -90,23 +90,23 @@ impl Body {
     /// Consumes the bytes of this body. Returns their number.
     pub(crate) fn consume(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
         let mut at = 0;
-        while at < bytes.len() && self.state != State::Ended {
+        while at < bytes.len() && self.state != FramingState::Ended {
             match &mut self.state {
-                State::Left(left) | State::Chunk(left) => {
+                FramingState::Left(left) | FramingState::Chunk(left) => {
                     let here = (bytes.len() - at).min(usize::try_from(*left).unwrap_or(usize::MAX));
                     at += here;
                     self.payload += here as u64;
                     *left -= here as u64;
                     if *left == 0 {
-                        let is_chunk = matches!(self.state, State::Chunk(_));
+                        let is_chunk = matches!(self.state, FramingState::Chunk(_));
                         self.state = if is_chunk {
-                            State::ChunkEnd
+                            FramingState::ChunkEnd
                         } else {
-                            State::Ended
+                            FramingState::Ended
                         };
                     }
                 }
-                State::UntilClose => {
+                FramingState::UntilClose => {
                     self.payload += (bytes.len() - at) as u64;
                     at = bytes.len();
                 }
@@ -120,7 +120,7 @@ impl Body {
     }
 }
 
-impl State {
+impl FramingState {
     const SIZE: Self = Self::Size {
         size: 0,
         digits: false,

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused_without_its_password() {
+    fn anything_else_is_rejected_without_its_password() {
         for text in [
             "",
             "ftp://a.example",

@@ -150,7 +150,7 @@ impl ConsulClient {
     ) -> Result<Answer<T>, ConsulError> {
         let response = self.shared.exchange(&call).await?;
         if !response.status().is_success() {
-            return Err(self.shared.refused(&call, &response));
+            return Err(self.shared.rejected(&call, &response));
         }
         decode(&call, &response)
     }
@@ -164,7 +164,7 @@ impl ConsulClient {
         match response.status() {
             StatusCode::NOT_FOUND => Ok(Answer::new(None, Meta::of(response.headers()))),
             status if status.is_success() => Ok(decode(&call, &response)?.map(Some)),
-            _ => Err(self.shared.refused(&call, &response)),
+            _ => Err(self.shared.rejected(&call, &response)),
         }
     }
 
@@ -173,7 +173,7 @@ impl ConsulClient {
         let response = self.shared.exchange(&call).await?;
         match response.status().is_success() {
             true => Ok(()),
-            false => Err(self.shared.refused(&call, &response)),
+            false => Err(self.shared.rejected(&call, &response)),
         }
     }
 }
@@ -231,18 +231,18 @@ impl Shared {
         let request = request.body(call.body.clone());
         request.map_err(|error| {
             let message = "the call cannot be made into a request";
-            ConsulError::new(ConsulErrorKind::Refused, &call.name, message).with_source(error)
+            ConsulError::new(ConsulErrorKind::Rejected, &call.name, message).with_source(error)
         })
     }
 
-    fn refused(&self, call: &Call, response: &Response<Bytes>) -> ConsulError {
+    fn rejected(&self, call: &Call, response: &Response<Bytes>) -> ConsulError {
         let body = match self.tokens.known() {
             Some(token) => token.removed_from(response.body()),
             None => response.body().to_vec(),
         };
         let error = ConsulError::of_status(&call.name, response.status(), &body);
         if error.kind() == ConsulErrorKind::Denied {
-            self.tokens.refused();
+            self.tokens.rejected();
         }
         error
     }

@@ -36,7 +36,7 @@ pub enum ConsulErrorKind {
     /// A token that is missing, unknown, or does not allow the call (401, 403).
     Denied,
     /// A call that the agent does not know, or that this edition of Consul lacks (400, 404, 405).
-    Refused,
+    Rejected,
     /// Too many connections or requests (429).
     Throttled,
     /// A datacenter that is unknown or cannot be reached from the agent (500).
@@ -70,7 +70,7 @@ impl ConsulErrorKind {
             | Self::NoPathToDatacenter
             | Self::NoLeader
             | Self::Server => Retry::Backoff,
-            Self::Tls | Self::Denied | Self::Refused | Self::Malformed | Self::NoToken => {
+            Self::Tls | Self::Denied | Self::Rejected | Self::Malformed | Self::NoToken => {
                 Retry::Slowly
             }
         }
@@ -90,7 +90,7 @@ impl ConsulErrorKind {
                 "give a token whose policy has `service_prefix \"\" { policy = \"read\" }` and \
                  `node_prefix \"\" { policy = \"read\" }`"
             }
-            Self::Refused => "see that the options suit this version and edition of Consul",
+            Self::Rejected => "see that the options suit this version and edition of Consul",
             Self::Throttled => {
                 "see `limits.http_max_conns_per_client` and `limits.request_limits` of the agent"
             }
@@ -182,7 +182,7 @@ fn kind_of(status: StatusCode, text: &str) -> ConsulErrorKind {
     match status.as_u16() {
         401 | 403 => ConsulErrorKind::Denied,
         429 => ConsulErrorKind::Throttled,
-        400..=499 => ConsulErrorKind::Refused,
+        400..=499 => ConsulErrorKind::Rejected,
         // A rejection by a server in another datacenter comes back as an error of the call to it.
         500.. if says("Permission denied") || says("ACL not found") => ConsulErrorKind::Denied,
         500.. if says("No path to datacenter") => ConsulErrorKind::NoPathToDatacenter,
@@ -200,17 +200,22 @@ mod tests {
     fn statuses_and_words_say_what_to_do() {
         use ConsulErrorKind as Kind;
         for (status, body, kind, retry) in [
-            (400, "Invalid index", Kind::Refused, Retry::Slowly),
+            (400, "Invalid index", Kind::Rejected, Retry::Slowly),
             (
                 400,
                 "Invalid query parameter: \"ns\"",
-                Kind::Refused,
+                Kind::Rejected,
                 Retry::Slowly,
             ),
             (403, "Permission denied", Kind::Denied, Retry::Slowly),
             (403, "ACL not found", Kind::Denied, Retry::Slowly),
-            (404, "", Kind::Refused, Retry::Slowly),
-            (405, "method POST not allowed", Kind::Refused, Retry::Slowly),
+            (404, "", Kind::Rejected, Retry::Slowly),
+            (
+                405,
+                "method POST not allowed",
+                Kind::Rejected,
+                Retry::Slowly,
+            ),
             (
                 429,
                 "Your IP is issuing too many concurrent connections",

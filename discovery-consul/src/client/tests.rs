@@ -108,7 +108,7 @@ async fn the_token_is_in_the_header_and_in_no_message() {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_read_from_its_file_again() {
+async fn a_rejected_token_is_read_from_its_file_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     std::fs::write(&path, "old").unwrap();

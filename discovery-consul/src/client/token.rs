@@ -121,7 +121,7 @@ impl Tokens {
     }
 
     /// Records that the agent has rejected the token: a file is read again even if it seems unchanged.
-    pub(super) fn refused(&self) {
+    pub(super) fn rejected(&self) {
         if let Self::File(file) = self {
             file.forget_version();
         }
@@ -288,7 +288,7 @@ mod tests {
         noticed(&|| std::fs::write(&path, "first").unwrap()).await;
         assert_eq!(tokens.current().await.unwrap(), Some(token("first")));
         // A rejected token is the same until it is replaced.
-        tokens.refused();
+        tokens.rejected();
         let soon = Duration::from_millis(2_500);
         assert!(tokio::time::timeout(soon, tokens.changed()).await.is_err());
         noticed(&|| std::fs::write(&path, "the-second").unwrap()).await;
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_token_is_read_again_although_nothing_seems_to_have_changed() {
+    async fn a_rejected_token_is_read_again_although_nothing_seems_to_have_changed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         std::fs::write(&path, "aaaa").unwrap();
@@ -320,7 +320,7 @@ mod tests {
         let file = File::options().write(true).open(&path).unwrap();
         file.set_modified(changed).unwrap();
         assert_eq!(tokens.current().await.unwrap(), Some(token("aaaa")));
-        tokens.refused();
+        tokens.rejected();
         assert_eq!(tokens.current().await.unwrap(), Some(token("bbbb")));
     }
 }

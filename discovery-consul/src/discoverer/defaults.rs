@@ -52,7 +52,9 @@ fn read(value: &[u8], prefix: &str) -> Result<Labels, String> {
         false => serde_json::from_slice::<Map<String, Value>>(value),
     };
     let object = value.map_err(|error| {
-        format!("the defaults are not a JSON object, and those that were last good apply: {error}")
+        format!(
+            "the defaults are not a JSON object, and those that were last known good apply: {error}"
+        )
     })?;
     let labels = object.into_iter().map(|(key, value)| {
         let text = match value {
@@ -61,7 +63,7 @@ fn read(value: &[u8], prefix: &str) -> Result<Labels, String> {
             Value::Null | Value::Array(_) | Value::Object(_) => {
                 let key = discovery_core::text::shortened(&key, 100);
                 return Err(format!(
-                    "the default `{key}` is no text, number or boolean, so those that were last good apply"
+                    "the default `{key}` is no text, number or boolean, so those that were last known good apply"
                 ));
             }
         };

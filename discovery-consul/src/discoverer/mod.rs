@@ -84,11 +84,11 @@ const BACKOFF_MAX: Duration = Duration::from_millis(500);
 pub struct ConsulDiscoverer {
     options: Arc<DiscoveryOptions>,
     client: ConsulClient,
-    shared: Arc<Shared>,
+    shared: Arc<DiscovererState>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct DiscovererState {
     started: Mutex<Option<Started>>,
     /// The state that [`Discoverer::changed`] has seen.
     seen: tokio::sync::Mutex<Option<Sources>>,

@@ -63,7 +63,7 @@ async fn an_instance_drains_and_goes() {
     assert_eq!(status(&client).await, Some(HealthStatus::Passing));
     registered.drain().await.unwrap();
     assert_eq!(status(&client).await, Some(HealthStatus::Critical));
-    // Renewals do not turn it round.
+    // Renewals do not turn it cycle.
     tokio::time::sleep(TTL * 3).await;
     assert_eq!(status(&client).await, Some(HealthStatus::Critical));
     let states = registered.states();

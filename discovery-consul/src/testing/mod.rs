@@ -49,10 +49,10 @@ const FIRST_INDEX: u64 = 10;
 /// A Consul in memory, seen from an agent in one of its datacenters. Clones are the same.
 #[derive(Clone)]
 pub struct FakeConsul {
-    shared: Arc<Shared>,
+    shared: Arc<FakeState>,
 }
 
-struct Shared {
+struct FakeState {
     own: String,
     state: Mutex<State>,
     /// Moves with everything.
@@ -72,7 +72,7 @@ impl FakeConsul {
     /// Creates a Consul whose agent is in this datacenter, the only one for now.
     pub fn new(own: &str) -> Self {
         let consul = Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(FakeState {
                 own: own.to_owned(),
                 state: Mutex::default(),
                 changes: watch::Sender::new(0),

@@ -13,7 +13,7 @@ use crate::client::{CheckDefinition, HealthStatus, ServiceDefinition, ServiceWei
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Registered {
+struct WrittenRegistration {
     #[serde(rename = "ID", default)]
     id: String,
     name: String,
@@ -52,7 +52,7 @@ impl FakeConsul {
         let path: Vec<_> = request.path.splitn(4, '/').collect();
         match (request.method.as_str(), &path[..]) {
             ("PUT", ["agent", "service", "register"]) => {
-                let Ok(registered) = serde_json::from_slice::<Registered>(body) else {
+                let Ok(registered) = serde_json::from_slice::<WrittenRegistration>(body) else {
                     return Reply::error(400, "Request decode failed");
                 };
                 let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
@@ -91,8 +91,8 @@ impl FakeConsul {
     }
 }
 
-impl From<Registered> for ServiceDefinition {
-    fn from(registered: Registered) -> Self {
+impl From<WrittenRegistration> for ServiceDefinition {
+    fn from(registered: WrittenRegistration) -> Self {
         Self {
             name: registered.name,
             id: registered.id,

@@ -40,7 +40,7 @@ use proxy_model::{Problem, Problems, pointer_to};
 
 use self::middlewares::Middlewares;
 use self::rule::Conditions;
-use self::services::Service;
+use self::services::TraefikService;
 pub(crate) use self::services::{Server, server_of};
 
 /// The prefix of Traefik's tags.
@@ -111,7 +111,7 @@ struct Translation {
     labels: Labels,
     problems: Problems,
     routers: BTreeMap<String, Router>,
-    services: BTreeMap<String, Service>,
+    services: BTreeMap<String, TraefikService>,
     middlewares: Middlewares,
 }
 

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_is_refused_with_a_reason() {
+    fn what_cannot_be_said_is_rejected_with_a_reason() {
         for (rule, reason) in [
             ("", "expected a matcher"),
             ("Host(a)", "between backquotes"),
@@ -374,7 +374,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(rule in "[HostPah(`)&|!, /\"é]{0,80}") {
+        fn any_text_is_read_or_rejected(rule in "[HostPah(`)&|!, /\"é]{0,80}") {
             let _ = parse(&rule);
         }
     }

@@ -59,9 +59,9 @@ fn in_services(key: &str) -> Option<(&str, &str, &str)> {
 
 /// The settings of one service of Traefik: the key as written and the value, by folded setting.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Service(BTreeMap<String, (String, String)>);
+pub(super) struct TraefikService(BTreeMap<String, (String, String)>);
 
-impl PartialEq for Service {
+impl PartialEq for TraefikService {
     /// Returns true if the services are the same cluster.
     fn eq(&self, other: &Self) -> bool {
         let values = |service: &Self| -> Vec<(String, String)> {
@@ -74,7 +74,7 @@ impl PartialEq for Service {
     }
 }
 
-impl Service {
+impl TraefikService {
     pub(super) fn add(&mut self, key: &str, setting: &str, value: &str) {
         let tag = (key.to_owned(), value.trim().to_owned());
         self.0.insert(setting.to_owned(), tag);

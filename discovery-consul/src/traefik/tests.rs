@@ -245,9 +245,9 @@ fn prefixes_are_stripped_and_added() {
     two[3].1 = "/a,/b";
     assert!(served(&two).0.is_empty());
     // One that is inside itself has an end.
-    let mut round = middlewares;
-    round[2].1 = "both";
-    assert_eq!(served(&round).0, <[String; 0]>::default());
+    let mut cycle = middlewares;
+    cycle[2].1 = "both";
+    assert_eq!(served(&cycle).0, <[String; 0]>::default());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use discovery_core::{Backoff, Moment};
+use discovery_core::{Backoff, Timestamp};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
@@ -59,7 +59,7 @@ struct Watch {
     /// True for each of the two queries if it has ended once, with or without success.
     have_ended: [bool; 2],
     completion: Completion,
-    last_ok: Option<Moment>,
+    last_ok: Option<Timestamp>,
     /// True if there are changes to publish.
     is_dirty: bool,
     /// True if no read was pending at the last publication.
@@ -297,7 +297,7 @@ impl Watch {
     fn answered(&mut self, source: Source) {
         self.have_ended[source as usize] = true;
         self.is_dirty = true;
-        self.last_ok = Some(Moment::now());
+        self.last_ok = Some(Timestamp::now());
         if self.failures[source as usize].take().is_some() && self.failures == [None, None] {
             let datacenter = &*self.watching.datacenter;
             tracing::info!(target: TARGET, datacenter, "the datacenter answers again");
@@ -331,7 +331,7 @@ impl Watch {
         self.is_dirty |= self.untried.remove(name) && self.untried.is_empty();
         match outcome {
             Ok(instances) => {
-                self.last_ok = Some(Moment::now());
+                self.last_ok = Some(Timestamp::now());
                 self.is_dirty |= self.unread.read(name);
                 let is_there = !instances.is_empty();
                 // At most after this time, and not all services at once.
@@ -476,7 +476,7 @@ impl Watch {
 
 /// Returns the wait before an unreadable service is read again.
 fn backoff(options: &WatchOptions, attempts: u32) -> Duration {
-    let policy = Backoff::new(options.follow.backoff, options.follow.refused);
+    let policy = Backoff::new(options.follow.backoff, options.follow.rejected);
     policy.wait(attempts.saturating_add(1), fastrand::f64())
 }
 

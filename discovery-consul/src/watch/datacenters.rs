@@ -209,7 +209,7 @@ impl AllWatching {
             }
             failures = failures.saturating_add(1);
             let wait = self.options.follow.wait_after(&error, failures);
-            let is_refused = error.retry() == Retry::Slowly;
+            let is_rejected = error.retry() == Retry::Slowly;
             self.state.failure = Some(match of_catalog {
                 Some(Ok(_)) => hidden(&error),
                 Some(Err(error)) => without_own(&error),
@@ -218,7 +218,7 @@ impl AllWatching {
             self.publish();
             tokio::select! {
                 () = sleep(wait) => {}
-                () = token_changed, if is_refused => {}
+                () = token_changed, if is_rejected => {}
             }
         }
     }
@@ -337,7 +337,7 @@ impl WatchOptions {
             &mut self.follow.poll,
             &mut self.follow.backoff,
             &mut self.follow.backoff_max,
-            &mut self.follow.refused,
+            &mut self.follow.rejected,
         ] {
             *time = (*time).max(SHORTEST);
         }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use discovery_core::Moment;
+use discovery_core::Timestamp;
 
 use super::instance::ServiceInstance;
 
 /// The services of a datacenter by name.
 pub type Services = BTreeMap<Arc<str>, Arc<ServiceState>>;
 
-/// The known state of one service in one datacenter: the last good result.
+/// The known state of one service in one datacenter: the last known good result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceState {
@@ -44,8 +44,8 @@ pub struct DatacenterState {
     /// True if the servers return nothing at all, not even Consul's own service, as for a token without
     /// read access.
     pub is_blank: bool,
-    /// The time of the last good result.
-    pub last_ok: Option<Moment>,
+    /// The time of the last known good result.
+    pub last_ok: Option<Timestamp>,
 }
 
 impl DatacenterState {

@@ -38,6 +38,7 @@ fn session_affinity(node: &LabelNode<'_>) -> SessionAffinityConfig {
         policy: node.text("Policy"),
         failure_policy: node.text("FailurePolicy"),
         affinity_key_name: node.text("AffinityKeyName"),
+        drain_timeout: node.time_span("DrainTimeout"),
         cookie: section(node, "Cookie", |cookie| AffinityCookieConfig {
             path: cookie.text("Path"),
             domain: cookie.text("Domain"),
@@ -59,6 +60,10 @@ fn health_check(node: &LabelNode<'_>) -> HealthCheckConfig {
             interval: active.time_span("Interval"),
             timeout: active.time_span("Timeout"),
             policy: active.text("Policy"),
+            rise: active.integer("Rise"),
+            fast_interval: active.time_span("FastInterval"),
+            probe: active.text("Probe"),
+            grpc_service: active.text("GrpcService"),
             path: active.text("Path"),
             query: active.text("Query"),
         }),

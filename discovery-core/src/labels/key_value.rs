@@ -150,7 +150,7 @@ impl LabelsParser for KeyValueLabels {
         if !enabled {
             let absent = root.raw("Enable").is_none();
             let forgotten = absent.then(|| self.forgotten(&described.labels));
-            return Parsed::not_enlisted().with_problems(forgotten.flatten().into_iter().collect());
+            return Parsed::not_enabled().with_problems(forgotten.flatten().into_iter().collect());
         }
         let fragment = read_service(&root, service, &described.destinations);
         Parsed::new(fragment).with_problems(tree.finish())

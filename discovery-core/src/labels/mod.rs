@@ -45,7 +45,7 @@ use crate::discovery::LabelledService;
 /// impl LabelsParser for HostLabel {
 ///     fn parse(&self, service: &str, described: &LabelledService) -> Parsed {
 ///         let Some(host) = described.labels.get("host") else {
-///             return Parsed::not_enlisted();
+///             return Parsed::not_enabled();
 ///         };
 ///         let cluster_id = ClusterId::from(service);
 ///         let mut fragment = ProxyConfig::default();
@@ -102,7 +102,7 @@ impl Parsed {
     }
 
     /// Creates the result for a service that did not opt in to be served.
-    pub fn not_enlisted() -> Self {
+    pub fn not_enabled() -> Self {
         Self::default()
     }
 

@@ -178,9 +178,9 @@ impl<'t> LabelNode<'t> {
 
     /// Makes labels here and below an error if they mean nothing, in places where a slip would change what the others
     /// mean.
-    pub fn refuse_unknown(&self) {
+    pub fn reject_unknown(&self) {
         if let Some(node) = self.node {
-            node.refuses_unknown.set(true);
+            node.rejects_unknown.set(true);
         }
     }
 

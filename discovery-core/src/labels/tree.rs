@@ -61,7 +61,7 @@ pub(super) struct Node<'a> {
     /// True if the node was read as a list.
     pub(super) is_list: Cell<bool>,
     /// True if unknown labels here and below are errors, independent of the rules.
-    pub(super) refuses_unknown: Cell<bool>,
+    pub(super) rejects_unknown: Cell<bool>,
 }
 
 /// A label.
@@ -218,7 +218,7 @@ impl<'a> LabelTree<'a> {
             let message = "a value was not expected here".to_owned();
             self.report(unknown(self.rules.unknown, leaf.key, message));
         }
-        let severity = match node.refuses_unknown.get() {
+        let severity = match node.rejects_unknown.get() {
             true => Severity::Error,
             false => severity,
         };

@@ -11,7 +11,7 @@ use super::combine::{LeftOut, Named};
 use super::prepare::Prepared;
 use crate::discovery::Destinations;
 use crate::endpoints::with_destinations;
-use crate::moment::Moment;
+use crate::timestamp::Timestamp;
 
 /// A route or a cluster of one provider.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ pub(super) struct Kept {
 pub(super) struct Accepted {
     pub(super) config: Arc<ProxyConfig>,
     /// The time of acceptance.
-    at: Moment,
+    at: Timestamp,
     kept: HashMap<Item, Kept>,
 }
 
@@ -92,12 +92,12 @@ impl Accepted {
             before.give_form(named, form, Arc::make_mut(&mut config));
             kept.insert(named.item(), before.kept(&named.item(), form));
         }
-        let refused = config.routes.keys().any(|id| left_out.routes.contains(id))
+        let rejected = config.routes.keys().any(|id| left_out.routes.contains(id))
             || config
                 .clusters
                 .keys()
                 .any(|id| left_out.clusters.contains(id));
-        if refused {
+        if rejected {
             let config = Arc::make_mut(&mut config);
             config.routes.retain(|id, _| !left_out.routes.contains(id));
             config
@@ -106,7 +106,7 @@ impl Accepted {
         }
         Self {
             config,
-            at: Moment::now(),
+            at: Timestamp::now(),
             kept,
         }
     }
@@ -232,7 +232,7 @@ impl Accepted {
     }
 }
 
-fn serves_on(item: &Item, form: Form, accepted: Moment) -> Problem {
+fn serves_on(item: &Item, form: Form, accepted: Timestamp) -> Problem {
     let (pointer, what) = match item {
         Item::Route(id) => (
             pointer_to("/Routes", id.as_str()),
@@ -246,9 +246,9 @@ fn serves_on(item: &Item, form: Form, accepted: Moment) -> Problem {
     let age = accepted.age().as_secs();
     let serves = match form {
         Form::Settings => format!(
-            "its last good settings, accepted {age} s before, serve on with its current destinations"
+            "its last known good settings, accepted {age} s before, serve on with its current destinations"
         ),
-        Form::Whole => format!("its last good form, accepted {age} s before, serves on"),
+        Form::Whole => format!("its last known good form, accepted {age} s before, serves on"),
     };
     let message = format!("{what} cannot serve as it is now; {serves}");
     Problem::warning(pointer, "last_good_serves", message)

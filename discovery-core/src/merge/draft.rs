@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::accepted::Form;
 use super::combine::{Combined, LeftOut, Named, Part, combine};
-use super::driver::{Source, Worker};
+use super::driver::{MergeWorker, Source};
 use crate::contain::{contained, off_the_runtime};
 use crate::provider::Strictness;
 use crate::validator::Candidate;
@@ -24,19 +24,19 @@ pub(super) struct Draft {
     /// Other parts that validators rejected.
     pub(super) left_out: LeftOut,
     /// True if the draft is rejected as a whole.
-    pub(super) refused: bool,
+    pub(super) rejected: bool,
     /// True if the rejection was not caused by the configuration, so that a retry may succeed.
     pub(super) retry: bool,
 }
 
 /// The result of the validators.
-struct Verdict {
+struct DraftValidation {
     problems: Problems,
     /// True if all validators answered.
     complete: bool,
 }
 
-impl Worker {
+impl MergeWorker {
     /// Combines the providers' configurations until validators and resolvers find no more errors in the
     /// rest.
     pub(super) async fn draft(&mut self) -> Option<Draft> {
@@ -57,7 +57,7 @@ impl Worker {
             };
             let verdict = self.validate(&combined).await;
             let turn = (left_out.len(), reverted.len());
-            let mut refused = false;
+            let mut rejected = false;
             let mut objected = HashSet::new();
             for problem in &verdict.problems {
                 let named = combined.named(&problem.pointer);
@@ -67,7 +67,7 @@ impl Worker {
                     continue;
                 }
                 match named {
-                    None => refused = true,
+                    None => rejected = true,
                     Some(named) if self.stands_as_a_whole(named.owner(), &reverted) => {
                         reverted.push(named.owner());
                     }
@@ -85,7 +85,7 @@ impl Worker {
                     false => left_out.insert(named),
                 }
             }
-            if refused || turn == (left_out.len(), reverted.len()) {
+            if rejected || turn == (left_out.len(), reverted.len()) {
                 let owner = |problem: &Problem| combined.named(&problem.pointer).map(|n| n.owner());
                 problems.extend(unresolved.into_iter().map(|p| (owner(&p), p)));
                 problems.extend(self.held(&left_out));
@@ -95,7 +95,7 @@ impl Worker {
                     problems,
                     reverted,
                     left_out,
-                    refused,
+                    rejected,
                     retry: !verdict.complete,
                 });
             }
@@ -109,7 +109,7 @@ impl Worker {
             problems,
             reverted,
             left_out,
-            refused: true,
+            rejected: true,
             retry: false,
         })
     }
@@ -147,7 +147,7 @@ impl Worker {
     fn parts(&self, reverted: &[usize]) -> Vec<Part> {
         let part = |(position, source): (usize, &Source)| {
             let newest = source.newest.as_ref();
-            let usable = newest.filter(|p| !p.refused && !reverted.contains(&position));
+            let usable = newest.filter(|p| !p.rejected && !reverted.contains(&position));
             Part {
                 provider: Arc::clone(&source.preparation.provider),
                 prepared: usable.or(source.serving.as_ref()).cloned(),
@@ -158,8 +158,8 @@ impl Worker {
     }
 
     /// Returns the problems that the validators report. They are called once for the same configuration.
-    async fn validate(&mut self, combined: &Combined) -> Verdict {
-        let mut verdict = Verdict {
+    async fn validate(&mut self, combined: &Combined) -> DraftValidation {
+        let mut verdict = DraftValidation {
             problems: Problems::new(),
             complete: true,
         };

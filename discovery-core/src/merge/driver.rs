@@ -19,10 +19,10 @@ use super::resolutions::Resolutions;
 use super::state::MergedState;
 use crate::backoff::Backoff;
 use crate::contain::{Blocking, off_the_runtime};
-use crate::moment::Moment;
 use crate::provider::{ProviderState, Strictness};
 use crate::status::SourceState;
 use crate::summary::Summary;
+use crate::timestamp::Timestamp;
 use crate::validator::ConfigValidator;
 
 /// The wait before validators that did not answer are called again, if nothing changes meanwhile.
@@ -45,7 +45,7 @@ pub(super) struct Source {
     /// The configuration that serves.
     pub(super) serving: Option<Arc<Prepared>>,
     /// The time since which the newest configuration is not the one that serves.
-    pub(super) refused_since: Option<Moment>,
+    pub(super) rejected_since: Option<Timestamp>,
     /// The unusable configuration that was last counted, while it stays unusable.
     pub(super) unusable: Option<Unusable>,
     /// The last accepted configuration, if items are accepted one by one.
@@ -62,7 +62,7 @@ pub(super) struct Source {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Unusable {
     /// A rejected configuration.
-    Refused(Revision),
+    Rejected(Revision),
     /// No configuration, since the current one cannot be read.
     Unread(Problems),
 }
@@ -73,11 +73,11 @@ impl Source {
         let stands_as_a_whole = self.preparation.strictness == Strictness::AllOrNothing;
         let is_unread = state.status.state == SourceState::Failing && state.problems.has_errors();
         let newest = self.newest.as_ref();
-        let refused = newest.filter(|newest| newest.refused || is_reverted);
-        let unusable = match refused {
+        let rejected = newest.filter(|newest| newest.rejected || is_reverted);
+        let unusable = match rejected {
             _ if !stands_as_a_whole => None,
             _ if is_unread => Some(Unusable::Unread(state.problems.clone())),
-            refused => refused.map(|newest| Unusable::Refused(newest.revision)),
+            rejected => rejected.map(|newest| Unusable::Rejected(newest.revision)),
         };
         let is_new = unusable.is_some() && unusable != self.unusable;
         self.unusable = unusable;
@@ -115,7 +115,7 @@ impl Source {
 }
 
 /// Does the work of a merge.
-pub(super) struct Worker {
+pub(super) struct MergeWorker {
     pub(super) sources: Vec<Source>,
     pub(super) validators: Vec<Arc<dyn ConfigValidator>>,
     pub(super) resolutions: Option<Resolutions>,
@@ -135,7 +135,7 @@ pub(super) struct Compiled {
     pub(super) changes: Summary,
 }
 
-impl Worker {
+impl MergeWorker {
     /// Merges now, and again whenever something changes. Ends at the shutdown of the runtime.
     pub(super) async fn run(mut self) {
         loop {

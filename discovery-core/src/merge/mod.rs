@@ -23,17 +23,17 @@ use proxy_model::{ClusterId, CompileOptions, Revision, Snapshot};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use self::driver::Worker;
+use self::driver::MergeWorker;
 pub use self::options::{MergeOptions, MergeSource};
 use self::prepare::Preparation;
 use self::resolutions::Resolutions;
 pub use self::state::{MergedState, ProviderReport, SourcedProblem};
 use crate::contain::Blocking;
 use crate::filter::ConfigFilter;
-use crate::moment::Moment;
 use crate::provider::{ConfigProvider, ProviderState};
 use crate::resolver::DestinationResolver;
 use crate::status::SourceState;
+use crate::timestamp::Timestamp;
 use crate::unreachable::{Unreachable, UnreachableClusters};
 use crate::validator::ConfigValidator;
 
@@ -150,9 +150,9 @@ impl Merge {
         let empty = Arc::new(Snapshot::empty());
         let state = watch::Sender::new(Arc::new(MergedState {
             snapshot: Arc::clone(&empty),
-            since: Moment::now(),
+            since: Timestamp::now(),
             publications: 0,
-            refusals: 0,
+            rejections: 0,
             problems: Vec::new(),
             ready: false,
             waiting_for: Vec::new(),
@@ -176,7 +176,7 @@ impl Merge {
             open: true,
             newest: None,
             serving: None,
-            refused_since: None,
+            rejected_since: None,
             unusable: None,
             accepted: None,
             unnamed: None,
@@ -190,7 +190,7 @@ impl Merge {
             task: None,
             sources: self.sources,
         };
-        let worker = Worker {
+        let worker = MergeWorker {
             sources,
             validators: self.validators,
             resolutions: self.resolver.map(|resolver| {
@@ -310,7 +310,7 @@ impl Merged {
                     (state.revision).or_else(|| state.config.as_deref().map(Revision::of));
                 let contribution = merged.contributions.get(position);
                 contribution.is_some_and(|contribution| {
-                    contribution.revision == revision || contribution.refused_since.is_some()
+                    contribution.revision == revision || contribution.rejected_since.is_some()
                 })
             };
             if merged.wait_for(has_it).await.is_err() {
@@ -370,7 +370,7 @@ impl Merged {
                     .revision
                     .or_else(|| state.config.as_deref().map(Revision::of)),
                 serving_revision: contribution.revision,
-                refused_since: contribution.refused_since,
+                rejected_since: contribution.rejected_since,
                 routes: contribution.routes,
                 clusters: contribution.clusters,
                 status: state.status.clone(),

@@ -31,7 +31,7 @@ pub(super) struct Prepared {
     /// Errors: those of left-out parts, or of the whole if it is rejected.
     pub(super) problems: Problems,
     /// True if the configuration is rejected as a whole.
-    pub(super) refused: bool,
+    pub(super) rejected: bool,
     /// The items that serve in an older form because the newest is bad, each with the problem that reports
     /// it.
     pub(super) kept: HashMap<Item, Kept>,
@@ -47,7 +47,7 @@ impl Prepared {
             revision,
             config: Arc::default(),
             problems: Problem::error("", "check_failed", message).into(),
-            refused: true,
+            rejected: true,
             kept: HashMap::new(),
             retry: true,
         }
@@ -96,12 +96,12 @@ impl Preparation {
                 }
             }
         }
-        let refused = self.strictness == Strictness::AllOrNothing && problems.has_errors();
+        let rejected = self.strictness == Strictness::AllOrNothing && problems.has_errors();
         Prepared {
             revision,
             config,
             problems,
-            refused,
+            rejected,
             kept,
             retry,
         }

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use proxy_model::{Problem, Problems};
 
 use super::draft::Draft;
-use super::driver::{Compiled, Source, Worker};
+use super::driver::{Compiled, MergeWorker, Source};
 use super::prepare::Prepared;
 use super::state::{Contribution, MergedState, Origins, SourcedProblem, Written};
-use crate::moment::Moment;
 use crate::provider::ProviderState;
 use crate::status::SourceState;
 use crate::summary::Summary;
+use crate::timestamp::Timestamp;
 
 /// Problems beyond this number are not logged one by one.
 const MOST_LOGGED: usize = 20;
 
-impl Worker {
+impl MergeWorker {
     /// Publishes a draft and what was compiled of it, if they are other than what is published.
     pub(super) fn publish(
         &mut self,
@@ -27,13 +27,13 @@ impl Worker {
     ) {
         let before = Arc::clone(&self.state.borrow());
         self.note_what_serves(draft);
-        let refusals = self.note_refusals(states, draft);
+        let rejections = self.note_rejections(states, draft);
         let Compiled {
             snapshot,
             problems: found,
             changes,
         } = compiled;
-        let changed = !draft.refused && snapshot.revision() != before.snapshot.revision();
+        let changed = !draft.rejected && snapshot.revision() != before.snapshot.revision();
         let snapshot = if changed {
             Arc::new(snapshot)
         } else {
@@ -46,9 +46,13 @@ impl Worker {
             .map(|source| Arc::clone(&source.preparation.provider))
             .collect();
         let state = MergedState {
-            since: if changed { Moment::now() } else { before.since },
+            since: if changed {
+                Timestamp::now()
+            } else {
+                before.since
+            },
             publications: before.publications + u64::from(changed),
-            refusals: before.refusals + refusals,
+            rejections: before.rejections + rejections,
             ready: before.ready || waiting_for.is_empty(),
             snapshot: Arc::clone(&snapshot),
             problems: self.problems(states, draft, &found),
@@ -62,7 +66,7 @@ impl Worker {
         }
         let notify = changed
             || state.problems != before.problems
-            || state.refusals != before.refusals
+            || state.rejections != before.rejections
             || state.ready != before.ready
             || state.waiting_for != before.waiting_for
             || state.contributions != before.contributions;
@@ -76,14 +80,14 @@ impl Worker {
     /// serve.
     fn note_what_serves(&mut self, draft: &Draft) {
         for (position, (source, part)) in self.sources.iter_mut().zip(&draft.parts).enumerate() {
-            let refused = source.newest.as_ref().is_some_and(|p| p.refused)
+            let rejected = source.newest.as_ref().is_some_and(|p| p.rejected)
                 || draft.reverted.contains(&position);
-            if refused {
-                source.refused_since.get_or_insert_with(Moment::now);
+            if rejected {
+                source.rejected_since.get_or_insert_with(Timestamp::now);
             } else {
-                source.refused_since = None;
+                source.rejected_since = None;
             }
-            if !draft.refused {
+            if !draft.rejected {
                 source.serving.clone_from(&part.prepared);
                 source.accept(position, &draft.left_out);
             }
@@ -91,14 +95,14 @@ impl Worker {
     }
 
     /// Returns how many configurations have come since the last time that cannot be used.
-    fn note_refusals(&mut self, states: &[Arc<ProviderState>], draft: &Draft) -> u64 {
-        let mut refusals = 0;
+    fn note_rejections(&mut self, states: &[Arc<ProviderState>], draft: &Draft) -> u64 {
+        let mut rejections = 0;
         let sources = self.sources.iter_mut().zip(states);
         for (position, (source, state)) in sources.enumerate() {
             let is_reverted = draft.reverted.contains(&position);
-            refusals += u64::from(source.note_usable(state, is_reverted));
+            rejections += u64::from(source.note_usable(state, is_reverted));
         }
-        refusals
+        rejections
     }
 
     fn origins(
@@ -107,7 +111,7 @@ impl Worker {
         draft: &Draft,
         before: &MergedState,
     ) -> Arc<Origins> {
-        if draft.refused {
+        if draft.rejected {
             return Arc::clone(&before.origins);
         }
         let names = self
@@ -124,7 +128,7 @@ impl Worker {
 
     fn contributions(&self, draft: &Draft, before: &MergedState) -> Vec<Contribution> {
         let mut counts = vec![(0, 0); self.sources.len()];
-        if draft.refused {
+        if draft.rejected {
             for (count, old) in counts.iter_mut().zip(&before.contributions) {
                 *count = (old.routes, old.clusters);
             }
@@ -138,7 +142,7 @@ impl Worker {
         }
         let contribution = |(source, (routes, clusters)): (&Source, (usize, usize))| Contribution {
             revision: source.serving.as_ref().map(|p| p.revision),
-            refused_since: source.refused_since,
+            rejected_since: source.rejected_since,
             routes,
             clusters,
         };
@@ -207,7 +211,7 @@ impl Worker {
 /// Returns true if the rejected configuration belongs to a text that no longer exists, because the current
 /// text cannot be read at all.
 fn is_replaced(newest: &Prepared, state: &ProviderState) -> bool {
-    newest.refused && state.status.state == SourceState::Failing && state.problems.has_errors()
+    newest.rejected && state.status.state == SourceState::Failing && state.problems.has_errors()
 }
 
 /// Adds the problems that are not known yet. A runner checks its services with the same rules, so a problem

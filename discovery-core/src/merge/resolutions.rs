@@ -29,7 +29,7 @@ pub(super) struct Resolutions {
     concurrency: usize,
     clusters: HashMap<ClusterId, Resolution>,
     waiting: VecDeque<ClusterId>,
-    running: JoinSet<Answer>,
+    running: JoinSet<ResolverReply>,
     /// Counter of inputs, to distinguish results for an old input from those for the current one.
     questions: u64,
 }
@@ -47,7 +47,7 @@ struct Resolution {
     due: Option<Instant>,
 }
 
-struct Answer {
+struct ResolverReply {
     cluster: ClusterId,
     question: u64,
     result: Result<Resolved, String>,
@@ -179,7 +179,7 @@ impl Resolutions {
                     Ok(Err(error)) => Err(with_causes(&error)),
                     Err(broken) => Err(format!("the resolver {broken}")),
                 };
-                Answer {
+                ResolverReply {
                     cluster,
                     question,
                     result,
@@ -217,7 +217,7 @@ impl Resolutions {
     }
 
     /// Applies a result. Returns true if it changes anything, or `None` if it is for an old input.
-    fn take_in(&mut self, answer: Answer) -> Option<bool> {
+    fn take_in(&mut self, answer: ResolverReply) -> Option<bool> {
         let resolution = self.clusters.get_mut(&answer.cluster)?;
         (resolution.question == answer.question).then(|| resolution.take_in(answer.result))
     }

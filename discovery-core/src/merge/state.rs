@@ -6,9 +6,9 @@ use indexmap::IndexMap;
 use proxy_model::{ClusterId, Problem, Problems, Revision, RouteId, Snapshot};
 use serde::Serialize;
 
-use crate::moment::Moment;
 use crate::provider::{ProviderState, Strictness};
 use crate::status::ProviderStatus;
+use crate::timestamp::Timestamp;
 
 /// The published state of a [`Merge`](super::Merge).
 #[derive(Clone, Debug)]
@@ -17,12 +17,12 @@ pub struct MergedState {
     /// The snapshot that serves. Empty until the first provider has a configuration.
     pub snapshot: Arc<Snapshot>,
     /// The time since which the snapshot serves.
-    pub since: Moment,
+    pub since: Timestamp,
     /// Number of published snapshots.
     pub publications: u64,
     /// Number of configurations that were rejected as a whole or could not be read, of providers with
     /// all-or-nothing strictness.
-    pub refusals: u64,
+    pub rejections: u64,
     /// All problems, in the order of the providers. Problems that belong to no provider come last.
     pub problems: Vec<SourcedProblem>,
     /// True if a configuration of every required provider has been accepted. Once true, it stays true.
@@ -122,7 +122,7 @@ impl Written {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Contribution {
     pub(super) revision: Option<Revision>,
-    pub(super) refused_since: Option<Moment>,
+    pub(super) rejected_since: Option<Timestamp>,
     pub(super) routes: usize,
     pub(super) clusters: usize,
 }
@@ -166,7 +166,8 @@ pub struct ProviderReport {
     /// has not been applied yet.
     pub serving_revision: Option<Revision>,
     /// The time since which its newest configuration is rejected as a whole.
-    pub refused_since: Option<Moment>,
+    #[serde(rename = "refused_since")]
+    pub rejected_since: Option<Timestamp>,
     /// Number of routes that it contributes.
     pub routes: usize,
     /// Number of clusters that it contributes.

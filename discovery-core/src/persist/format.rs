@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::discovery::Labels;
-use crate::moment::Moment;
 use crate::runner::{Good, KeptService};
+use crate::timestamp::Timestamp;
 
 /// The beginning of the first line. The number is the version of the format.
 const MAGIC: &str = "discovery-last-good 1";
@@ -35,7 +35,7 @@ pub(crate) enum FormatError {
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct WrittenFile<'a> {
     source: &'a str,
     services: Vec<WrittenService<'a>>,
 }
@@ -78,7 +78,7 @@ struct ReadService {
 
 /// The file's bytes.
 pub(crate) fn encode(source: &str, services: &[KeptService], now: SystemTime) -> Vec<u8> {
-    let at = |moment: Moment| unix_seconds(now).saturating_sub(moment.age().as_secs());
+    let at = |moment: Timestamp| unix_seconds(now).saturating_sub(moment.age().as_secs());
     let services = services.iter().map(|service| WrittenService {
         name: &service.name,
         group: service.group.as_deref(),
@@ -90,7 +90,7 @@ pub(crate) fn encode(source: &str, services: &[KeptService], now: SystemTime) ->
         labels: service.good.labels.as_deref(),
         config: &service.good.fragment,
     });
-    let written = Written {
+    let written = WrittenFile {
         source,
         services: services.collect(),
     };
@@ -114,7 +114,7 @@ pub(crate) fn decode(
     }
     // A clock that was set back makes a file from the future: it is as new as can be.
     let at = |seconds| {
-        Moment::ago(Duration::from_secs(
+        Timestamp::ago(Duration::from_secs(
             unix_seconds(now).saturating_sub(seconds),
         ))
     };

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use proxy_model::config::{ClusterConfig, DestinationConfig, ProxyConfig, RouteConfig, RouteMatch};
 
 use super::*;
-use crate::moment::Moment;
 use crate::runner::Good;
+use crate::timestamp::Timestamp;
 
 fn service(name: &str, age: u64) -> KeptService {
     let mut fragment = ProxyConfig::default();
@@ -35,8 +35,8 @@ fn service(name: &str, age: u64) -> KeptService {
             labels: Some(Arc::new(
                 [("proxy.enable".to_owned(), "true".to_owned())].into(),
             )),
-            at: Moment::ago(Duration::from_secs(age)),
-            read_at: Moment::ago(Duration::from_secs(age / 2)),
+            at: Timestamp::ago(Duration::from_secs(age)),
+            read_at: Timestamp::ago(Duration::from_secs(age / 2)),
             unread: Default::default(),
         },
     }
@@ -74,7 +74,7 @@ async fn what_is_written_is_read_back_with_its_age() {
 async fn each_part_of_the_destinations_has_its_own_age() {
     let now = SystemTime::now();
     let mut kept = service("orders", 90);
-    let seen = Moment::ago(Duration::from_secs(600));
+    let seen = Timestamp::ago(Duration::from_secs(600));
     kept.good.unread.insert("p2/".into(), seen);
     let bytes = encode("sf", &[kept], now);
     let services = decode("sf", &bytes, now + Duration::from_secs(10)).unwrap();
@@ -85,7 +85,7 @@ async fn each_part_of_the_destinations_has_its_own_age() {
 }
 
 #[test]
-fn a_file_of_another_source_or_version_is_refused() {
+fn a_file_of_another_source_or_version_is_rejected() {
     let now = SystemTime::now();
     let bytes = encode("sf", &[service("orders", 0)], now);
     assert_eq!(
@@ -110,7 +110,7 @@ fn a_file_of_another_source_or_version_is_refused() {
 }
 
 #[test]
-fn a_file_torn_at_any_byte_is_refused() {
+fn a_file_torn_at_any_byte_is_rejected() {
     let now = SystemTime::now();
     let bytes = encode("sf", &[service("orders", 0)], now);
     for length in 0..bytes.len() {
@@ -123,7 +123,7 @@ fn a_file_torn_at_any_byte_is_refused() {
 
 proptest! {
     #[test]
-    fn a_file_with_any_bit_flipped_is_refused(at in 0_usize..10_000, bit in 0_u8..8) {
+    fn a_file_with_any_bit_flipped_is_rejected(at in 0_usize..10_000, bit in 0_u8..8) {
         let now = SystemTime::now();
         let mut bytes = encode("sf", &[service("orders", 0)], now);
         let at = at % bytes.len();
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_of_any_kind_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn bytes_of_any_kind_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         prop_assert!(decode("sf", &bytes, SystemTime::now()).is_err());
     }
 
@@ -214,7 +214,7 @@ fn a_crash_between_the_renames_leaves_the_predecessor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_refuses_is_asked_again_a_minute_later() {
+async fn a_disk_that_rejects_is_asked_again_a_minute_later() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = Store::new(directory.path().join("missing").join("last-good"));
     assert!(store.is_due(true, Instant::now()));

@@ -30,7 +30,7 @@ impl Evaluation {
         !self.problems.has_errors()
     }
 
-    pub(super) fn refused(problem: Problem) -> Self {
+    pub(super) fn rejected(problem: Problem) -> Self {
         Self {
             fragment: None,
             problems: problem.into(),
@@ -55,7 +55,7 @@ impl Evaluator {
         let mut problems = service.problems.clone();
         let fragment = match &service.content {
             ServiceContent::Config(config) => Some(Arc::clone(config)),
-            ServiceContent::NotEnlisted => None,
+            ServiceContent::NotEnabled => None,
             ServiceContent::Labelled(described) => {
                 match contained_call(|| self.parser.parse(&service.name, described)) {
                     Ok(parsed) => {

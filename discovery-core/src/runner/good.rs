@@ -9,7 +9,7 @@ use proxy_model::config::ProxyConfig;
 
 use crate::discovery::{DiscoveredService, Labels, ServiceContent};
 use crate::endpoints::add_unread;
-use crate::moment::Moment;
+use crate::timestamp::Timestamp;
 
 /// The last known good form of a service.
 #[derive(Clone, Debug)]
@@ -18,11 +18,11 @@ pub(crate) struct Good {
     /// The labels that it was made of, if it was made of labels.
     pub(crate) labels: Option<Arc<Labels>>,
     /// The time at which the source last confirmed the rules: routes and cluster settings.
-    pub(crate) at: Moment,
+    pub(crate) at: Timestamp,
     /// The time at which the source last confirmed the destinations, except those in `unread`.
-    pub(crate) read_at: Moment,
+    pub(crate) read_at: Timestamp,
     /// The id prefixes of unreadable destinations, with the times at which they were last read.
-    pub(crate) unread: BTreeMap<Arc<str>, Moment>,
+    pub(crate) unread: BTreeMap<Arc<str>, Timestamp>,
 }
 
 impl Good {
@@ -32,7 +32,7 @@ impl Good {
         fragment: &Arc<ProxyConfig>,
         before: Option<&Self>,
     ) -> Self {
-        let now = Moment::now();
+        let now = Timestamp::now();
         Self {
             fragment: Arc::clone(fragment),
             labels: labels_of(service, before),
@@ -46,18 +46,18 @@ impl Good {
     pub(super) fn follow(&mut self, fragment: Arc<ProxyConfig>, unread: &[Arc<str>]) {
         self.unread = unread_since(unread, Some(self));
         self.fragment = fragment;
-        self.read_at = Moment::now();
+        self.read_at = Timestamp::now();
     }
 
     /// Returns the time at which the source last confirmed all destinations.
-    pub(crate) fn destinations_at(&self) -> Moment {
+    pub(crate) fn destinations_at(&self) -> Timestamp {
         let unread = self.unread.values().copied();
         let all = unread.chain([self.read_at]);
-        all.max_by_key(Moment::age).unwrap_or(self.read_at)
+        all.max_by_key(Timestamp::age).unwrap_or(self.read_at)
     }
 
     /// Returns the time at which the destinations with this id prefix were last read.
-    fn seen_at(&self, beginning: &str) -> Moment {
+    fn seen_at(&self, beginning: &str) -> Timestamp {
         self.unread.get(beginning).copied().unwrap_or(self.read_at)
     }
 
@@ -78,7 +78,7 @@ impl Good {
             ServiceContent::Config(config) => {
                 add_unread(Arc::make_mut(config), &self.fragment, &recent)
             }
-            // The last good rules get them when they are made again.
+            // The last known good rules get them when they are made again.
             _ => 0,
         };
         let oldest = |beginnings: &mut dyn Iterator<Item = &Arc<str>>| {
@@ -121,15 +121,15 @@ fn labels_of(service: &DiscoveredService, before: Option<&Good>) -> Option<Arc<L
 }
 
 /// Returns the times at which these parts were last read. Parts that were unreadable before keep their times.
-fn unread_since(unread: &[Arc<str>], before: Option<&Good>) -> BTreeMap<Arc<str>, Moment> {
+fn unread_since(unread: &[Arc<str>], before: Option<&Good>) -> BTreeMap<Arc<str>, Timestamp> {
     let since = |beginning: &Arc<str>| {
         let seen = before.map(|before| before.seen_at(beginning));
-        (Arc::clone(beginning), seen.unwrap_or_else(Moment::now))
+        (Arc::clone(beginning), seen.unwrap_or_else(Timestamp::now))
     };
     unread.iter().map(since).collect()
 }
 
-/// Returns the age as a text so rough that it does not change from round to round.
+/// Returns the age as a text so rough that it does not change from cycle to cycle.
 fn minutes(age: Duration) -> String {
     match age.as_secs() / 60 {
         0 => "less than a minute".to_owned(),

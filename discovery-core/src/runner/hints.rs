@@ -16,7 +16,7 @@ use super::options::RunnerOptions;
 use super::registry::Registry;
 use crate::unreachable::{Unreachable, UnreachableClusters, UnreachableService};
 
-/// Maximum number of services that are refreshed in one round. Further requests that fail report the others
+/// Maximum number of services that are refreshed in one cycle. Further requests that fail report the others
 /// again.
 const MOST_AT_ONCE: usize = 100;
 
@@ -49,7 +49,7 @@ struct Looked {
     /// The time of the next refresh, since requests still fail.
     due: Option<Instant>,
     seen: Unreachable,
-    /// True while the round that refreshes the service is running.
+    /// True while the cycle that refreshes the service is running.
     is_being_looked_at: bool,
     /// The configuration that served at the last refresh.
     form: Option<Arc<ProxyConfig>>,

@@ -38,7 +38,7 @@ use self::registry::Registry;
 use self::schedule::Schedule;
 use self::triggers::{Pause, Triggers};
 use self::validation::Validation;
-use self::worker::{RoundEnd, Worker};
+use self::worker::{CycleEnd, Worker};
 use crate::contain::Blocking;
 use crate::discoverer::Discoverer;
 use crate::error::DiscoverErrorKind;
@@ -46,7 +46,7 @@ use crate::filter::ConfigFilter;
 use crate::labels::{KeyValueLabels, LabelsParser};
 use crate::persist::Store;
 use crate::provider::{ConfigProvider, ProviderState, Strictness};
-use crate::report::RoundReport;
+use crate::report::CycleReport;
 use crate::unreachable::{Unreachable, UnreachableClusters};
 use crate::validator::ConfigValidator;
 
@@ -180,9 +180,9 @@ impl Runner {
     pub async fn run_once(mut self) -> Once {
         self.options.persist = None;
         let mut worker = self.into_worker();
-        let report = match worker.round().await {
-            RoundEnd::Answered { report, .. } => Some(report),
-            RoundEnd::Failed(..) | RoundEnd::ShuttingDown => None,
+        let report = match worker.cycle().await {
+            CycleEnd::Answered { report, .. } => Some(report),
+            CycleEnd::Failed(..) | CycleEnd::ShuttingDown => None,
         };
         let state = Arc::clone(&worker.publisher.state.borrow());
         Once { state, report }
@@ -231,7 +231,7 @@ pub struct Once {
     /// The configuration, the problems, and the error if there was one.
     pub state: Arc<ProviderState>,
     /// The result of each service. `None` if the source could not be polled.
-    pub report: Option<Arc<RoundReport>>,
+    pub report: Option<Arc<CycleReport>>,
 }
 
 /// The work of a [`Runner`].
@@ -265,7 +265,7 @@ pub struct DiscoveryProvider {
     required: bool,
     strictness: Strictness,
     state: watch::Receiver<Arc<ProviderState>>,
-    reports: watch::Receiver<Option<Arc<RoundReport>>>,
+    reports: watch::Receiver<Option<Arc<CycleReport>>>,
     unreachable: Arc<UnreachableClusters>,
     task: Option<AbortHandle>,
 }
@@ -276,8 +276,8 @@ impl DiscoveryProvider {
         Arc::clone(&self.state.borrow())
     }
 
-    /// The result of each service in the last successful round.
-    pub fn reports(&self) -> watch::Receiver<Option<Arc<RoundReport>>> {
+    /// The result of each service in the last successful cycle.
+    pub fn reports(&self) -> watch::Receiver<Option<Arc<CycleReport>>> {
         self.reports.clone()
     }
 }
@@ -312,24 +312,24 @@ impl Drop for DiscoveryProvider {
     }
 }
 
-/// The wait after a round in which validators took all the time, so that some services have never been validated.
+/// The wait after a cycle in which validators took all the time, so that some services have never been validated.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
-/// Runs one round after the other.
+/// Runs one cycle after the other.
 async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
     if worker.restore().await.is_none() {
         return;
     }
     let options = worker.options.clone();
     let mut schedule = Schedule::new(&options);
-    // True if a trigger has started a round early since the last successful poll.
+    // True if a trigger has started a cycle early since the last successful poll.
     let mut hurried = false;
     let mut was_away = false;
     loop {
         let started = Instant::now();
         let work = async {
-            let end = worker.round().await;
-            if let RoundEnd::Answered { report, .. } = &end {
+            let end = worker.cycle().await;
+            if let CycleEnd::Answered { report, .. } = &end {
                 worker.save(report.changed).await;
                 worker.report(report).await;
             }
@@ -337,16 +337,16 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
         };
         let end = triggers.beside(work).await;
         let ended = Instant::now();
-        let is_away = matches!(end, RoundEnd::Failed(..));
+        let is_away = matches!(end, CycleEnd::Failed(..));
         hints.looked(worker.registry.as_ref());
         if std::mem::replace(&mut was_away, is_away) && !is_away {
             hints.source_is_back();
         }
-        // Refreshes take at most half of the time, independent of the cost of a round.
+        // Refreshes take at most half of the time, independent of the cost of a cycle.
         let mut look_from = (ended + (ended - started)).max(started + options.min_gap);
         let mut may_look = true;
         let (wait, early, patience) = match end {
-            RoundEnd::Answered {
+            CycleEnd::Answered {
                 removal_pending, ..
             } => {
                 hurried = false;
@@ -360,7 +360,7 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
             // A source that is back notifies of it. But one that fails and notifies of changes all the time
             // must not defeat the back-off: it is heard once, not before the first step, and not if it
             // requested a longer wait.
-            RoundEnd::Failed(error, failures) => {
+            CycleEnd::Failed(error, failures) => {
                 let early = !hurried && error.retry_after().is_none();
                 look_from = look_from.max(ended + schedule.first_step());
                 may_look =
@@ -371,12 +371,12 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
                     schedule.first_step(),
                 )
             }
-            RoundEnd::ShuttingDown => return,
+            CycleEnd::ShuttingDown => return,
         };
         let now = Instant::now();
         let earliest = started + options.min_gap;
         let due = (now + wait).max(earliest);
-        worker.publisher.next_round(due);
+        worker.publisher.next_cycle(due);
         let pause = Pause {
             due,
             earliest: earliest.max(now + patience),

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RunnerOptions {
-    /// The time from the end of a successful round to the start of the next, if no trigger starts one
+    /// The time from the end of a successful cycle to the start of the next, if no trigger starts one
     /// earlier. At least 10 ms. Default: 30 s.
     pub interval: Duration,
     /// The share by which the interval varies in both directions, so that many proxies do not poll in step.
@@ -18,18 +18,18 @@ pub struct RunnerOptions {
     /// s.
     pub discover_timeout: Duration,
     /// The time limit of all validators of one service together. A service that is not validated by then is
-    /// quarantined. Several services are validated at the same time. All services of a round take at most
-    /// five times this limit; those that were not reached come first in the next round, which begins after
+    /// quarantined. Several services are validated at the same time. All services of a cycle take at most
+    /// five times this limit; those that were not reached come first in the next cycle, which begins after
     /// 1 s. Default: 10 s.
     pub validate_timeout: Duration,
-    /// The time limit of the work after a round: one call of [`published`](crate::Discoverer::published),
+    /// The time limit of the work after a cycle: one call of [`published`](crate::Discoverer::published),
     /// which is dropped after it, and writing the configuration to disk. Default: 10 s.
     pub report_timeout: Duration,
-    /// The time without a further trigger for which a triggered round waits. Default: 100 ms.
+    /// The time without a further trigger for which a triggered cycle waits. Default: 100 ms.
     pub debounce: Duration,
-    /// The longest time that a triggered round waits, even if further triggers come. Default: 1 s.
+    /// The longest time that a triggered cycle waits, even if further triggers come. Default: 1 s.
     pub debounce_max: Duration,
-    /// The least time between the starts of two rounds, independent of other settings. At least 10 ms.
+    /// The least time between the starts of two cycles, independent of other settings. At least 10 ms.
     /// Default: 250 ms.
     pub min_gap: Duration,
     /// The longest wait after the first error. It doubles with each further error. The actual wait is

@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use super::registry::Settled;
 use crate::discovery::Outdated;
 use crate::error::DiscoverError;
-use crate::moment::Moment;
 use crate::provider::ProviderState;
-use crate::report::RoundReport;
+use crate::report::CycleReport;
 use crate::status::{Failure, PersistenceStatus, QuarantinedService, SourceState};
 use crate::summary::Summary;
+use crate::timestamp::Timestamp;
 
 /// Problems of single services beyond this number are not logged one by one.
 const MOST_LOGGED: usize = 10;
@@ -24,7 +24,7 @@ const MOST_LOGGED: usize = 10;
 pub(super) struct Publisher {
     pub(super) source: Arc<str>,
     pub(super) state: watch::Sender<Arc<ProviderState>>,
-    pub(super) reports: watch::Sender<Option<Arc<RoundReport>>>,
+    pub(super) reports: watch::Sender<Option<Arc<CycleReport>>>,
 }
 
 impl Publisher {
@@ -52,20 +52,25 @@ impl Publisher {
         result.expect("`send_if_modified` calls its argument")
     }
 
-    pub(super) fn round_begins(&self) -> u64 {
+    pub(super) fn cycle_begins(&self) -> u64 {
         self.update(|state| {
-            state.status.next_round = None;
-            state.status.rounds += 1;
-            state.status.rounds
+            state.status.next_cycle = None;
+            state.status.cycles += 1;
+            state.status.cycles
         })
     }
 
-    pub(super) fn next_round(&self, due: Instant) {
-        self.update(|state| state.status.next_round = Some(due));
+    pub(super) fn next_cycle(&self, due: Instant) {
+        self.update(|state| state.status.next_cycle = Some(due));
     }
 
     /// Publishes the configuration restored from disk, which serves until the source can be polled.
-    pub(super) fn restored(&self, settled: Settled, revision: Revision, confirmed: Option<Moment>) {
+    pub(super) fn restored(
+        &self,
+        settled: Settled,
+        revision: Revision,
+        confirmed: Option<Timestamp>,
+    ) {
         tracing::info!(
             target: "discovery::runner",
             provider = &*self.source,
@@ -97,15 +102,15 @@ impl Publisher {
         self.update(|state| state.problems = problems);
     }
 
-    /// Publishes a successful round. Returns true if it changed the configuration.
+    /// Publishes a successful cycle. Returns true if it changed the configuration.
     pub(super) fn answered(
         &self,
-        round: u64,
+        cycle: u64,
         settled: Settled,
         revision: Revision,
         changes: Option<&Summary>,
         outdated: Option<&Outdated>,
-    ) -> Arc<RoundReport> {
+    ) -> Arc<CycleReport> {
         let before = Arc::clone(&self.state.borrow());
         let changed = before.revision != Some(revision);
         let config = if changed {
@@ -115,8 +120,8 @@ impl Publisher {
         };
         self.log_answer(&before, &settled.quarantined, changes);
         self.log_age(&before, outdated);
-        let report = Arc::new(RoundReport {
-            round,
+        let report = Arc::new(CycleReport {
+            cycle,
             revision,
             changed,
             services: settled.services,
@@ -134,7 +139,7 @@ impl Publisher {
         report
     }
 
-    /// Publishes a failed round. Returns the number of consecutive failures.
+    /// Publishes a failed cycle. Returns the number of consecutive failures.
     pub(super) fn failed(&self, error: &DiscoverError) -> u32 {
         let failure = Failure::now(error);
         let message = failure.message.clone();
@@ -185,7 +190,7 @@ impl Publisher {
             let first = status.error.is_none();
             status.error = failure;
             if status.error.is_none() {
-                status.last_saved = Some(Moment::now());
+                status.last_saved = Some(Timestamp::now());
             }
             first
         });
@@ -194,7 +199,7 @@ impl Publisher {
                 target: "discovery::runner",
                 provider = &*self.source,
                 error,
-                "the last good configuration cannot be kept on disk; it serves all the same",
+                "the last known good configuration cannot be kept on disk; it serves all the same",
             );
         }
     }
@@ -270,7 +275,7 @@ impl Drop for Publisher {
     fn drop(&mut self) {
         self.update(|state| {
             state.status.enter(SourceState::Stopped);
-            state.status.next_round = None;
+            state.status.next_cycle = None;
         });
     }
 }

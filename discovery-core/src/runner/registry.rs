@@ -14,9 +14,9 @@ use super::good::Good;
 use super::options::ConfirmRemoval;
 use super::settling::{Owners, Settling};
 use crate::discovery::{DiscoveredService, FailedGroup, ServiceContent};
-use crate::moment::Moment;
 use crate::report::ServiceReport;
 use crate::status::QuarantinedService;
+use crate::timestamp::Timestamp;
 
 /// The services of a source. Pure bookkeeping: time is an argument, and nothing waits.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Registry {
     owners: Owners,
 }
 
-/// The state of a service that is kept between rounds.
+/// The state of a service that is kept between cycles.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     group: Option<Arc<str>>,
@@ -39,7 +39,7 @@ pub(super) struct Known {
     /// The form that serves.
     pub(super) good: Option<Good>,
     /// The time since which the service does not serve as described, with the reasons.
-    pub(super) quarantine: Option<(Moment, Problems)>,
+    pub(super) quarantine: Option<(Timestamp, Problems)>,
 }
 
 /// A service in the form in which it is kept on disk.
@@ -50,7 +50,7 @@ pub(crate) struct KeptService {
     pub(crate) good: Good,
 }
 
-/// The result of a round.
+/// The result of a cycle.
 #[derive(Debug)]
 pub(super) struct Settled {
     pub(super) config: ProxyConfig,

@@ -35,7 +35,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the wait after a successful round: the interval, varied by the jitter.
+    /// Returns the wait after a successful cycle: the interval, varied by the jitter.
     pub(super) fn after_success(&mut self) -> Duration {
         let factor = 1.0 + self.jitter * (2.0 * self.rng.f64() - 1.0);
         self.interval.mul_f64(factor)

@@ -1,4 +1,4 @@
-//! The configuration of a round in the making: service by service, each with what it may have.
+//! The configuration of a cycle in the making: service by service, each with what it may have.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use super::evaluate::Evaluation;
 use super::good::Good;
 use super::registry::{Known, Settled};
 use crate::discovery::DiscoveredService;
-use crate::moment::Moment;
 use crate::report::{ServiceOutcome, ServiceReport};
 use crate::status::QuarantinedService;
+use crate::timestamp::Timestamp;
 
 /// The code of the warning that the cluster of a route is not there.
 const UNKNOWN_CLUSTER: &str = "unknown_cluster";
@@ -43,7 +43,7 @@ pub(super) struct Owners {
     pub(super) routes: HashMap<RouteId, Arc<str>>,
 }
 
-/// The configuration of a round in the making.
+/// The configuration of a cycle in the making.
 #[derive(Default)]
 pub(super) struct Settling {
     config: ProxyConfig,
@@ -91,7 +91,7 @@ impl Settling {
                     known.good =
                         fragment.map(|fragment| Good::now(&service, fragment, known.good.as_ref()));
                     known.quarantine = None;
-                    let outcome = fragment.map_or(ServiceOutcome::NotEnlisted, |fragment| {
+                    let outcome = fragment.map_or(ServiceOutcome::NotEnabled, |fragment| {
                         ServiceOutcome::Accepted {
                             clusters: fragment.clusters.keys().cloned().collect(),
                             routes: fragment.routes.keys().cloned().collect(),
@@ -126,12 +126,12 @@ impl Settling {
         let since = known
             .quarantine
             .as_ref()
-            .map_or_else(Moment::now, |(since, _)| *since);
+            .map_or_else(Timestamp::now, |(since, _)| *since);
         let good = match fallback {
             Some(fallback) => self.serve_fallback(name, known, fallback),
             None => None,
         };
-        let good = good.or_else(|| self.serve_last_good(name, known, &mut problems));
+        let good = good.or_else(|| self.serve_last_known_good(name, known, &mut problems));
         let destinations = known.good.as_ref().map(Good::destinations_at);
         let destinations = destinations.filter(|_| good.is_some());
         known.accepted = None;
@@ -139,12 +139,12 @@ impl Settling {
         self.quarantined.push(QuarantinedService {
             service: Arc::clone(name),
             since,
-            last_good: good,
+            last_known_good: good,
             destinations,
             problems: problems.clone(),
         });
         let outcome = ServiceOutcome::Quarantined {
-            last_good_age: good.map(|at| at.age()),
+            last_known_good_age: good.map(|at| at.age()),
             destinations_age: destinations.map(|at| at.age()),
         };
         self.report(name, outcome, problems);
@@ -157,10 +157,16 @@ impl Settling {
             return self.quarantine(name, known, problems, None);
         }
         let mut problems = Problems::new();
-        match self.serve_last_good(name, known, &mut problems) {
+        match self.serve_last_known_good(name, known, &mut problems) {
             Some(at) => {
-                let last_good_age = at.age();
-                self.report(name, ServiceOutcome::Kept { last_good_age }, problems);
+                let last_known_good_age = at.age();
+                self.report(
+                    name,
+                    ServiceOutcome::Kept {
+                        last_known_good_age,
+                    },
+                    problems,
+                );
             }
             None => self.quarantine(name, known, problems, None),
         }
@@ -173,7 +179,7 @@ impl Settling {
         name: &Arc<str>,
         known: &mut Known,
         Fallback { rules, unread }: Fallback,
-    ) -> Option<Moment> {
+    ) -> Option<Timestamp> {
         let good = known.good.as_mut()?;
         self.claim(name, &rules).ok()?;
         good.follow(rules, &unread);
@@ -181,12 +187,12 @@ impl Settling {
     }
 
     /// Serves the last known good form, unless another service has taken its place by now.
-    fn serve_last_good(
+    fn serve_last_known_good(
         &mut self,
         name: &Arc<str>,
         known: &Known,
         problems: &mut Problems,
-    ) -> Option<Moment> {
+    ) -> Option<Timestamp> {
         let good = known.good.as_ref()?;
         match self.claim(name, &good.fragment) {
             Ok(()) => Some(good.at),

@@ -1,4 +1,4 @@
-//! Triggers of a source: noted while a round runs, and folded into one round otherwise.
+//! Triggers of a source: noted while a cycle runs, and folded into one cycle otherwise.
 
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
@@ -11,21 +11,21 @@ use tokio::time::{Instant, sleep_until};
 use crate::contain::{Broken, contained};
 use crate::discoverer::Discoverer;
 
-/// Number of consecutive change notifications after which a round begins even though the source sends more.
+/// Number of consecutive change notifications after which a cycle begins even though the source sends more.
 const MOST_DRAINED: usize = 64;
 
-/// Waits of one pause between rounds.
+/// Waits of one pause between cycles.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
-    /// The start of the next round without a trigger.
+    /// The start of the next cycle without a trigger.
     pub(super) due: Instant,
-    /// The earliest start of a triggered round.
+    /// The earliest start of a triggered cycle.
     pub(super) earliest: Instant,
-    /// True if triggers can start the round early.
+    /// True if triggers can start the cycle early.
     pub(super) early: bool,
-    /// The time without triggers after which a triggered round begins.
+    /// The time without triggers after which a triggered cycle begins.
     pub(super) debounce: Duration,
-    /// The longest time that a triggered round waits for that.
+    /// The longest time that a triggered cycle waits for that.
     pub(super) debounce_max: Duration,
 }
 
@@ -34,9 +34,9 @@ type Call = Pin<Box<dyn Future<Output = Result<(), Broken>> + Send>>;
 /// Listens to [`Discoverer::changed`].
 pub(super) struct Triggers {
     discoverer: Arc<dyn Discoverer>,
-    /// The call that is under way. It is kept across rounds, so that what it has already seen is not lost.
+    /// The call that is under way. It is kept across cycles, so that what it has already seen is not lost.
     call: Option<Call>,
-    /// True if a trigger came that no round has handled yet.
+    /// True if a trigger came that no cycle has handled yet.
     pending: bool,
     /// True if the call panicked.
     broken: bool,
@@ -52,25 +52,25 @@ impl Triggers {
         }
     }
 
-    /// Runs a round. A trigger that comes meanwhile is handled by the next round, since this one may have
+    /// Runs a cycle. A trigger that comes meanwhile is handled by the next cycle, since this one may have
     /// read before it.
-    pub(super) async fn beside<F: Future>(&mut self, round: F) -> F::Output {
+    pub(super) async fn beside<F: Future>(&mut self, cycle: F) -> F::Output {
         self.drain().await;
         self.pending = false;
-        let mut round = pin!(round);
+        let mut cycle = pin!(cycle);
         loop {
             if self.pending {
-                return round.await;
+                return cycle.await;
             }
             tokio::select! {
                 biased;
-                result = &mut round => return result,
+                result = &mut cycle => return result,
                 () = self.next() => self.pending = true,
             }
         }
     }
 
-    /// Waits until the next round is to begin.
+    /// Waits until the next cycle is to begin.
     pub(super) async fn pause(&mut self, pause: Pause) {
         if !self.pending {
             tokio::select! {
@@ -104,7 +104,7 @@ impl Triggers {
         }
     }
 
-    /// Takes triggers that are already there: they are older than the round that begins now.
+    /// Takes triggers that are already there: they are older than the cycle that begins now.
     async fn drain(&mut self) {
         for _ in 0..MOST_DRAINED {
             let mut next = pin!(self.next());

@@ -14,9 +14,9 @@ use crate::validator::{Candidate, ConfigValidator};
 
 /// Services whose validators run at the same time.
 const CONCURRENCY: usize = 16;
-/// The time limit of all validators of a round, as a multiple of the limit of one service, so that a source
+/// The time limit of all validators of a cycle, as a multiple of the limit of one service, so that a source
 /// with many services whose validators hang is still polled.
-const ROUND_LIMITS: u32 = 4;
+const CYCLE_LIMITS: u32 = 4;
 
 /// A service to validate.
 pub(super) struct Question {
@@ -49,16 +49,16 @@ pub(super) struct Validation {
 
 /// The order of validation.
 struct Turns {
-    /// Services that could not be validated: the round that tried last, or [`NEVER_REACHED`].
+    /// Services that could not be validated: the cycle that tried last, or [`NEVER_REACHED`].
     tried: HashMap<Arc<str>, u64>,
-    round: u64,
+    cycle: u64,
 }
 
 impl Turns {
     fn new() -> Self {
         Self {
             tried: HashMap::new(),
-            round: NEW,
+            cycle: NEW,
         }
     }
 
@@ -75,11 +75,11 @@ impl Turns {
     /// Records the services that were reached. A verdict is `None` if a service was not reached.
     fn settle(&mut self, questions: Vec<Question>, verdicts: Vec<Option<Verdict>>) -> Vec<Verdict> {
         let before = std::mem::take(&mut self.tried);
-        self.round += 1;
+        self.cycle += 1;
         let answer = |(verdict, question): (Option<Verdict>, Question)| {
             let (tried, verdict) = match verdict {
                 Some(verdict) if verdict.answered => return verdict,
-                Some(verdict) => (self.round, verdict),
+                Some(verdict) => (self.cycle, verdict),
                 None => {
                     let tried = before.get(&question.service).copied();
                     (tried.unwrap_or(NEVER_REACHED), Verdict::missing())
@@ -107,7 +107,7 @@ impl Validation {
         }
     }
 
-    /// Returns true if the turn of a service has never come, so that the next round should not wait for its
+    /// Returns true if the turn of a service has never come, so that the next cycle should not wait for its
     /// interval.
     pub(super) fn is_behind(&self) -> bool {
         let turns = [&self.said, &self.fallen_back].into_iter();
@@ -115,17 +115,17 @@ impl Validation {
         tried.any(|&tried| tried == NEVER_REACHED)
     }
 
-    /// Returns the verdicts of a round, in the order of the questions. A service whose validators hang
+    /// Returns the verdicts of a cycle, in the order of the questions. A service whose validators hang
     /// loses only its own verdict.
-    pub(super) async fn round(&mut self, questions: Vec<Question>) -> Vec<Verdict> {
+    pub(super) async fn cycle(&mut self, questions: Vec<Question>) -> Vec<Verdict> {
         let order = self.said.order(&questions);
-        let limit = self.limit.saturating_mul(ROUND_LIMITS);
+        let limit = self.limit.saturating_mul(CYCLE_LIMITS);
         let verdicts = self.ask(&questions, order, limit).await;
         self.said.settle(questions, verdicts)
     }
 
     /// Validates last known good rules with current destinations. They have a separate order: services with
-    /// invalid descriptions are not validated otherwise in a round, and each of these must get its
+    /// invalid descriptions are not validated otherwise in a cycle, and each of these must get its
     /// destinations.
     pub(super) async fn fallbacks(&mut self, questions: Vec<Question>) -> Vec<Verdict> {
         let order = self.fallen_back.order(&questions);
@@ -226,10 +226,10 @@ impl Validation {
 }
 
 impl Verdict {
-    /// Creates the verdict on a service whose turn did not come before the round ended.
+    /// Creates the verdict on a service whose turn did not come before the cycle ended.
     fn missing() -> Self {
         let message =
-            "there was no time to validate the service; it comes earlier in the next round";
+            "there was no time to validate the service; it comes earlier in the next cycle";
         Self {
             problems: Problem::error("", "validator_timed_out", message).into(),
             answered: false,

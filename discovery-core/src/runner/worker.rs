@@ -1,4 +1,4 @@
-//! One round: poll, evaluate, settle, publish.
+//! One cycle: poll, evaluate, settle, publish.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::discoverer::Discoverer;
 use crate::discovery::{DiscoveredService, Discovery};
 use crate::error::DiscoverError;
 use crate::persist::Store;
-use crate::report::RoundReport;
+use crate::report::CycleReport;
 use crate::summary::Summary;
 use crate::unreachable::UnreachableService;
 
-/// Does the rounds of one runner.
+/// Does the cycles of one runner.
 pub(super) struct Worker {
     pub(super) discoverer: Arc<dyn Discoverer>,
     pub(super) evaluator: Arc<Evaluator>,
@@ -36,11 +36,11 @@ pub(super) struct Worker {
     pub(super) disk: Blocking,
 }
 
-/// The end of a round.
-pub(super) enum RoundEnd {
+/// The end of a cycle.
+pub(super) enum CycleEnd {
     /// The source was polled successfully.
     Answered {
-        report: Arc<RoundReport>,
+        report: Arc<CycleReport>,
         /// True if missing services wait for their removal to be confirmed.
         removal_pending: bool,
     },
@@ -52,26 +52,26 @@ pub(super) enum RoundEnd {
 
 impl Worker {
     /// Polls the source and applies the result.
-    pub(super) async fn round(&mut self) -> RoundEnd {
-        let round = self.publisher.round_begins();
+    pub(super) async fn cycle(&mut self) -> CycleEnd {
+        let cycle = self.publisher.cycle_begins();
         let discovery = match self.ask().await {
             Ok(discovery) => discovery,
             Err(error) => {
                 let failures = self.publisher.failed(&error);
-                return RoundEnd::Failed(error, failures);
+                return CycleEnd::Failed(error, failures);
             }
         };
-        match self.take_in(round, discovery).await {
-            Some(Ok((report, removal_pending))) => RoundEnd::Answered {
+        match self.take_in(cycle, discovery).await {
+            Some(Ok((report, removal_pending))) => CycleEnd::Answered {
                 report,
                 removal_pending,
             },
             Some(Err(broken)) => {
                 let error = DiscoverError::unfinished(&broken);
                 let failures = self.publisher.failed(&error);
-                RoundEnd::Failed(error, failures)
+                CycleEnd::Failed(error, failures)
             }
-            None => RoundEnd::ShuttingDown,
+            None => CycleEnd::ShuttingDown,
         }
     }
 
@@ -94,9 +94,9 @@ impl Worker {
 
     async fn take_in(
         &mut self,
-        round: u64,
+        cycle: u64,
         discovery: Discovery,
-    ) -> Option<Result<(Arc<RoundReport>, bool), Broken>> {
+    ) -> Option<Result<(Arc<CycleReport>, bool), Broken>> {
         let Discovery {
             services,
             mut problems,
@@ -168,7 +168,7 @@ impl Worker {
         let removal_pending = settled.removal_pending;
         let publisher = &self.publisher;
         let report = publisher.answered(
-            round,
+            cycle,
             settled,
             revision,
             changes.as_ref(),
@@ -195,7 +195,7 @@ impl Worker {
                 });
             }
         }
-        let verdicts = self.validation.round(questions).await;
+        let verdicts = self.validation.cycle(questions).await;
         for (index, verdict) in asked.into_iter().zip(verdicts) {
             answer[index].1.problems.append(verdict.problems);
         }
@@ -268,7 +268,7 @@ impl Worker {
     }
 
     /// Reports the results of its services to the source.
-    pub(super) async fn report(&self, report: &RoundReport) {
+    pub(super) async fn report(&self, report: &CycleReport) {
         let limit = self.options.report_timeout;
         if let Err(broken) = contained_for(limit, self.discoverer.published(report)).await {
             tracing::warn!(
@@ -307,7 +307,7 @@ impl Worker {
         // The rules of filters and validators may have changed since the file was written.
         let (kept, mut dropped) = self.still_good(kept).await?;
         let confirmed = kept.iter().map(|service| service.good.at);
-        let oldest = confirmed.max_by_key(crate::moment::Moment::age);
+        let oldest = confirmed.max_by_key(crate::timestamp::Timestamp::age);
         if kept.is_empty() && listed > 0 {
             let message = "nothing of what was kept on disk can be used any more";
             dropped.push(Problem::error("", "restored_nothing", message));
@@ -394,6 +394,6 @@ impl Worker {
 fn evaluate(evaluator: &Evaluator, service: &DiscoveredService) -> Evaluation {
     contained_call(|| evaluator.evaluate(service)).unwrap_or_else(|broken| {
         let message = format!("making configuration of the service {broken}");
-        Evaluation::refused(Problem::error("", "evaluation_failed", message))
+        Evaluation::rejected(Problem::error("", "evaluation_failed", message))
     })
 }

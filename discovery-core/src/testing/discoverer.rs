@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use crate::discoverer::Discoverer;
 use crate::discovery::{DiscoveredService, Discovery};
 use crate::error::DiscoverError;
-use crate::report::RoundReport;
+use crate::report::CycleReport;
 use crate::unreachable::UnreachableService;
 
 /// A [`Discoverer`] whose results are queued by a test. When the queue is empty it repeats its last
@@ -48,7 +48,7 @@ pub struct ScriptedDiscoverer {
 struct Shared {
     script: Mutex<Script>,
     calls: watch::Sender<usize>,
-    reports: watch::Sender<Vec<Arc<RoundReport>>>,
+    reports: watch::Sender<Vec<Arc<CycleReport>>>,
     changed: Notify,
     /// The reports of services that requests cannot reach.
     unreachable: Mutex<Vec<UnreachableService>>,
@@ -153,8 +153,8 @@ impl ScriptedDiscoverer {
         let _ = counts.wait_for(|count| *count >= calls).await;
     }
 
-    /// The reports that the source was given, round by round.
-    pub fn reports(&self) -> Vec<Arc<RoundReport>> {
+    /// The reports that the source was given, cycle by cycle.
+    pub fn reports(&self) -> Vec<Arc<CycleReport>> {
         self.shared.reports.borrow().clone()
     }
 
@@ -163,7 +163,7 @@ impl ScriptedDiscoverer {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    pub async fn wait_for_reports(&self, reports: usize) -> Vec<Arc<RoundReport>> {
+    pub async fn wait_for_reports(&self, reports: usize) -> Vec<Arc<CycleReport>> {
         let mut received = self.shared.reports.subscribe();
         match received.wait_for(|list| list.len() >= reports).await {
             Ok(list) => list.clone(),
@@ -213,7 +213,7 @@ impl Discoverer for ScriptedDiscoverer {
         !self.shared.ignores_unreachable.load(Ordering::Relaxed)
     }
 
-    async fn published(&self, report: &RoundReport) {
+    async fn published(&self, report: &CycleReport) {
         let report = Arc::new(report.clone());
         self.shared.reports.send_modify(|list| list.push(report));
     }

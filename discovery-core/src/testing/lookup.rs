@@ -13,17 +13,17 @@ use crate::resolver::Lookup;
 /// A [`Lookup`] whose names are set by a test. A name that was not set does not exist. Clones share the names.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedLookup {
-    shared: Arc<Mutex<Names>>,
+    shared: Arc<Mutex<ScriptedNames>>,
 }
 
 #[derive(Debug, Default)]
-struct Names {
-    answers: HashMap<String, Answer>,
+struct ScriptedNames {
+    answers: HashMap<String, ScriptedAnswer>,
     calls: usize,
 }
 
 #[derive(Clone, Debug)]
-enum Answer {
+enum ScriptedAnswer {
     Addresses(Vec<IpAddr>),
     Failure,
     Hang,
@@ -46,17 +46,17 @@ impl ScriptedLookup {
             .iter()
             .map(|text| text.parse().expect("an IP address"))
             .collect();
-        self.answer(name, Answer::Addresses(addresses));
+        self.answer(name, ScriptedAnswer::Addresses(addresses));
     }
 
     /// Makes looking up a name fail.
     pub fn fail(&self, name: &str) {
-        self.answer(name, Answer::Failure);
+        self.answer(name, ScriptedAnswer::Failure);
     }
 
     /// Makes looking up a name take forever.
     pub fn hang(&self, name: &str) {
-        self.answer(name, Answer::Hang);
+        self.answer(name, ScriptedAnswer::Hang);
     }
 
     /// Number of names that were looked up.
@@ -64,11 +64,11 @@ impl ScriptedLookup {
         self.names().calls
     }
 
-    fn answer(&self, name: &str, answer: Answer) {
+    fn answer(&self, name: &str, answer: ScriptedAnswer) {
         self.names().answers.insert(name.to_owned(), answer);
     }
 
-    fn names(&self) -> MutexGuard<'_, Names> {
+    fn names(&self) -> MutexGuard<'_, ScriptedNames> {
         self.shared.lock()
     }
 }
@@ -82,9 +82,9 @@ impl Lookup for ScriptedLookup {
             names.answers.get(host).cloned()
         };
         match answer {
-            Some(Answer::Addresses(addresses)) => Ok(addresses),
-            Some(Answer::Failure) => Err(io::Error::other("the name server failed")),
-            Some(Answer::Hang) => std::future::pending().await,
+            Some(ScriptedAnswer::Addresses(addresses)) => Ok(addresses),
+            Some(ScriptedAnswer::Failure) => Err(io::Error::other("the name server failed")),
+            Some(ScriptedAnswer::Hang) => std::future::pending().await,
             None => Err(io::Error::new(io::ErrorKind::NotFound, "no such name")),
         }
     }

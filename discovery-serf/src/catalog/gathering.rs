@@ -306,13 +306,13 @@ impl Gathering<'_> {
             said.tag(member, tags::HTTP_PORT, "missing_http_port", &message);
             return Err("has no `http-port`".to_owned());
         };
-        let refuse = |error: &tags::TagError, said: &mut Said| {
+        let reject = |error: &tags::TagError, said: &mut Said| {
             said.value(member, error, IS_NO_DESTINATION);
             format!("cannot be used: {error}")
         };
-        let port = tags::http_port(port).map_err(|error| refuse(&error, said))?;
+        let port = tags::http_port(port).map_err(|error| reject(&error, said))?;
         let scheme = member.tags.bytes(tags::SCHEME).unwrap_or_default();
-        let scheme = tags::scheme(scheme).map_err(|error| refuse(&error, said))?;
+        let scheme = tags::scheme(scheme).map_err(|error| reject(&error, said))?;
         if let IpAddr::V6(address) = address
             && address.is_unicast_link_local()
         {

@@ -66,7 +66,7 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// The errors of all requests; [`Refused`](ClientErrorKind::Refused) if the agent rejects the filter;
+    /// The errors of all requests; [`Rejected`](ClientErrorKind::Rejected) if the agent rejects the filter;
     /// [`InvalidRequest`](ClientErrorKind::InvalidRequest) if the filter has no representation, or if there
     /// are 32 streams already.
     ///
@@ -98,7 +98,7 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// The errors of all requests, and [`Refused`](ClientErrorKind::Refused) if the event is too long.
+    /// The errors of all requests, and [`Rejected`](ClientErrorKind::Rejected) if the event is too long.
     ///
     /// # Cancel safety
     ///
@@ -122,7 +122,7 @@ impl SerfClient {
     ///
     /// # Errors
     ///
-    /// The errors of all requests, and [`Refused`](ClientErrorKind::Refused) if the agent could contact
+    /// The errors of all requests, and [`Rejected`](ClientErrorKind::Rejected) if the agent could contact
     /// none of them.
     ///
     /// # Cancel safety
@@ -145,7 +145,7 @@ impl SerfClient {
     /// # Errors
     ///
     /// The errors of all requests, except for the end of the connection.
-    /// [`Refused`](ClientErrorKind::Refused) if the agent could not notify the others; it ends
+    /// [`Rejected`](ClientErrorKind::Rejected) if the agent could not notify the others; it ends
     /// nevertheless.
     ///
     /// # Cancel safety

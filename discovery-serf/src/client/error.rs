@@ -43,7 +43,7 @@ pub enum ClientErrorKind {
     /// An unknown command. The agent has ended the connection.
     Unsupported,
     /// An error reply of the agent; [`agent_error`](ClientError::agent_error) has its text.
-    Refused,
+    Rejected,
     /// Tags that would be too long for the gossip: 512 bytes. They are unchanged.
     TagsTooLong,
     /// A request that was not sent: it is too long, there are too many streams, or it contains a value that
@@ -79,7 +79,7 @@ impl ClientError {
     }
 
     /// Creates the error for an error reply.
-    pub(super) fn refusal(agent: &Arc<str>, command: &str, said: &str) -> Self {
+    pub(super) fn rejection(agent: &Arc<str>, command: &str, said: &str) -> Self {
         let words = shortened(said, MOST);
         let (kind, detail) = match said {
             "Invalid authentication token" => (
@@ -109,8 +109,8 @@ impl ClientError {
                 ),
             ),
             _ => (
-                ClientErrorKind::Refused,
-                format!("the agent refuses: {words}"),
+                ClientErrorKind::Rejected,
+                format!("the agent rejects: {words}"),
             ),
         };
         let mut error = Self::new(kind, agent, command, detail);
@@ -133,7 +133,7 @@ impl ClientError {
             ClientErrorKind::Denied
             | ClientErrorKind::Version
             | ClientErrorKind::Unsupported
-            | ClientErrorKind::Refused
+            | ClientErrorKind::Rejected
             | ClientErrorKind::TagsTooLong
             | ClientErrorKind::InvalidRequest => false,
         }

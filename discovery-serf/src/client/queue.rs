@@ -12,13 +12,13 @@ use tokio::sync::Notify;
 pub(super) struct Queue {
     max_records: usize,
     max_bytes: usize,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// The notification for the waiting reader.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     records: VecDeque<Bytes>,
     bytes: usize,
     /// Number of records that were dropped before the first of `records`.
@@ -109,7 +109,7 @@ impl Queue {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         // Nothing panics while it holds the lock.
         self.state.lock()
     }

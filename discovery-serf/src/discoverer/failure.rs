@@ -6,7 +6,7 @@ use std::sync::Arc;
 use discovery_core::DiscoverError;
 use discovery_core::text::with_causes;
 
-use super::REFUSED;
+use super::REJECTED;
 use crate::client::{ClientError, ClientErrorKind};
 use crate::options::KeyFileError;
 
@@ -72,7 +72,7 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// Returns the causes to log as an error after a failed round: those that last until an operator
+    /// Returns the causes to log as an error after a failed cycle: those that last until an operator
     /// changes something, once.
     pub(super) fn raise<'c>(&mut self, causes: &'c [Cause]) -> Vec<&'c Cause> {
         let mut news: Vec<_> = causes.iter().filter(|cause| cause.is_permanent()).collect();
@@ -89,14 +89,14 @@ impl Alarm {
     }
 }
 
-/// Returns the error of a round in which agents failed one after the other: the agents, their failures and
+/// Returns the error of a cycle in which agents failed one after the other: the agents, their failures and
 /// a hint. With a key in a file no wait is requested: the file is checked soon, and an agent is polled only
 /// after a change.
 pub(super) fn error_of(mut causes: Vec<Cause>, has_key: bool, is_file: bool) -> DiscoverError {
     let is_permanent = causes.iter().all(Cause::is_permanent);
     let new = |message: String| match is_permanent {
         true if is_file => DiscoverError::permanent(message),
-        true => DiscoverError::permanent(message).with_retry_after(REFUSED),
+        true => DiscoverError::permanent(message).with_retry_after(REJECTED),
         false => DiscoverError::transient(message),
     };
     if causes.len() == 1

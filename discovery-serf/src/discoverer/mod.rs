@@ -1,11 +1,11 @@
 //! The discoverer.
 
 mod conversion;
+mod cycle;
 mod dial;
 mod failure;
 mod hold;
 mod key;
-mod round;
 mod session;
 mod signal;
 #[cfg(test)]
@@ -19,8 +19,8 @@ use async_trait::async_trait;
 use discovery_core::{DiscoverError, Discoverer, Discovery, Runner, RunnerOptions};
 use parking_lot::Mutex;
 
+use self::cycle::Cycles;
 pub use self::dial::{Dial, Transport};
-use self::round::Rounds;
 use self::signal::Signal;
 use crate::catalog::LeftOut;
 use crate::options::SerfOptions;
@@ -33,7 +33,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
 /// The wait after a rejection, which lasts until an operator changes something. Earlier retries would only
 /// fill the agent's log.
-const REFUSED: Duration = Duration::from_secs(10);
+const REJECTED: Duration = Duration::from_secs(10);
 
 /// Discovers the services of a Serf cluster by polling one of its agents.
 ///
@@ -56,17 +56,17 @@ const REFUSED: Duration = Duration::from_secs(10);
 pub struct SerfDiscoverer {
     options: Arc<SerfOptions>,
     dialer: Option<Arc<dyn Dial>>,
-    shared: Arc<Shared>,
+    shared: Arc<DiscovererState>,
 }
 
-struct Shared {
+struct DiscovererState {
     signal: Arc<Signal>,
-    /// Locked for the length of a round.
-    rounds: tokio::sync::Mutex<Rounds>,
+    /// Locked for the length of a cycle.
+    cycles: tokio::sync::Mutex<Cycles>,
     view: Mutex<View>,
 }
 
-/// The result of the last round, for accessors.
+/// The result of the last cycle, for accessors.
 #[derive(Clone, Debug, Default)]
 struct View {
     agent: Option<Arc<str>>,
@@ -78,9 +78,9 @@ impl SerfDiscoverer {
     pub fn new(options: SerfOptions) -> Self {
         let options = options.bounded();
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(DiscovererState {
                 signal: Arc::new(Signal::new()),
-                rounds: tokio::sync::Mutex::new(Rounds::new(&options)),
+                cycles: tokio::sync::Mutex::new(Cycles::new(&options)),
                 view: Mutex::default(),
             }),
             options: Arc::new(options),
@@ -107,7 +107,7 @@ impl SerfDiscoverer {
         let options = &*self.options;
         let mut runner = RunnerOptions::default()
             .with_interval(options.reconcile_interval)
-            .with_discover_timeout(round::longest(options))
+            .with_discover_timeout(cycle::longest(options))
             .with_debounce(options.debounce)
             .with_debounce_max(options.debounce_max)
             .with_backoff(BACKOFF)
@@ -142,13 +142,13 @@ impl Discoverer for SerfDiscoverer {
     async fn discover(&self) -> Result<Discovery, DiscoverError> {
         let signal = &self.shared.signal;
         signal.wake_at(None);
-        let mut rounds = self.shared.rounds.lock().await;
-        let asking = round::Asking {
+        let mut cycles = self.shared.cycles.lock().await;
+        let asking = cycle::Asking {
             options: &self.options,
             dialer: self.dialer.as_deref(),
             signal,
         };
-        match rounds.round(&asking).await {
+        match cycles.cycle(&asking).await {
             Ok(answer) => {
                 self.view(|view| {
                     view.agent = Some(answer.agent);

@@ -27,7 +27,7 @@ pub(super) struct Session {
     /// True if the agent has not listed its members over this connection yet.
     pub(super) is_new: bool,
     /// The reason why the agent sends no events. `None` if it does.
-    pub(super) refusal: Option<ClientError>,
+    pub(super) rejection: Option<ClientError>,
     _watching: Watching,
 }
 
@@ -60,9 +60,9 @@ impl Session {
                 SerfClient::connect_over(io, options).await?
             }
         };
-        let (watching, refusal) = match client.stream(&EventFilter::members()).await {
+        let (watching, rejection) = match client.stream(&EventFilter::members()).await {
             Ok(stream) => (watch_events(stream, Arc::clone(signal)), None),
-            Err(error) if error.kind() == ClientErrorKind::Refused => {
+            Err(error) if error.kind() == ClientErrorKind::Rejected => {
                 (watch_end(client.clone(), Arc::clone(signal)), Some(error))
             }
             Err(error) => return Err(error.into()),
@@ -71,7 +71,7 @@ impl Session {
             client,
             agent: Arc::clone(agent),
             is_new: true,
-            refusal,
+            rejection,
             _watching: watching,
         })
     }

@@ -1,11 +1,11 @@
-//! The triggers that start a round early.
+//! The triggers that start a cycle early.
 
 use std::future::pending;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 
-/// The trigger that starts a round early: an event, or a time that a round has set.
+/// The trigger that starts a cycle early: an event, or a time that a cycle has set.
 ///
 /// Only one trigger is remembered, independent of the number of events.
 #[derive(Debug)]
@@ -22,12 +22,12 @@ impl Signal {
         }
     }
 
-    /// Starts the next round early, because of an event.
+    /// Starts the next cycle early, because of an event.
     pub(super) fn happened(&self) {
         self.happened.notify_one();
     }
 
-    /// Sets the latest start of the next round. `None` if it need not start early.
+    /// Sets the latest start of the next cycle. `None` if it need not start early.
     pub(super) fn wake_at(&self, at: Option<Instant>) {
         self.wake.send_replace(at);
     }
@@ -58,7 +58,7 @@ impl Signal {
             tokio::select! {
                 biased;
                 () = time => {
-                    // A round may have set another time meanwhile.
+                    // A cycle may have set another time meanwhile.
                     let mine = self.wake.send_if_modified(|current| {
                         let mine = *current == at;
                         if mine {

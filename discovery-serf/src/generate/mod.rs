@@ -84,7 +84,7 @@ pub fn discovery_of(catalog: &ServiceCatalog, options: &GenerateOptions) -> Disc
         services.push(legacy(service, &plan));
     }
     for (name, said) in &catalog.unusable {
-        let mut service = DiscoveredService::not_enlisted(Arc::clone(name));
+        let mut service = DiscoveredService::not_enabled(Arc::clone(name));
         service.problems = said.clone();
         services.push(service);
     }

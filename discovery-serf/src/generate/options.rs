@@ -40,7 +40,7 @@ pub struct GenerateOptions {
 pub struct HealthOptions {
     /// True to probe destinations. Default: true.
     pub enabled: bool,
-    /// The time from the end of one round of probes to the start of the next. Default: 2 s.
+    /// The time from the end of one cycle of probes to the start of the next. Default: 2 s.
     pub interval: Duration,
     /// The time limit of a probe. Default: 1 s.
     pub timeout: Duration,
@@ -188,7 +188,7 @@ impl HealthOptions {
         self
     }
 
-    /// Sets the time between rounds of probes.
+    /// Sets the time between cycles of probes.
     #[must_use]
     pub fn with_interval(mut self, interval: Duration) -> Self {
         self.interval = interval;

@@ -100,7 +100,7 @@ impl Kind<'_> {
         said: &mut Problems,
     ) -> BTreeMap<String, Value> {
         let mut values: BTreeMap<String, Value> = BTreeMap::new();
-        let mut refused: Option<(&str, usize)> = None;
+        let mut rejected: Option<(&str, usize)> = None;
         if self.header.is_none() {
             return values;
         }
@@ -112,7 +112,7 @@ impl Kind<'_> {
                 continue;
             };
             if !tags::can_be_asked_for(label) {
-                let (_, count) = refused.get_or_insert((label, 0));
+                let (_, count) = rejected.get_or_insert((label, 0));
                 *count += 1;
                 continue;
             }
@@ -124,7 +124,7 @@ impl Kind<'_> {
                 });
             value.instances.push(position);
         }
-        if let Some((first, count)) = refused {
+        if let Some((first, count)) = rejected {
             let message = format!(
                 "requests cannot ask for the `{}` `{}` of {count} instances; expected at most 64 letters, digits, `.`, `_`, `~`, \
                  `+` or `-`, all ASCII",

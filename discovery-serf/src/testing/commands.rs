@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Shared;
+use super::AgentShared;
 use super::state::State;
 use crate::client::{Event, MemberEventKind};
 use crate::member::{Member, MemberStatus, Tags};
@@ -16,14 +16,14 @@ const TAGS_LIMIT: usize = 512;
 
 /// A reply.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct AgentReply {
     pub(super) error: String,
     pub(super) body: Vec<u8>,
     /// True if the connection ends with it.
     pub(super) ends: bool,
 }
 
-impl Answer {
+impl AgentReply {
     fn error(error: &str) -> Self {
         Self {
             error: error.to_owned(),
@@ -47,32 +47,32 @@ impl Answer {
 
 /// The progress of a connection.
 #[derive(Debug, Default)]
-pub(super) struct Session {
+pub(super) struct AgentSession {
     is_open: bool,
     is_authenticated: bool,
 }
 
-impl Session {
+impl AgentSession {
     /// Carries out a request.
     pub(super) fn answer(
         &mut self,
-        shared: &Shared,
+        shared: &AgentShared,
         request: &Request,
         streams: &mut BTreeMap<u64, Filter>,
         seq: u64,
-    ) -> Answer {
+    ) -> AgentReply {
         if let Request::Handshake { version } = request {
             return match (self.is_open, *version) {
-                (true, _) => Answer::error("Handshake already performed"),
+                (true, _) => AgentReply::error("Handshake already performed"),
                 (false, VERSION) => {
                     self.is_open = true;
-                    Self::refused(shared, request).unwrap_or_default()
+                    Self::rejected(shared, request).unwrap_or_default()
                 }
-                (false, _) => Answer::error("Unsupported IPC version"),
+                (false, _) => AgentReply::error("Unsupported IPC version"),
             };
         }
         if !self.is_open {
-            return Answer::last("Handshake required");
+            return AgentReply::last("Handshake required");
         }
         let demanded = shared.state.borrow().key.clone();
         if let Request::Auth { key } = request {
@@ -83,50 +83,50 @@ impl Session {
             };
             self.is_authenticated |= is_right;
             return match is_right {
-                true => Answer::default(),
-                false => Answer::error("Invalid authentication token"),
+                true => AgentReply::default(),
+                false => AgentReply::error("Invalid authentication token"),
             };
         }
         if demanded.is_some() && !self.is_authenticated {
-            return Answer::error("Authentication required");
+            return AgentReply::error("Authentication required");
         }
-        if let Some(refused) = Self::refused(shared, request) {
-            return refused;
+        if let Some(rejected) = Self::rejected(shared, request) {
+            return rejected;
         }
         match request {
             Request::Stream { filter } => match Filter::parse(filter) {
-                None => Answer::error("Invalid event filter"),
+                None => AgentReply::error("Invalid event filter"),
                 Some(_) if streams.contains_key(&seq) => {
-                    Answer::error("Stream with given sequence exists")
+                    AgentReply::error("Stream with given sequence exists")
                 }
                 Some(filter) => {
                     streams.insert(seq, filter);
-                    Answer::default()
+                    AgentReply::default()
                 }
             },
             Request::Stop { seq } => {
                 streams.remove(seq);
-                Answer::default()
+                AgentReply::default()
             }
             _ => command(shared, request),
         }
     }
 
-    fn refused(shared: &Shared, request: &Request) -> Option<Answer> {
+    fn rejected(shared: &AgentShared, request: &Request) -> Option<AgentReply> {
         let state = shared.state.borrow();
-        let error = state.refusals.get(request.command())?;
-        Some(Answer::error(error))
+        let error = state.rejections.get(request.command())?;
+        Some(AgentReply::error(error))
     }
 }
 
-fn command(shared: &Shared, request: &Request) -> Answer {
-    let mut answer = Answer::default();
+fn command(shared: &AgentShared, request: &Request) -> AgentReply {
+    let mut answer = AgentReply::default();
     let mut events = Vec::new();
     shared.state.send_modify(|state| {
         answer = match request {
             Request::Members => {
                 let members = state.listed();
-                Answer::with(|out| encode_members(&members, out))
+                AgentReply::with(|out| encode_members(&members, out))
             }
             Request::MembersFiltered { tags, status, name } => {
                 let mut members = state.listed();
@@ -137,15 +137,15 @@ fn command(shared: &Shared, request: &Request) -> Answer {
                     let by_status = status.is_empty() || matches(status, member.status.as_str());
                     by_tags && by_status && (name.is_empty() || matches(name, &member.name))
                 });
-                Answer::with(|out| encode_members(&members, out))
+                AgentReply::with(|out| encode_members(&members, out))
             }
             Request::Stats => {
                 let stats = stats(state);
-                Answer::with(|out| encode_stats(&stats, out))
+                AgentReply::with(|out| encode_stats(&stats, out))
             }
             Request::Join { addresses, .. } => {
                 let joined = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
-                Answer::with(|out| encode_joined(joined, out))
+                AgentReply::with(|out| encode_joined(joined, out))
             }
             Request::Event {
                 name,
@@ -159,18 +159,18 @@ fn command(shared: &Shared, request: &Request) -> Answer {
                     logical_time: state.logical_time,
                     coalesce: *coalesce,
                 });
-                Answer::default()
+                AgentReply::default()
             }
             Request::Tags { set, delete } => retag(state, set, delete, &mut events),
             Request::ForceLeave { node, prune } => {
                 force_leave(state, node, *prune, &mut events);
-                Answer::default()
+                AgentReply::default()
             }
             Request::Leave => {
                 state.is_stopped = true;
-                Answer::last("")
+                AgentReply::last("")
             }
-            _ => Answer::last("Unsupported command"),
+            _ => AgentReply::last("Unsupported command"),
         };
     });
     for event in &events {
@@ -179,10 +179,10 @@ fn command(shared: &Shared, request: &Request) -> Answer {
     answer
 }
 
-fn retag(state: &mut State, set: &Tags, delete: &[String], events: &mut Vec<Event>) -> Answer {
+fn retag(state: &mut State, set: &Tags, delete: &[String], events: &mut Vec<Event>) -> AgentReply {
     let own = state.members.iter_mut();
     let Some(own) = own.into_iter().find(|member| member.name == state.node) else {
-        return Answer::error("the agent's own node is not a member");
+        return AgentReply::error("the agent's own node is not a member");
     };
     let mut tags = own.tags.clone();
     for (key, value) in set.iter() {
@@ -192,14 +192,14 @@ fn retag(state: &mut State, set: &Tags, delete: &[String], events: &mut Vec<Even
         tags.remove(key);
     }
     if encoded_length(&tags) > TAGS_LIMIT {
-        return Answer::error("Encoded length of tags exceeds limit of 512 bytes");
+        return AgentReply::error("Encoded length of tags exceeds limit of 512 bytes");
     }
     own.tags = tags;
     events.push(Event::Member {
         kind: MemberEventKind::Update,
         members: vec![own.clone()],
     });
-    Answer::default()
+    AgentReply::default()
 }
 
 /// Makes a failed node leave. An unknown node is not an error.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, WriteHalf};
 use tokio::sync::{mpsc, watch};
 
-use super::Shared;
-use super::commands::{Answer, Filter, Session};
+use super::AgentShared;
+use super::commands::{AgentReply, AgentSession, Filter};
 use super::state::State;
 use crate::client::Event;
 use crate::wire::frames::FrameReader;
@@ -18,7 +18,7 @@ use crate::wire::messages::{Request, RequestHeader, ResponseHeader, encode_event
 const MAX_REQUEST: usize = 1 << 20;
 
 /// Serves a connection to its end: that of the client, or of the agent's life.
-pub(super) async fn serve<Io>(shared: Arc<Shared>, io: Io)
+pub(super) async fn serve<Io>(shared: Arc<AgentShared>, io: Io)
 where
     Io: AsyncRead + AsyncWrite + Send + Unpin,
 {
@@ -39,7 +39,7 @@ where
 
 /// Counts a connection as one until it is dropped, with the runtime at the latest.
 struct Connected {
-    shared: Arc<Shared>,
+    shared: Arc<AgentShared>,
     number: u64,
 }
 
@@ -49,14 +49,14 @@ impl Drop for Connected {
     }
 }
 
-async fn talk<Io>(shared: &Shared, io: Io, mut events: mpsc::Receiver<Event>) -> io::Result<()>
+async fn talk<Io>(shared: &AgentShared, io: Io, mut events: mpsc::Receiver<Event>) -> io::Result<()>
 where
     Io: AsyncRead + AsyncWrite + Send + Unpin,
 {
     let (read, mut write) = tokio::io::split(io);
     let mut frames = FrameReader::new(read, MAX_REQUEST);
     let mut state = shared.state.subscribe();
-    let mut session = Session::default();
+    let mut session = AgentSession::default();
     let mut streams = BTreeMap::new();
     // The header of a request whose body is still to come.
     let mut header = None;
@@ -117,7 +117,7 @@ async fn goes_on(state: &mut watch::Receiver<State>) {
 async fn reply<W: AsyncWrite>(
     write: &mut WriteHalf<W>,
     seq: u64,
-    answer: Answer,
+    answer: AgentReply,
 ) -> io::Result<bool> {
     let mut out = Vec::new();
     let header = ResponseHeader {

@@ -59,11 +59,11 @@ const PIPE: usize = 64 * 1024;
 /// ```
 #[derive(Clone)]
 pub struct AgentInMemory {
-    shared: Arc<Shared>,
+    shared: Arc<AgentShared>,
     listening: Arc<Listening>,
 }
 
-struct Shared {
+struct AgentShared {
     /// The state, watched by everyone who waits for a condition.
     state: watch::Sender<State>,
 }
@@ -83,7 +83,7 @@ impl AgentInMemory {
     /// Creates an agent on a node of this name, alone in its cluster.
     pub fn new(node: impl Into<Arc<str>>) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(AgentShared {
                 state: watch::Sender::new(State::new(node.into())),
             }),
             listening: Arc::default(),
@@ -185,16 +185,18 @@ impl AgentInMemory {
     }
 
     /// Rejects a command, such as `stream`, with this error until [`obey`](Self::obey).
-    pub fn refuse(&self, command: &str, error: &str) {
+    pub fn reject(&self, command: &str, error: &str) {
         self.edit(|state| {
-            state.refusals.insert(command.to_owned(), error.to_owned());
+            state
+                .rejections
+                .insert(command.to_owned(), error.to_owned());
         });
     }
 
     /// Carries a command out again.
     pub fn obey(&self, command: &str) {
         self.edit(|state| {
-            state.refusals.remove(command);
+            state.rejections.remove(command);
         });
     }
 

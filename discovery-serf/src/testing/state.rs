@@ -8,7 +8,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::sync::mpsc;
 
-use super::Shared;
+use super::AgentShared;
 use crate::client::{AuthKey, Event};
 use crate::member::{Member, Tags};
 
@@ -23,7 +23,7 @@ pub(super) struct State {
     pub(super) is_stalled: bool,
     /// Connections of an earlier life end.
     pub(super) life: u64,
-    pub(super) refusals: BTreeMap<String, String>,
+    pub(super) rejections: BTreeMap<String, String>,
     pub(super) delays: BTreeMap<String, Duration>,
     pub(super) garbage: Option<Box<[u8]>>,
     pub(super) calls: Vec<String>,
@@ -43,7 +43,7 @@ impl State {
             is_stopped: false,
             is_stalled: false,
             life: 0,
-            refusals: BTreeMap::new(),
+            rejections: BTreeMap::new(),
             delays: BTreeMap::new(),
             garbage: None,
             calls: Vec::new(),
@@ -78,7 +78,7 @@ impl State {
     }
 }
 
-impl Shared {
+impl AgentShared {
     /// Adds a connection: returns its number and its events. Returns `None` if the agent is stopped.
     pub(super) fn connected(&self) -> Option<(u64, mpsc::Receiver<Event>)> {
         let mut connection = None;

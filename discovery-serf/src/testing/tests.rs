@@ -134,9 +134,9 @@ async fn the_other_commands_do_what_an_agent_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_refuses_stalls_stops_and_counts() {
+async fn it_rejects_stalls_stops_and_counts() {
     let agent = AgentInMemory::new("gw");
-    agent.refuse("stats", "no");
+    agent.reject("stats", "no");
     let client = client(&agent).await;
     let error = client.stats().await.unwrap_err();
     assert_eq!(error.agent_error(), Some("no"));

@@ -12,11 +12,11 @@ pub(super) type Question<'a> = [&'a str; 3];
 /// The cached responses of one kind of call, by its arguments.
 #[derive(Debug)]
 pub(super) struct Answers<T> {
-    by_question: HashMap<[Box<str>; 3], Answer<T>>,
+    by_question: HashMap<[Box<str>; 3], CachedResponse<T>>,
 }
 
 #[derive(Debug)]
-struct Answer<T> {
+struct CachedResponse<T> {
     items: Arc<[T]>,
     /// The time at which the cluster returned it.
     at: Instant,
@@ -38,7 +38,7 @@ impl<T> Answers<T> {
     }
 
     pub(super) fn keep(&mut self, question: &Question<'_>, items: Arc<[T]>, now: Instant) {
-        let answer = Answer {
+        let answer = CachedResponse {
             items,
             at: now,
             used: now,

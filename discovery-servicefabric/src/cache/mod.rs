@@ -25,7 +25,7 @@ pub const DEFAULT_DURATION: Duration = Duration::from_secs(30 * 60);
 
 /// Keeps the responses of another implementation, for the case that it fails.
 ///
-/// Every call is made. Its last good response is used only if the call fails in a way that reveals nothing
+/// Every call is made. Its last known good response is used only if the call fails in a way that reveals nothing
 /// about the cluster: it could not be reached, timed out, rejected the credential, or sent a malformed
 /// response. The response that something no longer exists ([`CallErrorKind::Gone`]) is valid, and removes
 /// the old one. A dropped call changes nothing.
@@ -38,7 +38,7 @@ pub const DEFAULT_DURATION: Duration = Duration::from_secs(30 * 60);
 pub struct CachedCalls<C> {
     calls: C,
     duration: Duration,
-    memory: Mutex<Memory>,
+    memory: Mutex<CachedResponses>,
     tally: Mutex<Tally>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Tally {
 
 /// The responses, by kind of call.
 #[derive(Debug, Default)]
-struct Memory {
+struct CachedResponses {
     application_types: Answers<ApplicationType>,
     applications: Answers<Application>,
     service_types: Answers<ServiceType>,
@@ -88,11 +88,11 @@ impl<C: ClusterCalls> CachedCalls<C> {
     }
 
     /// Removes the responses that are too old to be used, and those that were not requested within
-    /// `unused`. Responses that each round requests stay, and those about deleted services go.
+    /// `unused`. Responses that each cycle requests stay, and those about deleted services go.
     pub fn evict(&self, unused: Duration) {
         let now = Instant::now();
         let mut memory = self.memory();
-        let Memory {
+        let CachedResponses {
             application_types,
             applications,
             service_types,
@@ -126,7 +126,7 @@ impl<C: ClusterCalls> CachedCalls<C> {
             + memory.properties.len()
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    fn memory(&self) -> MutexGuard<'_, CachedResponses> {
         // Each step under the lock leaves the memory whole.
         self.memory.lock()
     }
@@ -153,7 +153,7 @@ impl<C: ClusterCalls> CachedCalls<C> {
         &self,
         question: &Question<'_>,
         result: Result<Vec<T>, CallError>,
-        answers: fn(&mut Memory) -> &mut Answers<T>,
+        answers: fn(&mut CachedResponses) -> &mut Answers<T>,
     ) -> Result<(Vec<T>, Option<StaleAnswer>), CallError> {
         let now = Instant::now();
         self.count(&result);

@@ -64,7 +64,7 @@ impl AadMetadata {
 
 /// The response of the gateway.
 #[derive(Deserialize)]
-struct Answer {
+struct AadResponse {
     metadata: Option<AadMetadata>,
 }
 
@@ -95,7 +95,7 @@ impl Client {
 impl Shared {
     async fn aad_metadata(&self, deadline: Instant) -> Result<Option<AadMetadata>, CallError> {
         let call = Call::get("6.0").at("/$/GetAadMetadata").anonymous();
-        let answer: Answer = self.read(&call, deadline).await?;
+        let answer: AadResponse = self.read(&call, deadline).await?;
         Ok(answer
             .metadata
             .filter(|metadata| *metadata != AadMetadata::default()))

@@ -15,7 +15,7 @@ use crate::calls::{CallError, CallErrorKind};
 
 /// A successful response.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum GatewayResponse {
     /// A successful response with this body, to a request with this token.
     Content(Bytes, Option<BearerToken>),
     /// 204.
@@ -48,14 +48,14 @@ pub(super) fn judge(
     secure: bool,
     token: Option<&BearerToken>,
     response: Response<Bytes>,
-) -> Result<Answer, CallError> {
+) -> Result<GatewayResponse, CallError> {
     let (parts, body) = response.into_parts();
     let status = parts.status;
     if status == StatusCode::NO_CONTENT {
-        return Ok(Answer::NoContent);
+        return Ok(GatewayResponse::NoContent);
     }
     if status.is_success() {
-        return Ok(Answer::Content(body, token.cloned()));
+        return Ok(GatewayResponse::Content(body, token.cloned()));
     }
     let said = words_of(&body);
     let context = Context {
@@ -148,14 +148,17 @@ fn names_what_is_gone(code: &str) -> bool {
 }
 
 /// Reads the body of a response that must have one.
-pub(super) fn decode<T: DeserializeOwned>(call: &Call, answer: &Answer) -> Result<T, CallError> {
+pub(super) fn decode<T: DeserializeOwned>(
+    call: &Call,
+    answer: &GatewayResponse,
+) -> Result<T, CallError> {
     let (body, token) = match answer {
-        Answer::Content(body, token) => (body, token.as_ref()),
-        Answer::NoContent if call.of_entity => {
+        GatewayResponse::Content(body, token) => (body, token.as_ref()),
+        GatewayResponse::NoContent if call.of_entity => {
             let error = call.error(CallErrorKind::Gone, "204 No Content: it does not exist");
             return Err(error.with_status(204));
         }
-        Answer::NoContent => {
+        GatewayResponse::NoContent => {
             let message = "204 No Content, which is no answer to a question about a list";
             return Err(call
                 .error(CallErrorKind::Malformed, message)

@@ -9,7 +9,7 @@ use discovery_core::text::shortened;
 
 use super::Transport;
 use super::aad::AadMemory;
-use super::endpoint::{Endpoint, Endpoints};
+use super::endpoint::{GatewayEndpoint, GatewayEndpoints};
 use super::options::ClientOptions;
 #[cfg(feature = "reqwest")]
 use super::reqwest_transport::{ReqwestOptions, ReqwestTransport};
@@ -99,7 +99,7 @@ impl ClientBuilder {
         let endpoints: Vec<_> = self
             .endpoints
             .iter()
-            .map(|text| Endpoint::parse(text))
+            .map(|text| GatewayEndpoint::parse(text))
             .collect::<Result<_, _>>()?;
         if self.tokens.is_some()
             && let Some(exposed) = endpoints.iter().find(|endpoint| endpoint.is_exposed())
@@ -112,7 +112,7 @@ impl ClientBuilder {
         let transport = match self.transport {
             Some(transport) => transport,
             None => {
-                let secure = endpoints.iter().any(Endpoint::is_secure);
+                let secure = endpoints.iter().any(GatewayEndpoint::is_secure);
                 Arc::new(ReqwestTransport::for_endpoints(self.http, secure)?)
             }
         };
@@ -121,7 +121,7 @@ impl ClientBuilder {
         Ok(Client {
             shared: Arc::new(Shared {
                 transport,
-                endpoints: Endpoints::new(endpoints),
+                endpoints: GatewayEndpoints::new(endpoints),
                 options: self.options.bounded(),
                 tokens: self.tokens,
                 kinds_as_numbers: AtomicBool::new(false),

@@ -9,14 +9,14 @@ use super::builder::BuildError;
 
 /// Address of a gateway.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Endpoint {
+pub(super) struct GatewayEndpoint {
     /// Scheme, authority, and the path that a proxy in front may require, without a slash at the end.
     base: String,
     secure: bool,
     loopback: bool,
 }
 
-impl Endpoint {
+impl GatewayEndpoint {
     pub(super) fn parse(text: &str) -> Result<Self, BuildError> {
         let wrong = |reason| BuildError::endpoint(text, reason);
         let Ok(url) = Url::parse(text.trim()) else {
@@ -69,23 +69,23 @@ impl Endpoint {
     }
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for GatewayEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.base)
     }
 }
 
 /// The gateways of a cluster, of which one is used until it cannot be reached.
-pub(super) struct Endpoints {
-    list: Vec<Endpoint>,
+pub(super) struct GatewayEndpoints {
+    list: Vec<GatewayEndpoint>,
     current: AtomicUsize,
     /// True if one of the endpoints has ever answered.
     answered: AtomicBool,
 }
 
-impl Endpoints {
+impl GatewayEndpoints {
     /// Creates the endpoints. `list` is not empty.
-    pub(super) fn new(list: Vec<Endpoint>) -> Self {
+    pub(super) fn new(list: Vec<GatewayEndpoint>) -> Self {
         debug_assert!(!list.is_empty());
         Self {
             list,
@@ -104,7 +104,7 @@ impl Endpoints {
     }
 
     /// The endpoint at an index.
-    pub(super) fn at(&self, place: usize) -> &Endpoint {
+    pub(super) fn at(&self, place: usize) -> &GatewayEndpoint {
         &self.list[place]
     }
 
@@ -137,7 +137,7 @@ impl Endpoints {
     }
 }
 
-impl fmt::Debug for Endpoints {
+impl fmt::Debug for GatewayEndpoints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&self.list).finish()
     }
@@ -173,7 +173,7 @@ mod tests {
             ("", Err("not a URL")),
         ];
         for (text, expected) in cases {
-            match (Endpoint::parse(text), expected) {
+            match (GatewayEndpoint::parse(text), expected) {
                 (Ok(endpoint), Ok((base, exposed))) => {
                     assert_eq!(endpoint.base(), base);
                     assert_eq!(endpoint.is_exposed(), exposed, "{text}");
@@ -190,8 +190,8 @@ mod tests {
 
     #[test]
     fn a_gateway_is_left_once_however_many_calls_fail() {
-        let parse = |text| Endpoint::parse(text).unwrap();
-        let endpoints = Endpoints::new(vec![
+        let parse = |text| GatewayEndpoint::parse(text).unwrap();
+        let endpoints = GatewayEndpoints::new(vec![
             parse("http://a"),
             parse("http://b"),
             parse("http://c"),

@@ -7,8 +7,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
 use super::TransportErrorKind;
-use super::answer::{Answer, decode, judge};
-use super::endpoint::Endpoint;
+use super::answer::{GatewayResponse, decode, judge};
+use super::endpoint::GatewayEndpoint;
 use super::hint;
 use super::request::Call;
 use super::retry::{Attempts, Failure, Step};
@@ -38,7 +38,7 @@ impl Shared {
         &self,
         call: &Call,
         deadline: Instant,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<GatewayResponse, CallError> {
         match self.attempts(call, deadline).await {
             Ok(answer) => Ok(answer),
             // The call that explains is anonymous itself. Boxed, since the one calls the other.
@@ -55,9 +55,9 @@ impl Shared {
         &self,
         call: &Call,
         deadline: Instant,
-    ) -> Result<Answer, (CallError, Option<BearerToken>)> {
+    ) -> Result<GatewayResponse, (CallError, Option<BearerToken>)> {
         let mut attempts = Attempts::new(&self.options, self.endpoints.len());
-        let mut refused = None;
+        let mut rejected = None;
         let first = self.token(call, None, deadline).await;
         let mut token = first.map_err(|error| (error, None))?;
         let start = self.endpoints.current();
@@ -80,11 +80,11 @@ impl Shared {
                 Err(failure) => failure,
             };
             tracing::debug!(endpoint = endpoint.base(), error = %failure.error, "a call failed");
-            if failure.error.status() == Some(401) && refused.is_none() && token.is_some() {
-                refused = token;
-                let another = self.token(call, refused.as_ref(), deadline).await;
-                token = another.map_err(|error| (error, refused.clone()))?;
-                if token != refused {
+            if failure.error.status() == Some(401) && rejected.is_none() && token.is_some() {
+                rejected = token;
+                let another = self.token(call, rejected.as_ref(), deadline).await;
+                token = another.map_err(|error| (error, rejected.clone()))?;
+                if token != rejected {
                     continue;
                 }
             }
@@ -117,11 +117,11 @@ impl Shared {
     async fn attempt(
         &self,
         call: &Call,
-        endpoint: &Endpoint,
+        endpoint: &GatewayEndpoint,
         token: Option<&BearerToken>,
         deadline: Instant,
         limit: Duration,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<GatewayResponse, Failure> {
         let left = deadline.saturating_duration_since(Instant::now());
         let theirs = left
             .saturating_sub(self.options.grace)
@@ -180,13 +180,13 @@ impl Shared {
     async fn token(
         &self,
         call: &Call,
-        refused: Option<&BearerToken>,
+        rejected: Option<&BearerToken>,
         deadline: Instant,
     ) -> Result<Option<BearerToken>, CallError> {
         let Some(source) = self.tokens.as_ref().filter(|_| !call.anonymous) else {
             return Ok(None);
         };
-        match tokio::time::timeout_at(deadline, source.token(refused)).await {
+        match tokio::time::timeout_at(deadline, source.token(rejected)).await {
             Ok(Ok(token)) => Ok(Some(token)),
             Ok(Err(error)) => Err(call
                 .error(CallErrorKind::Denied, "there is no token to send")

@@ -17,7 +17,7 @@ pub(super) fn of_transport(kind: TransportErrorKind, secure: bool) -> Option<&'s
         TransportErrorKind::Untrusted => Some(
             "gateways often have self-signed certificates: trust its authority, its thumbprint or its common name",
         ),
-        TransportErrorKind::CertificateRefused => Some(
+        TransportErrorKind::CertificateRejected => Some(
             "the cluster wants a client certificate that it knows as an administrator's or a reader's",
         ),
         _ => None,

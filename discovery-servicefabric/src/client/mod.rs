@@ -76,7 +76,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use self::aad::AadMemory;
-use self::endpoint::Endpoints;
+use self::endpoint::GatewayEndpoints;
 
 pub use self::aad::AadMetadata;
 pub use self::builder::{BuildError, ClientBuilder};
@@ -102,7 +102,7 @@ pub struct Client {
 
 struct Shared {
     transport: Arc<dyn Transport>,
-    endpoints: Endpoints,
+    endpoints: GatewayEndpoints,
     options: ClientOptions,
     tokens: Option<Arc<dyn TokenSource>>,
     /// True if the gateway expects kinds of services as numbers. Detected from its responses.

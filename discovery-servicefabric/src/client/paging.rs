@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::Shared;
-use super::answer::{Answer, decode};
+use super::answer::{GatewayResponse, decode};
 use super::request::Call;
 use crate::calls::{CallError, CallErrorKind};
 use crate::model::Page;
@@ -118,7 +118,7 @@ impl<T> Collected<T> {
     }
 }
 
-impl Answer {
+impl GatewayResponse {
     fn size(&self) -> usize {
         match self {
             Self::Content(body, _) => body.len(),

@@ -8,7 +8,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Uri};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::endpoint::Endpoint;
+use super::endpoint::GatewayEndpoint;
 use super::token::BearerToken;
 use crate::calls::{CallError, CallErrorKind};
 use crate::id::NOT_IN_SEGMENT;
@@ -170,7 +170,7 @@ impl Call {
     /// Returns the request to one endpoint, with `timeout` as the gateway's time limit.
     pub(super) fn request(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &GatewayEndpoint,
         timeout: Duration,
         token: Option<&BearerToken>,
     ) -> Result<Request<Bytes>, CallError> {
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     fn target(call: &Call) -> Result<String, String> {
-        let endpoint = Endpoint::parse("http://gateway:19080/base").unwrap();
+        let endpoint = GatewayEndpoint::parse("http://gateway:19080/base").unwrap();
         let request = call.request(&endpoint, Duration::from_millis(7_900), None);
         request
             .map(|request| request.uri().to_string())

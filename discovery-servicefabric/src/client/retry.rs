@@ -67,7 +67,7 @@ impl Attempts {
 
     /// Returns the step after a failure. `random` is between 0 and 1.
     pub(super) fn after(&mut self, failure: &Failure, safety: Safety, random: f64) -> Step {
-        let verdict = Verdict::of(failure);
+        let verdict = RetryRules::of(failure);
         let may_repeat = safety == Safety::Reads || verdict.never_sent;
         if !may_repeat {
             return Step::GiveUp;
@@ -114,7 +114,7 @@ impl Attempts {
 }
 
 /// The retries that a failure allows.
-struct Verdict {
+struct RetryRules {
     never_sent: bool,
     /// True if another gateway may succeed.
     elsewhere: bool,
@@ -133,7 +133,7 @@ enum Again {
 /// The status by which the gateway requests fewer calls, which should not go to another gateway instead.
 const TOO_MANY_REQUESTS: u16 = 429;
 
-impl Verdict {
+impl RetryRules {
     fn of(failure: &Failure) -> Self {
         match failure.transport {
             Some(kind) => Self::of_transport(kind),
@@ -142,13 +142,13 @@ impl Verdict {
     }
 
     fn of_transport(kind: TransportErrorKind) -> Self {
-        use TransportErrorKind::{CertificateRefused, Connect, NotTls, Tls, TooLarge, Untrusted};
+        use TransportErrorKind::{CertificateRejected, Connect, NotTls, Tls, TooLarge, Untrusted};
         let (never_sent, elsewhere, again) = match kind {
             Connect | Tls => (true, true, Again::Often),
             // Asking the same gateway again does not change what it is.
             Untrusted | NotTls => (true, true, Again::Never),
             // Another node may be configured otherwise.
-            CertificateRefused => (false, true, Again::Never),
+            CertificateRejected => (false, true, Again::Never),
             TooLarge => (false, false, Again::Never),
             // Interrupted or timed out: the request may have been carried out.
             _ => (false, true, Again::Often),

@@ -106,7 +106,7 @@ impl ServiceFabric {
             state: Mutex::default(),
             parsing: Arc::new(Semaphore::new(1)),
             wake: watch::Sender::new(None),
-            refusals: Mutex::default(),
+            rejections: Mutex::default(),
             unreachable: Mutex::default(),
         };
         ServiceFabricDiscoverer {

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use discovery_core::{DiscoverError, DiscoverErrorKind, DiscoveredService, Discovery, Moment};
+use discovery_core::{DiscoverError, DiscoverErrorKind, DiscoveredService, Discovery, Timestamp};
 use proxy_model::{ClusterId, Problem, Severity};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::decisions::{Decisions, Verdict, reasons_of};
 use super::making::Making;
 use crate::cache::StaleAnswer;
-use crate::extension::{Enlisted, ServiceLabels};
+use crate::extension::{OptIn, ServiceLabels};
 use crate::health::Subjects;
 use crate::labels::{ParsedService, ServiceParser};
 use crate::service::ServiceDescription;
@@ -28,7 +28,7 @@ pub(super) struct Parsed {
     description: Arc<ServiceDescription>,
     parsed: Arc<ParsedService>,
     /// True if the service was rejected because its cluster has the name of another service.
-    is_usurper: bool,
+    is_conflicting_owner: bool,
 }
 
 /// The input of a conversion.
@@ -47,7 +47,7 @@ pub(super) struct Converted {
 }
 
 impl Conversion {
-    /// Converts on a blocking thread. Only one conversion runs at a time: while a parser hangs, the round
+    /// Converts on a blocking thread. Only one conversion runs at a time: while a parser hangs, the cycle
     /// fails.
     ///
     /// # Cancel safety
@@ -55,7 +55,7 @@ impl Conversion {
     /// May be dropped at any time. The thread then ends after its current service.
     pub(super) async fn run(self, turn: &Arc<Semaphore>) -> Result<Converted, DiscoverError> {
         let Ok(turn) = Arc::clone(turn).try_acquire_owned() else {
-            let message = "labels that were read in an earlier round are still being parsed";
+            let message = "labels that were read in an earlier cycle are still being parsed";
             return Err(DiscoverError::transient(message));
         };
         let cancelled = Cancelled::default();
@@ -130,7 +130,7 @@ impl Conversion {
             (oldest.at, failure(oldest.kind), oldest.error)
         });
         if let Some((at, kind, error)) = older(stale, unread(memory)) {
-            let since = Moment::ago(at.elapsed());
+            let since = Timestamp::ago(at.elapsed());
             making.discovery = making.discovery.outdated(since, kind, error);
         }
         Some(Converted {
@@ -147,41 +147,41 @@ impl Conversion {
             return self.unread(known, failed.problem.clone(), making);
         }
         let Some(labels) = &known.labels else { return };
-        match (labels.enlisted, &known.read) {
-            (Enlisted::No, _) => {
+        match (labels.enabled, &known.read) {
+            (OptIn::No, _) => {
                 // The parser may know the label that was probably intended.
                 let parsed =
                     self.parsed(name, &Arc::new(known.described(labels, Vec::new())), making);
-                let mut reasons = vec![not_enlisted(labels)];
+                let mut reasons = vec![not_enabled(labels)];
                 reasons.extend(reasons_of(&labels.problems));
                 reasons.extend(reasons_of(&parsed.problems));
                 let mut problems = labels.problems.clone();
                 problems.append(parsed.problems.clone());
-                making.not_enlisted(known, reasons, problems);
+                making.not_enabled(known, reasons, problems);
             }
-            (Enlisted::Yes, Some(read)) => {
+            (OptIn::Yes, Some(read)) => {
                 let parsed = self.parsed(name, &read.description, making);
-                match making.usurped(name, parsed.config.as_deref()) {
-                    Some(cluster) => self.usurper(known, &cluster, making),
+                match making.conflicting_cluster(name, parsed.config.as_deref()) {
+                    Some(cluster) => self.conflicting_owner(known, &cluster, making),
                     None => making.service(known, labels, &parsed),
                 }
             }
-            (Enlisted::Unknown, _) | (Enlisted::Yes, None) => {
-                making.refused(known, labels.problems.clone());
+            (OptIn::Unknown, _) | (OptIn::Yes, None) => {
+                making.rejected(known, labels.problems.clone());
             }
         }
     }
 
     /// Rejects a service whose cluster has the name of another service, independent of which came first.
     /// Proxies with different pasts must not send the requests for one name to different services.
-    fn usurper(&self, known: &KnownService, cluster: &ClusterId, making: &mut Making) {
+    fn conflicting_owner(&self, known: &KnownService, cluster: &ClusterId, making: &mut Making) {
         let name = &known.name;
-        let was_refused = self
+        let was_rejected = self
             .before
             .get(name)
-            .is_some_and(|before| before.is_usurper);
+            .is_some_and(|before| before.is_conflicting_owner);
         if let Some(parsed) = making.parsed.get_mut(name) {
-            parsed.is_usurper = true;
+            parsed.is_conflicting_owner = true;
         }
         let message = format!(
             "the cluster `{cluster}` has the name of another service, to which it belongs; choose another `BackendId`"
@@ -191,15 +191,15 @@ impl Conversion {
             "cluster_of_another_service",
             message,
         );
-        if was_refused {
-            return making.refused(known, problem.into());
+        if was_rejected {
+            return making.rejected(known, problem.into());
         }
         // An error would keep serving its last known good form, which may have the cluster. Once that is
         // dropped, it is an error.
         problem.severity = Severity::Warning;
         let reasons = vec![problem.message.clone()];
-        making.deciding.add(name, Verdict::Refused, reasons);
-        let service = DiscoveredService::not_enlisted(Arc::clone(name)).with_problem(problem);
+        making.deciding.add(name, Verdict::Rejected, reasons);
+        let service = DiscoveredService::not_enabled(Arc::clone(name)).with_problem(problem);
         making.push(known, service);
     }
 
@@ -207,10 +207,10 @@ impl Conversion {
     fn unread(&self, known: &KnownService, problem: Problem, making: &mut Making) {
         let name = &known.name;
         if let Some(before) = self.before.get(name)
-            && let Some(cluster) = making.usurped(name, before.parsed.config.as_deref())
+            && let Some(cluster) = making.conflicting_cluster(name, before.parsed.config.as_deref())
         {
             making.parsed.insert(Arc::clone(name), before.clone());
-            return self.usurper(known, &cluster, making);
+            return self.conflicting_owner(known, &cluster, making);
         }
         let reasons = vec![problem.message.clone()];
         making.deciding.add(name, Verdict::NotRead, reasons);
@@ -221,7 +221,7 @@ impl Conversion {
         making.push(known, DiscoveredService::failed(Arc::clone(name), problem));
     }
 
-    /// Returns the parse result of a service, from the last round if the service is unchanged.
+    /// Returns the parse result of a service, from the last cycle if the service is unchanged.
     fn parsed(
         &self,
         name: &Arc<str>,
@@ -240,7 +240,7 @@ impl Conversion {
             Parsed {
                 description: Arc::clone(description),
                 parsed: Arc::clone(&parsed),
-                is_usurper: false,
+                is_conflicting_owner: false,
             },
         );
         parsed
@@ -309,7 +309,7 @@ fn older(first: Option<Unread>, second: Option<Unread>) -> Option<Unread> {
     both.min_by_key(|(at, ..)| *at)
 }
 
-/// Returns the age as a text so rough that it does not change from round to round.
+/// Returns the age as a text so rough that it does not change from cycle to cycle.
 pub(super) fn age(at: Instant) -> String {
     let minutes = at.elapsed().as_secs() / 60;
     match minutes {
@@ -319,7 +319,7 @@ pub(super) fn age(at: Instant) -> String {
     }
 }
 
-fn not_enlisted(labels: &ServiceLabels) -> String {
+fn not_enabled(labels: &ServiceLabels) -> String {
     match labels.labels.get("YARP.Enable") {
         Some(value) => {
             let value: String = value.chars().take(60).collect();

@@ -45,9 +45,11 @@ pub enum Verdict {
     NotRead,
     /// Rejected: opted in to be served, but in a way that is not possible. The last known good form
     /// continues to serve.
-    Refused,
+    #[serde(rename = "refused")]
+    Rejected,
     /// Not opted in, although there are labels.
-    NotEnlisted,
+    #[serde(rename = "not_enlisted")]
+    NotEnabled,
     /// An application without labels in any of its service types.
     NoLabels,
     /// Served.
@@ -89,12 +91,12 @@ pub(super) fn reasons_of(problems: &Problems) -> Vec<String> {
     reasons
 }
 
-/// The rejections by the runner in its last round, for reasons that this crate does not know: custom
+/// The rejections by the runner in its last cycle, for reasons that this crate does not know: custom
 /// validators, ids that another service owns.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(HashMap<Arc<str>, Problems>);
+pub(super) struct Rejections(HashMap<Arc<str>, Problems>);
 
-impl Refusals {
+impl Rejections {
     pub(super) fn new(by_service: HashMap<Arc<str>, Problems>) -> Self {
         Self(by_service)
     }
@@ -102,16 +104,16 @@ impl Refusals {
     /// Returns the decisions with these rejections applied.
     pub(super) fn applied_to(&self, decisions: &Decisions) -> Decisions {
         let mut decisions = decisions.clone();
-        let mut refused = false;
+        let mut rejected = false;
         for decision in &mut decisions.decisions {
             let problems = self.0.get(&decision.name);
             if let (Verdict::Served, Some(problems)) = (decision.verdict, problems) {
-                decision.verdict = Verdict::Refused;
+                decision.verdict = Verdict::Rejected;
                 decision.reasons = reasons_of(problems);
-                refused = true;
+                rejected = true;
             }
         }
-        if refused {
+        if rejected {
             decisions.decisions.sort_by_key(|decision| decision.verdict);
         }
         decisions

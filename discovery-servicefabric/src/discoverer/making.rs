@@ -30,15 +30,15 @@ pub(super) struct Making {
 
 impl Making {
     /// The cluster of a service that has the name of another one.
-    pub(super) fn usurped(
+    pub(super) fn conflicting_cluster(
         &self,
         name: &Arc<str>,
         config: Option<&ProxyConfig>,
     ) -> Option<ClusterId> {
         let own = ClusterId::new(Arc::clone(name));
         let mut clusters = config?.clusters.keys();
-        let usurped = clusters.find(|id| **id != own && self.names.contains(*id));
-        usurped.cloned()
+        let conflicting_cluster = clusters.find(|id| **id != own && self.names.contains(*id));
+        conflicting_cluster.cloned()
     }
 
     /// Adds applications and services whose ids the gateway would confuse with others.
@@ -46,7 +46,7 @@ impl Making {
         for (name, error) in &memory.unnameable {
             let message = format!("the application `{name}` is not read: {error}");
             self.deciding
-                .add(name, Verdict::Refused, vec![message.clone()]);
+                .add(name, Verdict::Rejected, vec![message.clone()]);
             let pointer = pointer_to("/Applications", name);
             let discovery = std::mem::take(&mut self.discovery);
             self.discovery =
@@ -60,9 +60,9 @@ impl Making {
                 }
                 let message = format!("the service is not read: {error}");
                 self.deciding
-                    .add(name, Verdict::Refused, vec![message.clone()]);
+                    .add(name, Verdict::Rejected, vec![message.clone()]);
                 // It must not keep a last known good form, which would be that of another service.
-                let service = DiscoveredService::not_enlisted(Arc::clone(name))
+                let service = DiscoveredService::not_enabled(Arc::clone(name))
                     .in_group(Arc::clone(application))
                     .with_problem(Problem::warning("", "name_not_usable", message));
                 self.discovery.services.push(service);
@@ -81,14 +81,14 @@ impl Making {
         problems.extend(known.unread());
         let Some(config) = &parsed.config else {
             if problems.has_errors() {
-                return self.refused(known, problems);
+                return self.rejected(known, problems);
             }
             let mut reasons = vec!["its labels do not ask for it to be served".to_owned()];
             reasons.extend(reasons_of(&problems));
-            return self.not_enlisted(known, reasons, problems);
+            return self.not_enabled(known, reasons, problems);
         };
         let verdict = match problems.has_errors() {
-            true => Verdict::Refused,
+            true => Verdict::Rejected,
             false => Verdict::Served,
         };
         let mut reasons = reasons_of(&problems);
@@ -122,15 +122,14 @@ impl Making {
 
     /// Adds a service that did not opt in to be served. Its problems are warnings: an error would
     /// quarantine a service that needs nothing.
-    pub(super) fn not_enlisted(
+    pub(super) fn not_enabled(
         &mut self,
         known: &KnownService,
         reasons: Vec<String>,
         problems: Problems,
     ) {
-        self.deciding
-            .add(&known.name, Verdict::NotEnlisted, reasons);
-        let mut service = DiscoveredService::not_enlisted(Arc::clone(&known.name));
+        self.deciding.add(&known.name, Verdict::NotEnabled, reasons);
+        let mut service = DiscoveredService::not_enabled(Arc::clone(&known.name));
         let warnings = problems.into_iter().map(|mut problem| {
             problem.severity = Severity::Warning;
             problem
@@ -140,9 +139,9 @@ impl Making {
     }
 
     /// Adds a service of which only problems are known.
-    pub(super) fn refused(&mut self, known: &KnownService, problems: Problems) {
+    pub(super) fn rejected(&mut self, known: &KnownService, problems: Problems) {
         self.deciding
-            .add(&known.name, Verdict::Refused, reasons_of(&problems));
+            .add(&known.name, Verdict::Rejected, reasons_of(&problems));
         self.subjects.insert(
             Arc::clone(&known.name),
             Subject {
@@ -177,7 +176,7 @@ impl Making {
             };
             let parsed = parser.parse(&description);
             let config = parsed.config.map(Arc::unwrap_or_clone);
-            let made = config.map_or_else(Parsed::not_enlisted, Parsed::new);
+            let made = config.map_or_else(Parsed::not_enabled, Parsed::new);
             made.with_problems(parsed.problems)
         })
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use discovery_core::{
-    DiscoverError, Discoverer, Discovery, RoundReport, Runner, RunnerOptions, ServiceOutcome,
+    CycleReport, DiscoverError, Discoverer, Discovery, Runner, RunnerOptions, ServiceOutcome,
     UnreachableService,
 };
 use parking_lot::{Mutex, MutexGuard};
@@ -23,17 +23,17 @@ use tokio::time::{Instant, sleep_until};
 
 pub use self::builder::ServiceFabric;
 use self::converting::{Conversion, Converted, ParsedServices};
-use self::decisions::Refusals;
+use self::decisions::Rejections;
 pub use self::decisions::{Decision, Decisions, Verdict};
 use crate::health::{HealthReport, Reporter, Subjects, reports_of};
 use crate::labels::ServiceParser;
 use crate::options::ServiceFabricOptions;
 use crate::topology::{Memory, Topology};
 
-/// The time limit of one round. The first round of a large cluster behind a slow gateway takes minutes.
-const ROUND_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// The time limit of one cycle. The first cycle of a large cluster behind a slow gateway takes minutes.
+const CYCLE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// The time limit of the reports about one round.
+/// The time limit of the reports about one cycle.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Discovers the services of a Service Fabric cluster. [`ServiceFabric`] makes one.
@@ -53,15 +53,15 @@ struct Inner {
     state: Mutex<Arc<State>>,
     /// Held while labels are parsed, on a thread that cannot be stopped.
     parsing: Arc<Semaphore>,
-    /// The start of the next round, if it is earlier than the interval.
+    /// The start of the next cycle, if it is earlier than the interval.
     wake: watch::Sender<Option<Instant>>,
     reporter: Reporter,
-    refusals: Mutex<Refusals>,
-    /// Services that requests do not get through to, until a round has read them.
+    rejections: Mutex<Rejections>,
+    /// Services that requests do not get through to, until a cycle has read them.
     unreachable: Mutex<HashSet<Arc<str>>>,
 }
 
-/// The state kept between rounds.
+/// The state kept between cycles.
 #[derive(Debug, Default)]
 struct State {
     memory: Arc<Memory>,
@@ -86,7 +86,7 @@ impl ServiceFabricDiscoverer {
     pub fn runner_options(&self) -> RunnerOptions {
         let mut options = RunnerOptions::default()
             .with_interval(self.inner.options.discovery_period)
-            .with_discover_timeout(ROUND_TIMEOUT)
+            .with_discover_timeout(CYCLE_TIMEOUT)
             .with_report_timeout(REPORT_TIMEOUT)
             .with_keep_order(true);
         options.persist.clone_from(&self.inner.options.persist);
@@ -96,15 +96,15 @@ impl ServiceFabricDiscoverer {
         options
     }
 
-    /// Returns the decision for each application and service as of the last round, with its reasons.
+    /// Returns the decision for each application and service as of the last cycle, with its reasons.
     pub fn decisions(&self) -> Decisions {
         let decisions = Arc::clone(&self.state().decisions);
-        let refusals = self.inner.refusals.lock();
-        refusals.applied_to(&decisions)
+        let rejections = self.inner.rejections.lock();
+        rejections.applied_to(&decisions)
     }
 
-    /// The reports about health that a round with this result gives rise to, without sending them.
-    pub fn health_reports(&self, report: &RoundReport) -> Vec<HealthReport> {
+    /// The reports about health that a cycle with this result gives rise to, without sending them.
+    pub fn health_reports(&self, report: &CycleReport) -> Vec<HealthReport> {
         reports_of(report, &self.state().subjects, &self.inner.options)
     }
 
@@ -141,7 +141,7 @@ impl Discoverer for ServiceFabricDiscoverer {
             decisions,
             subjects,
         } = conversion.run(&inner.parsing).await?;
-        discovery.problems.extend(inner.reporter.refusal());
+        discovery.problems.extend(inner.reporter.rejection());
         let wake = inner.topology.wake(&memory);
         *self.lock() = Arc::new(State {
             memory,
@@ -168,7 +168,7 @@ impl Discoverer for ServiceFabricDiscoverer {
             tokio::select! {
                 biased;
                 () = due => {
-                    // Set once: the next round sets it again.
+                    // Set once: the next cycle sets it again.
                     self.inner.wake.send_if_modified(|current| {
                         let mine = *current == at;
                         if mine {
@@ -184,7 +184,7 @@ impl Discoverer for ServiceFabricDiscoverer {
         }
     }
 
-    /// Makes the next round read their partitions and replicas, and nothing else before it is due. The
+    /// Makes the next cycle read their partitions and replicas, and nothing else before it is due. The
     /// probe would not detect instances that came back elsewhere with their ids, nor changed roles of
     /// replicas.
     fn unreachable(&self, services: &[UnreachableService]) -> bool {
@@ -193,17 +193,17 @@ impl Discoverer for ServiceFabricDiscoverer {
         true
     }
 
-    async fn published(&self, report: &RoundReport) {
+    async fn published(&self, report: &CycleReport) {
         let quarantined = report
             .services
             .iter()
             .filter(|service| matches!(service.outcome, ServiceOutcome::Quarantined { .. }));
-        let refusals: HashMap<_, _> = quarantined
+        let rejections: HashMap<_, _> = quarantined
             .map(|service| (Arc::clone(&service.name), service.problems.clone()))
             .collect();
         {
-            let mut known = self.inner.refusals.lock();
-            *known = Refusals::new(refusals);
+            let mut known = self.inner.rejections.lock();
+            *known = Rejections::new(rejections);
         }
         let reports = self.health_reports(report);
         self.inner.reporter.send(reports).await;

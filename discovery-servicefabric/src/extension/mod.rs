@@ -140,9 +140,9 @@ pub struct ServiceLabels {
     /// The labels, ready to be parsed.
     pub labels: Arc<Labels>,
     /// The opt-in of the service.
-    pub enlisted: Enlisted,
+    pub enabled: OptIn,
     /// True if the labels may change without a change of the manifest or the application, so that each
-    /// round must read them again.
+    /// cycle must read them again.
     pub dynamic: bool,
     /// Problems of the labels, with pointers that begin at the service: `/YARP.Routes.r1.Path`. An error
     /// keeps the service from serving in this form.
@@ -152,7 +152,7 @@ pub struct ServiceLabels {
 /// The opt-in of a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Enlisted {
+pub enum OptIn {
     /// Opted in.
     Yes,
     /// Not opted in.
@@ -221,7 +221,7 @@ impl LabelsProvider for ExtensionLabels {
         let mut problems = service.declared.problems.clone();
         let Some(declared) = &service.declared.labels else {
             return Ok(ServiceLabels {
-                enlisted: Enlisted::Unknown,
+                enabled: OptIn::Unknown,
                 problems,
                 ..ServiceLabels::default()
             });
@@ -231,14 +231,14 @@ impl LabelsProvider for ExtensionLabels {
         if dynamic {
             labels = overridden(calls, service.service_id, labels, &mut problems).await?;
         }
-        let enlisted = if is_true(labels.get("YARP.Enable")) {
-            Enlisted::Yes
+        let enabled = if is_true(labels.get("YARP.Enable")) {
+            OptIn::Yes
         } else {
-            Enlisted::No
+            OptIn::No
         };
         Ok(ServiceLabels {
             labels,
-            enlisted,
+            enabled,
             dynamic,
             problems,
         })

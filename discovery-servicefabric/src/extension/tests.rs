@@ -367,21 +367,21 @@ async fn labels_of(
 async fn a_service_asks_to_be_served_with_a_label() {
     for (labels, own, expected) in [
         // 2
-        (&[("a", "b")][..], &[][..], Enlisted::No),
-        (&[("YARP.Enable", "true")], &[], Enlisted::Yes),
+        (&[("a", "b")][..], &[][..], OptIn::No),
+        (&[("YARP.Enable", "true")], &[], OptIn::Yes),
         // 3: in this crate any case will do.
-        (&[("YARP.Enable", "True")], &[], Enlisted::Yes),
-        (&[("YARP.Enable", " true\n")], &[], Enlisted::Yes),
-        (&[("YARP.Enable", "false")], &[], Enlisted::No),
-        (&[("YARP.Enable", "1")], &[], Enlisted::No),
-        (&[("YARP.enable", "true")], &[], Enlisted::No),
+        (&[("YARP.Enable", "True")], &[], OptIn::Yes),
+        (&[("YARP.Enable", " true\n")], &[], OptIn::Yes),
+        (&[("YARP.Enable", "false")], &[], OptIn::No),
+        (&[("YARP.Enable", "1")], &[], OptIn::No),
+        (&[("YARP.enable", "true")], &[], OptIn::No),
         // 4
-        (&[("YARP.Enable", "[On]")], &[("On", "true")], Enlisted::Yes),
-        (&[("YARP.Enable", "[On]")], &[], Enlisted::No),
+        (&[("YARP.Enable", "[On]")], &[("On", "true")], OptIn::Yes),
+        (&[("YARP.Enable", "[On]")], &[], OptIn::No),
     ] {
         let cluster = FakeCluster::new();
         let found = labels_of(&cluster, labels, own).await;
-        assert_eq!(found.enlisted, expected, "{labels:?}");
+        assert_eq!(found.enabled, expected, "{labels:?}");
         assert!(!found.dynamic);
         assert_eq!(
             cluster.all_calls().len(),
@@ -447,21 +447,21 @@ async fn properties_override_labels_on_request() {
             "warning /YARP.Routes.r3.Path unusable_override"
         ]
     );
-    assert_eq!(found.enlisted, Enlisted::Yes);
+    assert_eq!(found.enabled, OptIn::Yes);
 
     // 49
     cluster.edit(|contents| {
         contents.property("fabric:/App/Web", "YARP.Enable", "false");
     });
     let found = labels_of(&cluster, &base, &own).await;
-    assert_eq!(found.enlisted, Enlisted::No);
+    assert_eq!(found.enabled, OptIn::No);
 
-    // The other way round, too.
+    // The other way cycle, too.
     cluster.edit(|contents| {
         contents.property("fabric:/App/Web", "YARP.Enable", "true");
     });
     let found = labels_of(&cluster, &base[1..], &own).await;
-    assert_eq!(found.enlisted, Enlisted::Yes);
+    assert_eq!(found.enabled, OptIn::Yes);
 }
 
 #[tokio::test]
@@ -505,14 +505,14 @@ async fn labels_that_cannot_be_read_leave_it_open_whether_the_service_asks() {
         .labels(&FakeCluster::new(), by)
         .await
         .unwrap();
-    assert_eq!(found.enlisted, Enlisted::Unknown);
+    assert_eq!(found.enabled, OptIn::Unknown);
     assert!(found.problems.has_errors());
 }
 
 proptest::proptest! {
     /// Arbitrary XML is read or rejected.
     #[test]
-    fn any_text_is_read_or_refused(value in "[<>/!\\[\\]CDATLabelsKey='\"&;x \\-?=:]{0,200}") {
+    fn any_text_is_read_or_rejected(value in "[<>/!\\[\\]CDATLabelsKey='\"&;x \\-?=:]{0,200}") {
         let declared = read(&value);
         proptest::prop_assert!(declared.labels.is_some() || declared.problems.has_errors());
     }

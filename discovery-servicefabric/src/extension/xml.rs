@@ -24,7 +24,7 @@ const MAX_VALUE: usize = 64 << 10;
 
 /// The labels in the contents of extensions, which are read as if they were one.
 pub(super) fn from_values<'a>(values: impl Iterator<Item = &'a str>) -> DeclaredLabels {
-    let mut reading = Reading::default();
+    let mut reading = LabelsReader::default();
     for value in values {
         // The content of an element need not be a document: there may be text, or several elements.
         let content = without_declaration(value);
@@ -50,7 +50,7 @@ pub(super) fn from_manifest(manifest: &str, name: &str) -> Option<DeclaredLabels
             .collect();
         let present: Vec<_> = extensions.iter().map(|(name, _)| *name).collect();
         let (chosen, warning) = chosen(&present)?;
-        let mut reading = Reading::default();
+        let mut reading = LabelsReader::default();
         for (name, extension) in extensions {
             if name == chosen {
                 reading.extension(extension);
@@ -64,16 +64,16 @@ pub(super) fn from_manifest(manifest: &str, name: &str) -> Option<DeclaredLabels
 }
 
 fn with_document<T>(xml: &str, read: impl FnOnce(Node<'_, '_>) -> T) -> Result<T, Problem> {
-    let refused = |why: &dyn std::fmt::Display| {
+    let rejected = |why: &dyn std::fmt::Display| {
         let message = format!("the XML of the labels cannot be read: {why}");
         Problem::error("", "invalid_labels_xml", message)
     };
-    bounds::check(xml).map_err(|error| refused(&error))?;
+    bounds::check(xml).map_err(|error| rejected(&error))?;
     let options = ParsingOptions {
         nodes_limit: bounds::MAX_NODES,
         ..ParsingOptions::default()
     };
-    let document = Document::parse_with_options(xml, options).map_err(|error| refused(&error))?;
+    let document = Document::parse_with_options(xml, options).map_err(|error| rejected(&error))?;
     Ok(read(document.root_element()))
 }
 
@@ -101,12 +101,12 @@ fn children<'a, 'input: 'a>(
 
 /// Labels in the making.
 #[derive(Default)]
-struct Reading {
+struct LabelsReader {
     labels: Labels,
     problems: Problems,
 }
 
-impl Reading {
+impl LabelsReader {
     fn extension(&mut self, extension: Node<'_, '_>) {
         for child in extension.children() {
             if child.has_tag_name((LABELS, "Labels")) {
@@ -132,7 +132,7 @@ impl Reading {
             let message = "a `Label` has no `Key`";
             let problem = Problem::error("", "missing_label_key", message);
             let mut names = label.attributes().map(|attribute| attribute.name());
-            return self.refuse(match names.find(|name| name.eq_ignore_ascii_case("Key")) {
+            return self.reject(match names.find(|name| name.eq_ignore_ascii_case("Key")) {
                 Some(name) if name != "Key" => {
                     problem.with_suggestion(format!("write `Key=` instead of `{name}=`"))
                 }
@@ -141,30 +141,30 @@ impl Reading {
         };
         if key.len() > MAX_KEY {
             let message = format!("the key of a label has more than {MAX_KEY} bytes");
-            return self.refuse(Problem::error("", "label_too_long", message));
+            return self.reject(Problem::error("", "label_too_long", message));
         }
         let key = canonical(key);
         let pointer = pointer_to("", &key);
         let value = text_of(label);
         if value.len() > MAX_VALUE {
             let message = format!("the value has more than {MAX_VALUE} bytes");
-            return self.refuse(Problem::error(pointer, "label_too_long", message));
+            return self.reject(Problem::error(pointer, "label_too_long", message));
         }
         if self.labels.contains_key(&*key) {
             let message = format!("the label `{key}` is there twice");
-            return self.refuse(Problem::error(pointer, "duplicate_label", message));
+            return self.reject(Problem::error(pointer, "duplicate_label", message));
         }
         if self.labels.len() == MAX_LABELS {
             let message = format!("there are more than {MAX_LABELS} labels");
             if !self.problems.iter().any(|p| p.code == "too_many_labels") {
-                self.refuse(Problem::error("", "too_many_labels", message));
+                self.reject(Problem::error("", "too_many_labels", message));
             }
             return;
         }
         self.labels.insert(key.into_owned(), value);
     }
 
-    fn refuse(&mut self, problem: Problem) {
+    fn reject(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 

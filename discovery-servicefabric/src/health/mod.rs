@@ -39,7 +39,7 @@ const GATEWAY_BATCH: Duration = Duration::from_secs(30);
 pub struct HealthReport {
     /// The entity that the report is about.
     pub entity: HealthEntity,
-    /// The content of the report. It is sent with a longer time to live if rounds or reports take long.
+    /// The content of the report. It is sent with a longer time to live if cycles or reports take long.
     pub information: HealthInformation,
     /// True if the report is sent at once instead of with the gateway's next batch.
     pub immediate: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Subject {
     pub(crate) parsed: Option<Arc<ParsedService>>,
 }
 
-/// The minimum time to live of a report: three rounds, and at least one round and two batches of the
+/// The minimum time to live of a report: three cycles, and at least one cycle and two batches of the
 /// gateway. Otherwise it could expire before the next one arrives.
 pub(crate) fn time_to_live(period: Duration) -> Duration {
     (period.saturating_mul(3)).max(period.saturating_add(GATEWAY_BATCH * 2))

@@ -25,7 +25,7 @@ const DENIED_PAUSE: Duration = Duration::from_secs(5 * 60);
 const DENIED_HINT: &str = "reporting health takes the role of an administrator; `ReportServicesHealth` and `ReportReplicasHealth` switch it off";
 
 /// Number of consecutive reports without a gateway to accept them, after which the rest waits for the next
-/// round.
+/// cycle.
 const MOST_UNANSWERED: usize = 16;
 
 /// The longest pause of a report while no report is accepted at all, so that all are sent soon after the
@@ -40,12 +40,12 @@ pub(crate) struct Reporter {
     calls: Arc<dyn ClusterCalls>,
     period: Duration,
     at_once: usize,
-    state: Mutex<State>,
+    state: Mutex<ReporterState>,
 }
 
 #[derive(Debug)]
-struct State {
-    /// The entities of the last round, and of no other.
+struct ReporterState {
+    /// The entities of the last cycle, and of no other.
     told: HashMap<HealthEntity, Told>,
     pace: Pace,
     /// Number of consecutive reports that no gateway accepted.
@@ -55,7 +55,7 @@ struct State {
     denied: Option<String>,
 }
 
-/// One round of sending.
+/// One cycle of sending.
 struct Sending {
     /// The time after which no further report is started.
     until: Instant,
@@ -76,7 +76,7 @@ impl Reporter {
             calls,
             period,
             at_once,
-            state: Mutex::new(State {
+            state: Mutex::new(ReporterState {
                 told: HashMap::new(),
                 pace: Pace::new(period, at_once),
                 unanswered: 0,
@@ -120,7 +120,7 @@ impl Reporter {
                 target: "discovery::servicefabric",
                 left,
                 total,
-                "reports about the health of services wait for the next round",
+                "reports about the health of services wait for the next cycle",
             );
         }
     }
@@ -138,14 +138,14 @@ impl Reporter {
         let mut entities = HashSet::with_capacity(reports.len());
         reports.retain(|report| entities.insert(report.entity.clone()));
         state.told.retain(|entity, _| entities.contains(entity));
-        let (round, holds) = (state.pace.round(), state.pace.time_to_live(reports.len()));
-        // This many in each round renew all of them in time, and no round has to renew all.
+        let (cycle, holds) = (state.pace.cycle(), state.pace.time_to_live(reports.len()));
+        // This many in each cycle renew all of them in time, and no cycle has to renew all.
         let share = since.unwrap_or_default().as_secs_f64() / (holds / 3).as_secs_f64();
         let mut share = (reports.len() as f64 * share) as usize;
         let (mut due, mut early) = (Vec::new(), Vec::new());
         for report in reports {
             let told = state.told.entry(report.entity.clone()).or_default();
-            match told.reason(&report, now, round) {
+            match told.reason(&report, now, cycle) {
                 Some(Reason::News) => due.push(report),
                 Some(Reason::Expiring) => {
                     share = share.saturating_sub(1);
@@ -201,7 +201,7 @@ impl Reporter {
         let taken = timeout_at(sending.until + GRACE, call).await;
         let taken = taken.unwrap_or_else(|_| {
             let call = format!("report about {entity}");
-            let message = "it was not taken before the next round was due";
+            let message = "it was not taken before the next cycle was due";
             Err(CallError::new(CallErrorKind::TimedOut, call, message))
         });
         let now = Instant::now();
@@ -271,13 +271,13 @@ impl Reporter {
     }
 
     /// Returns a warning while the cluster rejects reports for lack of permission.
-    pub(crate) fn refusal(&self) -> Option<Problem> {
+    pub(crate) fn rejection(&self) -> Option<Problem> {
         let error = self.state().denied.clone()?;
-        let message = format!("the cluster refuses reports about the health of services: {error}");
+        let message = format!("the cluster rejects reports about the health of services: {error}");
         Some(Problem::warning("", "health_reports_refused", message).with_suggestion(DENIED_HINT))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ReporterState> {
         // Each step under the lock leaves it whole.
         self.state.lock()
     }

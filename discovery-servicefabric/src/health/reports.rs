@@ -1,10 +1,10 @@
-//! The reports that a round causes, as a pure function.
+//! The reports that a cycle causes, as a pure function.
 
 use std::fmt::Write as _;
 use std::sync::Once;
 use std::time::Duration;
 
-use discovery_core::{RoundReport, ServiceOutcome, ServiceReport};
+use discovery_core::{CycleReport, ServiceOutcome, ServiceReport};
 use proxy_model::Problems;
 
 use super::{HealthReport, PROPERTY, Subject, Subjects, time_to_live};
@@ -33,15 +33,15 @@ struct Finding {
     state: HealthState,
     text: String,
     /// The text that decides whether the report has changed, if it differs from `text`. Messages about
-    /// calls contain addresses and times, which change from round to round while nothing happens.
+    /// calls contain addresses and times, which change from cycle to cycle while nothing happens.
     news: Option<String>,
     /// The age of the data that serves, if it is old. It does not count as a change.
     age: Option<String>,
 }
 
-/// The reports that a round gives rise to, in the order of its services.
+/// The reports that a cycle gives rise to, in the order of its services.
 pub(crate) fn reports_of(
-    report: &RoundReport,
+    report: &CycleReport,
     subjects: &Subjects,
     options: &ServiceFabricOptions,
 ) -> Vec<HealthReport> {
@@ -125,21 +125,21 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
         }
         // Another service's problem, and no data of this service serves that could be called old.
         ServiceOutcome::Quarantined {
-            last_good_age: None,
+            last_known_good_age: None,
             ..
         } if is_unread => None,
         ServiceOutcome::Quarantined {
-            last_good_age,
+            last_known_good_age,
             destinations_age,
         } => {
-            let mut text = String::from(match (is_unread, last_good_age.is_some()) {
+            let mut text = String::from(match (is_unread, last_known_good_age.is_some()) {
                 (true, _) => "The service could not be read and is served as it was.",
                 (false, true) => {
-                    "The service is served by its last good labels: what it asks for now is wrong."
+                    "The service is served by its last known good labels: what it asks for now is wrong."
                 }
                 (false, false) => "The service is not served: what it asks for is wrong.",
             });
-            let age = last_good_age.map(|rules| match destinations_age {
+            let age = last_known_good_age.map(|rules| match destinations_age {
                 Some(replicas) if *replicas < rules => format!(
                     "What serves: labels of {} ago, replicas of {} ago.",
                     rounded(rules),
@@ -162,7 +162,9 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
                 age,
             })
         }
-        ServiceOutcome::Kept { last_good_age } => {
+        ServiceOutcome::Kept {
+            last_known_good_age,
+        } => {
             let mut text = String::from(
                 "The service is served as it was: the services of its application could not be listed.",
             );
@@ -172,7 +174,7 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
                 state: HealthState::Warning,
                 text,
                 news: Some(news),
-                age: Some(aged(*last_good_age)),
+                age: Some(aged(*last_known_good_age)),
             })
         }
         _ => None,

@@ -78,7 +78,7 @@ async fn reports_are_renewed_before_they_vanish_and_no_more_often_than_they_must
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_is_told_in_the_round_that_brings_it() {
+async fn news_is_told_in_the_cycle_that_brings_it() {
     let cluster = cluster(2);
     let options = ServiceFabricOptions::default().with_discovery_period(Duration::from_secs(5));
     let _running = start(&cluster, options);
@@ -140,9 +140,9 @@ async fn a_cluster_that_takes_no_reports_is_left_alone() {
     cluster.fail("report_health", CallErrorKind::Unreachable);
     cluster.forget_calls();
     seconds(300).await;
-    let rounds = cluster.calls("applications");
+    let cycles = cluster.calls("applications");
     let tried = cluster.calls("report_health");
-    assert!(tried <= rounds * 32, "{tried} in {rounds}");
+    assert!(tried <= cycles * 32, "{tried} in {cycles}");
     cluster.heal();
     seconds(60).await;
     let told = cluster.take_reports();
@@ -159,9 +159,9 @@ async fn reports_that_hang_hold_nothing_up_for_long() {
     let (discoverer, provider) = start(&cluster, options);
     seconds(1).await;
     cluster.delay(Duration::from_secs(20));
-    let rounds = provider.subscribe().borrow().status.rounds;
+    let cycles = provider.subscribe().borrow().status.cycles;
     seconds(600).await;
-    assert!(provider.subscribe().borrow().status.rounds > rounds + 2);
+    assert!(provider.subscribe().borrow().status.cycles > cycles + 2);
     drop(discoverer);
 }
 
@@ -253,7 +253,7 @@ async fn a_service_that_is_served_without_something_is_reported_with_a_warning()
 }
 
 #[tokio::test(start_paused = true)]
-async fn reports_that_the_cluster_refuses_are_a_problem_until_it_takes_them() {
+async fn reports_that_the_cluster_rejects_are_a_problem_until_it_takes_them() {
     let cluster = cluster(1);
     cluster.fail("report_health", CallErrorKind::Denied);
     let options = ServiceFabricOptions::default().with_discovery_period(Duration::from_secs(5));
@@ -266,7 +266,7 @@ async fn reports_that_the_cluster_refuses_are_a_problem_until_it_takes_them() {
             .collect::<Vec<_>>()
     };
     seconds(1).await;
-    assert_eq!(codes(), [""; 0], "it is reported after the first round");
+    assert_eq!(codes(), [""; 0], "it is reported after the first cycle");
     seconds(6).await;
     assert_eq!(codes(), ["health_reports_refused"]);
     let problems = provider.state().problems.clone();
@@ -312,7 +312,7 @@ async fn asking_once_reports_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_round_renews_a_part_of_the_reports_only() {
+async fn a_quiet_cycle_renews_a_part_of_the_reports_only() {
     let cluster = cluster(200);
     let options = ServiceFabricOptions::default().with_discovery_period(Duration::from_secs(5));
     let _running = start(&cluster, options);
@@ -340,12 +340,12 @@ async fn a_quiet_round_renews_a_part_of_the_reports_only() {
         }
     }
     assert_eq!(vanishes.len(), 200, "each is renewed");
-    // 120 rounds: a report of each service in each of them would be 24,000.
+    // 120 cycles: a report of each service in each of them would be 24,000.
     assert!((4000..=8_000).contains(&total), "{total}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn reports_that_are_always_refused_keep_no_other_from_being_sent() {
+async fn reports_that_are_always_rejected_keep_no_other_from_being_sent() {
     for kind in [CallErrorKind::Rejected, CallErrorKind::TimedOut] {
         let cluster = cluster(60);
         for i in 0..24 {
@@ -370,9 +370,9 @@ async fn reports_that_are_always_refused_keep_no_other_from_being_sent() {
     }
 }
 
-/// Calls of 3 s, and every service is read in every round: rounds take minutes.
+/// Calls of 3 s, and every service is read in every cycle: cycles take minutes.
 #[tokio::test(start_paused = true)]
-async fn reports_outlive_rounds_that_are_slow() {
+async fn reports_outlive_cycles_that_are_slow() {
     let cluster = cluster(100);
     cluster.delay(Duration::from_secs(3));
     let options = ServiceFabricOptions::default().with_change_probe(false);
@@ -396,12 +396,12 @@ async fn reports_outlive_rounds_that_are_slow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reports_that_are_slow_delay_rounds_by_a_few_seconds_only_and_all_have_their_turn() {
+async fn reports_that_are_slow_delay_cycles_by_a_few_seconds_only_and_all_have_their_turn() {
     let cluster = cluster(500);
     let (_discoverer, provider) = start(&cluster, ServiceFabricOptions::default());
     cluster.delay(Duration::from_millis(520));
     seconds(600).await;
-    let rounds = provider.subscribe().borrow().status.rounds;
+    let cycles = provider.subscribe().borrow().status.cycles;
     cluster.forget_calls();
     let mut told = HashSet::new();
     seconds(1200).await;
@@ -409,9 +409,9 @@ async fn reports_that_are_slow_delay_rounds_by_a_few_seconds_only_and_all_have_t
         assert!(information.time_to_live.unwrap() >= Duration::from_secs(90));
         told.insert(entity);
     }
-    let rounds = provider.subscribe().borrow().status.rounds - rounds;
-    // 33 s at most between rounds, 10 s of reports, and what a round itself reads.
-    assert!(rounds >= 20, "{rounds}");
+    let cycles = provider.subscribe().borrow().status.cycles - cycles;
+    // 33 s at most between cycles, 10 s of reports, and what a cycle itself reads.
+    assert!(cycles >= 20, "{cycles}");
     assert_eq!(told.len(), 500);
 }
 
@@ -511,7 +511,7 @@ async fn other_words_for_the_same_failure_are_no_news() {
     let once = discoverer.runner().run_once().await;
     let report = once.report.expect("an answer");
     let name = Arc::clone(&report.services[0].name);
-    let news = |subject: Subject, report: &discovery_core::RoundReport| {
+    let news = |subject: Subject, report: &discovery_core::CycleReport| {
         let subjects = Subjects::from([(Arc::clone(&name), subject)]);
         let made = reports_of(report, &subjects, &options);
         assert_eq!(made[0].information.health_state, HealthState::Warning);
@@ -534,7 +534,7 @@ async fn other_words_for_the_same_failure_are_no_news() {
         let mut report = (*report).clone();
         let service = &mut report.services[0];
         service.outcome = discovery_core::ServiceOutcome::Quarantined {
-            last_good_age: Some(Duration::from_secs(5)),
+            last_known_good_age: Some(Duration::from_secs(5)),
             destinations_age: Some(Duration::from_secs(5)),
         };
         service.problems = Problem::error("", "not_read", message).into();
@@ -567,7 +567,7 @@ async fn reports_come_from_the_source_that_options_name() {
 
 proptest! {
     #[test]
-    fn reports_hold_three_rounds_and_two_batches(millis in 0..1_000_000_u64) {
+    fn reports_hold_three_cycles_and_two_batches(millis in 0..1_000_000_u64) {
         let period = Duration::from_millis(millis);
         let held = time_to_live(period);
         prop_assert!(held >= period * 3 && held >= period + GATEWAY_BATCH * 2);

@@ -61,7 +61,7 @@ impl Told {
         &self,
         report: &HealthReport,
         now: Instant,
-        round: Duration,
+        cycle: Duration,
     ) -> Option<Reason> {
         if let Some(failing) = &self.failing
             && failing.news == report.news
@@ -77,8 +77,8 @@ impl Told {
             false => GATEWAY_BATCH,
         };
         let age = now.duration_since(sent.at);
-        // After the next round it could be too late.
-        let late = age.saturating_add(round).saturating_add(batch + MARGIN) >= sent.holds;
+        // After the next cycle it could be too late.
+        let late = age.saturating_add(cycle).saturating_add(batch + MARGIN) >= sent.holds;
         if late || age >= sent.holds / 3 {
             Some(Reason::Expiring)
         } else {

@@ -44,8 +44,8 @@ pub enum Schemes {
 /// let chosen = endpoints.choose(None, Schemes::Secure)?;
 /// assert_eq!((chosen.listener, &*chosen.url), ("web", "https://10.0.0.1/"));
 ///
-/// let refused = endpoints.choose(Some("admin"), Schemes::Secure).unwrap_err();
-/// assert!(refused.to_string().contains("DiscoverInsecureHttpDestinations"));
+/// let rejected = endpoints.choose(Some("admin"), Schemes::Secure).unwrap_err();
+/// assert!(rejected.to_string().contains("DiscoverInsecureHttpDestinations"));
 /// # Ok::<(), discovery_servicefabric::labels::EndpointError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -110,7 +110,7 @@ impl ServiceParser for YarpLabels {
     fn parse(&self, service: &ServiceDescription) -> ParsedService {
         let tree = LabelTree::new(&service.labels, &self.rules);
         let root = tree.root();
-        if let Err(reason) = enlisted(&root, service) {
+        if let Err(reason) = enabled(&root, service) {
             return ParsedService {
                 problems: reason.into_iter().collect(),
                 ..ParsedService::default()
@@ -165,7 +165,7 @@ fn check_size(service: &ServiceDescription) -> Result<(), Problem> {
 }
 
 /// Checks that the service opted in to be served. If not, returns a hint for its owner where there is one.
-fn enlisted(root: &LabelNode<'_>, service: &ServiceDescription) -> Result<(), Option<Problem>> {
+fn enabled(root: &LabelNode<'_>, service: &ServiceDescription) -> Result<(), Option<Problem>> {
     const MESSAGE: &str = "the service is not served, since `YARP.Enable` is not `true`";
     if let Some(value) = root.raw("Enable") {
         let value = value.trim();

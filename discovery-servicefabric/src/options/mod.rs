@@ -23,7 +23,7 @@ use crate::labels::LabelOptions;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServiceFabricOptions {
-    /// The time from the end of a round to the start of the next. It varies by a tenth, so that many
+    /// The time from the end of a cycle to the start of the next. It varies by a tenth, so that many
     /// proxies do not poll in step. Default: 30 s.
     pub discovery_period: Duration,
     /// True if a proxy is ready before the first response of the cluster. Default: false.
@@ -75,7 +75,7 @@ pub enum EndpointSource {
     #[default]
     Replicas,
     /// The list of a partition's replicas, without replicas that the naming service no longer resolves. It
-    /// costs one more call per partition and round; instances that are about to close get no new requests.
+    /// costs one more call per partition and cycle; instances that are about to close get no new requests.
     ReplicasAndResolve,
 }
 

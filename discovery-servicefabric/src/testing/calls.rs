@@ -133,7 +133,7 @@ impl FakeCluster {
     fn found<T: Clone>(
         &self,
         id: &str,
-        lists: impl FnOnce(&super::State) -> &BTreeMap<String, Vec<T>>,
+        lists: impl FnOnce(&super::FakeState) -> &BTreeMap<String, Vec<T>>,
     ) -> Option<Vec<T>> {
         let list = lists(&self.state()).get(id).cloned();
         list.map(|list| self.ordered(list))

@@ -43,11 +43,11 @@ use crate::model::{HealthInformation, ResolvedPartition};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct FakeCluster {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<FakeState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FakeState {
     contents: Contents,
     /// Every call, as `replicas p1`.
     calls: Vec<String>,
@@ -122,7 +122,7 @@ impl FakeCluster {
     /// newer result is requested.
     pub fn remember_names(&self) {
         let mut state = self.state();
-        let State {
+        let FakeState {
             contents,
             old_names,
             ..
@@ -169,7 +169,7 @@ impl FakeCluster {
         std::mem::take(&mut self.state().reports)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FakeState> {
         self.state.lock()
     }
 

@@ -9,8 +9,8 @@ use futures_util::FutureExt;
 use proxy_model::{Problem, pointer_to};
 
 use super::memory::{Failed, KnownApplication, KnownList, KnownType, Memory, TypeKey, Unnameable};
-use super::settling::Round;
-use super::{Topology, refused, type_key};
+use super::settling::Cycle;
+use super::{Topology, rejected, type_key};
 use crate::cache::StaleAnswer;
 use crate::calls::{CallError, CallErrorKind, ClusterCalls};
 use crate::extension::{DeclaredTypes, Parameters};
@@ -30,12 +30,15 @@ impl Topology {
     /// Lists the applications and reads what is due of their types.
     pub(super) async fn list_applications(
         &self,
-        round: &Round<'_>,
+        cycle: &Cycle<'_>,
         memory: &mut Memory,
     ) -> Result<(), DiscoverError> {
         let observed = self.calls.observe();
         // The types after the applications, so that they cannot lack one that an application already has.
-        let applications = self.gated(observed.applications()).await.map_err(refused)?;
+        let applications = self
+            .gated(observed.applications())
+            .await
+            .map_err(rejected)?;
         memory.is_live = observed.stale().is_none();
         let types = self.gated(observed.application_types()).await;
         memory.stale = observed.stale();
@@ -62,7 +65,7 @@ impl Topology {
             let known = match (defaults.get(&key), before) {
                 (Some(defaults), before) => with_defaults(before, defaults),
                 (None, Some(before)) => KnownType {
-                    stale: types.as_ref().err().map(|error| round.stale(None, error)),
+                    stale: types.as_ref().err().map(|error| cycle.stale(None, error)),
                     ..copy(before)
                 },
                 (None, None) => KnownType {
@@ -73,7 +76,7 @@ impl Topology {
             known_types.insert(key, Arc::new(known));
         }
         memory.types = known_types;
-        self.read_types(round, memory).await;
+        self.read_types(cycle, memory).await;
 
         let mut by_name = BTreeMap::new();
         for application in applications {
@@ -89,22 +92,22 @@ impl Topology {
     }
 
     /// Reads the service types of the application types that are due.
-    async fn read_types(&self, round: &Round<'_>, memory: &mut Memory) {
+    async fn read_types(&self, cycle: &Cycle<'_>, memory: &mut Memory) {
         let due = memory.types.iter().filter(|(_, known)| {
             known.failed.is_none()
-                && (known.declared.is_none() || known.refresh_at.is_none_or(|at| round.now >= at))
+                && (known.declared.is_none() || known.refresh_at.is_none_or(|at| cycle.now >= at))
         });
         let due = due.map(|(key, known)| (key.clone(), Arc::clone(known)));
         let read = self
             .all(due.collect(), |(key, known)| async move {
-                let read = self.read_type(round, &key, &known).await;
+                let read = self.read_type(cycle, &key, &known).await;
                 (key, Arc::new(read))
             })
             .await;
         memory.types.extend(read);
     }
 
-    async fn read_type(&self, round: &Round<'_>, key: &TypeKey, before: &KnownType) -> KnownType {
+    async fn read_type(&self, cycle: &Cycle<'_>, key: &TypeKey, before: &KnownType) -> KnownType {
         let observed = self.calls.observe();
         let read = async {
             let types = observed.service_types(&key.0, &key.1).await?;
@@ -124,10 +127,10 @@ impl Topology {
         match read.unwrap_or_else(panicked) {
             Ok(declared) => {
                 let stale = observed.stale();
-                let due = round.refresh_at(&format!("{}:{}", key.0, key.1));
+                let due = cycle.refresh_at(&format!("{}:{}", key.0, key.1));
                 KnownType {
                     declared: Some(unchanged_parts(declared, before.declared.as_deref())),
-                    read_at: Some(stale.as_ref().map_or(round.now, |stale| stale.at)),
+                    read_at: Some(stale.as_ref().map_or(cycle.now, |stale| stale.at)),
                     refresh_at: stale.is_none().then_some(due),
                     stale: StaleAnswer::older(stale, before.stale.clone()),
                     failed: None,
@@ -136,7 +139,7 @@ impl Topology {
             }
             // A provisioned version is immutable: the earlier data is still correct.
             Err(error) if before.declared.is_some() => KnownType {
-                stale: Some(round.stale(before.read_at, &error)),
+                stale: Some(cycle.stale(before.read_at, &error)),
                 refresh_at: None,
                 ..copy(before)
             },
@@ -151,7 +154,7 @@ impl Topology {
     }
 
     /// Lists the services of the applications that are due.
-    pub(super) async fn list_services(&self, round: &Round<'_>, memory: &mut Memory) {
+    pub(super) async fn list_services(&self, cycle: &Cycle<'_>, memory: &mut Memory) {
         let hurrying: std::collections::HashSet<&str> = memory
             .services
             .values()
@@ -179,7 +182,7 @@ impl Topology {
             if declared.is_empty() {
                 continue;
             }
-            let is_due = round.is_whole
+            let is_due = cycle.is_whole
                 || before.is_none_or(|list| list.failed.is_some())
                 || hurrying.contains(&**name);
             match before.filter(|_| !is_due) {
@@ -264,16 +267,16 @@ fn failed_list(before: Option<&Arc<KnownList>>, problem: Problem) -> KnownList {
 
 /// Removes entities that cannot be requested by their name: the gateway would return another one.
 fn without_unnameable<T>(all: &mut Vec<T>, name: impl Fn(&T) -> &str) -> Vec<Unnameable> {
-    let mut refused = Vec::new();
+    let mut rejected = Vec::new();
     all.retain(|one| match check_name(name(one)) {
         Ok(()) => true,
         Err(error) => {
-            refused.push((name(one).into(), error));
+            rejected.push((name(one).into(), error));
             false
         }
     });
-    refused.sort_by(|(a, _): &Unnameable, (b, _)| a.cmp(b));
-    refused
+    rejected.sort_by(|(a, _): &Unnameable, (b, _)| a.cmp(b));
+    rejected
 }
 
 fn is_system(name: &str) -> bool {
@@ -290,7 +293,7 @@ fn with_defaults(before: Option<&Arc<KnownType>>, defaults: &[Parameter]) -> Kno
     }
 }
 
-/// Returns the same type, without results of this round.
+/// Returns the same type, without results of this cycle.
 fn copy(before: &KnownType) -> KnownType {
     KnownType {
         defaults: Arc::clone(&before.defaults),

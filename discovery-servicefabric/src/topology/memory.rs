@@ -1,4 +1,4 @@
-//! The state of a cluster that is kept from one round to the next.
+//! The state of a cluster that is kept from one cycle to the next.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use super::parts::PARTITION_NOT_READ;
 use super::probe::{Baseline, ProbeState};
 use super::resolving::Resolved;
 use crate::cache::StaleAnswer;
-use crate::extension::{DeclaredLabels, DeclaredTypes, Enlisted, Parameters, ServiceLabels};
+use crate::extension::{DeclaredLabels, DeclaredTypes, OptIn, Parameters, ServiceLabels};
 use crate::id::NameError;
 use crate::model::{Parameter, Service};
 use crate::service::{PartitionDescription, ServiceDescription};
 
-/// The known state of a cluster. A round makes a new one from the old one, so that a round that is dropped
+/// The known state of a cluster. A cycle makes a new one from the old one, so that a cycle that is dropped
 /// half-way leaves no partial state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
-    /// The start of the last round that listed everything. `None` if there was none.
+    /// The start of the last cycle that listed everything. `None` if there was none.
     pub(crate) listed_at: Option<Instant>,
-    /// True if the last round listed everything.
+    /// True if the last cycle listed everything.
     pub(crate) was_whole: bool,
     /// The applications, by name.
     pub(crate) applications: BTreeMap<Arc<str>, Arc<KnownApplication>>,
     /// Applications that cannot be requested, and the reasons.
     pub(crate) unnameable: Vec<Unnameable>,
-    /// True if the list of applications in the last complete round was a current response of the cluster,
+    /// True if the list of applications in the last complete cycle was a current response of the cluster,
     /// not an old one.
     pub(crate) is_live: bool,
     /// The old responses that the lists of applications and their types are based on.
@@ -61,9 +61,9 @@ pub(crate) struct KnownType {
     pub(crate) declared: Option<Arc<DeclaredTypes>>,
     /// The time at which they were last read.
     pub(crate) read_at: Option<Instant>,
-    /// The time of the next refresh. `None` if that is the next complete round.
+    /// The time of the next refresh. `None` if that is the next complete cycle.
     pub(crate) refresh_at: Option<Instant>,
-    /// The reason why they could not be read in this round.
+    /// The reason why they could not be read in this cycle.
     pub(crate) failed: Option<Problem>,
     pub(crate) stale: Option<StaleAnswer>,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Failed {
     /// Number of consecutive time-outs.
     pub(crate) slow_in_a_row: u32,
     /// The time until which the entity is skipped. It was too slow, which would delay the other entities in
-    /// every round.
+    /// every cycle.
     pub(crate) retry_at: Option<Instant>,
     /// The time of its last known state, or of the first failure.
     pub(crate) since: Instant,
@@ -116,7 +116,7 @@ pub(crate) struct KnownService {
     pub(crate) labels: Option<Arc<ServiceLabels>>,
     /// The last read state. `None` if nothing was read yet, or if the service has not opted in.
     pub(crate) read: Option<Arc<Read>>,
-    /// The reason why it could not be read in this round.
+    /// The reason why it could not be read in this cycle.
     pub(crate) failed: Option<Failed>,
     /// The old responses that its labels are based on.
     pub(crate) stale_labels: Option<StaleAnswer>,
@@ -185,7 +185,7 @@ impl KnownService {
     /// Returns true if the service had opted in when it was last read, as far as known.
     pub(crate) fn was_served(&self) -> bool {
         let labels = self.labels.as_ref();
-        labels.is_none_or(|labels| labels.enlisted != Enlisted::No)
+        labels.is_none_or(|labels| labels.enabled != OptIn::No)
     }
 
     /// Returns the description of the service, with these labels and these partitions.

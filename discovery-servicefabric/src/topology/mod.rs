@@ -4,9 +4,9 @@
 //! applications ─▶ their types ─▶ service types with labels ─▶ services ─▶ labels ─▶ partitions ─▶ replicas
 //! ```
 //!
-//! A round makes a new [`Memory`] from the old one. Stable data is read once and then again from time to
+//! A cycle makes a new [`Memory`] from the old one. Stable data is read once and then again from time to
 //! time; data that is likely to change soon is read again after a short while. The rest is read in every
-//! round, or not at all while a cheap check of the whole cluster shows no change.
+//! cycle, or not at all while a cheap check of the whole cluster shows no change.
 
 mod listing;
 mod memory;
@@ -31,20 +31,20 @@ use self::memory::{KnownApplication, TypeKey};
 pub(crate) use self::memory::{KnownService, Memory};
 pub(crate) use self::parts::PARTITION_NOT_READ;
 pub(crate) use self::reading::service_id;
-use self::settling::Round;
+use self::settling::Cycle;
 use crate::cache::CachedCalls;
 use crate::calls::{CallError, CallErrorKind, ClusterCalls};
 use crate::extension::{DeclaredLabels, LabelsProvider};
 use crate::model::{Service, ServiceKind};
 use crate::options::ServiceFabricOptions;
 
-/// The calls of a round.
+/// The calls of a cycle.
 pub(crate) type Calls = CachedCalls<Arc<dyn ClusterCalls>>;
 
 /// Maximum number of services that are read.
 const MAX_SERVICES: usize = 100_000;
 
-/// The time limit of a call about one service or one application. A round is published as a whole, so a
+/// The time limit of a call about one service or one application. A cycle is published as a whole, so a
 /// slower entity would delay all others. It continues to serve in its known state and is retried later. The
 /// wait for a free slot among the calls in flight does not count.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -58,7 +58,7 @@ pub(crate) struct Topology {
     permits: Semaphore,
 }
 
-/// A service that a round reads.
+/// A service that a cycle reads.
 struct Listed {
     application: Arc<KnownApplication>,
     declared: Arc<DeclaredLabels>,
@@ -85,7 +85,7 @@ impl Topology {
     /// # Errors
     ///
     /// Returns an error if nothing could be read: all calls failed, or the applications could not be
-    /// listed, or everything below them failed and there was no earlier round or the list is an old one. A
+    /// listed, or everything below them failed and there was no earlier cycle or the list is an old one. A
     /// current list of applications is a result by itself: applications missing from it are removed, even
     /// if everything else fails.
     ///
@@ -102,7 +102,7 @@ impl Topology {
         // The runner varies its interval by a tenth.
         let is_due = |listed| now.duration_since(listed) >= period.mul_f64(0.9);
         let is_whole = before.listed_at.is_none_or(is_due);
-        let round = Round {
+        let cycle = Cycle {
             now,
             is_whole,
             before: before.listed_at,
@@ -116,12 +116,12 @@ impl Topology {
         };
         if is_whole {
             memory.listed_at = Some(now);
-            self.list_applications(&round, &mut memory).await?;
+            self.list_applications(&cycle, &mut memory).await?;
         }
-        self.list_services(&round, &mut memory).await;
+        self.list_services(&cycle, &mut memory).await;
         let listed = listed(&memory).await?;
-        let probe = self.probe(&round, &mut memory, &listed).await;
-        self.read_services(&round, &mut memory, listed, probe).await;
+        let probe = self.probe(&cycle, &mut memory, &listed).await;
+        self.read_services(&cycle, &mut memory, listed, probe).await;
         let is_answer = before.listed_at.is_some() && memory.is_live;
         if !is_answer && let Some(error) = nothing_read(&memory) {
             return Err(error);
@@ -144,7 +144,7 @@ impl Topology {
         Ok(memory)
     }
 
-    /// The start of the round after `memory`, if it is earlier than the interval.
+    /// The start of the cycle after `memory`, if it is earlier than the interval.
     pub(crate) fn wake(&self, memory: &Memory) -> Option<Instant> {
         settling::wake(memory, &self.options, Instant::now())
     }
@@ -205,25 +205,25 @@ impl Topology {
 
     async fn probe(
         &self,
-        round: &Round<'_>,
+        cycle: &Cycle<'_>,
         memory: &mut Memory,
         listed: &[Listed],
     ) -> Option<probe::Probe> {
         let is_of_use = self.options.change_probe
-            && round.is_whole
+            && cycle.is_whole
             && listed
                 .iter()
                 .any(|listed| listed.info.service_kind == ServiceKind::Stateless);
-        let is_refused = memory
+        let is_rejected = memory
             .probe
-            .refused_until
-            .is_some_and(|until| round.now < until);
-        if !is_of_use || is_refused {
+            .rejected_until
+            .is_some_and(|until| cycle.now < until);
+        if !is_of_use || is_rejected {
             return None;
         }
         match self.limited(self.calls.replica_ids()).await {
             Ok(replicas) => {
-                memory.probe.refused_until = None;
+                memory.probe.rejected_until = None;
                 Some(probe::Probe::new(replicas))
             }
             Err(error) => {
@@ -234,8 +234,8 @@ impl Topology {
                     lasting,
                     "the ids of all replicas cannot be had; every service is read instead",
                 );
-                memory.probe.refused_until =
-                    lasting.then(|| round.now + self.options.full_refresh_period);
+                memory.probe.rejected_until =
+                    lasting.then(|| cycle.now + self.options.full_refresh_period);
                 None
             }
         }
@@ -296,7 +296,7 @@ async fn let_others_run(done: usize) {
     }
 }
 
-/// Returns the error that ends the round if nothing below the applications could be read. An empty result
+/// Returns the error that ends the cycle if nothing below the applications could be read. An empty result
 /// would mean that nothing exists.
 fn nothing_read(memory: &Memory) -> Option<DiscoverError> {
     let types = memory.types.values().filter_map(|known| {
@@ -326,18 +326,18 @@ fn nothing_read(memory: &Memory) -> Option<DiscoverError> {
     })
 }
 
-/// Returns the error that ends the round after a failed call that is indispensable.
-fn refused(error: CallError) -> DiscoverError {
+/// Returns the error that ends the cycle after a failed call that is indispensable.
+fn rejected(error: CallError) -> DiscoverError {
     let message = "the applications of the cluster cannot be listed";
-    let refused = failed(error.kind(), message.to_owned());
-    let refused = match error.retry_after() {
-        Some(wait) => refused.with_retry_after(wait),
-        None => refused,
+    let rejected = failed(error.kind(), message.to_owned());
+    let rejected = match error.retry_after() {
+        Some(wait) => rejected.with_retry_after(wait),
+        None => rejected,
     };
-    refused.with_source(error)
+    rejected.with_source(error)
 }
 
-/// The error of a round that ended because of a call.
+/// The error of a cycle that ended because of a call.
 fn failed(kind: CallErrorKind, message: String) -> DiscoverError {
     match failure(kind) {
         DiscoverErrorKind::Permanent => DiscoverError::permanent(message),

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::listing::{TIMED_OUT, unreadable};
 use super::memory::{Failed, KnownService, Read};
 use super::resolving::Resolved;
-use super::settling::Round;
+use super::settling::Cycle;
 use super::{PATIENCE, Topology};
 use crate::cache::{Observed, StaleAnswer};
 use crate::calls::{CallError, CallErrorKind, ClusterCalls};
@@ -53,14 +53,14 @@ impl Topology {
     /// partitions are read once more.
     pub(super) async fn read_parts(
         &self,
-        round: &Round<'_>,
+        cycle: &Cycle<'_>,
         observed: &Watched<'_>,
         service: &KnownService,
         service_id: &str,
     ) -> Result<Parts, Problem> {
         let slow = OnceLock::new();
         let mut reading = Reading {
-            round,
+            cycle,
             observed,
             service,
             service_id,
@@ -145,7 +145,7 @@ impl Topology {
         partition: Partition,
     ) -> Result<Option<Part>, Problem> {
         let Reading {
-            round,
+            cycle,
             observed,
             service,
             service_id,
@@ -155,12 +155,12 @@ impl Topology {
         let id = partition.partition_information.id.as_str();
         let read = service.read.as_deref();
         let before = read.and_then(|read| read.unread.get(id));
-        if let Some(failed) = before.filter(|failed| round.leaves_alone(failed)) {
+        if let Some(failed) = before.filter(|failed| cycle.leaves_alone(failed)) {
             return Ok(Some(Part::unread(failed.clone(), partition)));
         }
         // The last known good state of a partition serves for a while. No other partition waits for it.
         let unread = |problem: Problem| {
-            let mut failed = round.failed(before, problem);
+            let mut failed = cycle.failed(before, problem);
             if before.is_none() {
                 failed.since = read.and_then(Read::last_read).unwrap_or(failed.since);
             }
@@ -295,12 +295,12 @@ impl Topology {
 /// The context for reading the partitions of one service.
 #[derive(Clone, Copy)]
 struct Reading<'a> {
-    round: &'a Round<'a>,
+    cycle: &'a Cycle<'a>,
     observed: &'a Watched<'a>,
     service: &'a KnownService,
     service_id: &'a str,
     /// The time at which the first read of a partition timed out. Reads that begin soon after it have a
-    /// shorter time limit; later partitions are skipped until the next round.
+    /// shorter time limit; later partitions are skipped until the next cycle.
     slow: &'a OnceLock<Instant>,
     /// True if the partitions were listed again, because one of them did not exist. Another one that does
     /// not exist then counts as unreadable.

@@ -25,7 +25,7 @@ pub(crate) type Baseline = Arc<[(String, Vec<i64>)]>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProbeState {
     /// The time until which the probe is skipped, because the cluster rejected it.
-    pub(crate) refused_until: Option<Instant>,
+    pub(crate) rejected_until: Option<Instant>,
 }
 
 /// A result of the probe.
@@ -77,7 +77,7 @@ fn sees(now: &Baseline, partitions: &[PartitionDescription]) -> bool {
 }
 
 /// Returns true if the probe should be skipped for a while: the cluster would reject it again, or it would
-/// delay every round.
+/// delay every cycle.
 pub(crate) fn is_lasting(error: &CallError) -> bool {
     !matches!(
         error.kind(),

@@ -12,10 +12,10 @@ use super::listing::unreadable;
 use super::memory::{KnownService, Memory, Read};
 use super::parts::Parts;
 use super::probe::Probe;
-use super::settling::{self, Plan, Round};
+use super::settling::{self, Cycle, Plan};
 use super::{Listed, Topology, let_others_run};
 use crate::cache::StaleAnswer;
-use crate::extension::{Enlisted, LabelledBy, ServiceLabels};
+use crate::extension::{LabelledBy, OptIn, ServiceLabels};
 use crate::id::id_of;
 use crate::model::Service;
 
@@ -23,7 +23,7 @@ impl Topology {
     /// Reads what is due of all services.
     pub(super) async fn read_services(
         &self,
-        round: &Round<'_>,
+        cycle: &Cycle<'_>,
         memory: &mut Memory,
         listed: Vec<Listed>,
         probe: Option<Probe>,
@@ -34,7 +34,7 @@ impl Topology {
         for (done, listed) in listed.into_iter().enumerate() {
             let_others_run(done).await;
             let before = memory.services.get(listed.info.name.as_str());
-            match before.and_then(|before| kept(round, before, &listed, probe)) {
+            match before.and_then(|before| kept(cycle, before, &listed, probe)) {
                 Some(kept) => {
                     services.insert(Arc::clone(&kept.name), kept);
                 }
@@ -42,7 +42,7 @@ impl Topology {
             }
         }
         let read = self.all(work, |(listed, before)| {
-            self.read_service(round, listed, before, probe)
+            self.read_service(cycle, listed, before, probe)
         });
         for service in read.await {
             services.insert(Arc::clone(&service.name), Arc::new(service));
@@ -61,7 +61,7 @@ impl Topology {
 
     async fn read_service(
         &self,
-        round: &Round<'_>,
+        cycle: &Cycle<'_>,
         listed: Listed,
         before: Option<Arc<KnownService>>,
         probe: Option<&Probe>,
@@ -80,9 +80,9 @@ impl Topology {
             failed: None,
             stale_labels: None,
         };
-        if let Err(problem) = self.fill(round, &mut service, before, probe).await {
+        if let Err(problem) = self.fill(cycle, &mut service, before, probe).await {
             let before = before.and_then(|before| before.failed.as_ref());
-            service.failed = Some(round.failed(before, problem));
+            service.failed = Some(cycle.failed(before, problem));
         }
         service
     }
@@ -90,23 +90,23 @@ impl Topology {
     /// Reads labels and, as far as that is due, partitions and replicas.
     async fn fill(
         &self,
-        round: &Round<'_>,
+        cycle: &Cycle<'_>,
         service: &mut KnownService,
         before: Option<&KnownService>,
         probe: Option<&Probe>,
     ) -> Result<(), Problem> {
         let service_id = service_id(&service.info);
         let labels = self
-            .read_labels(round, service, &service_id, before)
+            .read_labels(cycle, service, &service_id, before)
             .await?;
         service.labels = Some(Arc::clone(&labels));
         // Where one is whose labels cannot be understood matters, too: it serves by those that were right before.
-        if labels.enlisted == Enlisted::No {
+        if labels.enabled == OptIn::No {
             service.read = None;
             return Ok(());
         }
         let plan = match before.zip(service.read.as_deref()) {
-            Some((before, read)) => round.plan(before, read, &service.info, probe),
+            Some((before, read)) => cycle.plan(before, read, &service.info, probe),
             None => Plan::Read,
         };
         let kept = match plan {
@@ -120,23 +120,23 @@ impl Topology {
         }
         let observed = self.calls.observe();
         let mut parts = self
-            .read_parts(round, &observed, service, &service_id)
+            .read_parts(cycle, &observed, service, &service_id)
             .await?;
         parts.stale = StaleAnswer::older(parts.stale.take(), observed.stale());
-        let read = finished(round, service, &labels, parts, before, probe);
+        let read = finished(cycle, service, &labels, parts, before, probe);
         service.read = Some(Arc::new(read));
         Ok(())
     }
 
     async fn read_labels(
         &self,
-        round: &Round<'_>,
+        cycle: &Cycle<'_>,
         service: &mut KnownService,
         service_id: &str,
         before: Option<&KnownService>,
     ) -> Result<Arc<ServiceLabels>, Problem> {
         if let Some(before) = before
-            && let Some(labels) = same_labels(round, before, service)
+            && let Some(labels) = same_labels(cycle, before, service)
         {
             service.stale_labels.clone_from(&before.stale_labels);
             return Ok(labels);
@@ -168,7 +168,7 @@ impl Topology {
 
 /// Returns the service unchanged, if it needs no read.
 fn kept(
-    round: &Round<'_>,
+    cycle: &Cycle<'_>,
     before: &Arc<KnownService>,
     listed: &Listed,
     probe: Option<&Probe>,
@@ -179,39 +179,39 @@ fn kept(
         return None;
     }
     if let Some(failed) = before.failed.as_ref().filter(|of| of.retry_at.is_some()) {
-        return round.leaves_alone(failed).then(|| Arc::clone(before));
+        return cycle.leaves_alone(failed).then(|| Arc::clone(before));
     }
     if before.failed.is_some() {
         // What has failed for a while is not worth the hurry of others.
-        let is_wanted = before.hurries() || round.unreachable.contains(&before.name);
-        return (!round.is_whole && !is_wanted).then(|| Arc::clone(before));
+        let is_wanted = before.hurries() || cycle.unreachable.contains(&before.name);
+        return (!cycle.is_whole && !is_wanted).then(|| Arc::clone(before));
     }
-    if before.stale().is_some() && round.is_whole {
+    if before.stale().is_some() && cycle.is_whole {
         return None;
     }
     let labels = before.labels.as_ref()?;
-    if labels.dynamic && round.is_whole {
+    if labels.dynamic && cycle.is_whole {
         return None;
     }
-    let keep = match (&before.read, labels.enlisted) {
-        (Some(read), Enlisted::Yes | Enlisted::Unknown) => {
-            round.plan(before, read, &listed.info, probe) == Plan::Keep
+    let keep = match (&before.read, labels.enabled) {
+        (Some(read), OptIn::Yes | OptIn::Unknown) => {
+            cycle.plan(before, read, &listed.info, probe) == Plan::Keep
         }
-        (None, Enlisted::Yes | Enlisted::Unknown) => false,
-        (_, Enlisted::No) => true,
+        (None, OptIn::Yes | OptIn::Unknown) => false,
+        (_, OptIn::No) => true,
     };
     keep.then(|| Arc::clone(before))
 }
 
 /// The labels as they were, if they can have changed only with what they are made of.
 fn same_labels(
-    round: &Round<'_>,
+    cycle: &Cycle<'_>,
     before: &KnownService,
     now: &KnownService,
 ) -> Option<Arc<ServiceLabels>> {
     let labels = before.labels.as_ref()?;
     let may_change = labels.dynamic || before.stale_labels.is_some();
-    let is_due = may_change && (round.is_whole || before.failed.is_some());
+    let is_due = may_change && (cycle.is_whole || before.failed.is_some());
     let same = !is_due
         && Arc::ptr_eq(&before.declared, &now.declared)
         && before.application.parameters == now.application.parameters;
@@ -219,7 +219,7 @@ fn same_labels(
 }
 
 fn finished(
-    round: &Round<'_>,
+    cycle: &Cycle<'_>,
     service: &KnownService,
     labels: &ServiceLabels,
     parts: Parts,
@@ -227,7 +227,7 @@ fn finished(
     probe: Option<&Probe>,
 ) -> Read {
     let read = service.read.as_deref();
-    let is_new = before.is_none() && round.before.is_some();
+    let is_new = before.is_none() && cycle.before.is_some();
     let mut unsettled = settling::unsettled(
         &service.info,
         &parts.partitions,
@@ -246,7 +246,7 @@ fn finished(
         unsettled = why.map(|why| settling::counted(why, read, false));
     }
     let baseline = probe.and_then(|probe| probe.baseline(&service.name));
-    // Between complete rounds there is no probe; the earlier result still counts.
+    // Between complete cycles there is no probe; the earlier result still counts.
     let kept = read.and_then(|read| read.baseline.clone());
     let description = service.described(labels, parts.partitions);
     Read {
@@ -255,8 +255,8 @@ fn finished(
             _ => Arc::new(description),
         },
         refresh_at: (parts.unread.values().filter_map(|failed| failed.retry_at))
-            .fold(round.refresh_at(&service.name), Instant::min),
-        baseline: if round.is_whole { baseline } else { kept },
+            .fold(cycle.refresh_at(&service.name), Instant::min),
+        baseline: if cycle.is_whole { baseline } else { kept },
         resolved: parts.resolved,
         unsettled,
         stale: parts.stale,

@@ -20,7 +20,7 @@ use crate::service::PartitionDescription;
 /// half an hour.
 const MOST_HURRIES: u32 = 6;
 
-/// The work of a round for a known service.
+/// The work of a cycle for a known service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// No work: the service is unchanged.
@@ -31,20 +31,20 @@ pub(super) enum Plan {
     Read,
 }
 
-/// The facts that decide about the work of a round.
+/// The facts that decide about the work of a cycle.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Round<'a> {
+pub(super) struct Cycle<'a> {
     pub(super) now: Instant,
     /// True if everything is listed, false if only entities that are likely to change soon are read.
     pub(super) is_whole: bool,
-    /// The start of the previous complete round. `None` if there was none, so that nothing counts as new.
+    /// The start of the previous complete cycle. `None` if there was none, so that nothing counts as new.
     pub(super) before: Option<Instant>,
     /// Services that requests cannot reach. The known state of their replicas is not trusted.
     pub(super) unreachable: &'a HashSet<Arc<str>>,
     pub(super) options: &'a ServiceFabricOptions,
 }
 
-impl Round<'_> {
+impl Cycle<'_> {
     /// Returns the work for a service that was read before.
     pub(super) fn plan(
         &self,
@@ -85,13 +85,13 @@ impl Round<'_> {
         }
     }
 
-    /// Returns the description of an old response, known `at` some time or since the last complete round,
+    /// Returns the description of an old response, known `at` some time or since the last complete cycle,
     /// that replaces a failed call.
     pub(super) fn stale(&self, at: Option<Instant>, error: &CallError) -> StaleAnswer {
         StaleAnswer::new(at.or(self.before).unwrap_or(self.now), error)
     }
 
-    /// Returns the time of the next attempt after this many consecutive time-outs: the next round at first,
+    /// Returns the time of the next attempt after this many consecutive time-outs: the next cycle at first,
     /// and then after growing waits.
     fn retry_at(&self, slow_in_a_row: u32) -> Instant {
         let factor = 1_u32 << slow_in_a_row.saturating_sub(1).min(16);
@@ -100,7 +100,7 @@ impl Round<'_> {
         Instant::now() + wait.min(most.max(self.options.discovery_period))
     }
 
-    /// Returns true if an entity that was too slow is skipped in this round.
+    /// Returns true if an entity that was too slow is skipped in this cycle.
     pub(super) fn leaves_alone(&self, failed: &Failed) -> bool {
         failed
             .retry_at
@@ -119,7 +119,7 @@ impl Round<'_> {
     }
 
     /// Returns the time after which an entity read now is read again in any case. It differs by name, to
-    /// spread the reads over rounds.
+    /// spread the reads over cycles.
     pub(super) fn refresh_at(&self, name: &str) -> Instant {
         let share = f64::from(spread(name)) / f64::from(u32::MAX);
         self.now + self.options.full_refresh_period.mul_f64(0.5 + 0.5 * share)
@@ -176,7 +176,7 @@ pub(super) fn counted(why: &'static str, before: Option<&Read>, is_fresh: bool) 
     Unsettled { why, unchanged }
 }
 
-/// The start of the next round, if it is earlier than the interval.
+/// The start of the next cycle, if it is earlier than the interval.
 pub(super) fn wake(
     memory: &Memory,
     options: &ServiceFabricOptions,
@@ -186,7 +186,7 @@ pub(super) fn wake(
     let listing = memory.listed_at.map(|at| at + period);
     if memory.hurries() {
         let soon = now + options.fast_period;
-        // A round that takes longer than the period must not be followed by the next one at once.
+        // A cycle that takes longer than the period must not be followed by the next one at once.
         let listing = listing.filter(|listing| *listing > now);
         return Some(listing.map_or(soon, |listing| soon.min(listing)));
     }

@@ -69,7 +69,7 @@ pub fn read_cluster(cluster: &Cluster) -> Result<(ReadCluster, Problems), Proble
                         reading.below("load_assignment", |reading| endpoints(assignment, reading));
                 }
             }
-            _ => reading.refuse("type", "this way to find endpoints cannot be honoured"),
+            _ => reading.reject("type", "this way to find endpoints cannot be honoured"),
         },
         // As Envoy has it, `STATIC`.
         None => {
@@ -78,7 +78,7 @@ pub fn read_cluster(cluster: &Cluster) -> Result<(ReadCluster, Problems), Proble
                     reading.below("load_assignment", |reading| endpoints(assignment, reading));
             }
         }
-        Some(ClusterDiscoveryType::ClusterType(_)) => reading.refuse_if(true, "cluster_type"),
+        Some(ClusterDiscoveryType::ClusterType(_)) => reading.reject_if(true, "cluster_type"),
     }
     reading.finish(Some(found))
 }
@@ -95,20 +95,20 @@ fn sealed(cluster: &Cluster, reading: &mut Reading) -> Option<ClusterConfig> {
 }
 
 fn structure(cluster: &Cluster, found: &mut ReadCluster, reading: &mut Reading) {
-    reading.refuse_if(
+    reading.reject_if(
         !cluster.transport_socket_matches.is_empty(),
         "transport_socket_matches",
     );
-    reading.refuse_if(
+    reading.reject_if(
         cluster.transport_socket_matcher.is_some(),
         "transport_socket_matcher",
     );
-    reading.refuse_if(!cluster.filters.is_empty(), "filters");
-    reading.refuse_if(
+    reading.reject_if(!cluster.filters.is_empty(), "filters");
+    reading.reject_if(
         cluster.upstream_bind_config.is_some(),
         "upstream_bind_config",
     );
-    reading.refuse_if(cluster.lb_subset_config.is_some(), "lb_subset_config");
+    reading.reject_if(cluster.lb_subset_config.is_some(), "lb_subset_config");
     reading.ignore_if(cluster.outlier_detection.is_some(), "outlier_detection");
     if let Some(common) = &cluster.common_lb_config {
         reading.below("common_lb_config", |reading| shares(common, reading));
@@ -197,7 +197,7 @@ fn versions(cluster: &Cluster, reading: &mut Reading) -> ForwarderRequestConfig 
     let spoken = match options {
         Some(Ok(options)) => options.upstream_protocol_options,
         Some(Err(_)) => {
-            reading.refuse("typed_extension_protocol_options", "it cannot be decoded");
+            reading.reject("typed_extension_protocol_options", "it cannot be decoded");
             None
         }
         // Before there were these options there was a field of the cluster.
@@ -209,7 +209,7 @@ fn versions(cluster: &Cluster, reading: &mut Reading) -> ForwarderRequestConfig 
             match explicit.protocol_config {
                 Some(ProtocolConfig::Http2ProtocolOptions(_)) => exactly(HttpVersion::Http2),
                 Some(ProtocolConfig::Http3ProtocolOptions(_)) => {
-                    reading.refuse_if(true, "http3_protocol_options");
+                    reading.reject_if(true, "http3_protocol_options");
                     ForwarderRequestConfig::default()
                 }
                 Some(ProtocolConfig::HttpProtocolOptions(_)) | None => exactly(HttpVersion::Http11),

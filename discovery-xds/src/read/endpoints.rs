@@ -61,7 +61,7 @@ pub(super) fn endpoints(
     assignment: &ClusterLoadAssignment,
     reading: &mut Reading,
 ) -> ReadEndpoints {
-    reading.refuse_if(!assignment.named_endpoints.is_empty(), "named_endpoints");
+    reading.reject_if(!assignment.named_endpoints.is_empty(), "named_endpoints");
     let drops =
         (assignment.policy.as_ref()).is_some_and(|policy| !policy.drop_overloads.is_empty());
     reading.ignore_if(drops, "drop_overloads");
@@ -161,7 +161,7 @@ fn structure(
     reading: &mut Reading,
 ) -> Option<(DestinationId, DestinationConfig)> {
     let Some(HostIdentifier::Endpoint(inner)) = &endpoint.host_identifier else {
-        reading.refuse(
+        reading.reject(
             "host_identifier",
             "only endpoints with an address can be honoured",
         );
@@ -172,7 +172,7 @@ fn structure(
         .as_ref()
         .and_then(|address| address.address.as_ref());
     let Some(AddressKind::SocketAddress(socket)) = address else {
-        reading.refuse("address", "only addresses with a port can be honoured");
+        reading.reject("address", "only addresses with a port can be honoured");
         return None;
     };
     let port = match socket.port_specifier {
@@ -180,7 +180,7 @@ fn structure(
         _ => None,
     };
     let Some(port) = port else {
-        reading.refuse("port_value", format!("`{}` has no port", socket.address));
+        reading.reject("port_value", format!("`{}` has no port", socket.address));
         return None;
     };
     let authority = match socket.address.contains(':') {

@@ -53,7 +53,7 @@ pub(super) fn header(header: &HeaderMatcher, reading: &mut Reading) -> Option<Ro
             Some(HeaderMatchSpecifier::StringMatch(_)) => "string_match",
             _ => "header_match_specifier",
         };
-        reading.refuse(field, "this way to match a header cannot be honoured");
+        reading.reject(field, "this way to match a header cannot be honoured");
         return None;
     };
     if !can_be_compared(header, &condition, reading) {
@@ -71,7 +71,7 @@ pub(super) fn header(header: &HeaderMatcher, reading: &mut Reading) -> Option<Ro
         (Mode::NotExists, true) => Mode::Exists,
         (Mode::Contains, true) if holds_without => Mode::NotContains,
         (_, true) => {
-            reading.refuse(
+            reading.reject(
                 "invert_match",
                 "the opposite of this condition cannot be honoured",
             );
@@ -128,7 +128,7 @@ fn condition(specifier: Option<&HeaderMatchSpecifier>) -> Option<Condition> {
 fn can_be_compared(header: &HeaderMatcher, condition: &Condition, reading: &mut Reading) -> bool {
     let values = condition.values.as_deref().unwrap_or_default();
     if values.iter().any(String::is_empty) {
-        reading.refuse(
+        reading.reject(
             "header_match_specifier",
             "an empty value cannot be asked for",
         );
@@ -145,7 +145,7 @@ fn can_be_compared(header: &HeaderMatcher, condition: &Condition, reading: &mut 
     match values.iter().find(is_list) {
         Some(value) => {
             let message = format!("`{value}` is no element of a list, which headers are taken for");
-            reading.refuse("header_match_specifier", message);
+            reading.reject("header_match_specifier", message);
             false
         }
         None => true,

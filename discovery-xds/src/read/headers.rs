@@ -51,7 +51,7 @@ pub(super) fn transforms(
         let field = format!("headers_to_add/{}", header.key);
         let value = header.value.replace("%%", "");
         if !header.raw_value.is_empty() || value.contains('%') {
-            reading.refuse(&field, "values that are not fixed texts cannot be honoured");
+            reading.reject(&field, "values that are not fixed texts cannot be honoured");
             continue;
         }
         let value = header.value.replace("%%", "%");
@@ -69,7 +69,7 @@ pub(super) fn transforms(
                 push(&[(set, &header.key), ("Set", &value)])
             }
             HeaderAppendAction::AddIfAbsent | HeaderAppendAction::OverwriteIfExists => {
-                reading.refuse(
+                reading.reject(
                     &field,
                     "a change that depends on what is there cannot be honoured",
                 );

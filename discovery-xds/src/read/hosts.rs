@@ -55,7 +55,7 @@ pub(super) struct Domains {
     /// The patterns by how specific they are; `None` for all hosts.
     pub(super) groups: BTreeMap<Specificity, Option<Vec<String>>>,
     /// Conditions for the requests of rejected domains.
-    pub(super) refused: Vec<(Specificity, RouteHeader)>,
+    pub(super) rejected: Vec<(Specificity, RouteHeader)>,
 }
 
 /// Reads the domains of a virtual host, except those that are rejected. `claimed` has the domains of
@@ -78,14 +78,14 @@ pub(super) fn domains(
                 let message = match guard(domain) {
                     Some(guard) => {
                         let what = said(&guard.1);
-                        found.refused.push(guard);
+                        found.rejected.push(guard);
                         format!(
                             "`{domain}` cannot be honoured: {error}; requests {what} get 503, unless a more specific domain takes them"
                         )
                     }
                     None => format!("`{domain}` cannot be honoured: {error}"),
                 };
-                reading.refuse("domains", message);
+                reading.reject("domains", message);
             }
         }
     }
@@ -93,7 +93,7 @@ pub(super) fn domains(
         let is_free = !claimed.contains(pattern);
         if !is_free {
             let message = format!("`{pattern}` is a domain of another virtual host, which has it");
-            reading.refuse("domains", message);
+            reading.reject("domains", message);
         }
         is_free
     });

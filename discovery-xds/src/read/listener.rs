@@ -157,7 +157,7 @@ fn socket_closes(socket: &TransportSocket, reading: &mut Reading) -> bool {
                 .is_none_or(|required| !required.value)
         });
         if !is_open {
-            reading.refuse(
+            reading.reject(
                 "transport_socket/require_client_certificate",
                 "clients are not asked for certificates; the routes behind it answer 503",
             );
@@ -204,7 +204,7 @@ fn manager(config: &Any, reading: &mut Reading) -> (Option<RouteSource>, bool) {
         return (None, false);
     }
     let Ok(manager) = HttpConnectionManager::decode(config.value.as_slice()) else {
-        reading.refuse("typed_config", "it cannot be decoded");
+        reading.reject("typed_config", "it cannot be decoded");
         return (None, false);
     };
     let mut is_closed = fields_close(Place::Manager, &access::manager(&manager), reading);
@@ -220,11 +220,11 @@ fn manager(config: &Any, reading: &mut Reading) -> (Option<RouteSource>, bool) {
         Some(RouteSpecifier::Rds(rds)) => Some(RouteSource::Named(rds.route_config_name)),
         Some(RouteSpecifier::RouteConfig(routes)) => Some(RouteSource::Inline(Box::new(routes))),
         Some(RouteSpecifier::ScopedRoutes(_)) => {
-            reading.refuse_if(true, "scoped_routes");
+            reading.reject_if(true, "scoped_routes");
             None
         }
         None => {
-            reading.refuse("route_specifier", "the connection manager has no routes");
+            reading.reject("route_specifier", "the connection manager has no routes");
             None
         }
     };

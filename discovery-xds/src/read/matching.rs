@@ -18,9 +18,9 @@ const LONGEST_EXPRESSION: usize = 2048;
 /// Reads the criteria of a route except hosts. Rejected ones are left out, so that the rest matches at
 /// least as many requests.
 pub(super) fn route_match(wanted: &EnvoyMatch, reading: &mut Reading) -> RouteMatch {
-    reading.refuse_if(wanted.runtime_fraction.is_some(), "runtime_fraction");
-    reading.refuse_if(!wanted.cookies.is_empty(), "cookies");
-    reading.refuse_if(wanted.grpc.is_some(), "grpc");
+    reading.reject_if(wanted.runtime_fraction.is_some(), "runtime_fraction");
+    reading.reject_if(!wanted.cookies.is_empty(), "cookies");
+    reading.reject_if(wanted.grpc.is_some(), "grpc");
     let mut matched = RouteMatch {
         path: path(wanted, reading),
         ..RouteMatch::default()
@@ -30,7 +30,7 @@ pub(super) fn route_match(wanted: &EnvoyMatch, reading: &mut Reading) -> RouteMa
             if header.name == ":method" {
                 matched.methods = methods(header, reading);
             } else if header.name.starts_with(':') {
-                reading.refuse(
+                reading.reject(
                     "name",
                     "conditions on this part of a request cannot be honoured",
                 );
@@ -92,7 +92,7 @@ fn path(wanted: &EnvoyMatch, reading: &mut Reading) -> Option<String> {
         _ => None,
     };
     if template.is_none() {
-        reading.refuse(
+        reading.reject(
             "path_specifier",
             "this way to match paths cannot be honoured",
         );
@@ -173,7 +173,7 @@ fn methods(header: &HeaderMatcher, reading: &mut Reading) -> Option<Vec<String>>
         _ => None,
     };
     if exact.is_none() || header.invert_match {
-        reading.refuse("string_match", "only lists of methods can be honoured");
+        reading.reject("string_match", "only lists of methods can be honoured");
         return None;
     }
     exact
@@ -201,7 +201,7 @@ fn query(parameter: &QueryParameterMatcher, reading: &mut Reading) -> Option<Rou
                 (QueryMatchMode::Contains, Some(value), case)
             }
             _ => {
-                reading.refuse(
+                reading.reject(
                     "string_match",
                     "this way to match a parameter cannot be honoured",
                 );
@@ -209,7 +209,7 @@ fn query(parameter: &QueryParameterMatcher, reading: &mut Reading) -> Option<Rou
             }
         },
         Some(PresentMatch(false)) => {
-            reading.refuse(
+            reading.reject(
                 "present_match",
                 "that a parameter is missing cannot be asked for",
             );

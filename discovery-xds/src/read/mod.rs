@@ -66,7 +66,7 @@ impl Reading {
     }
 
     /// Reports an unsupported part: the resource, or the route, is rejected.
-    fn refuse(&mut self, field: &str, message: impl Into<String>) {
+    fn reject(&mut self, field: &str, message: impl Into<String>) {
         let pointer = self.place(field);
         let message = shortened(&message.into(), LONGEST_MESSAGE);
         self.problems
@@ -74,14 +74,14 @@ impl Reading {
     }
 
     /// Number of rejections so far.
-    fn refusals(&self) -> usize {
+    fn rejections(&self) -> usize {
         self.problems.error_count()
     }
 
     /// Rejects the resource if it has `field`.
-    fn refuse_if(&mut self, has: bool, field: &str) {
+    fn reject_if(&mut self, has: bool, field: &str) {
         if has {
-            self.refuse(field, format!("`{field}` cannot be honoured"));
+            self.reject(field, format!("`{field}` cannot be honoured"));
         }
     }
 

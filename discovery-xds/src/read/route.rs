@@ -26,30 +26,30 @@ fn transform(key: &str, value: &str) -> TransformConfig {
 /// Reads a route except hosts and order, and returns it with the number of rejected conditions.
 pub(super) fn route(route: &Route, reading: &mut Reading) -> (RouteConfig, usize) {
     access::per_filter(&route.typed_per_filter_config, reading);
-    reading.refuse_if(!route.route_specifiers.is_empty(), "route_specifiers");
+    reading.reject_if(!route.route_specifiers.is_empty(), "route_specifiers");
     let Some(wanted) = &route.r#match else {
-        reading.refuse("match", "the route matches nothing");
+        reading.reject("match", "the route matches nothing");
         return (RouteConfig::default(), 0);
     };
     // Those who may not send must not be served by what the virtual host was before.
     reading.below("match", |reading| {
-        reading.refuse_if(wanted.tls_context.is_some(), "tls_context");
-        reading.refuse_if(!wanted.dynamic_metadata.is_empty(), "dynamic_metadata");
-        reading.refuse_if(!wanted.filter_state.is_empty(), "filter_state");
+        reading.reject_if(wanted.tls_context.is_some(), "tls_context");
+        reading.reject_if(!wanted.dynamic_metadata.is_empty(), "dynamic_metadata");
+        reading.reject_if(!wanted.filter_state.is_empty(), "filter_state");
     });
-    let before = reading.refusals();
+    let before = reading.rejections();
     let mut config = RouteConfig {
         r#match: reading.below("match", |reading| matching::route_match(wanted, reading)),
         ..RouteConfig::default()
     };
-    let conditions = reading.refusals() - before;
+    let conditions = reading.rejections() - before;
     match &route.action {
         Some(Action::Route(action)) => reading.below("route", |reading| {
             forward(action, wanted.path_specifier.as_ref(), &mut config, reading);
         }),
         // A route without a cluster answers like this.
         Some(Action::DirectResponse(answer)) if answer.status == 503 && answer.body.is_none() => {}
-        _ => reading.refuse("action", "only forwarding can be honoured"),
+        _ => reading.reject("action", "only forwarding can be honoured"),
     }
     let out = config.transforms.get_or_insert_default();
     let request = Changes {
@@ -82,15 +82,15 @@ fn forward(
                     .collect(),
             );
         }
-        _ => reading.refuse(
+        _ => reading.reject(
             "cluster_specifier",
             "only names of clusters can be honoured",
         ),
     }
-    reading.refuse_if(action.metadata_match.is_some(), "metadata_match");
-    reading.refuse_if(action.regex_rewrite.is_some(), "regex_rewrite");
-    reading.refuse_if(action.path_rewrite_policy.is_some(), "path_rewrite_policy");
-    reading.refuse_if(!action.path_rewrite.is_empty(), "path_rewrite");
+    reading.reject_if(action.metadata_match.is_some(), "metadata_match");
+    reading.reject_if(action.regex_rewrite.is_some(), "regex_rewrite");
+    reading.reject_if(action.path_rewrite_policy.is_some(), "path_rewrite_policy");
+    reading.reject_if(!action.path_rewrite.is_empty(), "path_rewrite");
     for (has, field) in [
         (action.retry_policy.is_some(), "retry_policy"),
         (
@@ -130,7 +130,7 @@ fn forward(
     if !action.prefix_rewrite.is_empty() {
         match prefix_rewrite(path, &action.prefix_rewrite) {
             Some(changes) => transforms.extend(changes),
-            None => reading.refuse(
+            None => reading.reject(
                 "prefix_rewrite",
                 "only a prefix of whole segments can be replaced",
             ),
@@ -151,7 +151,7 @@ fn forward(
         None | Some(HostRewriteSpecifier::AutoHostRewrite(_)) => {
             transforms.push(transform("RequestHeaderOriginalHost", "true"));
         }
-        Some(_) => reading.refuse("host_rewrite_specifier", "only fixed hosts can be honoured"),
+        Some(_) => reading.reject("host_rewrite_specifier", "only fixed hosts can be honoured"),
     }
 }
 
@@ -160,19 +160,19 @@ fn share(share: &ClusterWeight, reading: &mut Reading) -> WeightedCluster {
         || !share.request_headers_to_remove.is_empty()
         || !share.response_headers_to_add.is_empty()
         || !share.response_headers_to_remove.is_empty();
-    reading.refuse_if(has_changes, "weighted_clusters/headers");
-    reading.refuse_if(
+    reading.reject_if(has_changes, "weighted_clusters/headers");
+    reading.reject_if(
         !share.cluster_header.is_empty(),
         "weighted_clusters/cluster_header",
     );
-    reading.refuse_if(
+    reading.reject_if(
         share.metadata_match.is_some(),
         "weighted_clusters/metadata_match",
     );
     reading.below("weighted_clusters", |reading| {
         access::per_filter(&share.typed_per_filter_config, reading);
     });
-    reading.refuse_if(
+    reading.reject_if(
         share.host_rewrite_specifier.is_some(),
         "weighted_clusters/host_rewrite_specifier",
     );

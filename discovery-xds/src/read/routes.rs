@@ -52,22 +52,22 @@ pub fn read_routes_after(
     before: Option<&ReadRoutes>,
 ) -> Result<(ReadRoutes, Problems), Problems> {
     let mut reading = Reading::of("route_configuration", &routes.name);
-    reading.refuse_if(routes.vhds.is_some(), "vhds");
-    reading.refuse_if(!routes.route_specifiers.is_empty(), "route_specifiers");
-    reading.refuse_if(!routes.vhost_header.is_empty(), "vhost_header");
-    reading.refuse_if(
+    reading.reject_if(routes.vhds.is_some(), "vhds");
+    reading.reject_if(!routes.route_specifiers.is_empty(), "route_specifiers");
+    reading.reject_if(!routes.vhost_header.is_empty(), "vhost_header");
+    reading.reject_if(
         routes.most_specific_header_mutations_wins,
         "most_specific_header_mutations_wins",
     );
     let (request, response) = changes_of_all(routes);
     headers::transforms(request, Side::Request, &mut Vec::new(), &mut reading);
     headers::transforms(response, Side::Response, &mut Vec::new(), &mut reading);
-    let is_refused = reading.refusals() > 0;
-    let errors = reading.refusals();
+    let is_rejected = reading.rejections() > 0;
+    let errors = reading.rejections();
     access::per_filter(&routes.typed_per_filter_config, &mut reading);
-    let is_closed = reading.refusals() > errors;
+    let is_closed = reading.rejections() > errors;
     match before {
-        _ if !is_refused => {}
+        _ if !is_rejected => {}
         Some(before) if is_closed => return Ok((before.closed(), reading.problems)),
         _ => return Err(reading.problems),
     }

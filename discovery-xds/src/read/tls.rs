@@ -31,7 +31,7 @@ pub(super) fn transport_socket(
     reading: &mut Reading,
 ) -> Tls {
     let Some(ConfigType::TypedConfig(config)) = &socket.config_type else {
-        reading.refuse("typed_config", "the transport socket has no configuration");
+        reading.reject("typed_config", "the transport socket has no configuration");
         return Tls::default();
     };
     if config.type_url == RAW {
@@ -41,15 +41,15 @@ pub(super) fn transport_socket(
         .then(|| UpstreamTlsContext::decode(config.value.as_slice()).ok())
         .flatten();
     let Some(context) = context else {
-        reading.refuse(
+        reading.reject(
             "typed_config",
             format!("`{}` cannot be honoured", config.type_url),
         );
         return Tls::default();
     };
-    reading.refuse_if(context.auto_host_sni, "auto_host_sni");
+    reading.reject_if(context.auto_host_sni, "auto_host_sni");
     let common = context.common_tls_context.unwrap_or_default();
-    reading.refuse_if(
+    reading.reject_if(
         !common.tls_certificates.is_empty()
             || !common.tls_certificate_sds_secret_configs.is_empty()
             || common.tls_certificate_provider_instance.is_some(),
@@ -63,7 +63,7 @@ pub(super) fn transport_socket(
                 self::validation(validation, &context.sni, client, reading);
             });
         }
-        Some(_) => reading.refuse("validation_context_type", "secrets cannot be asked for"),
+        Some(_) => reading.reject("validation_context_type", "secrets cannot be asked for"),
     }
     Tls {
         is_on: true,
@@ -80,7 +80,7 @@ fn validation(
     let trusted = (validation.trusted_ca.as_ref()).and_then(|source| source.specifier.as_ref());
     match trusted {
         Some(data_source::Specifier::Filename(file)) if file.starts_with(SYSTEM) => {}
-        Some(_) => reading.refuse(
+        Some(_) => reading.reject(
             "trusted_ca",
             "the proxy trusts what its system trusts, and nothing else",
         ),
@@ -88,16 +88,16 @@ fn validation(
         // Envoy trusts any certificate then.
         None => client.dangerous_accept_any_server_certificate = Some(true),
     }
-    reading.refuse_if(
+    reading.reject_if(
         !validation.verify_certificate_spki.is_empty(),
         "verify_certificate_spki",
     );
-    reading.refuse_if(
+    reading.reject_if(
         !validation.verify_certificate_hash.is_empty(),
         "verify_certificate_hash",
     );
-    reading.refuse_if(validation.crl.is_some(), "crl");
-    reading.refuse_if(
+    reading.reject_if(validation.crl.is_some(), "crl");
+    reading.reject_if(
         validation.custom_validator_config.is_some(),
         "custom_validator_config",
     );
@@ -109,7 +109,7 @@ fn validation(
             !matches!(pattern, Some(MatchPattern::Exact(name)) if name == server_name || server_name.is_empty())
         });
     if others.count() > 0 {
-        reading.refuse(
+        reading.reject(
             "match_typed_subject_alt_names",
             "certificates have to be for the server's name (`sni`)",
         );

@@ -61,9 +61,9 @@ impl<'e> VirtualHosts<'e> {
             || !self.all.internal_only_headers.is_empty()
             || !host.request_headers_to_add.is_empty()
             || !host.request_headers_to_remove.is_empty();
-        let before = reading.refusals();
+        let before = reading.rejections();
         check(host, reading);
-        let is_closed = reading.refusals() > before;
+        let is_closed = reading.rejections() > before;
         let carried: Option<Vec<(u64, RouteConfig)>> = (host.routes.iter())
             .map(|route| sealed(route, reading))
             .collect();
@@ -74,12 +74,12 @@ impl<'e> VirtualHosts<'e> {
             return self.insert_sealed(host, carried, reading);
         }
         let domains = hosts::domains(&host.domains, &mut self.claimed, reading);
-        for (rank, header) in domains.refused {
+        for (rank, header) in domains.rejected {
             self.insert_guard(host, rank, header);
         }
         let read: HostRoutes = match is_closed {
             true => [("refused".to_owned(), RouteConfig::default())].into(),
-            false => self.last_good(host, reading),
+            false => self.last_known_good(host, reading),
         };
         let catches_all = read
             .iter()
@@ -122,11 +122,11 @@ impl<'e> VirtualHosts<'e> {
 
     /// Returns the routes of a virtual host, or its earlier ones if only conditions of routes are
     /// unsupported.
-    fn last_good(&mut self, host: &VirtualHost, reading: &mut Reading) -> HostRoutes {
-        let (refusals, conditions) = (reading.refusals(), self.conditions);
+    fn last_known_good(&mut self, host: &VirtualHost, reading: &mut Reading) -> HostRoutes {
+        let (rejections, conditions) = (reading.rejections(), self.conditions);
         let read: HostRoutes = self.routes(host, reading).into();
         let conditions = self.conditions - conditions;
-        let is_only_conditions = reading.refusals() - refusals == conditions;
+        let is_only_conditions = reading.rejections() - rejections == conditions;
         let chosen = match self.before.get(&host.name) {
             Some(good) if conditions > 0 && is_only_conditions => Arc::clone(good),
             _ => read,
@@ -140,7 +140,7 @@ impl<'e> VirtualHosts<'e> {
     /// Returns the routes of a virtual host with their unique names. Rejected ones respond with 503.
     fn routes(&mut self, host: &VirtualHost, reading: &mut Reading) -> Vec<(String, RouteConfig)> {
         if host.routes.len() > hosts::MOST_ROUTES {
-            reading.refuse("routes", "there are too many routes in one virtual host");
+            reading.reject("routes", "there are too many routes in one virtual host");
             return vec![("refused".to_owned(), RouteConfig::default())];
         }
         let mut names = BTreeSet::from(["otherwise".to_owned()]);
@@ -160,7 +160,7 @@ impl<'e> VirtualHosts<'e> {
     }
 
     fn route(&mut self, route: &Route, host: &VirtualHost, reading: &mut Reading) -> RouteConfig {
-        let before = reading.refusals();
+        let before = reading.rejections();
         let (mut config, conditions) = route::route(route, reading);
         self.conditions += conditions;
         let is_internal = |name: &str| {
@@ -173,7 +173,7 @@ impl<'e> VirtualHosts<'e> {
                 "`{}` is a header that only Envoy itself may set",
                 header.name
             );
-            reading.refuse("match/headers", message);
+            reading.reject("match/headers", message);
         }
         let out = config.transforms.get_or_insert_default();
         for (at, name) in self.all.internal_only_headers.iter().enumerate() {
@@ -184,7 +184,7 @@ impl<'e> VirtualHosts<'e> {
             headers::transforms(request, Side::Request, out, reading);
             headers::transforms(response, Side::Response, out, reading);
         }
-        match reading.refusals() > before {
+        match reading.rejections() > before {
             // A route without a cluster responds with 503.
             true => RouteConfig {
                 r#match: config.r#match,
@@ -241,7 +241,7 @@ impl<'e> VirtualHosts<'e> {
                 }
                 Entry::Occupied(taken) if *taken.get() == config => {}
                 Entry::Occupied(_) => {
-                    reading.refuse(
+                    reading.reject(
                         &route.name,
                         "two routes have this name and differ; requests of the second get 503",
                     );
@@ -263,10 +263,10 @@ impl<'e> VirtualHosts<'e> {
 }
 
 fn check(host: &VirtualHost, reading: &mut Reading) {
-    reading.refuse_if(host.require_tls != 0, "require_tls");
-    reading.refuse_if(host.matcher.is_some(), "matcher");
+    reading.reject_if(host.require_tls != 0, "require_tls");
+    reading.reject_if(host.matcher.is_some(), "matcher");
     access::per_filter(&host.typed_per_filter_config, reading);
-    reading.refuse_if(!host.route_specifiers.is_empty(), "route_specifiers");
+    reading.reject_if(!host.route_specifiers.is_empty(), "route_specifiers");
     reading.ignore_if(!host.rate_limits.is_empty(), "rate_limits");
     reading.ignore_if(host.cors.is_some(), "cors");
     reading.ignore_if(host.retry_policy.is_some(), "retry_policy");

@@ -62,7 +62,7 @@ async fn say(stream: &Full, nonce: &str, listeners: &[Resource]) {
     }
 }
 
-async fn refusal(stream: &mut Full) -> String {
+async fn rejection(stream: &mut Full) -> String {
     loop {
         if let Some(error) = stream.request().await.error_detail {
             return error.message;
@@ -84,7 +84,7 @@ async fn a_guarded_listener_closes_its_routes_from_the_start() {
         told.contains("the listener `http` says who may send"),
         "{told}"
     );
-    let message = refusal(&mut stream).await;
+    let message = rejection(&mut stream).await;
     assert!(message.contains("source_prefix_ranges"), "{message}");
 
     // Without the guard it opens.

@@ -73,7 +73,7 @@ async fn clusters_lead_to_endpoints_and_everything_is_acknowledged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_honoured_is_refused_by_name_and_its_last_form_serves() {
+async fn what_cannot_be_honoured_is_rejected_by_name_and_its_last_form_serves() {
     let (discoverer, mut script) = pair(XdsOptions::default().with_listeners(false));
     let provider = discoverer.runner().start();
     let mut states = states(&provider);
@@ -100,16 +100,16 @@ async fn what_cannot_be_honoured_is_refused_by_name_and_its_last_form_serves() {
             ..Default::default()
         });
     stream.answer(answer).await;
-    let refusal = loop {
+    let rejection = loop {
         let request = stream.request().await;
         if request.response_nonce == "bad" {
             break request.error_detail.unwrap();
         }
     };
     assert!(
-        refusal.message.contains("/cluster/c/filters"),
+        rejection.message.contains("/cluster/c/filters"),
         "{}",
-        refusal.message
+        rejection.message
     );
     // The other one of the same response is accepted.
     let served = state(&mut states, |state| {
@@ -120,7 +120,7 @@ async fn what_cannot_be_honoured_is_refused_by_name_and_its_last_form_serves() {
     })
     .await;
     let kept = &served.config.as_ref().unwrap().clusters[&proxy_model::ClusterId::from("c")];
-    assert_eq!(kept.destinations.len(), 1, "the last good form");
+    assert_eq!(kept.destinations.len(), 1, "the last known good form");
     assert!(
         served
             .problems
@@ -242,13 +242,13 @@ async fn answers_do_not_add_up_to_more_than_is_taken() {
             .answer(delta(Cds, nonce, nonce, &resources(&json)))
             .await;
     }
-    let refused = loop {
+    let rejected = loop {
         let request = stream.request().await;
-        if let Some(refused) = request.error_detail {
-            break (request.response_nonce, refused.message);
+        if let Some(rejected) = request.error_detail {
+            break (request.response_nonce, rejected.message);
         }
     };
-    assert_eq!(refused.0, "3");
-    assert!(refused.1.contains("`b` is one too many"), "{}", refused.1);
+    assert_eq!(rejected.0, "3");
+    assert!(rejected.1.contains("`b` is one too many"), "{}", rejected.1);
     drop(provider);
 }

@@ -87,27 +87,27 @@ async fn versions_and_nonces_are_those_of_what_was_accepted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_too_large_is_refused_whole() {
+async fn an_answer_that_is_too_large_is_rejected_whole() {
     let (discoverer, mut script) = pair(options().with_max_resources(1));
     let provider = discoverer.runner().start();
     let mut stream = script.full().await;
     let two = resources(r#"{"Clusters":{"a":{},"b":{}}}"#);
     stream.answer(full(Cds, "a", "1", &two)).await;
-    let refused = loop {
-        if let Some(refused) = stream.request().await.error_detail {
-            break refused;
+    let rejected = loop {
+        if let Some(rejected) = stream.request().await.error_detail {
+            break rejected;
         }
     };
     assert!(
-        refused.message.contains("at most 1 are taken"),
+        rejected.message.contains("at most 1 are taken"),
         "{}",
-        refused.message
+        rejected.message
     );
     drop(provider);
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_that_are_there_twice_and_what_is_no_resource_are_refused() {
+async fn names_that_are_there_twice_and_what_is_no_resource_are_rejected() {
     let (discoverer, mut script) = pair(options());
     let provider = discoverer.runner().start();
     let mut stream = script.full().await;
@@ -120,20 +120,20 @@ async fn names_that_are_there_twice_and_what_is_no_resource_are_refused() {
     broken.value.truncate(2);
     answer.resources = vec![cluster.clone(), cluster, broken];
     stream.answer(answer).await;
-    let refused = loop {
-        if let Some(refused) = stream.request().await.error_detail {
-            break refused;
+    let rejected = loop {
+        if let Some(rejected) = stream.request().await.error_detail {
+            break rejected;
         }
     };
     assert!(
-        refused.message.contains("`a` is there twice"),
+        rejected.message.contains("`a` is there twice"),
         "{}",
-        refused.message
+        rejected.message
     );
     assert!(
-        refused.message.contains("cannot be decoded"),
+        rejected.message.contains("cannot be decoded"),
         "{}",
-        refused.message
+        rejected.message
     );
     drop(provider);
 }

@@ -64,7 +64,7 @@ fn all_lead_to_c(state: &ProviderState) -> bool {
 }
 
 /// Returns the next NACK's message.
-async fn refusal(stream: &mut Full) -> String {
+async fn rejection(stream: &mut Full) -> String {
     loop {
         if let Some(error) = stream.request().await.error_detail {
             return error.message;
@@ -94,7 +94,7 @@ async fn a_virtual_host_stays_as_it_was_for_a_condition_that_is_not_known() {
 
     let next = with_condition(routes());
     listen(&stream, "4", RouteSpecifier::RouteConfig(next)).await;
-    let message = refusal(&mut stream).await;
+    let message = rejection(&mut stream).await;
     assert!(message.contains("grpc"), "{message}");
     sleep(Duration::from_secs(30)).await;
     let served = states.borrow().clone();
@@ -104,7 +104,7 @@ async fn a_virtual_host_stays_as_it_was_for_a_condition_that_is_not_known() {
     // The client does not support routes by scope: the listener as a whole stays as it was.
     let scoped = RouteSpecifier::ScopedRoutes(ScopedRoutes::default());
     listen(&stream, "5", scoped).await;
-    let message = refusal(&mut stream).await;
+    let message = rejection(&mut stream).await;
     assert!(message.contains("scoped_routes"), "{message}");
     sleep(Duration::from_secs(30)).await;
     assert!(all_lead_to_c(&states.borrow()));

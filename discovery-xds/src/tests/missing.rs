@@ -183,12 +183,12 @@ async fn what_cannot_be_decoded_removes_nothing() {
         garbage(|resource| resource.type_url = Eds.type_url().into()),
     ] {
         stream.answer(answer).await;
-        let refusal = loop {
-            if let Some(refusal) = stream.request().await.error_detail {
-                break refusal.message;
+        let rejection = loop {
+            if let Some(rejection) = stream.request().await.error_detail {
+                break rejection.message;
             }
         };
-        assert!(refusal.contains("cannot be decoded"), "{refusal}");
+        assert!(rejection.contains("cannot be decoded"), "{rejection}");
         sleep(Duration::from_secs(30)).await;
         let served = states.borrow().config.clone().unwrap();
         assert_eq!(served.clusters.len(), 2);
@@ -200,20 +200,20 @@ async fn what_cannot_be_decoded_removes_nothing() {
 
 /// A control plane that has sent something invalid differs from one that has sent nothing.
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_told_while_there_is_nothing_to_serve() {
+async fn a_rejection_is_told_while_there_is_nothing_to_serve() {
     let (discoverer, mut script) = pair(full_options().with_listeners(false));
     let provider = discoverer.runner().start();
     let mut states = states(&provider);
     let stream = script.full().await;
     let one = resources(ONE);
     stream.answer(full(Cds, "1", "1", &one)).await;
-    let refused = RouteConfiguration {
+    let rejected = RouteConfiguration {
         name: "main".to_owned(),
         vhost_header: "x-host".to_owned(),
         ..RouteConfiguration::default()
     };
-    let refused = [(Rds, "main".to_owned(), any(Rds, &refused))];
-    stream.answer(full(Rds, "2", "1", &refused)).await;
+    let rejected = [(Rds, "main".to_owned(), any(Rds, &rejected))];
+    stream.answer(full(Rds, "2", "1", &rejected)).await;
     let failing = state(&mut states, |state| state.status.last_error.is_some()).await;
     let message = &failing.status.last_error.as_ref().unwrap().message;
     assert!(

@@ -35,7 +35,7 @@ pub fn config(data: &[u8]) {
     }
 
     let (whole, _) = Snapshot::compile(isolated.config().clone(), &options)
-        .unwrap_or_else(|errors| panic!("what was kept is refused: {errors}"));
+        .unwrap_or_else(|errors| panic!("what was kept is rejected: {errors}"));
     assert_eq!(whole.revision(), isolated.revision());
     assert_eq!(whole.routes().len(), isolated.config().routes.len());
     assert_eq!(whole.clusters().len(), isolated.config().clusters.len());

@@ -1,12 +1,12 @@
 //! Scripts of the hosting life cycle.
 
-use servicefabric_emulator::hosting::Moment;
+use servicefabric_emulator::hosting::Timestamp;
 use servicefabric_emulator::timeline::{Script, Timeline};
 
 use crate::input::text;
 
 /// Maximum duration of a script. Repeated events occur often enough within it.
-const LONGEST: Moment = Moment::from_secs(2 * 3_600);
+const LONGEST: Timestamp = Timestamp::from_secs(2 * 3_600);
 
 /// Fuzzes a script: JSON if it begins with a brace, otherwise TOML.
 ///

@@ -1,7 +1,7 @@
 //! Descriptions of emulator clusters.
 
 use servicefabric_emulator::cluster::Cluster;
-use servicefabric_emulator::hosting::Moment;
+use servicefabric_emulator::hosting::Timestamp;
 use servicefabric_emulator::topology::{
     PartitionsDescription, ServiceDescription, Topology, TopologyError,
 };
@@ -9,7 +9,7 @@ use servicefabric_emulator::topology::{
 use crate::input::text;
 
 /// Simulated lifetime of a cluster.
-const END: Moment = Moment::from_secs(5);
+const END: Timestamp = Timestamp::from_secs(5);
 
 /// Maximum number of nodes of a cluster that is built, and of the replicas on them.
 const MOST: (usize, u64) = (12, 120);

@@ -9,7 +9,7 @@ use proxy_model::config::ProxyConfig;
 use proxy_model::matching::Lookup;
 use proxy_model::{CompileOptions, Snapshot};
 use proxy_runtime::explain::{
-    Asked, Explanation, ForwardedRequest, ProxySettings, Verdict, request_from_text,
+    Explanation, ForwardedRequest, ParsedRequest, ProxySettings, Verdict, request_from_text,
 };
 use proxy_runtime::server::{Limits, ListenerRules};
 
@@ -37,8 +37,8 @@ pub fn explain(data: &[u8]) {
     let url = lines.next().unwrap_or_default();
     let (limits, rules) = (Limits::default(), ListenerRules::default());
     let (parts, connection) = match request_from_text(method, url, lines, &limits, rules) {
-        Ok(Asked::Request(parts, connection)) => (parts, connection),
-        Ok(Asked::Rejected(explanation)) => {
+        Ok(ParsedRequest::Request(parts, connection)) => (parts, connection),
+        Ok(ParsedRequest::Rejected(explanation)) => {
             assert_eq!(explanation.outcome, Verdict::Rejected);
             assert!(
                 explanation

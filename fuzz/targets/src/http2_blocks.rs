@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use h2::server::handshake;
-use proxy_runtime::server::FrameTrial;
+use proxy_runtime::server::FrameHarness;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
@@ -40,7 +40,7 @@ const GOOD: &[u8] = b"\x82\x86\x84\x01\x01h";
 pub fn http2_blocks(data: &[u8]) {
     let data = &data[..data.len().min(MAX_BYTES)];
     let lines: Vec<_> = data.split(|byte| *byte == b'\n').take(BLOCKS).collect();
-    let (whole, trial) = pass(&lines, FRAME);
+    let (whole, harness) = pass(&lines, FRAME);
     for piece in [1, 5, 300] {
         // A block in many CONTINUATION frames is rejected as an attack.
         if lines.iter().any(|line| line.len() > 3 * piece) {
@@ -49,24 +49,24 @@ pub fn http2_blocks(data: &[u8]) {
         let (pieces, other) = pass(&lines, piece);
         assert_eq!(pieces.is_ok(), whole.is_ok(), "in pieces of {piece}");
         assert_eq!(pieces.err(), whole.as_ref().err().copied());
-        assert_eq!(other.numbered_fields(), trial.numbered_fields());
+        assert_eq!(other.numbered_fields(), harness.numbered_fields());
     }
     let Ok(mut bytes) = whole else { return };
-    let mut trial = trial;
-    let known = trial.numbered_fields();
+    let mut harness = harness;
+    let known = harness.numbered_fields();
     let mut stream = stream_of(lines.len());
     if known > 0 {
-        bytes.extend(passed(&mut trial, stream, &numbered(STATIC + known)));
+        bytes.extend(passed(&mut harness, stream, &numbered(STATIC + known)));
         stream += 2;
     }
-    bytes.extend(passed(&mut trial, stream, GOOD));
+    bytes.extend(passed(&mut harness, stream, GOOD));
     let served = paused()
         .block_on(async { timeout(Duration::from_secs(10), is_served(&bytes, stream)).await });
     assert!(matches!(served, Ok(Ok(true))), "{served:?}");
     let mut block = GOOD.to_vec();
     block.extend(numbered(STATIC + known + 1));
     let frames = frames(stream + 2, &block, true, FRAME);
-    assert_eq!(trial.pass(&frames), Err(COMPRESSION_ERROR));
+    assert_eq!(harness.pass(&frames), Err(COMPRESSION_ERROR));
 }
 
 /// The stream of the request that a line begins, even if a line above does not begin one.
@@ -75,8 +75,8 @@ fn stream_of(line: usize) -> u32 {
 }
 
 /// Passes all lines through the check, in frames of at most `piece` bytes.
-fn pass(lines: &[&[u8]], piece: usize) -> (Result<Vec<u8>, u32>, FrameTrial) {
-    let mut trial = FrameTrial::new();
+fn pass(lines: &[&[u8]], piece: usize) -> (Result<Vec<u8>, u32>, FrameHarness) {
+    let mut harness = FrameHarness::new();
     let mut all = Vec::new();
     let mut request = None;
     for (index, line) in lines.iter().enumerate() {
@@ -93,17 +93,17 @@ fn pass(lines: &[&[u8]], piece: usize) -> (Result<Vec<u8>, u32>, FrameTrial) {
             }
         };
         let frames = frames(stream, &bytes_of_lines(text), is_last, piece);
-        match trial.pass(&frames) {
+        match harness.pass(&frames) {
             Ok(passed) => all.extend(passed),
-            Err(code) => return (Err(code), trial),
+            Err(code) => return (Err(code), harness),
         }
     }
-    (Ok(all), trial)
+    (Ok(all), harness)
 }
 
-fn passed(trial: &mut FrameTrial, stream: u32, block: &[u8]) -> Vec<u8> {
+fn passed(harness: &mut FrameHarness, stream: u32, block: &[u8]) -> Vec<u8> {
     let frames = frames(stream, block, true, FRAME);
-    trial.pass(&frames).expect("it is known")
+    harness.pass(&frames).expect("it is known")
 }
 
 /// A field by its index (RFC 7541 section 6.1).

@@ -1,4 +1,4 @@
-//! The file with the last good configuration.
+//! The file with the last known good configuration.
 
 use std::fmt::Write as _;
 use std::fs;

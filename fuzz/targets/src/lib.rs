@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod affinity_cookie;
 mod config;
 mod config_diff;
 mod consul_answers;
@@ -41,6 +42,7 @@ mod time_span;
 mod xds_resources;
 mod yaml;
 
+pub use self::affinity_cookie::affinity_cookie;
 pub use self::config::config;
 pub use self::config_diff::config_diff;
 pub use self::consul_answers::consul_answers;
@@ -76,6 +78,7 @@ pub type Target = fn(&[u8]);
 
 /// All targets by name. Their seeds are in `seeds/` under the same name.
 pub const TARGETS: [(&str, Target); 31] = [
+    ("affinity_cookie", affinity_cookie),
     ("config", config),
     ("config_diff", config_diff),
     ("consul_answers", consul_answers),

@@ -109,7 +109,7 @@ fn act(block: &[u8]) -> Act {
     match first {
         "connect" => return Act::Fail(TransportErrorKind::Connect),
         "interrupted" => return Act::Fail(TransportErrorKind::Interrupted),
-        "certificate" => return Act::Fail(TransportErrorKind::CertificateRefused),
+        "certificate" => return Act::Fail(TransportErrorKind::CertificateRejected),
         "hang" => return Act::Hang,
         _ => {}
     }

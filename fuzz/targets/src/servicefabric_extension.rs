@@ -3,8 +3,8 @@
 use discovery_core::Labels;
 use discovery_servicefabric::ClusterCalls;
 use discovery_servicefabric::extension::{
-    DeclaredLabels, DeclaredTypes, Enlisted, ExtensionLabels, LabelledBy, LabelsProvider,
-    Parameters, ServiceLabels,
+    DeclaredLabels, DeclaredTypes, ExtensionLabels, LabelledBy, LabelsProvider, OptIn, Parameters,
+    ServiceLabels,
 };
 use discovery_servicefabric::model::{
     Parameter, Property, PropertyKind, PropertyValue, ServiceType,
@@ -43,7 +43,7 @@ const DEFINITION: &str = "<!DOCTYPE Labels [<!ENTITY e \"x\">]>";
 ///   with another case of its prefix.
 /// * A definition of entities is rejected, even if the XML is valid without it.
 /// * The content of an extension has the same meaning from the gateway as in the manifest.
-/// * A service is enlisted exactly if its labels say so. Parameters and properties follow their
+/// * A service is enabled exactly if its labels say so. Parameters and properties follow their
 ///   rules.
 pub fn servicefabric_extension(data: &[u8]) {
     let text = text(data);
@@ -164,19 +164,19 @@ async fn check_in_manifest(case: &Case<'_>, declared: &DeclaredLabels) {
 fn check_service(case: &Case<'_>, declared: &DeclaredLabels, found: &ServiceLabels) {
     found.problems.iter().for_each(check_wording);
     let Some(before) = &declared.labels else {
-        assert_eq!(found.enlisted, Enlisted::Unknown);
+        assert_eq!(found.enabled, OptIn::Unknown);
         return;
     };
     let is_true = |key: &str| {
         let value = found.labels.get(key);
         value.is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
     };
-    let enlisted = if is_true("YARP.Enable") {
-        Enlisted::Yes
+    let enabled = if is_true("YARP.Enable") {
+        OptIn::Yes
     } else {
-        Enlisted::No
+        OptIn::No
     };
-    assert_eq!(found.enlisted, enlisted);
+    assert_eq!(found.enabled, enabled);
     check_prefixes(&found.labels);
     assert!(found.labels.len() <= before.len() + case.properties.len());
     for key in before.keys() {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use program_kit::Failure;
 use proxy_runtime::explain::{
-    Explanation, ProxySettings, Verdict, explain as decide, request_from_text,
+    Explanation, KeyUse, ProxySettings, Verdict, explain as decide, request_from_text,
 };
 
 use super::{load, print, print_json, unusable};
@@ -94,20 +94,20 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
             )?;
         }
         Verdict::NoDestination => {
-            writeln!(
-                out,
-                "Route {route} takes it, but no destination is available: 503."
-            )?;
+            let status = explanation.status.map_or(503, |status| status.as_u16());
+            let why = explanation.rejected.as_deref();
+            let why = why.unwrap_or("no destination is available");
+            writeln!(out, "Route {route} takes it, but {why}: {status}.")?;
         }
         _ => {
             let why = explanation
-                .refused
+                .route_rejection
                 .as_deref()
-                .unwrap_or("the route refuses it");
+                .unwrap_or("the route rejects it");
             let status = explanation.status.map_or(503, |status| status.as_u16());
             writeln!(
                 out,
-                "Route {route} takes it, and refuses it: {status}, {why}."
+                "Route {route} takes it, and rejects it: {status}, {why}."
             )?;
         }
     }
@@ -132,6 +132,24 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
         }
         match &partition.keys {
             Some(keys) => writeln!(out, ": {keys}")?,
+            None => writeln!(out)?,
+        }
+    }
+    if let Some(affinity) = &explanation.affinity {
+        let key = match affinity.key {
+            KeyUse::NotSet => "is not set: the client gets one",
+            KeyUse::Kept => "names the destination",
+            KeyUse::Unavailable => "names no destination that is available",
+            KeyUse::Unreadable => "makes no sense",
+            _ => "is encrypted, and only a running proxy can read it",
+        };
+        write!(
+            out,
+            "  session affinity by {} in {}: the key {key}",
+            affinity.policy, affinity.key_name
+        )?;
+        match &affinity.destination {
+            Some(destination) => writeln!(out, " ({destination})")?,
             None => writeln!(out)?,
         }
     }

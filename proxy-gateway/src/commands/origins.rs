@@ -174,6 +174,7 @@ mod tests {
                     "clusters": { "c": { "HttpClient": { "WebProxy": { "Address": "http://user:hunter2@proxy" } } } }
                 },
                 "SerfDiscovery": { "AuthKey": "hunter2", "AuthKeyFile": "/run/key" },
+                "Server": { "AffinityKeys": ["hunter2"] },
                 "ConsulDiscovery": { "token": "hunter2" }
             }"#,
             &[

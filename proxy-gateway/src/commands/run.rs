@@ -15,7 +15,7 @@ use crate::check::{SECTION, examine};
 use crate::cli::Files;
 use crate::document::Document;
 use crate::gateway::Gateway;
-use crate::handover::{HandoverError, Offer, Predecessor};
+use crate::hot_restart::{HotRestartError, Offer, Predecessor};
 use crate::service_manager::{self, Message};
 use crate::settings::Settings;
 use crate::{logging, open_files, preflight};
@@ -191,7 +191,7 @@ async fn take_over(
     taken.map_err(|error| NotTaken { error, is_served })
 }
 
-fn not_taken(error: &HandoverError) -> Failure {
+fn not_taken(error: &HotRestartError) -> Failure {
     Failure::new(error.to_string())
 }
 

@@ -2,6 +2,7 @@
 //!
 //! They are read at start. Of a running program only `ReverseProxy` is reloaded.
 
+mod affinity;
 mod limits;
 mod listener;
 mod resolver;
@@ -22,6 +23,7 @@ use proxy_runtime::server::Limits;
 
 use crate::sources::Sources;
 
+pub(crate) use self::affinity::AffinityKeySource;
 pub(crate) use self::listener::{Listener, Tls};
 pub(crate) use self::resolver::Resolver;
 pub(crate) use self::telemetry::{LineFormat, LogFormat, Telemetry};
@@ -63,6 +65,8 @@ pub(crate) struct Server {
     pub(crate) handover: Option<PathBuf>,
     /// The resolver of the names of destinations.
     pub(crate) resolver: Resolver,
+    /// The keys that affinity keys are encrypted with. `None`: a random one.
+    pub(crate) affinity_keys: Option<AffinityKeySource>,
     /// The limits. `body_bytes` is the default of routes.
     pub(crate) limits: Limits,
 }
@@ -77,6 +81,7 @@ impl Default for Server {
             loop_guard: true,
             handover: None,
             resolver: Resolver::default(),
+            affinity_keys: None,
             limits: Limits::default(),
         }
     }
@@ -148,6 +153,7 @@ fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
         resolver: server
             .object("Resolver", resolver::read)
             .unwrap_or_default(),
+        affinity_keys: affinity::read(server),
         limits: server.object("Limits", limits::read).unwrap_or_default(),
     }
 }

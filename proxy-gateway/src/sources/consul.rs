@@ -64,7 +64,7 @@ impl ConsulSource {
     fn not_served(&self, once: &Once) -> Vec<NotServed> {
         let services = once.report.iter().flat_map(|report| &report.services);
         services
-            .filter(|service| service.outcome == ServiceOutcome::NotEnlisted)
+            .filter(|service| service.outcome == ServiceOutcome::NotEnabled)
             .map(|service| NotServed {
                 name: service.name.to_string(),
                 reasons: vec![format!(

@@ -236,10 +236,10 @@ async fn explain_says_where_a_request_would_go() {
 
 #[tokio::test]
 async fn explain_knows_every_other_outcome() {
-    let refused = explain(&["--method", "PUT", "--url", "http://a/api/1"]).await;
-    assert_eq!(refused["outcome"], "method_not_allowed");
-    assert_eq!(refused["status"], 405);
-    assert_eq!(refused["allow"], json!(["GET"]));
+    let rejected = explain(&["--method", "PUT", "--url", "http://a/api/1"]).await;
+    assert_eq!(rejected["outcome"], "method_not_allowed");
+    assert_eq!(rejected["status"], 405);
+    assert_eq!(rejected["allow"], json!(["GET"]));
     let missing = explain(&["--url", "http://a/else"]).await;
     assert_eq!(
         (&missing["outcome"], &missing["status"]),
@@ -350,12 +350,12 @@ async fn explain_asks_by_the_rules_of_a_listener() {
         assert_eq!(fate(&said.expect_success().stdout), *expected, "{name}");
     }
     for more in [&[][..], &["--listener", "other"]] {
-        let refused = ask(&both, more).await;
-        assert_eq!(refused.status.code(), Some(2));
+        let rejected = ask(&both, more).await;
+        assert_eq!(rejected.status.code(), Some(2));
         assert!(
-            refused.stderr.contains("`open`, `strict`"),
+            rejected.stderr.contains("`open`, `strict`"),
             "{}",
-            refused.stderr
+            rejected.stderr
         );
     }
 }

@@ -331,9 +331,9 @@ async fn wrong_options_are_wrong_usage_or_named() {
     assert_eq!(problems(&missing)[0].1, "unreadable_file");
 }
 
-/// `check` asks what `run` asks of the machine, and `run` refuses it.
+/// `check` asks what `run` asks of the machine, and `run` rejects it.
 #[tokio::test]
-async fn check_finds_what_run_would_refuse_on_this_machine() {
+async fn check_finds_what_run_would_reject_on_this_machine() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let listener = [("Listeners__web__Address", address.as_str())];

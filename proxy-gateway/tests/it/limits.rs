@@ -67,7 +67,7 @@ impl Gateway {
 }
 
 #[tokio::test]
-async fn a_target_that_is_too_long_is_refused() {
+async fn a_target_that_is_too_long_is_rejected() {
     let gateway = Gateway::start(json!({ "RequestLine": 300 })).await;
     for mut client in [
         Connection::http1(gateway.address()).await.unwrap(),

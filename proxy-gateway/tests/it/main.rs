@@ -5,7 +5,7 @@ mod common;
 mod consul;
 mod docs;
 mod fleet;
-mod handover;
+mod hot_restart;
 mod layers;
 mod limits;
 mod names;

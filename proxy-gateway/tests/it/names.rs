@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use http::Response;
 use serde_json::json;
 use testkit::client::Connection;
-use testkit::dns::{Answer, NameServer};
+use testkit::dns::{DnsAnswer, NameServer};
 use testkit::origin::Origin;
 use testkit::time::eventually;
 
@@ -37,7 +37,7 @@ async fn destinations_are_where_the_name_server_says() {
     // The same port at another address.
     let other = SocketAddr::from(([127, 0, 0, 2], blue.addr().port()));
     let _green = closing(other, "green");
-    let is_at = |origin: SocketAddr| Answer::Addresses(vec![origin.ip()], 1);
+    let is_at = |origin: SocketAddr| DnsAnswer::Addresses(vec![origin.ip()], 1);
     server.set("web.example", is_at(blue.addr()));
     let config = json!({
         "Listeners": { "web": { "Address": "127.0.0.1:0" } },
@@ -63,7 +63,7 @@ async fn destinations_are_where_the_name_server_says() {
     })
     .await;
 
-    server.set("web.example", Answer::Silence);
+    server.set("web.example", DnsAnswer::Silence);
     eventually("the name does not resolve", async || {
         assert_eq!(get(address, "/").await, (200, "green".to_owned()));
         get(admin, "/api/v1/problems")

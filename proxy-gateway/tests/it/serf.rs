@@ -185,15 +185,15 @@ async fn the_key_is_needed_and_never_shown() {
     let (agent, address) = agent().await;
     agent.demand_key(Some("sesame-7f3a".into()));
     let wrong = config(address, r#", "AuthKey": "sesame-0000""#);
-    let refused = output(&["discover", "--config", &wrong.argument()]).await;
-    assert_eq!(refused.status.code(), Some(1));
+    let rejected = output(&["discover", "--config", &wrong.argument()]).await;
+    assert_eq!(rejected.status.code(), Some(1));
     let right = config(address, r#", "AuthKey": "sesame-7f3a""#);
     let found = output(&["discover", "--config", &right.argument()])
         .await
         .expect_success();
     for said in [
-        &refused.stdout,
-        &refused.stderr,
+        &rejected.stdout,
+        &rejected.stderr,
         &found.stdout,
         &found.stderr,
     ] {

@@ -1,24 +1,26 @@
-//! Session affinity. Only checked so far: what is needed of it at run time is read from the configuration.
+//! Session affinity.
 
 use http::HeaderName;
 
-use super::policy::{self, Kind};
+use super::policy::{self, PolicyKind};
 use super::{Scope, filled};
-use crate::config::{AffinityCookieConfig, ClusterConfig};
+use crate::compiled::{
+    AffinityCookie, AffinityFailure, AffinityKey, CookieSameSite, CookieSecure, SessionAffinity,
+};
+use crate::config::{AffinityCookieConfig, ClusterConfig, SessionAffinityConfig};
 use crate::suggest::{did_you_mean, listed, shortened};
 use crate::time_span::TimeSpan;
 
-pub(super) fn check(config: &ClusterConfig, scope: &mut Scope<'_>) {
-    let Some(affinity) = &config.session_affinity else {
-        return;
-    };
+/// `None` when session affinity is off, or wrong, which is reported.
+pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<SessionAffinity> {
+    let affinity = config.session_affinity.as_ref()?;
     if affinity.enabled != Some(true) {
-        return;
+        return None;
     }
     let names = scope.options;
-    policy::resolve(
+    let policy = policy::resolve(
         affinity.policy.as_ref(),
-        Kind {
+        PolicyKind {
             name: "session affinity policy",
             unknown: "unknown_affinity_policy",
         },
@@ -27,9 +29,9 @@ pub(super) fn check(config: &ClusterConfig, scope: &mut Scope<'_>) {
         "SessionAffinity/Policy",
         scope,
     );
-    policy::resolve(
+    let failure = policy::resolve(
         affinity.failure_policy.as_ref(),
-        Kind {
+        PolicyKind {
             name: "affinity failure policy",
             unknown: "unknown_affinity_failure_policy",
         },
@@ -38,32 +40,92 @@ pub(super) fn check(config: &ClusterConfig, scope: &mut Scope<'_>) {
         "SessionAffinity/FailurePolicy",
         scope,
     );
-    match filled(affinity.affinity_key_name.as_ref()) {
-        None => scope.error_with(
+    let key_name = key_name(affinity, scope);
+    let key = policy.map(|name| match &*name {
+        "HashCookie" => AffinityKey::HashCookie,
+        "ArrCookie" => AffinityKey::ArrCookie,
+        "Cookie" => AffinityKey::Cookie,
+        "CustomHeader" => AffinityKey::CustomHeader,
+        _ => AffinityKey::Custom(name),
+    });
+    if let (Some(AffinityKey::CustomHeader), Some(name)) = (&key, &key_name)
+        && let Some(meaning) = reserved_header(name)
+    {
+        scope.error_with(
+            "SessionAffinity/AffinityKeyName",
+            "invalid_affinity_key_name",
+            format!("the header `{}` {meaning}", shortened(name)),
+            "name a header of your own, as in `\"AffinityKeyName\": \"X-Proxy-Affinity\"`",
+        );
+    }
+    let cookie = match &affinity.cookie {
+        Some(cookie) => compile_cookie(cookie, &mut scope.below("SessionAffinity/Cookie")),
+        None => AffinityCookie::default(),
+    };
+    Some(SessionAffinity {
+        key: key?,
+        failure: match &*failure? {
+            "Redistribute" => AffinityFailure::Redistribute,
+            "Return503Error" => AffinityFailure::Return503Error,
+            name => AffinityFailure::Custom(name.into()),
+        },
+        key_name: key_name?.into(),
+        cookie,
+        drain: affinity.drain_timeout.map(TimeSpan::duration),
+    })
+}
+
+fn key_name<'a>(affinity: &'a SessionAffinityConfig, scope: &mut Scope<'_>) -> Option<&'a str> {
+    let Some(name) = filled(affinity.affinity_key_name.as_ref()) else {
+        scope.error_with(
             "SessionAffinity/AffinityKeyName",
             "missing_affinity_key_name",
             "session affinity is enabled without an `AffinityKeyName`",
             "add the name of a cookie or header, as in `\"AffinityKeyName\": \".Proxy.Affinity\"`",
-        ),
-        // The name of a cookie and that of a header are both tokens (RFC 6265 section 4.1.1, RFC 9110 section 5.1).
-        Some(name) if HeaderName::from_bytes(name.as_bytes()).is_err() => scope.error(
+        );
+        return None;
+    };
+    // The name of a cookie and that of a header are both tokens (RFC 6265 section 4.1.1, RFC 9110 section 5.1).
+    if HeaderName::from_bytes(name.as_bytes()).is_err() {
+        scope.error(
             "SessionAffinity/AffinityKeyName",
             "invalid_affinity_key_name",
             format!(
                 "`{}` cannot be the name of a cookie or header",
                 shortened(name)
             ),
-        ),
-        Some(_) => {}
+        );
+        return None;
     }
-    if let Some(cookie) = &affinity.cookie {
-        check_cookie(cookie, &mut scope.below("SessionAffinity/Cookie"));
-    }
+    Some(name)
 }
 
-fn check_cookie(cookie: &AffinityCookieConfig, scope: &mut Scope<'_>) {
+/// Says why a header cannot carry a key.
+fn reserved_header(name: &str) -> Option<&'static str> {
+    const OF_THE_CONNECTION: [&str; 14] = [
+        "Host",
+        "Connection",
+        "Content-Length",
+        "Transfer-Encoding",
+        "TE",
+        "Trailer",
+        "Upgrade",
+        "Expect",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "Proxy-Authenticate",
+        "Proxy-Authorization",
+        "Cookie",
+        "Set-Cookie",
+    ];
+    let mut reserved = OF_THE_CONNECTION.iter();
+    let found = reserved.any(|reserved| reserved.eq_ignore_ascii_case(name));
+    found.then_some("has a meaning of its own in HTTP")
+}
+
+fn compile_cookie(cookie: &AffinityCookieConfig, scope: &mut Scope<'_>) -> AffinityCookie {
     for (key, value) in [("Path", &cookie.path), ("Domain", &cookie.domain)] {
-        let is_allowed = |c: char| !c.is_control() && c != ';';
+        let is_allowed = |c: char| c.is_ascii() && !c.is_ascii_control() && c != ';';
         if value
             .as_ref()
             .is_some_and(|value| !value.chars().all(is_allowed))
@@ -72,22 +134,38 @@ fn check_cookie(cookie: &AffinityCookieConfig, scope: &mut Scope<'_>) {
             scope.error(
                 key,
                 "invalid_cookie_attribute",
-                "a cookie's attribute may hold neither `;` nor control characters",
+                "a cookie's attribute may hold neither `;` nor control characters, and nothing outside ASCII",
             );
         }
     }
-    check_name(
+    let secure = choice(
         &cookie.secure_policy,
-        &["None", "Always", "SameAsRequest"],
+        &[
+            ("None", CookieSecure::None),
+            ("Always", CookieSecure::Always),
+            ("SameAsRequest", CookieSecure::SameAsRequest),
+        ],
         "SecurePolicy",
         scope,
     );
-    check_name(
+    let same_site = choice(
         &cookie.same_site,
-        &["Unspecified", "None", "Lax", "Strict"],
+        &[
+            ("Unspecified", CookieSameSite::Unspecified),
+            ("None", CookieSameSite::None),
+            ("Lax", CookieSameSite::Lax),
+            ("Strict", CookieSameSite::Strict),
+        ],
         "SameSite",
         scope,
     );
+    if same_site == CookieSameSite::None && secure == CookieSecure::None {
+        scope.warning(
+            "SameSite",
+            "insecure_cookie",
+            "browsers reject a cookie with `SameSite` `None` that is not `Secure`; set `SecurePolicy` to `Always`",
+        );
+    }
     for (key, span) in [
         ("Expiration", cookie.expiration),
         ("MaxAge", cookie.max_age),
@@ -100,22 +178,36 @@ fn check_cookie(cookie: &AffinityCookieConfig, scope: &mut Scope<'_>) {
             );
         }
     }
+    AffinityCookie {
+        path: filled(cookie.path.as_ref()).unwrap_or("/").into(),
+        domain: filled(cookie.domain.as_ref()).map(Into::into),
+        http_only: cookie.http_only.unwrap_or(true),
+        secure,
+        same_site,
+        expiration: cookie.expiration.map(TimeSpan::duration),
+        max_age: cookie.max_age.map(TimeSpan::duration),
+    }
 }
 
-fn check_name(written: &Option<String>, names: &[&str], key: &str, scope: &mut Scope<'_>) {
+/// The value that `written` names; the first one if nothing is written, or what is written is wrong, which is reported.
+fn choice<T: Copy + Default>(
+    written: &Option<String>,
+    values: &[(&'static str, T)],
+    key: &str,
+    scope: &mut Scope<'_>,
+) -> T {
     let Some(written) = filled(written.as_ref()) else {
-        return;
+        return T::default();
     };
-    if names.iter().any(|name| name.eq_ignore_ascii_case(written)) {
-        return;
+    let mut known = values.iter();
+    if let Some((_, value)) = known.find(|(name, _)| name.eq_ignore_ascii_case(written)) {
+        return *value;
     }
-    let message = format!(
-        "`{}` is not one of {}",
-        shortened(written),
-        listed(names.iter().copied())
-    );
-    match did_you_mean(written, names.iter().copied()) {
+    let names = || values.iter().map(|(name, _)| *name);
+    let message = format!("`{}` is not one of {}", shortened(written), listed(names()));
+    match did_you_mean(written, names()) {
         Some(suggestion) => scope.error_with(key, "unknown_value", message, suggestion),
         None => scope.error(key, "unknown_value", message),
     }
+    T::default()
 }

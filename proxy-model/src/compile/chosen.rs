@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::policy::{self, Kind};
+use super::policy::{self, PolicyKind as Words};
 use super::{Scope, filled};
 use crate::compiled::ChosenPolicy;
 use crate::config::{PolicyConfigs, PolicyKind, RouteConfig};
@@ -66,7 +66,7 @@ pub(super) fn compile(
     );
     policy::check_optional(
         config.output_cache_policy.as_ref(),
-        Kind {
+        Words {
             name: "output cache policy",
             unknown: "unknown_output_cache_policy",
         },
@@ -157,7 +157,7 @@ fn choice(
         .map(|policy| Arc::clone(&policy.name))
         .chain(registered.iter().cloned())
         .collect();
-    let words = Kind { name, unknown };
+    let words = Words { name, unknown };
     let below = kind.route_key();
     policy::check_optional(
         Some(&written.to_owned()),

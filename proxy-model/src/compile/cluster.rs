@@ -1,6 +1,6 @@
 //! Clusters.
 
-use super::policy::{self, Kind};
+use super::policy::{self, PolicyKind};
 use super::{Scope, affinity, destination, health, metadata, upstream};
 use crate::compiled::{BalancingPolicy, Cluster, ClusterSource, DestinationSource};
 use crate::config::ClusterConfig;
@@ -16,7 +16,7 @@ pub(super) fn compile(source: ClusterSource, scope: &mut Scope<'_>) -> Option<Cl
         ));
     }
     let balancing = balancing(config, scope);
-    affinity::check(config, scope);
+    let affinity = affinity::compile(config, scope);
     metadata::check(config.metadata.as_ref(), scope);
     let availability = health::availability(config, scope);
     let active = health::active(config, scope);
@@ -35,6 +35,7 @@ pub(super) fn compile(source: ClusterSource, scope: &mut Scope<'_>) -> Option<Cl
         source,
         balancing: balancing?,
         availability: availability?,
+        affinity: affinity.map(Box::new),
         active: active?,
         passive: passive?,
         upstream: upstream?,
@@ -50,7 +51,7 @@ fn balancing(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<BalancingP
         "Random",
         "FirstAlphabetical",
     ];
-    const KIND: Kind = Kind {
+    const KIND: PolicyKind = PolicyKind {
         name: "load balancing policy",
         unknown: "unknown_load_balancing_policy",
     };

@@ -101,11 +101,11 @@ fn methods(written: &[String], scope: &mut Scope<'_>) -> Option<MethodSet> {
 
 fn criterion<T>(result: Result<T, Vec<CriterionError>>, scope: &mut Scope<'_>) -> Option<T> {
     result
-        .map_err(|errors| errors.iter().for_each(|error| refused(error, scope)))
+        .map_err(|errors| errors.iter().for_each(|error| rejected(error, scope)))
         .ok()
 }
 
-fn refused(error: &CriterionError, scope: &mut Scope<'_>) {
+fn rejected(error: &CriterionError, scope: &mut Scope<'_>) {
     let (below, code) = match error {
         CriterionError::NoName => ("Name".to_owned(), "missing_name"),
         CriterionError::InvalidName { .. } => ("Name".to_owned(), "invalid_header_name"),

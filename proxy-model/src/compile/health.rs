@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::policy::{self, Kind};
+use super::policy::{self, PolicyKind};
 use super::{Scope, filled};
-use crate::compiled::{ActiveCheck, AvailabilityPolicy, PassiveCheck};
+use crate::compiled::{ActiveCheck, AvailabilityPolicy, PassiveCheck, ProbeKind};
 use crate::config::{ActiveHealthCheckConfig, ClusterConfig};
 use crate::id::same_id;
-use crate::suggest::shortened;
+use crate::suggest::{did_you_mean, listed, shortened};
 use crate::time_span::TimeSpan;
 use crate::transform::encoded_path;
 
@@ -17,6 +17,10 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 const DEFAULT_REACTIVATION: Duration = Duration::from_secs(60);
 const DEFAULT_THRESHOLD: f64 = 2.0;
 const DEFAULT_RATE_LIMIT: f64 = 0.3;
+const DEFAULT_LEAST: f64 = 10.0;
+const DEFAULT_WINDOW: Duration = Duration::from_secs(60);
+/// A window has a record for each second.
+const LONGEST_WINDOW: Duration = Duration::from_secs(3600);
 
 /// Checked whether or not a check is on, as YARP does.
 pub(super) fn availability(
@@ -27,7 +31,7 @@ pub(super) fn availability(
         .health_check
         .as_ref()
         .and_then(|health| health.available_destinations_policy.as_ref());
-    let kind = Kind {
+    let kind = PolicyKind {
         name: "available destinations policy",
         unknown: "unknown_available_destinations_policy",
     };
@@ -57,7 +61,7 @@ pub(super) fn active(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<Op
     let registered = &scope.options.active_health;
     let policy = policy::resolve(
         active.policy.as_ref(),
-        Kind {
+        PolicyKind {
             name: "active health policy",
             unknown: "unknown_active_health_policy",
         },
@@ -80,6 +84,16 @@ pub(super) fn active(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<Op
         None => Some(String::new()),
     };
     let query = probe_query(active, &mut scope);
+    let probe = probe_kind(active, &mut scope);
+    let fast = positive(
+        active.fast_interval,
+        interval.unwrap_or(DEFAULT_INTERVAL),
+        "FastInterval",
+        &mut scope,
+    );
+    if active.rise == Some(0) {
+        scope.error("Rise", "not_positive", "`Rise` must be at least 1");
+    }
     Some(Some(ActiveCheck {
         interval: interval?,
         timeout: timeout?,
@@ -87,7 +101,42 @@ pub(super) fn active(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<Op
         path: path?,
         query: query?,
         threshold,
+        rise: active.rise.unwrap_or(1),
+        fast_interval: fast?,
+        probe: probe?,
     }))
+}
+
+/// The kind of probe, and warnings for settings that it has no use for.
+fn probe_kind(active: &ActiveHealthCheckConfig, scope: &mut Scope<'_>) -> Option<ProbeKind> {
+    const KINDS: [&str; 3] = ["Http", "Tcp", "Grpc"];
+    let written = filled(active.probe.as_ref()).unwrap_or(KINDS[0]);
+    let Some(kind) = KINDS.iter().find(|kind| same_id(kind, written)) else {
+        let message = format!("`{}` is not one of {}", shortened(written), listed(KINDS));
+        match did_you_mean(written, KINDS) {
+            Some(suggestion) => scope.error_with("Probe", "unknown_value", message, suggestion),
+            None => scope.error("Probe", "unknown_value", message),
+        }
+        return None;
+    };
+    for (key, value, user) in [
+        ("Path", &active.path, "Http"),
+        ("Query", &active.query, "Http"),
+        ("GrpcService", &active.grpc_service, "Grpc"),
+    ] {
+        if filled(value.as_ref()).is_some() && *kind != user {
+            scope.warning(
+                key,
+                "unused_probe_setting",
+                format!("probes of the kind `{kind}` do not use it; `Probe` `{user}` does"),
+            );
+        }
+    }
+    Some(match *kind {
+        "Tcp" => ProbeKind::Tcp,
+        "Grpc" => ProbeKind::Grpc(active.grpc_service.as_deref().unwrap_or_default().into()),
+        _ => ProbeKind::Http,
+    })
 }
 
 /// `Some(None)` when passive checks are off.
@@ -105,7 +154,7 @@ pub(super) fn passive(
     let registered = &scope.options.passive_health;
     let policy: Option<Arc<str>> = policy::resolve(
         passive.policy.as_ref(),
-        Kind {
+        PolicyKind {
             name: "passive health policy",
             unknown: "unknown_passive_health_policy",
         },
@@ -126,11 +175,43 @@ pub(super) fn passive(
         DEFAULT_RATE_LIMIT,
         scope,
     );
+    let least = from_metadata(
+        config,
+        "TransportFailureRateHealthPolicy.MinimalTotalCountThreshold",
+        DEFAULT_LEAST,
+        scope,
+    );
     Some(Some(PassiveCheck {
         policy: policy?,
         reactivation: reactivation?,
         rate_limit,
+        window: window(config, scope),
+        least: least as u32,
     }))
+}
+
+/// The detection window that the cluster's metadata have, else the default.
+fn window(config: &ClusterConfig, scope: &mut Scope<'_>) -> Duration {
+    const KEY: &str = "TransportFailureRateHealthPolicy.DetectionWindowSize";
+    let Some((name, text)) = metadata(config, KEY) else {
+        return DEFAULT_WINDOW;
+    };
+    match text.parse::<TimeSpan>() {
+        Ok(span) if (Duration::from_secs(1)..=LONGEST_WINDOW).contains(&span.duration()) => {
+            span.duration()
+        }
+        _ => {
+            scope.warning(
+                &crate::problem::pointer_to("Metadata", name),
+                "invalid_metadata",
+                format!(
+                    "`{}` is not a time from 1 s to 1 h, such as `00:01:00`; 1 minute is used",
+                    shortened(text)
+                ),
+            );
+            DEFAULT_WINDOW
+        }
+    }
 }
 
 /// The length of time at `key`, or `default`; none at all is an error.
@@ -206,12 +287,7 @@ fn probe_query(active: &ActiveHealthCheckConfig, scope: &mut Scope<'_>) -> Optio
 
 /// The positive number that the cluster's metadata have for `key`, else `default`.
 fn from_metadata(config: &ClusterConfig, key: &str, default: f64, scope: &mut Scope<'_>) -> f64 {
-    let found = config
-        .metadata
-        .iter()
-        .flatten()
-        .find(|(name, _)| same_id(name, key));
-    let Some((name, text)) = found else {
+    let Some((name, text)) = metadata(config, key) else {
         return default;
     };
     match text.trim().parse::<f64>() {
@@ -228,4 +304,10 @@ fn from_metadata(config: &ClusterConfig, key: &str, default: f64, scope: &mut Sc
             default
         }
     }
+}
+
+/// The cluster's metadata for `key`, ignoring case, with the name as written.
+fn metadata<'a>(config: &'a ClusterConfig, key: &str) -> Option<(&'a String, &'a String)> {
+    let mut metadata = config.metadata.iter().flatten();
+    metadata.find(|(name, _)| same_id(name, key))
 }

@@ -48,10 +48,10 @@ impl Pass {
     }
 }
 
-/// Compiles all valid parts. `refused` are clusters that had been left out of `config` before.
+/// Compiles all valid parts. `rejected` are clusters that had been left out of `config` before.
 pub(crate) fn compile(
     config: &Arc<ProxyConfig>,
-    refused: &HashSet<ClusterId>,
+    rejected: &HashSet<ClusterId>,
     options: &CompileOptions,
 ) -> Pass {
     let mut pass = Pass {
@@ -77,7 +77,7 @@ pub(crate) fn compile(
             None => pass.bad_clusters.push(position),
         }
     }
-    let mut targets = Targets::new(config, refused);
+    let mut targets = Targets::new(config, rejected);
     for position in 0..config.routes.len() {
         let Some(source) = RouteSource::new(config, position) else {
             break;

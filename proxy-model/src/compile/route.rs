@@ -15,7 +15,7 @@ use super::chosen;
 use super::criteria;
 use super::destination::{MAX_WEIGHT, within};
 use super::health::positive;
-use super::policy::{self, Kind};
+use super::policy::{self, PolicyKind};
 use super::shared::SharedTransforms;
 use super::{Scope, filled, metadata, partitions};
 
@@ -79,12 +79,12 @@ pub(super) fn compile(
     })
 }
 
-const FILTER: Kind = Kind {
+const FILTER: PolicyKind = PolicyKind {
     name: "filter",
     unknown: "unknown_filter",
 };
 
-const LAYER: Kind = Kind {
+const LAYER: PolicyKind = PolicyKind {
     name: "layer",
     unknown: "unknown_layer",
 };
@@ -93,7 +93,7 @@ const LAYER: Kind = Kind {
 /// unset.
 fn extensions(
     written: Option<&[String]>,
-    kind: Kind,
+    kind: PolicyKind,
     registered: &[Arc<str>],
     below: &str,
     scope: &mut Scope<'_>,
@@ -135,7 +135,7 @@ fn body_limit(config: &RouteConfig, scope: &mut Scope<'_>) -> Option<BodyLimit> 
 /// The clusters that routes may go to, and what the routes have in common.
 pub(super) struct Targets<'a> {
     config: &'a ProxyConfig,
-    refused: &'a HashSet<ClusterId>,
+    rejected: &'a HashSet<ClusterId>,
     /// Number of unknown ids that still get a suggestion. It is limited because each one is compared with
     /// all clusters.
     suggestions: usize,
@@ -143,10 +143,10 @@ pub(super) struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    pub(super) fn new(config: &'a ProxyConfig, refused: &'a HashSet<ClusterId>) -> Self {
+    pub(super) fn new(config: &'a ProxyConfig, rejected: &'a HashSet<ClusterId>) -> Self {
         Self {
             config,
-            refused,
+            rejected,
             suggestions: 100,
             transforms: SharedTransforms::default(),
         }
@@ -252,7 +252,7 @@ impl<'a> Targets<'a> {
             return u32::try_from(position).ok().map(ClusterIndex);
         }
         let shown = shortened(id.as_str());
-        if self.refused.contains(id) {
+        if self.rejected.contains(id) {
             let message =
                 format!("the cluster `{shown}` has errors and is left out; requests get 503");
             scope.warning(below, "refused_cluster", message);

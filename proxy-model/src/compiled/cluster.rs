@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::affinity::SessionAffinity;
 use super::destination::{Destination, DestinationIndex};
 use super::source::ClusterSource;
 use crate::config::{ClusterConfig, HttpVersion, VersionPolicy};
@@ -18,6 +19,7 @@ pub struct Cluster {
     pub(crate) source: ClusterSource,
     pub(crate) balancing: BalancingPolicy,
     pub(crate) availability: AvailabilityPolicy,
+    pub(crate) affinity: Option<Box<SessionAffinity>>,
     pub(crate) active: Option<ActiveCheck>,
     pub(crate) passive: Option<PassiveCheck>,
     pub(crate) upstream: Upstream,
@@ -43,6 +45,11 @@ impl Cluster {
     /// The policy that selects the available destinations.
     pub fn availability(&self) -> AvailabilityPolicy {
         self.availability
+    }
+
+    /// Session affinity, if it is on.
+    pub fn affinity(&self) -> Option<&SessionAffinity> {
+        self.affinity.as_deref()
     }
 
     /// Probes, if they are on.
@@ -134,6 +141,21 @@ pub struct ActiveCheck {
     pub(crate) path: String,
     pub(crate) query: String,
     pub(crate) threshold: f64,
+    pub(crate) rise: u32,
+    pub(crate) fast_interval: Duration,
+    pub(crate) probe: ProbeKind,
+}
+
+/// A kind of probe.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ProbeKind {
+    /// A `GET`, which a 2xx status answers.
+    #[default]
+    Http,
+    /// A connection.
+    Tcp,
+    /// A call of the gRPC health checking protocol for this service, which `SERVING` answers.
+    Grpc(Arc<str>),
 }
 
 impl ActiveCheck {
@@ -174,6 +196,21 @@ impl ActiveCheck {
     pub fn threshold(&self) -> f64 {
         self.threshold
     }
+
+    /// Successes in a row that make an unhealthy destination healthy.
+    pub fn rise(&self) -> u32 {
+        self.rise
+    }
+
+    /// The interval while the result of a destination's last probe differs from its health.
+    pub fn fast_interval(&self) -> Duration {
+        self.fast_interval
+    }
+
+    /// The kind of probe.
+    pub fn probe(&self) -> &ProbeKind {
+        &self.probe
+    }
 }
 
 /// Conclusions from the requests that the proxy forwards.
@@ -182,6 +219,8 @@ pub struct PassiveCheck {
     pub(crate) policy: Arc<str>,
     pub(crate) reactivation: Duration,
     pub(crate) rate_limit: f64,
+    pub(crate) window: Duration,
+    pub(crate) least: u32,
 }
 
 impl PassiveCheck {
@@ -199,6 +238,17 @@ impl PassiveCheck {
     /// `TransportFailureRateHealthPolicy.RateLimit`, else 0.3.
     pub fn rate_limit(&self) -> f64 {
         self.rate_limit
+    }
+
+    /// The time for which requests count: metadata `TransportFailureRateHealthPolicy.DetectionWindowSize`, else 60 s.
+    pub fn window(&self) -> Duration {
+        self.window
+    }
+
+    /// The number of requests in the window from which on their share of failures counts: metadata
+    /// `TransportFailureRateHealthPolicy.MinimalTotalCountThreshold`, else 10.
+    pub fn least(&self) -> u32 {
+        self.least
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Only [`Snapshot`](crate::Snapshot) makes these values, so code that holds one need not check it.
 
+mod affinity;
 mod cluster;
 mod destination;
 mod partitions;
@@ -9,12 +10,17 @@ mod policies;
 mod route;
 mod source;
 
+pub(crate) use self::affinity::CookieSecure;
+pub use self::affinity::{
+    AffinityCookie, AffinityFailure, AffinityKey, CookieSameSite, SessionAffinity,
+};
 pub use self::cluster::{
-    ActiveCheck, AvailabilityPolicy, BalancingPolicy, Cluster, ClusterIndex, PassiveCheck, Upstream,
+    ActiveCheck, AvailabilityPolicy, BalancingPolicy, Cluster, ClusterIndex, PassiveCheck,
+    ProbeKind, Upstream,
 };
 pub use self::destination::{Destination, DestinationAddress, DestinationIndex, Scheme};
 pub use self::partitions::{
-    KeyRefusal, PartitionKeySource, PartitionKeys, PartitionTarget, Partitions,
+    KeyRejection, PartitionKeySource, PartitionKeys, PartitionTarget, Partitions,
 };
 pub use self::policies::ChosenPolicy;
 pub use self::route::{BodyLimit, Route, RouteIndex, RouteTarget, WeightedTarget};

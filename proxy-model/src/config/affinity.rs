@@ -22,6 +22,9 @@ pub struct SessionAffinityConfig {
     /// Name of the cookie or header. Required when enabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity_key_name: Option<String>,
+    /// The time for which a destination whose weight has become 0 keeps its clients. Default: without end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain_timeout: Option<TimeSpan>,
     /// Attributes of the cookie.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cookie: Option<AffinityCookieConfig>,

@@ -38,6 +38,19 @@ pub struct ActiveHealthCheckConfig {
     /// The policy for probes. Default: `ConsecutiveFailures`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
+    /// Number of successful probes in a row that make an unhealthy destination healthy. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rise: Option<u32>,
+    /// The interval while the result of a destination's last probe differs from its health. Default: `Interval`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fast_interval: Option<TimeSpan>,
+    /// The kind of probe: `Http`, a request; `Grpc`, a call of the gRPC health checking protocol; or `Tcp`, a connection.
+    /// Default: `Http`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<String>,
+    /// The service that a `Grpc` probe asks about. Default: the whole server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grpc_service: Option<String>,
     /// Path of the probe, appended to the destination's `Health` or `Address`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,

@@ -56,6 +56,7 @@ fn affinity(affinity: &mut ObjectReader<'_, '_>) -> SessionAffinityConfig {
         policy: affinity.text("Policy"),
         failure_policy: affinity.text("FailurePolicy"),
         affinity_key_name: affinity.text("AffinityKeyName"),
+        drain_timeout: affinity.positive_time_span("DrainTimeout", is_on),
         cookie: affinity.object("Cookie", |cookie| AffinityCookieConfig {
             path: cookie.text("Path"),
             domain: cookie.text("Domain"),
@@ -83,6 +84,10 @@ fn health(health: &mut ObjectReader<'_, '_>) -> HealthCheckConfig {
                 interval: active.positive_time_span("Interval", is_on),
                 timeout: active.positive_time_span("Timeout", is_on),
                 policy: active.text("Policy"),
+                rise: active.integer("Rise", 1..=u32::MAX),
+                fast_interval: active.positive_time_span("FastInterval", is_on),
+                probe: active.text("Probe"),
+                grpc_service: active.text("GrpcService"),
                 path: active.text("Path"),
                 query: active.text("Query"),
             }

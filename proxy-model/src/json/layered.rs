@@ -159,8 +159,8 @@ impl Layer {
     }
 }
 
-/// Returns the document of single values. Two settings with one key are an error: nobody can tell which of
-/// them counts.
+/// Returns the document of single values. Two settings with one key are an error, since their
+/// order has no meaning.
 fn of_settings(settings: &[Setting], problems: &mut Problems) -> Node {
     let mut root = Object::default();
     let mut known: HashMap<Key, &Setting> = HashMap::new();

@@ -1,4 +1,4 @@
-//! The lines of a text of JSON, and of each value in it. They are looked for only once somebody asks.
+//! The lines of a text of JSON, and of each value in it. They are found when a problem needs them.
 
 use indexmap::IndexMap;
 use indexmap::map::Entry;

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use indexmap::IndexMap;
 
 use super::node::{Node, Object, numbered};
-use super::scalar::{self, Mismatch};
+use super::scalar::{self, TypeMismatch};
 use crate::id::same_id;
 use crate::problem::{Problem, Problems, pointer_to};
 use crate::suggest::{did_you_mean, listed, shortened};
@@ -38,7 +38,11 @@ impl<'n> ObjectReader<'n, '_> {
         read: impl FnOnce(&mut ObjectReader<'n, '_>) -> T,
     ) -> Option<T> {
         let Node::Object(object) = node else {
-            report(pointer, Mismatch::wrong_type("an object", node), problems);
+            report(
+                pointer,
+                TypeMismatch::wrong_type("an object", node),
+                problems,
+            );
             return None;
         };
         let mut reader = ObjectReader {
@@ -130,7 +134,7 @@ impl<'n> ObjectReader<'n, '_> {
                 .contains(&number)
                 .then_some(number)
                 .and_then(|number| T::try_from(number).ok())
-                .ok_or_else(|| Mismatch {
+                .ok_or_else(|| TypeMismatch {
                     code: "out_of_range",
                     message: format!("{number} is not between {least} and {most}"),
                     suggestion: None,
@@ -212,7 +216,7 @@ impl<'n> ObjectReader<'n, '_> {
     ) -> Option<Vec<T>> {
         let (node, pointer) = self.node(key)?;
         let Some(elements) = elements(node) else {
-            let mut mismatch = Mismatch::wrong_type("a list", node);
+            let mut mismatch = TypeMismatch::wrong_type("a list", node);
             if let Node::Text(text) = node {
                 mismatch.suggestion = Some(match text.trim() {
                     "" => format!("remove `{key}`"),
@@ -278,7 +282,7 @@ impl<'n> ObjectReader<'n, '_> {
         let Node::Object(object) = node else {
             report(
                 &pointer,
-                Mismatch::wrong_type("an object", node),
+                TypeMismatch::wrong_type("an object", node),
                 self.problems,
             );
             return None;
@@ -305,7 +309,7 @@ impl<'n> ObjectReader<'n, '_> {
     fn scalar<T>(
         &mut self,
         key: &'static str,
-        convert: impl FnOnce(&Node) -> Result<T, Mismatch>,
+        convert: impl FnOnce(&Node) -> Result<T, TypeMismatch>,
     ) -> Option<T> {
         let (node, pointer) = self.node(key)?;
         value_of(convert(node), &pointer, self.problems)
@@ -345,7 +349,7 @@ impl<'n> ObjectReader<'n, '_> {
 
 /// The value, or `None` after its problem has been reported.
 pub(super) fn value_of<T>(
-    result: Result<T, Mismatch>,
+    result: Result<T, TypeMismatch>,
     pointer: &str,
     problems: &mut Problems,
 ) -> Option<T> {
@@ -354,7 +358,7 @@ pub(super) fn value_of<T>(
         .ok()
 }
 
-fn report(pointer: &str, mismatch: Mismatch, problems: &mut Problems) {
+fn report(pointer: &str, mismatch: TypeMismatch, problems: &mut Problems) {
     let mut problem = Problem::error(pointer, mismatch.code, mismatch.message);
     problem.suggestion = mismatch.suggestion;
     problems.push(problem);

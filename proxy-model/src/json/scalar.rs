@@ -7,13 +7,13 @@ use crate::time_span::{ParseTimeSpanError, TimeSpan};
 use super::node::Node;
 
 /// The reason why a node is not a value of the expected type.
-pub(super) struct Mismatch {
+pub(super) struct TypeMismatch {
     pub(super) code: &'static str,
     pub(super) message: String,
     pub(super) suggestion: Option<String>,
 }
 
-impl Mismatch {
+impl TypeMismatch {
     fn new(code: &'static str, message: String) -> Self {
         Self {
             code,
@@ -32,7 +32,7 @@ impl Mismatch {
 }
 
 /// Reads text. Numbers and booleans are read in their written form.
-pub(super) fn text(node: &Node) -> Result<String, Mismatch> {
+pub(super) fn text(node: &Node) -> Result<String, TypeMismatch> {
     match node {
         Node::Text(text) => Ok(text.clone()),
         Node::Boolean(value) => Ok(value.to_string()),
@@ -40,7 +40,7 @@ pub(super) fn text(node: &Node) -> Result<String, Mismatch> {
             // A larger number has been rounded already.
             const EXACT: f64 = 9_007_199_254_740_992.0;
             if number.is_f64() && number.as_f64().is_none_or(|value| value.abs() >= EXACT) {
-                let mut mismatch = Mismatch::new(
+                let mut mismatch = TypeMismatch::new(
                     "inexact_number",
                     "the number is too large to be kept".to_owned(),
                 );
@@ -49,28 +49,28 @@ pub(super) fn text(node: &Node) -> Result<String, Mismatch> {
             }
             Ok(number.to_string())
         }
-        Node::Null | Node::List(_) | Node::Object(_) => Err(Mismatch::wrong_type("text", node)),
+        Node::Null | Node::List(_) | Node::Object(_) => Err(TypeMismatch::wrong_type("text", node)),
     }
 }
 
 /// Reads a boolean: `true` or `false`, in any case, with quotes or without.
-pub(super) fn boolean(node: &Node) -> Result<bool, Mismatch> {
+pub(super) fn boolean(node: &Node) -> Result<bool, TypeMismatch> {
     match node {
         Node::Boolean(value) => Ok(*value),
         Node::Text(text) if text.trim().eq_ignore_ascii_case("true") => Ok(true),
         Node::Text(text) if text.trim().eq_ignore_ascii_case("false") => Ok(false),
-        Node::Text(text) => Err(Mismatch::new(
+        Node::Text(text) => Err(TypeMismatch::new(
             "invalid_boolean",
             format!("`{}` is neither `true` nor `false`", shortened(text)),
         )),
-        _ => Err(Mismatch::wrong_type("true or false", node)),
+        _ => Err(TypeMismatch::wrong_type("true or false", node)),
     }
 }
 
 /// A whole number, with quotes or without.
-pub(super) fn integer(node: &Node) -> Result<i64, Mismatch> {
+pub(super) fn integer(node: &Node) -> Result<i64, TypeMismatch> {
     let not_whole = |text: &str| {
-        Mismatch::new(
+        TypeMismatch::new(
             "invalid_number",
             format!("`{}` is not a whole number", shortened(text)),
         )
@@ -80,20 +80,20 @@ pub(super) fn integer(node: &Node) -> Result<i64, Mismatch> {
             .as_i64()
             .ok_or_else(|| not_whole(&number.to_string())),
         Node::Text(text) => text.trim().parse().map_err(|_| not_whole(text)),
-        _ => Err(Mismatch::wrong_type("a whole number", node)),
+        _ => Err(TypeMismatch::wrong_type("a whole number", node)),
     }
 }
 
 /// A number, with quotes or without. Never infinite.
-pub(super) fn number(node: &Node) -> Result<f64, Mismatch> {
+pub(super) fn number(node: &Node) -> Result<f64, TypeMismatch> {
     let found = match node {
         Node::Number(number) => number.as_f64(),
         Node::Text(text) => text.trim().parse().ok(),
-        _ => return Err(Mismatch::wrong_type("a number", node)),
+        _ => return Err(TypeMismatch::wrong_type("a number", node)),
     };
     found.filter(|number| number.is_finite()).ok_or_else(|| {
         let text = text(node).unwrap_or_default();
-        Mismatch::new(
+        TypeMismatch::new(
             "invalid_number",
             format!("`{}` is not a number", shortened(&text)),
         )
@@ -101,24 +101,24 @@ pub(super) fn number(node: &Node) -> Result<f64, Mismatch> {
 }
 
 /// A length of time.
-pub(super) fn time_span(node: &Node) -> Result<TimeSpan, Mismatch> {
+pub(super) fn time_span(node: &Node) -> Result<TimeSpan, TypeMismatch> {
     time_span_or(node, "invalid_time_span")
 }
 
 /// A length of time that must be longer than none. Less than none has the code of none: `not_positive`.
-pub(super) fn positive_time_span(node: &Node) -> Result<TimeSpan, Mismatch> {
+pub(super) fn positive_time_span(node: &Node) -> Result<TimeSpan, TypeMismatch> {
     time_span_or(node, "not_positive")
 }
 
 /// Reads a length of time. A negative one has the code `negative`.
-fn time_span_or(node: &Node, negative: &'static str) -> Result<TimeSpan, Mismatch> {
+fn time_span_or(node: &Node, negative: &'static str) -> Result<TimeSpan, TypeMismatch> {
     let text = match node {
         // Without quotes it is a bare number, for which the parser reports the problem.
         Node::Number(number) => number.to_string(),
         Node::Text(text) => text.clone(),
-        _ => return Err(Mismatch::wrong_type("a length of time", node)),
+        _ => return Err(TypeMismatch::wrong_type("a length of time", node)),
     };
-    text.parse::<TimeSpan>().map_err(|error| Mismatch {
+    text.parse::<TimeSpan>().map_err(|error| TypeMismatch {
         code: match error {
             ParseTimeSpanError::Negative(_) => negative,
             _ => "invalid_time_span",
@@ -129,7 +129,7 @@ fn time_span_or(node: &Node, negative: &'static str) -> Result<TimeSpan, Mismatc
 }
 
 /// One of `names`, in any case.
-pub(super) fn choice<T: Clone>(node: &Node, names: &[(&str, T)]) -> Result<T, Mismatch> {
+pub(super) fn choice<T: Clone>(node: &Node, names: &[(&str, T)]) -> Result<T, TypeMismatch> {
     let text = text(node)?;
     let wanted = text.trim();
     let found = names
@@ -139,7 +139,7 @@ pub(super) fn choice<T: Clone>(node: &Node, names: &[(&str, T)]) -> Result<T, Mi
         return Ok(value.clone());
     }
     let names = || names.iter().map(|(name, _)| *name);
-    let mut mismatch = Mismatch::new(
+    let mut mismatch = TypeMismatch::new(
         "unknown_value",
         format!("`{}` is not one of {}", shortened(&text), listed(names())),
     );

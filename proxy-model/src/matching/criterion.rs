@@ -75,7 +75,7 @@ pub(super) fn first(errors: Vec<CriterionError>) -> CriterionError {
     errors
         .into_iter()
         .next()
-        .expect("what is refused has an error")
+        .expect("what is rejected has an error")
 }
 
 /// Makes patterns of the values of a condition.

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn d11_slips_are_refused() {
+    fn d11_slips_are_rejected() {
         assert_eq!(kinds(&[""]), [MethodErrorKind::Empty]);
         let errors = MethodSet::parse(&["GET", "gett"]).unwrap_err();
         assert_eq!(errors.len(), 1);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_refused_ignoring_case() {
+    fn duplicates_are_rejected_ignoring_case() {
         let duplicate = |method: &str| MethodErrorKind::Duplicate {
             method: method.into(),
         };
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_token_is_refused() {
+    fn what_is_not_a_token_is_rejected() {
         for method in ["PUR GE", "PÜRGE", "PURGE\n", "A,B"] {
             assert!(
                 matches!(kinds(&[method])[..], [MethodErrorKind::Invalid { .. }]),

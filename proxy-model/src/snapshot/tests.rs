@@ -27,7 +27,7 @@ fn good_and_bad() -> Value {
 }
 
 #[test]
-fn one_error_refuses_the_whole() {
+fn one_error_rejects_the_whole() {
     let problems =
         Snapshot::compile(config(good_and_bad()), &CompileOptions::default()).unwrap_err();
     assert_eq!(problems.error_count(), 2);

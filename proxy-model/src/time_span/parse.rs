@@ -60,8 +60,8 @@ pub(super) fn parse(text: &str) -> Result<TimeSpan, ParseTimeSpanError> {
         return Err(ParseTimeSpanError::Malformed(format!("{start}…")));
     }
     let fault = match trimmed.strip_prefix('-') {
-        Some(positive) if read(positive).is_ok() || is_number(positive) => Fault::Negative,
-        Some(_) => Fault::Malformed,
+        Some(positive) if read(positive).is_ok() || is_number(positive) => ParseFault::Negative,
+        Some(_) => ParseFault::Malformed,
         None => match read(trimmed) {
             Ok(span) => return Ok(span),
             Err(fault) => fault,
@@ -69,23 +69,23 @@ pub(super) fn parse(text: &str) -> Result<TimeSpan, ParseTimeSpanError> {
     };
     let text = trimmed.to_owned();
     Err(match fault {
-        Fault::NoUnit => ParseTimeSpanError::NoUnit(text),
-        Fault::Negative => ParseTimeSpanError::Negative(text),
-        Fault::OutOfRange => ParseTimeSpanError::OutOfRange(text),
-        Fault::Malformed => ParseTimeSpanError::Malformed(text),
+        ParseFault::NoUnit => ParseTimeSpanError::NoUnit(text),
+        ParseFault::Negative => ParseTimeSpanError::Negative(text),
+        ParseFault::OutOfRange => ParseTimeSpanError::OutOfRange(text),
+        ParseFault::Malformed => ParseTimeSpanError::Malformed(text),
     })
 }
 
-enum Fault {
+enum ParseFault {
     NoUnit,
     Negative,
     OutOfRange,
     Malformed,
 }
 
-fn read(text: &str) -> Result<TimeSpan, Fault> {
+fn read(text: &str) -> Result<TimeSpan, ParseFault> {
     if is_number(text) {
-        return Err(Fault::NoUnit);
+        return Err(ParseFault::NoUnit);
     }
     if text.contains(':') {
         constant(text)
@@ -99,8 +99,8 @@ fn is_number(text: &str) -> bool {
 }
 
 /// `[d.]hh:mm[:ss[.fffffff]]`, where each number may lack its leading zeros.
-fn constant(text: &str) -> Result<TimeSpan, Fault> {
-    let (first, rest) = text.split_once(':').ok_or(Fault::Malformed)?;
+fn constant(text: &str) -> Result<TimeSpan, ParseFault> {
+    let (first, rest) = text.split_once(':').ok_or(ParseFault::Malformed)?;
     let (days, hours) = match first.split_once('.') {
         Some((days, hours)) => (digits(days)?, hours),
         None => (0, first),
@@ -122,12 +122,12 @@ fn constant(text: &str) -> Result<TimeSpan, Fault> {
     let total = days
         .checked_mul(86_400)
         .and_then(|s| s.checked_add(hours * 3_600 + minutes * 60 + seconds))
-        .ok_or(Fault::OutOfRange)?;
+        .ok_or(ParseFault::OutOfRange)?;
     bounded(Duration::new(total, nanos))
 }
 
 /// Numbers with units, each unit at most once and the larger before the smaller.
-fn with_units(text: &str) -> Result<TimeSpan, Fault> {
+fn with_units(text: &str) -> Result<TimeSpan, ParseFault> {
     const UNITS: [(&str, u64); 7] = [
         ("d", 86_400_000_000_000),
         ("h", 3_600_000_000_000),
@@ -143,7 +143,7 @@ fn with_units(text: &str) -> Result<TimeSpan, Fault> {
     while !rest.is_empty() {
         let end = rest
             .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .ok_or(Fault::Malformed)?;
+            .ok_or(ParseFault::Malformed)?;
         let (number, after) = rest.split_at(end);
         let after = after.trim_start();
         let end = after
@@ -154,53 +154,55 @@ fn with_units(text: &str) -> Result<TimeSpan, Fault> {
             .into_iter()
             .find(|(unit, _)| *unit == name)
             .filter(|(_, unit)| *unit < smallest)
-            .ok_or(Fault::Malformed)?;
+            .ok_or(ParseFault::Malformed)?;
         smallest = unit;
         total = total
             .checked_add(amount(number, unit)?)
-            .ok_or(Fault::OutOfRange)?;
+            .ok_or(ParseFault::OutOfRange)?;
         rest = after.trim_start();
     }
     bounded(total)
 }
 
 /// Returns `number`, which may have a fraction, times a unit of this many nanoseconds.
-fn amount(number: &str, unit: u64) -> Result<Duration, Fault> {
+fn amount(number: &str, unit: u64) -> Result<Duration, ParseFault> {
     let (whole, fraction) = match number.split_once('.') {
         Some((whole, fraction)) => (whole, nanoseconds(fraction, 9)?),
         None => (number, 0),
     };
     let nanos = u128::from(digits(whole)?) * u128::from(unit)
         + u128::from(fraction) * u128::from(unit) / 1_000_000_000;
-    let seconds = u64::try_from(nanos / 1_000_000_000).map_err(|_| Fault::OutOfRange)?;
-    let rest = u32::try_from(nanos % 1_000_000_000).map_err(|_| Fault::OutOfRange)?;
+    let seconds = u64::try_from(nanos / 1_000_000_000).map_err(|_| ParseFault::OutOfRange)?;
+    let rest = u32::try_from(nanos % 1_000_000_000).map_err(|_| ParseFault::OutOfRange)?;
     Ok(Duration::new(seconds, rest))
 }
 
-fn digits(text: &str) -> Result<u64, Fault> {
+fn digits(text: &str) -> Result<u64, ParseFault> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(Fault::Malformed);
+        return Err(ParseFault::Malformed);
     }
-    text.parse().map_err(|_| Fault::OutOfRange)
+    text.parse().map_err(|_| ParseFault::OutOfRange)
 }
 
-fn below(number: u64, limit: u64) -> Result<u64, Fault> {
-    (number < limit).then_some(number).ok_or(Fault::OutOfRange)
+fn below(number: u64, limit: u64) -> Result<u64, ParseFault> {
+    (number < limit)
+        .then_some(number)
+        .ok_or(ParseFault::OutOfRange)
 }
 
 /// The digits after a decimal point, as billionths.
-fn nanoseconds(fraction: &str, most: usize) -> Result<u32, Fault> {
+fn nanoseconds(fraction: &str, most: usize) -> Result<u32, ParseFault> {
     if fraction.len() > most {
-        return Err(Fault::Malformed);
+        return Err(ParseFault::Malformed);
     }
-    let number = u32::try_from(digits(fraction)?).map_err(|_| Fault::OutOfRange)?;
-    let missing = u32::try_from(9 - fraction.len()).map_err(|_| Fault::Malformed)?;
+    let number = u32::try_from(digits(fraction)?).map_err(|_| ParseFault::OutOfRange)?;
+    let missing = u32::try_from(9 - fraction.len()).map_err(|_| ParseFault::Malformed)?;
     Ok(number * 10_u32.pow(missing))
 }
 
-fn bounded(duration: Duration) -> Result<TimeSpan, Fault> {
+fn bounded(duration: Duration) -> Result<TimeSpan, ParseFault> {
     if duration > TimeSpan::MAX.duration() {
-        return Err(Fault::OutOfRange);
+        return Err(ParseFault::OutOfRange);
     }
     Ok(TimeSpan::new(duration))
 }

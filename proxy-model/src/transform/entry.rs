@@ -55,14 +55,14 @@ pub(crate) fn transform_keys() -> std::collections::BTreeSet<&'static str> {
 }
 
 /// One transform while it is compiled.
-pub(super) struct Entry<'a> {
+pub(super) struct TransformEntry<'a> {
     map: &'a TransformConfig,
     pointer: String,
     kind: &'static str,
     value: &'a str,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> TransformEntry<'a> {
     /// Determines the kind of the transform `map`, and rejects keys that do not belong to it.
     pub(super) fn read(
         map: &'a TransformConfig,

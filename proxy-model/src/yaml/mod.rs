@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_yaml_or_more_than_that_is_refused_with_its_place() {
+    fn what_is_no_yaml_or_more_than_that_is_rejected_with_its_place() {
         for (text, expected) in [
             ("a: [1\n", "line"),
             ("a: 1\n---\nb: 2\n", "second document"),
@@ -392,14 +392,14 @@ mod tests {
             ("a: &x 1\n---\nb: *x\n", "line 3"),
             ("a: 1\n---\nb: [\n", "line"),
         ] {
-            let refused = documents(text, 1_000).unwrap_err();
-            assert!(refused.contains(expected), "{text:?}: {refused}");
+            let rejected = documents(text, 1_000).unwrap_err();
+            assert!(rejected.contains(expected), "{text:?}: {rejected}");
         }
         assert!(documents(&"- x\n".repeat(300), 1_000).is_err());
         // All documents have one limit together.
         let long = "a: &a [x, x, x, x, x]\nb: [*a, *a, *a, *a]\n---\n".repeat(9);
-        let refused = documents(&long, 500).unwrap_err();
-        assert!(refused.contains("aliases"), "{refused}");
+        let rejected = documents(&long, 500).unwrap_err();
+        assert!(rejected.contains("aliases"), "{rejected}");
     }
 
     /// Each of them would keep the whole document once more.
@@ -411,8 +411,8 @@ mod tests {
             format!("{open}{long}{}", "]".repeat(levels))
         };
         assert!(parse(&nested(8)).is_ok());
-        let refused = parse(&nested(40)).unwrap_err().to_string();
-        assert!(refused.contains("anchors"), "{refused}");
+        let rejected = parse(&nested(40)).unwrap_err().to_string();
+        assert!(rejected.contains("anchors"), "{rejected}");
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
 /// A list or an object on the way.
-struct Open {
+struct OpenPlace {
     is_object: bool,
     /// Keys and values so far.
     count: usize,
@@ -41,7 +41,7 @@ struct Search<'p> {
     seen: usize,
     /// True if the document contains only a null, so that it does not count.
     is_empty: bool,
-    open: Vec<Open>,
+    open: Vec<OpenPlace>,
     line: Option<usize>,
 }
 
@@ -120,7 +120,7 @@ impl Search<'_> {
     fn begin(&mut self, is_object: bool, line: usize) {
         self.is_empty = false;
         let is_on_way = self.value(line) && self.seen == self.document;
-        self.open.push(Open {
+        self.open.push(OpenPlace {
             is_object,
             count: 0,
             is_on_way,

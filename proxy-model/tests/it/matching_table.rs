@@ -327,7 +327,7 @@ proptest! {
 
     #[test]
     fn a_host_that_matches_has_a_precedence(route in route(), head in head()) {
-        let refused = route.1.check(&head) == Err(Mismatch::Host);
-        prop_assert_eq!(precedence(&route, &head).is_none(), refused);
+        let rejected = route.1.check(&head) == Err(Mismatch::Host);
+        prop_assert_eq!(precedence(&route, &head).is_none(), rejected);
     }
 }

@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn every_configuration_is_compiled_or_refused(config in any_config()) {
+    fn every_configuration_is_compiled_or_rejected(config in any_config()) {
         let options = CompileOptions::default();
         let (isolated, problems) = Snapshot::compile_isolated(config.clone(), &options);
         let whole = Snapshot::compile(config.clone(), &options);

@@ -115,7 +115,7 @@ fn routing(snapshot: &Snapshot) -> Vec<String> {
             for method in ["GET", "PUT", "POST"] {
                 routed.push(match snapshot.find(&Head { method, host, path }) {
                     Lookup::Matched(index) => snapshot.route_at(index).id().to_string(),
-                    refused => format!("{refused:?}"),
+                    rejected => format!("{rejected:?}"),
                 });
             }
         }

@@ -5,9 +5,9 @@ use percent_encoding::percent_decode_str;
 use proxy_model::ClusterId;
 use serde::Serialize;
 
-use super::Inner;
+use super::AdminState;
 use super::query::Query;
-use super::respond::Answer;
+use super::respond::AdminResponse;
 use crate::health::Health;
 use crate::status::{ClusterStatus, DestinationStatus, Failing};
 
@@ -21,7 +21,7 @@ const RATE_SECONDS: usize = 5;
 /// The state of a cluster in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum State {
+pub(super) enum ClusterCondition {
     /// Every destination was found healthy.
     Healthy,
     /// No failure is known, but not every destination was checked.
@@ -34,7 +34,7 @@ pub(super) enum State {
     Empty,
 }
 
-impl State {
+impl ClusterCondition {
     pub(super) fn of(cluster: &ClusterStatus) -> Self {
         let count = |health| {
             cluster
@@ -73,7 +73,7 @@ impl State {
 }
 
 #[derive(Serialize)]
-pub(super) struct List {
+pub(super) struct ClusterList {
     clusters: Vec<Summary>,
     /// Number of clusters that match the filter, including those beyond the limit.
     matching: usize,
@@ -83,7 +83,7 @@ pub(super) struct List {
 #[derive(Serialize)]
 struct Summary {
     id: ClusterId,
-    state: State,
+    state: ClusterCondition,
     policy: String,
     destinations: usize,
     available: usize,
@@ -99,7 +99,7 @@ struct Summary {
 /// A single cluster with all that is known about it.
 #[derive(Serialize)]
 struct Detail {
-    state: State,
+    state: ClusterCondition,
     provider: Option<String>,
     availability: &'static str,
     requests_per_second: f64,
@@ -109,34 +109,34 @@ struct Detail {
     status: ClusterStatus,
 }
 
-pub(super) fn of(admin: &Inner, query: &Query) -> List {
+pub(super) fn of(admin: &AdminState, query: &Query) -> ClusterList {
     let filter = query.get("filter").unwrap_or_default().to_lowercase();
     let wanted = query.get("state");
     let mut matching = admin.proxy.clusters();
     matching.retain(|cluster| {
         cluster.id.as_str().to_lowercase().contains(&filter)
-            && wanted.is_none_or(|state| State::of(cluster).name() == state)
+            && wanted.is_none_or(|state| ClusterCondition::of(cluster).name() == state)
     });
     // Clusters that need attention come first; otherwise the order of the configuration is kept.
-    matching.sort_by_key(|cluster| match State::of(cluster) {
-        State::Down => 0,
-        State::Degraded => 1,
-        State::Empty => 2,
-        State::Healthy | State::Unknown => 3,
+    matching.sort_by_key(|cluster| match ClusterCondition::of(cluster) {
+        ClusterCondition::Down => 0,
+        ClusterCondition::Degraded => 1,
+        ClusterCondition::Empty => 2,
+        ClusterCondition::Healthy | ClusterCondition::Unknown => 3,
     });
     let count = matching.len();
     matching.truncate(query.limit(LIMIT, MAX_LIMIT));
-    List {
+    ClusterList {
         clusters: matching.into_iter().map(Summary::of).collect(),
         matching: count,
     }
 }
 
-pub(super) fn one(admin: &Inner, encoded: &str) -> Answer {
+pub(super) fn one(admin: &AdminState, encoded: &str) -> AdminResponse {
     let id = percent_decode_str(encoded).decode_utf8_lossy();
     let id = ClusterId::from(&*id);
     let Some(status) = admin.proxy.cluster(&id) else {
-        return Answer::error(
+        return AdminResponse::error(
             StatusCode::NOT_FOUND,
             &format!("there is no cluster `{id}`"),
         );
@@ -147,8 +147,8 @@ pub(super) fn one(admin: &Inner, encoded: &str) -> Answer {
         .map_or("", |cluster| cluster.availability().name());
     let routes = admin.proxy.routes().into_iter();
     let leads_here = |share: &crate::status::RouteShare| id == *share.cluster;
-    Answer::json(&Detail {
-        state: State::of(&status),
+    AdminResponse::json(&Detail {
+        state: ClusterCondition::of(&status),
         provider: admin.cluster_provider(&id),
         availability,
         requests_per_second: rate(&status.per_second),
@@ -163,7 +163,7 @@ pub(super) fn one(admin: &Inner, encoded: &str) -> Answer {
 impl Summary {
     fn of(cluster: ClusterStatus) -> Self {
         Self {
-            state: State::of(&cluster),
+            state: ClusterCondition::of(&cluster),
             policy: cluster.policy,
             destinations: cluster.destinations.len(),
             available: cluster.available,
@@ -193,12 +193,12 @@ pub(super) fn rate(per_second: &[u32]) -> f64 {
 }
 
 /// The state of a destination.
-pub(super) fn destination_state(destination: &DestinationStatus) -> State {
+pub(super) fn destination_state(destination: &DestinationStatus) -> ClusterCondition {
     match (destination.health, &destination.failing) {
-        (Health::Unhealthy, _) => State::Down,
-        (_, Some(failing)) if failing.is_all() => State::Down,
-        (_, Some(_)) => State::Degraded,
-        (Health::Healthy, None) => State::Healthy,
-        (Health::Unknown, None) => State::Unknown,
+        (Health::Unhealthy, _) => ClusterCondition::Down,
+        (_, Some(failing)) if failing.is_all() => ClusterCondition::Down,
+        (_, Some(_)) => ClusterCondition::Degraded,
+        (Health::Healthy, None) => ClusterCondition::Healthy,
+        (Health::Unknown, None) => ClusterCondition::Unknown,
     }
 }

@@ -2,22 +2,22 @@
 
 use http::StatusCode;
 
-use super::Inner;
+use super::AdminState;
 use super::query::Query;
-use super::respond::Answer;
-use crate::explain::{Asked, request_from_text};
+use super::respond::AdminResponse;
+use crate::explain::{ParsedRequest, request_from_text};
 
-pub(super) fn answer(admin: &Inner, query: &Query) -> Answer {
+pub(super) fn answer(admin: &AdminState, query: &Query) -> AdminResponse {
     match asked(admin, query) {
         Ok(asked) => {
             let decide = |parts: &_, connection| admin.proxy.explain(parts, connection);
-            Answer::json(&asked.explain(decide))
+            AdminResponse::json(&asked.explain(decide))
         }
-        Err(message) => Answer::error(StatusCode::BAD_REQUEST, &message),
+        Err(message) => AdminResponse::error(StatusCode::BAD_REQUEST, &message),
     }
 }
 
-fn asked(admin: &Inner, query: &Query) -> Result<Asked, String> {
+fn asked(admin: &AdminState, query: &Query) -> Result<ParsedRequest, String> {
     let method = query.get("method").unwrap_or("GET");
     let url = query
         .get("url")

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use proxy_model::ClusterId;
 use serde::Serialize;
 
-use super::Inner;
-use super::cluster_list::{State, destination_state, rate};
+use super::AdminState;
+use super::cluster_list::{ClusterCondition, destination_state, rate};
 use super::route_list::takes;
 use crate::status::{ClusterStatus, RouteStatus};
 
@@ -17,7 +17,7 @@ const CLUSTERS: usize = 12;
 const DESTINATIONS: usize = 18;
 
 #[derive(Default, Serialize)]
-pub(super) struct Flow {
+pub(super) struct TrafficFlow {
     providers: Vec<Node>,
     routes: Vec<RouteNode>,
     clusters: Vec<Node>,
@@ -58,17 +58,21 @@ struct RouteNode {
     title: String,
     provider: Option<String>,
     requests_per_second: f64,
-    clusters: Vec<Target>,
+    clusters: Vec<FlowTarget>,
 }
 
 #[derive(Serialize)]
-struct Target {
+struct FlowTarget {
     id: String,
     requests_per_second: f64,
 }
 
-pub(super) fn of(admin: &Inner, routes: &[RouteStatus], clusters: &[ClusterStatus]) -> Flow {
-    let mut flow = Flow {
+pub(super) fn of(
+    admin: &AdminState,
+    routes: &[RouteStatus],
+    clusters: &[ClusterStatus],
+) -> TrafficFlow {
+    let mut flow = TrafficFlow {
         providers: admin
             .provider_states()
             .map(|(name, state)| Node {
@@ -80,7 +84,7 @@ pub(super) fn of(admin: &Inner, routes: &[RouteStatus], clusters: &[ClusterStatu
                 cluster: None,
             })
             .collect(),
-        ..Flow::default()
+        ..TrafficFlow::default()
     };
 
     let mut drawn: Vec<_> = routes.iter().collect();
@@ -97,8 +101,12 @@ pub(super) fn of(admin: &Inner, routes: &[RouteStatus], clusters: &[ClusterStatu
 
     let mut drawn: Vec<_> = clusters.iter().collect();
     // Failing clusters first, then the busiest.
-    let attention =
-        |cluster: &ClusterStatus| !matches!(State::of(cluster), State::Down | State::Degraded);
+    let attention = |cluster: &ClusterStatus| {
+        !matches!(
+            ClusterCondition::of(cluster),
+            ClusterCondition::Down | ClusterCondition::Degraded
+        )
+    };
     drawn.sort_by(|a, b| {
         let busier = rate(&b.per_second).total_cmp(&rate(&a.per_second));
         attention(a).cmp(&attention(b)).then(busier)
@@ -112,7 +120,7 @@ pub(super) fn of(admin: &Inner, routes: &[RouteStatus], clusters: &[ClusterStatu
     flow
 }
 
-fn route_node(admin: &Inner, route: &RouteStatus) -> RouteNode {
+fn route_node(admin: &AdminState, route: &RouteStatus) -> RouteNode {
     let total = rate(&route.per_second);
     RouteNode {
         id: route.id.as_str().to_owned(),
@@ -124,16 +132,16 @@ fn route_node(admin: &Inner, route: &RouteStatus) -> RouteNode {
 }
 
 /// The clusters of a route, each once. Unknown shares are drawn as equal.
-fn targets(route: &RouteStatus, total: f64) -> Vec<Target> {
+fn targets(route: &RouteStatus, total: f64) -> Vec<FlowTarget> {
     let equal = 1.0 / route.clusters.len().max(1) as f64;
-    let mut targets: Vec<Target> = Vec::new();
+    let mut targets: Vec<FlowTarget> = Vec::new();
     let mut positions: HashMap<ClusterId, usize> = HashMap::new();
     for target in &route.clusters {
         let position = *positions
             .entry(target.cluster.as_str().into())
             .or_insert(targets.len());
         if position == targets.len() {
-            targets.push(Target {
+            targets.push(FlowTarget {
                 id: target.cluster.clone(),
                 requests_per_second: 0.0,
             });
@@ -143,7 +151,7 @@ fn targets(route: &RouteStatus, total: f64) -> Vec<Target> {
     targets
 }
 
-fn add_cluster(flow: &mut Flow, cluster: &ClusterStatus) {
+fn add_cluster(flow: &mut TrafficFlow, cluster: &ClusterStatus) {
     let id = cluster.id.as_str().to_owned();
     for destination in &cluster.destinations {
         if flow.destinations.len() >= DESTINATIONS {
@@ -163,7 +171,7 @@ fn add_cluster(flow: &mut Flow, cluster: &ClusterStatus) {
         title: format!("{id}, {}", cluster.policy),
         id,
         label: None,
-        state: State::of(cluster).name(),
+        state: ClusterCondition::of(cluster).name(),
         requests_per_second: rate(&cluster.per_second),
         cluster: None,
     });

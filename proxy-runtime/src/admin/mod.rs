@@ -52,7 +52,7 @@ use http::{Method, Request, StatusCode, header};
 pub use self::config_view::redact;
 use self::providers::Start;
 use self::query::Query;
-use self::respond::Answer;
+use self::respond::AdminResponse;
 use crate::explain::Listeners;
 use crate::proxy::Proxy;
 use crate::server::{Limits, ServerMetrics};
@@ -63,10 +63,10 @@ use crate::server::{Limits, ServerMetrics};
 /// [`serve`](Self::serve) is a small server of its own.
 #[derive(Clone)]
 pub struct Admin {
-    inner: Arc<Inner>,
+    inner: Arc<AdminState>,
 }
 
-struct Inner {
+struct AdminState {
     proxy: Proxy,
     merged: Option<Arc<Merged>>,
     hosts: Vec<String>,
@@ -89,14 +89,14 @@ type DroppedLines = (&'static str, Box<dyn Fn() -> u64 + Send + Sync>);
 /// Builds an [`Admin`].
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct AdminBuilder {
-    inner: Inner,
+    inner: AdminState,
 }
 
 impl Admin {
     /// Returns a builder for the admin API of `proxy`.
     pub fn builder(proxy: Proxy) -> AdminBuilder {
         AdminBuilder {
-            inner: Inner {
+            inner: AdminState {
                 proxy,
                 merged: None,
                 hosts: Vec::new(),
@@ -122,12 +122,12 @@ impl Admin {
     pub fn respond<B>(&self, request: &Request<B>) -> http::Response<bytes::Bytes> {
         let admin = &*self.inner;
         // First, so that a page of another host cannot read the API (DNS rebinding).
-        if let Err(refusal) = admin.check_host(request) {
-            return refusal.into_response(false);
+        if let Err(rejection) = admin.check_host(request) {
+            return rejection.into_response(false);
         }
         let head_only = request.method() == Method::HEAD;
         if !head_only && request.method() != Method::GET {
-            return Answer::error(
+            return AdminResponse::error(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "the admin API can only be read",
             )
@@ -197,20 +197,20 @@ impl AdminBuilder {
     }
 }
 
-impl Inner {
-    fn answer(&self, path: &str, query: &Query) -> Answer {
+impl AdminState {
+    fn answer(&self, path: &str, query: &Query) -> AdminResponse {
         match path {
-            "/healthz" => Answer::text("ok\n"),
+            "/healthz" => AdminResponse::text("ok\n"),
             "/readyz" => self.readiness(),
             "/metrics" => self.metrics(),
-            "/api/v1/overview" => Answer::json(&overview::of(self)),
-            "/api/v1/routes" => Answer::json(&route_list::of(self, query)),
-            "/api/v1/clusters" => Answer::json(&cluster_list::of(self, query)),
-            "/api/v1/providers" => Answer::json(&providers::of(self)),
-            "/api/v1/config" => Answer::json(&config_view::of(&self.proxy.snapshot())),
-            "/api/v1/problems" => Answer::json(&providers::problems(self)),
+            "/api/v1/overview" => AdminResponse::json(&overview::of(self)),
+            "/api/v1/routes" => AdminResponse::json(&route_list::of(self, query)),
+            "/api/v1/clusters" => AdminResponse::json(&cluster_list::of(self, query)),
+            "/api/v1/providers" => AdminResponse::json(&providers::of(self)),
+            "/api/v1/config" => AdminResponse::json(&config_view::of(&self.proxy.snapshot())),
+            "/api/v1/problems" => AdminResponse::json(&providers::problems(self)),
             "/api/v1/changes" => {
-                Answer::json(&serde_json::json!({ "changes": self.proxy.history() }))
+                AdminResponse::json(&serde_json::json!({ "changes": self.proxy.history() }))
             }
             "/api/v1/explain" => explain_query::answer(self, query),
             _ => match path.strip_prefix("/api/v1/clusters/") {
@@ -220,25 +220,25 @@ impl Inner {
         }
     }
 
-    fn readiness(&self) -> Answer {
+    fn readiness(&self) -> AdminResponse {
         if self.draining.load(Ordering::Relaxed) {
-            return Answer::text("not ready: stopping\n")
+            return AdminResponse::text("not ready: stopping\n")
                 .with_status(StatusCode::SERVICE_UNAVAILABLE);
         }
         match self.start() {
-            Start::Ready => Answer::text("ready\n"),
-            start => Answer::text(format!("not ready: {start}\n"))
+            Start::Ready => AdminResponse::text("ready\n"),
+            start => AdminResponse::text(format!("not ready: {start}\n"))
                 .with_status(StatusCode::SERVICE_UNAVAILABLE),
         }
     }
 
-    fn metrics(&self) -> Answer {
+    fn metrics(&self) -> AdminResponse {
         // Rejections of the merge never reach the proxy's own counter.
-        let refused = self
+        let rejected = self
             .merged
             .as_ref()
-            .map_or(0, |merged| merged.state().refusals);
-        let text = self.proxy.collector().refused_before(refused).to_text();
+            .map_or(0, |merged| merged.state().rejections);
+        let text = self.proxy.collector().rejected_before(rejected).to_text();
         // The marker ends an exposition, and more metrics follow here.
         let mut text = text.trim_end().trim_end_matches("# EOF").to_owned();
         if let Some(server) = &self.server {
@@ -255,14 +255,14 @@ impl Inner {
         let names = sources.iter().map(|source| &*source.name);
         source_metrics::write_problems(names, self.all_problems(), &mut text);
         text.push_str("# EOF\n");
-        Answer::text(text).with_header(
+        AdminResponse::text(text).with_header(
             header::CONTENT_TYPE,
             "application/openmetrics-text; version=1.0.0; charset=utf-8",
         )
     }
 
     /// Rejects requests that a foreign page made a browser send.
-    fn check_host<B>(&self, request: &Request<B>) -> Result<(), Answer> {
+    fn check_host<B>(&self, request: &Request<B>) -> Result<(), AdminResponse> {
         let named = request.uri().host().map(str::to_owned).or_else(|| {
             let value = request.headers().get(header::HOST)?;
             let authority = http::uri::Authority::try_from(value.as_bytes());
@@ -283,7 +283,7 @@ impl Inner {
         if allowed {
             return Ok(());
         }
-        Err(Answer::error(
+        Err(AdminResponse::error(
             StatusCode::MISDIRECTED_REQUEST,
             "ask by IP address or `localhost`; other names have to be allowed by the program",
         ))

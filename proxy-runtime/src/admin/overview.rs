@@ -3,9 +3,9 @@
 use proxy_model::Severity;
 use serde::Serialize;
 
-use super::Inner;
-use super::cluster_list::{State, rate};
-use super::flow::{self, Flow};
+use super::AdminState;
+use super::cluster_list::{ClusterCondition, rate};
+use super::flow::{self, TrafficFlow};
 use super::providers::Start;
 use crate::health::Health;
 use crate::status::{ClusterStatus, DestinationStatus, Failing, RouteStatus};
@@ -17,7 +17,7 @@ const MOST_OF_CAUSE: usize = 100;
 /// The overall state of the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Verdict {
+enum OverallState {
     Ok,
     Starting,
     Degraded,
@@ -25,8 +25,8 @@ enum Verdict {
 }
 
 #[derive(Serialize)]
-pub(super) struct Overview {
-    state: Verdict,
+pub(super) struct OverviewPage {
+    state: OverallState,
     sentence: String,
     ready: bool,
     version: &'static str,
@@ -36,8 +36,8 @@ pub(super) struct Overview {
     /// The listeners to choose from in `explain`; empty if all have the same rules.
     listeners: Vec<String>,
     counts: Counts,
-    traffic: Traffic,
-    flow: Flow,
+    traffic: TrafficSummary,
+    flow: TrafficFlow,
 }
 
 #[derive(Clone, Copy, Default, Serialize)]
@@ -57,7 +57,7 @@ struct Counts {
 }
 
 #[derive(Serialize)]
-struct Traffic {
+struct TrafficSummary {
     requests_per_second: f64,
     active_requests: i64,
     p50_ms: Option<f64>,
@@ -66,7 +66,7 @@ struct Traffic {
     errors: u64,
 }
 
-pub(super) fn of(admin: &Inner) -> Overview {
+pub(super) fn of(admin: &AdminState) -> OverviewPage {
     let overview = admin.proxy.overview();
     let routes = admin.proxy.routes();
     let clusters = admin.proxy.clusters();
@@ -92,7 +92,7 @@ pub(super) fn of(admin: &Inner) -> Overview {
         trouble.memory = Some(server.counts().held_bytes_limit);
     }
     let (state, sentence) = judge(&counts, &trouble, &start);
-    Overview {
+    OverviewPage {
         state,
         sentence,
         ready: start == Start::Ready,
@@ -104,7 +104,7 @@ pub(super) fn of(admin: &Inner) -> Overview {
             true => admin.listeners.names().map(str::to_owned).collect(),
             false => Vec::new(),
         },
-        traffic: Traffic {
+        traffic: TrafficSummary {
             requests_per_second: routes.iter().map(|route| rate(&route.per_second)).sum(),
             active_requests: overview.active_requests,
             p50_ms: latency.map(|latency| latency.p50.as_secs_f64() * 1e3),
@@ -122,10 +122,10 @@ fn count(clusters: &[ClusterStatus]) -> Counts {
         ..Counts::default()
     };
     for cluster in clusters {
-        match State::of(cluster) {
-            State::Down => counts.clusters_down += 1,
-            State::Degraded => counts.clusters_degraded += 1,
-            State::Healthy | State::Unknown | State::Empty => {}
+        match ClusterCondition::of(cluster) {
+            ClusterCondition::Down => counts.clusters_down += 1,
+            ClusterCondition::Degraded => counts.clusters_degraded += 1,
+            ClusterCondition::Healthy | ClusterCondition::Unknown | ClusterCondition::Empty => {}
         }
         counts.destinations += cluster.destinations.len();
         for destination in &cluster.destinations {
@@ -145,7 +145,7 @@ struct Trouble {
     down: Vec<String>,
     degraded: Vec<String>,
     /// Routes that reject every request.
-    refused: Vec<String>,
+    rejected: Vec<String>,
     /// Routes whose clusters do not exist.
     lost: Vec<String>,
     /// The memory limit in bytes, if clients have reached it.
@@ -157,21 +157,22 @@ impl Trouble {
         let mut trouble = Self::default();
         for cluster in clusters {
             let id = shortened(cluster.id.as_str(), MOST_OF_ID);
-            match State::of(cluster) {
-                State::Down => trouble.down.push(match cause_of(cluster) {
+            match ClusterCondition::of(cluster) {
+                ClusterCondition::Down => trouble.down.push(match cause_of(cluster) {
                     Some(cause) => format!("{id} ({cause})"),
                     None => id,
                 }),
-                State::Degraded => trouble
+                ClusterCondition::Degraded => trouble
                     .degraded
                     .push(format!("{id} ({})", ailments_of(cluster).join(", "))),
-                State::Healthy | State::Unknown | State::Empty => {}
+                ClusterCondition::Healthy | ClusterCondition::Unknown | ClusterCondition::Empty => {
+                }
             }
         }
         for route in routes {
             let id = shortened(route.id.as_str(), MOST_OF_ID);
-            if let Some(why) = &route.refused {
-                trouble.refused.push(format!("{id} ({why})"));
+            if let Some(why) = &route.rejected {
+                trouble.rejected.push(format!("{id} ({why})"));
             } else if !route.clusters.iter().any(|share| share.exists) {
                 trouble.lost.push(id);
             }
@@ -225,10 +226,10 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Summarises the state in a sentence that begins with the worst problem.
-fn judge(counts: &Counts, clusters: &Trouble, start: &Start) -> (Verdict, String) {
+fn judge(counts: &Counts, clusters: &Trouble, start: &Start) -> (OverallState, String) {
     // Before the first configuration every other figure is meaningless.
     if *start != Start::Ready {
-        return (Verdict::Starting, format!("Not ready: {start}."));
+        return (OverallState::Starting, format!("Not ready: {start}."));
     }
     let mut trouble = Vec::new();
     if !clusters.down.is_empty() {
@@ -237,10 +238,10 @@ fn judge(counts: &Counts, clusters: &Trouble, start: &Start) -> (Verdict, String
     if !clusters.degraded.is_empty() {
         trouble.push(format!("Partly down: {}", named(&clusters.degraded)));
     }
-    if !clusters.refused.is_empty() {
+    if !clusters.rejected.is_empty() {
         trouble.push(format!(
             "Refusing every request: {}",
-            named(&clusters.refused)
+            named(&clusters.rejected)
         ));
     }
     if !clusters.lost.is_empty() {
@@ -255,8 +256,8 @@ fn judge(counts: &Counts, clusters: &Trouble, start: &Start) -> (Verdict, String
     if counts.sources_failing > 0 {
         trouble.push(some(
             counts.sources_failing,
-            "source fails, its last good configuration serves",
-            "sources fail, their last good configuration serves",
+            "source fails, its last known good configuration serves",
+            "sources fail, their last known good configuration serves",
         ));
     }
     if counts.sources_in_part > 0 {
@@ -289,13 +290,13 @@ fn judge(counts: &Counts, clusters: &Trouble, start: &Start) -> (Verdict, String
                 )
             }
         };
-        return (Verdict::Ok, sentence);
+        return (OverallState::Ok, sentence);
     }
     // Only a cluster that is down makes the proxy down.
     let verdict = if counts.clusters_down > 0 {
-        Verdict::Down
+        OverallState::Down
     } else {
-        Verdict::Degraded
+        OverallState::Degraded
     };
     (verdict, format!("{}.", trouble.join("; ")))
 }
@@ -328,7 +329,7 @@ mod tests {
             ..Counts::default()
         };
         let (verdict, sentence) = judge(&healthy, &Trouble::default(), &Start::Ready);
-        assert_eq!(verdict, Verdict::Ok);
+        assert_eq!(verdict, OverallState::Ok);
         assert_eq!(
             sentence,
             "All is well: 1 route leads to 2 clusters with 3 destinations."
@@ -339,7 +340,7 @@ mod tests {
             ..healthy
         };
         let (verdict, sentence) = judge(&warned, &Trouble::default(), &Start::Ready);
-        assert_eq!(verdict, Verdict::Ok);
+        assert_eq!(verdict, OverallState::Ok);
         assert_eq!(
             sentence,
             "2 warnings: 1 route leads to 2 clusters with 3 destinations."
@@ -350,11 +351,11 @@ mod tests {
             ..warned
         };
         let sealed = Trouble {
-            refused: vec!["sealed".to_owned()],
+            rejected: vec!["sealed".to_owned()],
             ..Trouble::default()
         };
         let (verdict, sentence) = judge(&partial, &sealed, &Start::Ready);
-        assert_eq!(verdict, Verdict::Degraded);
+        assert_eq!(verdict, OverallState::Degraded);
         assert_eq!(
             sentence,
             "Refusing every request: sealed; 1 source answers in part, older answers stand in for the rest."
@@ -372,7 +373,7 @@ mod tests {
             ..Trouble::default()
         };
         let (verdict, sentence) = judge(&ill, &trouble, &Start::Ready);
-        assert_eq!(verdict, Verdict::Down);
+        assert_eq!(verdict, OverallState::Down);
         assert_eq!(
             sentence,
             "Down: orders; Partly down: a, b, c and 1 more; 1 mistake in the configuration."
@@ -383,7 +384,7 @@ mod tests {
             ..Trouble::default()
         };
         let (verdict, sentence) = judge(&healthy, &crowded, &Start::Ready);
-        assert_eq!(verdict, Verdict::Degraded);
+        assert_eq!(verdict, OverallState::Degraded);
         assert_eq!(
             sentence,
             "Clients hold all of the 3 MiB that they may (Server.Limits.MemoryBytes): connections are reset."
@@ -394,7 +395,7 @@ mod tests {
             &trouble,
             &Start::WaitingFor(vec!["consul".to_owned()]),
         );
-        assert_eq!(verdict, Verdict::Starting);
+        assert_eq!(verdict, OverallState::Starting);
         assert!(sentence.contains("consul"));
     }
 }

@@ -15,20 +15,20 @@ const HEALTH: usize = 32;
 
 /// The open connections of one listener.
 #[derive(Debug, Default)]
-pub(super) struct Places {
-    open: Mutex<Open>,
+pub(super) struct ConnectionSlots {
+    open: Mutex<OpenConnections>,
     closed: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenConnections {
     /// Grows with each connection and each request.
     clock: u64,
-    connections: HashMap<u64, Connection>,
+    connections: HashMap<u64, AdminConnection>,
 }
 
 #[derive(Debug)]
-struct Connection {
+struct AdminConnection {
     /// The task that serves the connection; `None` until it is spawned.
     task: Option<AbortHandle>,
     is_health: bool,
@@ -38,12 +38,12 @@ struct Connection {
 
 /// The slot of one connection. Dropping it frees the slot.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct ConnectionSlot {
+    places: Arc<ConnectionSlots>,
     id: u64,
 }
 
-impl Places {
+impl ConnectionSlots {
     /// `closed` counts connections that are closed to make room.
     pub(super) fn new(closed: Arc<AtomicU64>) -> Self {
         Self {
@@ -53,17 +53,17 @@ impl Places {
     }
 
     /// Takes a slot for an accepted connection.
-    pub(super) fn enter(self: &Arc<Self>) -> Place {
+    pub(super) fn enter(self: &Arc<Self>) -> ConnectionSlot {
         let mut open = self.lock();
         open.clock += 1;
         let id = open.clock;
-        let connection = Connection {
+        let connection = AdminConnection {
             task: None,
             is_health: false,
             since: id,
         };
         open.connections.insert(id, connection);
-        Place {
+        ConnectionSlot {
             places: Arc::clone(self),
             id,
         }
@@ -79,7 +79,7 @@ impl Places {
         }
         let surplus = open.surplus(false);
         drop(open);
-        // Aborting a task can drop its `Place`, which takes the lock.
+        // Aborting a task can drop its `ConnectionSlot`, which takes the lock.
         self.close(surplus);
     }
 
@@ -90,17 +90,17 @@ impl Places {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock()
     }
 }
 
-impl Open {
+impl OpenConnections {
     /// Removes and returns the connection of a kind that has been idle longest, if there are too
     /// many of that kind.
     fn surplus(&mut self, is_health: bool) -> Option<AbortHandle> {
         let most = if is_health { HEALTH } else { GENERAL };
-        let alike = |connection: &Connection| connection.is_health == is_health;
+        let alike = |connection: &AdminConnection| connection.is_health == is_health;
         let count = self.connections.values().filter(|c| alike(c)).count();
         if count <= most {
             return None;
@@ -116,8 +116,8 @@ impl Open {
     }
 }
 
-impl Place {
-    /// The id of the connection, for [`Places::served_by`].
+impl ConnectionSlot {
+    /// The id of the connection, for [`ConnectionSlots::served_by`].
     pub(super) fn id(&self) -> u64 {
         self.id
     }
@@ -139,7 +139,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.places.lock().connections.remove(&self.id);
     }

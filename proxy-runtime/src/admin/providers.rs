@@ -7,7 +7,7 @@ use discovery_core::SourceState;
 use proxy_model::{ClusterId, Problem, RouteId};
 use serde::Serialize;
 
-use super::Inner;
+use super::AdminState;
 
 /// Maximum of problems in a response; the rest is only counted.
 const PROBLEMS: usize = 500;
@@ -31,10 +31,12 @@ struct Provider {
     /// Seconds since the last error.
     last_error_age: Option<f64>,
     consecutive_failures: u32,
-    rounds: u64,
+    #[serde(rename = "rounds")]
+    cycles: u64,
     changes: u64,
     /// True if the newest configuration was rejected as a whole.
-    refused: bool,
+    #[serde(rename = "refused")]
+    rejected: bool,
     revision: Option<String>,
     quarantined: Vec<Quarantined>,
 }
@@ -44,14 +46,15 @@ struct Quarantined {
     service: String,
     reason: String,
     /// Age in seconds of the last known good rules that serve. `null` if none serve.
-    last_good_age: Option<f64>,
+    #[serde(rename = "last_good_age")]
+    last_known_good_age: Option<f64>,
     /// Age in seconds of the destinations that serve.
     destinations_age: Option<f64>,
     /// Both ages as text: `rules of 12 minutes ago, destinations of 2 s ago`.
     serves: String,
 }
 
-pub(super) fn of(admin: &Inner) -> Providers {
+pub(super) fn of(admin: &AdminState) -> Providers {
     let reports = admin.merged.as_ref().map(|merged| merged.providers());
     let providers = reports.unwrap_or_default().into_iter().map(|report| {
         let status = report.status;
@@ -67,9 +70,9 @@ pub(super) fn of(admin: &Inner) -> Providers {
                 .then(|| status.last_error.map(|failure| failure.message))
                 .flatten(),
             consecutive_failures: status.consecutive_failures,
-            rounds: status.rounds,
+            cycles: status.cycles,
             changes: status.changes,
-            refused: report.refused_since.is_some(),
+            rejected: report.rejected_since.is_some(),
             revision: report.serving_revision.map(|revision| revision.to_string()),
             quarantined: status
                 .quarantined
@@ -83,7 +86,9 @@ pub(super) fn of(admin: &Inner) -> Providers {
                         .map(|problem| format!("{}: {}", problem.pointer, problem.message))
                         .collect::<Vec<_>>()
                         .join("; "),
-                    last_good_age: service.last_good.map(|moment| moment.age().as_secs_f64()),
+                    last_known_good_age: service
+                        .last_known_good
+                        .map(|moment| moment.age().as_secs_f64()),
                     destinations_age: service
                         .destinations
                         .map(|moment| moment.age().as_secs_f64()),
@@ -109,7 +114,7 @@ struct SourcedProblem {
     problem: Problem,
 }
 
-pub(super) fn problems(admin: &Inner) -> ProblemList {
+pub(super) fn problems(admin: &AdminState) -> ProblemList {
     let mut all: Vec<_> = admin
         .all_problems()
         .map(|(provider, problem)| SourcedProblem { provider, problem })
@@ -149,7 +154,7 @@ impl fmt::Display for Start {
     }
 }
 
-impl Inner {
+impl AdminState {
     /// Every problem with its provider: problems of the sources, settings that this proxy does not
     /// support, problems observed with requests, and a full memory budget of clients.
     pub(super) fn all_problems(&self) -> impl Iterator<Item = (Option<String>, Problem)> {
@@ -189,7 +194,7 @@ impl Inner {
         let reports = self.merged.as_ref().map(|merged| merged.providers());
         reports.unwrap_or_default().into_iter().map(|report| {
             let state = match report.status.state {
-                _ if report.refused_since.is_some() => "failing",
+                _ if report.rejected_since.is_some() => "failing",
                 SourceState::Live if report.status.quarantined.is_empty() => "healthy",
                 SourceState::Live | SourceState::Partial | SourceState::Restored => "degraded",
                 SourceState::Failing => "failing",

@@ -13,13 +13,13 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 
 /// A response of the admin API.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct AdminResponse {
     status: StatusCode,
     body: Bytes,
     headers: Vec<(HeaderName, &'static str)>,
 }
 
-impl Answer {
+impl AdminResponse {
     fn new(content_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self {
             status: StatusCode::OK,

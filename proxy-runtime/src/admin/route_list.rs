@@ -1,8 +1,9 @@
 //! `/api/v1/routes`: the filtered list of routes.
 
+use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
-use super::Inner;
+use super::AdminState;
 use super::cluster_list::rate;
 use super::query::Query;
 use crate::status::RouteStatus;
@@ -12,7 +13,7 @@ const LIMIT: usize = 100;
 const MAX_LIMIT: usize = 10_000;
 
 #[derive(Serialize)]
-pub(super) struct List {
+pub(super) struct RouteList {
     routes: Vec<Row>,
     /// Number of routes that match the filter, including those beyond the limit.
     matching: usize,
@@ -28,7 +29,7 @@ struct Row {
     status: RouteStatus,
 }
 
-pub(super) fn of(admin: &Inner, query: &Query) -> List {
+pub(super) fn of(admin: &AdminState, query: &Query) -> RouteList {
     let filter = query.get("filter").unwrap_or_default().to_lowercase();
     let mut matching: Vec<Row> = admin
         .proxy
@@ -41,16 +42,21 @@ pub(super) fn of(admin: &Inner, query: &Query) -> List {
             status,
         })
         .filter(|row| {
-            let id = row.status.id.as_str();
-            id.to_lowercase().contains(&filter) || row.takes.to_lowercase().contains(&filter)
+            has_id(row.status.id.as_str(), &filter) || row.takes.to_lowercase().contains(&filter)
         })
         .collect();
     let count = matching.len();
     matching.truncate(query.limit(LIMIT, MAX_LIMIT));
-    List {
+    RouteList {
         routes: matching,
         matching: count,
     }
+}
+
+/// Returns true if `filter`, in lower case, occurs in an id as written or as the page shows it, decoded.
+fn has_id(id: &str, filter: &str) -> bool {
+    let shown = percent_decode_str(id).decode_utf8_lossy();
+    id.to_lowercase().contains(filter) || shown.to_lowercase().contains(filter)
 }
 
 /// Returns the conditions of a route in one line.
@@ -69,4 +75,23 @@ pub(super) fn takes(route: &RouteStatus) -> String {
     }
     parts.extend(route.conditions.iter().cloned());
     parts.join("  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_found_as_written_and_as_shown() {
+        let id = "fabric%3A%2FShop%2FCatalog:catalog";
+        for (filter, is_found) in [
+            ("", true),
+            ("shop/catalog", true),
+            ("fabric:/shop", true),
+            ("%2fcatalog", true),
+            ("shop:catalog", false),
+        ] {
+            assert_eq!(has_id(id, filter), is_found, "{filter}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::Admin;
-use super::places::{Place, Places};
+use super::places::{ConnectionSlot, ConnectionSlots};
 use crate::observe::{LOG_PAUSE, targets};
 
 /// Time limit for a request head, and for an idle connection.
@@ -36,7 +36,7 @@ impl Admin {
     /// closed. Connections whose last request was for `/healthz` or `/readyz` have a limit of their
     /// own: 32.
     pub async fn serve(self, listener: TcpListener) -> Infallible {
-        let places = Arc::new(Places::new(Arc::clone(&self.inner.evicted)));
+        let places = Arc::new(ConnectionSlots::new(Arc::clone(&self.inner.evicted)));
         let mut connections = JoinSet::new();
         loop {
             // Finished tasks are removed here, so that the set does not grow with each connection.
@@ -59,7 +59,7 @@ impl Admin {
         }
     }
 
-    async fn serve_connection(self, stream: TcpStream, place: Place) {
+    async fn serve_connection(self, stream: TcpStream, place: ConnectionSlot) {
         let answer = service_fn(|request| {
             place.asked(request.uri().path());
             let response = self.respond(&request).map(Full::new);

@@ -55,8 +55,8 @@ pub(super) fn write(counts: &ServerCounts, text: &mut String) {
         ("server_requests", "Requests begun.", counts.requests),
         (
             "server_refused_requests",
-            "Requests that the server refused itself.",
-            counts.refused_requests,
+            "Requests that the server rejected itself.",
+            counts.rejected_requests,
         ),
         (
             "server_malformed_requests",

@@ -9,18 +9,18 @@ use proxy_model::{Problem, Severity};
 
 /// A gauge: its name, its help text, and its value for one source. `None` if the source has no
 /// value yet.
-type Gauge = (
+type SourceGauge = (
     &'static str,
     &'static str,
     fn(&ProviderReport) -> Option<f64>,
 );
 
-const GAUGES: [Gauge; 4] = [
+const GAUGES: [SourceGauge; 4] = [
     (
         "discovery_source_up",
         "Whether what the source last said is in use and it still answers.",
         |report| {
-            let up = report.status.state == SourceState::Live && report.refused_since.is_none();
+            let up = report.status.state == SourceState::Live && report.rejected_since.is_none();
             Some(f64::from(u8::from(up)))
         },
     ),

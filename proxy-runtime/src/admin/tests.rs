@@ -239,7 +239,7 @@ async fn problems_of_the_sources_are_shown_with_their_source() {
 #[tokio::test]
 async fn secrets_do_not_show() {
     let admin = admin().await;
-    // What the asker says is shown to the asker.
+    // What the response_context says is shown to the response_context.
     let explain = "explain?url=http://a.example/sealed?token=mine&header=X-Team-Token:%20hush1";
     let explained = json(&admin, &format!("/api/v1/{explain}"));
     assert_eq!(explained["outcome"], "matched", "{explained}");
@@ -291,12 +291,12 @@ async fn decisions_are_explained() {
     );
     assert_eq!(matched["outcome"], "matched");
     assert_eq!(matched["route_values"]["id"], "17");
-    let refused = json(
+    let rejected = json(
         &admin,
         "/api/v1/explain?method=PUT&url=http://a.example/orders/17",
     );
-    assert_eq!(refused["outcome"], "method_not_allowed");
-    assert_eq!(refused["allow"][0], "GET");
+    assert_eq!(rejected["outcome"], "method_not_allowed");
+    assert_eq!(rejected["allow"][0], "GET");
     let bad = ask(&admin, "/api/v1/explain?url=nonsense");
     assert_eq!(bad.status(), 400);
 }
@@ -333,14 +333,18 @@ async fn pages_elsewhere_cannot_read_it_by_rebinding_a_name() {
     ] {
         assert_eq!(named(allowed), 200, "{allowed}");
     }
-    for refused in [
+    for rejected in [
         "",
         "a b",
         "evil.example",
         "127.0.0.1.evil.example",
         "localhost.evil.example",
     ] {
-        assert_eq!(named(refused), StatusCode::MISDIRECTED_REQUEST, "{refused}");
+        assert_eq!(
+            named(rejected),
+            StatusCode::MISDIRECTED_REQUEST,
+            "{rejected}"
+        );
     }
 }
 

@@ -69,7 +69,7 @@ mod tests;
 /// }
 /// ```
 ///
-/// [`Trial`](crate::trial::Trial) tests a policy without a network.
+/// [`BalancerHarness`](crate::harness::BalancerHarness) tests a policy without a network.
 pub trait LoadBalancer: Send + Sync {
     /// Returns the position of the chosen candidate, below [`Candidates::len`].
     ///

@@ -5,7 +5,7 @@ use proxy_model::DestinationId;
 use proxy_model::config::{ClusterConfig, DestinationConfig};
 
 use super::*;
-use crate::trial::Trial;
+use crate::harness::BalancerHarness;
 
 /// A cluster of destinations d1, d2 … with these weights.
 fn weighted(weights: &[u32]) -> ClusterConfig {
@@ -27,14 +27,18 @@ fn equal(count: usize) -> ClusterConfig {
     weighted(&vec![1; count])
 }
 
-fn trial(cluster: ClusterConfig) -> Trial {
-    Trial::new(cluster, 7).unwrap()
+fn harness(cluster: ClusterConfig) -> BalancerHarness {
+    BalancerHarness::new(cluster, 7).unwrap()
 }
 
-fn counts(trial: &Trial, policy: &dyn LoadBalancer, picks: usize) -> HashMap<String, usize> {
+fn counts(
+    harness: &BalancerHarness,
+    policy: &dyn LoadBalancer,
+    picks: usize,
+) -> HashMap<String, usize> {
     let mut counts = HashMap::new();
     for _ in 0..picks {
-        let id = trial.pick(policy, &Trial::GET).unwrap();
+        let id = harness.pick(policy, &BalancerHarness::GET).unwrap();
         *counts.entry(id.as_str().to_owned()).or_default() += 1;
     }
     counts
@@ -51,18 +55,18 @@ const ALL: [&dyn LoadBalancer; 5] = [
 
 #[test]
 fn i03_two_choices_avoid_the_busy_one_of_two() {
-    let mut trial = trial(equal(2));
-    trial.occupy(&"d1".into(), 1000);
-    assert_eq!(counts(&trial, &PowerOfTwoChoices, 100)["d2"], 100);
+    let mut harness = harness(equal(2));
+    harness.occupy(&"d1".into(), 1000);
+    assert_eq!(counts(&harness, &PowerOfTwoChoices, 100)["d2"], 100);
 }
 
 #[test]
 fn i04_two_choices_never_take_the_busiest_of_three() {
-    let mut trial = trial(equal(3));
-    trial.occupy(&"d1".into(), 1);
-    trial.occupy(&"d2".into(), 2);
-    trial.occupy(&"d3".into(), 3);
-    let counts = counts(&trial, &PowerOfTwoChoices, 1000);
+    let mut harness = harness(equal(3));
+    harness.occupy(&"d1".into(), 1);
+    harness.occupy(&"d2".into(), 2);
+    harness.occupy(&"d3".into(), 3);
+    let counts = counts(&harness, &PowerOfTwoChoices, 1000);
     assert!(!counts.contains_key("d3"), "{counts:?}");
     assert!(
         counts["d1"] > counts["d2"] && counts["d2"] > 0,
@@ -85,11 +89,11 @@ impl LoadBalancer for FirstDrawn {
 fn i05_on_a_tie_the_first_drawn_is_taken() {
     for weights in [[1, 1, 1, 1], [4, 3, 2, 1]] {
         // Both use the same seed, so the picks must equal the first draws.
-        let (ours, drawn) = (trial(weighted(&weights)), trial(weighted(&weights)));
+        let (ours, drawn) = (harness(weighted(&weights)), harness(weighted(&weights)));
         for _ in 0..200 {
             assert_eq!(
-                ours.pick(&PowerOfTwoChoices, &Trial::GET),
-                drawn.pick(&FirstDrawn, &Trial::GET)
+                ours.pick(&PowerOfTwoChoices, &BalancerHarness::GET),
+                drawn.pick(&FirstDrawn, &BalancerHarness::GET)
             );
         }
     }
@@ -107,40 +111,45 @@ fn two_choices_draw_two_different_ones() {
         }
     }
     for weights in [&[1, 1][..], &[1, 1000], &[3, 1, 4, 1, 5]] {
-        counts(&trial(weighted(weights)), &Distinct, 500);
+        counts(&harness(weighted(weights)), &Distinct, 500);
     }
 }
 
 #[test]
 fn i08_turns_wrap_without_leaving_the_list() {
     for weights in [&[1, 1, 1][..], &[5, 2, 1]] {
-        let trial = trial(weighted(weights));
+        let harness = harness(weighted(weights));
         for around in [
             u64::from(u32::MAX),
             i32::MAX as u64,
             i64::MAX as u64,
             u64::MAX,
         ] {
-            trial.set_turn(around.wrapping_sub(3));
-            assert_eq!(counts(&trial, &RoundRobin, 7).values().sum::<usize>(), 7);
+            harness.set_turn(around.wrapping_sub(3));
+            assert_eq!(counts(&harness, &RoundRobin, 7).values().sum::<usize>(), 7);
         }
     }
 }
 
 #[test]
 fn round_robin_follows_the_order_of_the_configuration() {
-    let trial = trial(equal(3));
+    let harness = harness(equal(3));
     let picks: Vec<_> = (0..7)
-        .map(|_| trial.pick(&RoundRobin, &Trial::GET).unwrap())
+        .map(|_| harness.pick(&RoundRobin, &BalancerHarness::GET).unwrap())
         .collect();
     assert_eq!(picks, ["d1", "d2", "d3", "d1", "d2", "d3", "d1"]);
 }
 
 #[test]
 fn weighted_round_robin_is_exact_and_spread() {
-    let trial = trial(weighted(&[5, 1, 2]));
+    let harness = harness(weighted(&[5, 1, 2]));
     let picks: Vec<_> = (0..80)
-        .map(|_| trial.pick(&RoundRobin, &Trial::GET).unwrap().as_str())
+        .map(|_| {
+            harness
+                .pick(&RoundRobin, &BalancerHarness::GET)
+                .unwrap()
+                .as_str()
+        })
         .collect();
     for round in picks.chunks(8) {
         let count = |id| round.iter().filter(|pick| **pick == id).count();
@@ -158,40 +167,52 @@ fn i10_one_destination_is_chosen_without_asking() {
             panic!("there is no choice")
         }
     }
-    let trial = trial(equal(1));
-    assert_eq!(trial.pick(&Never, &Trial::GET).unwrap(), "d1");
+    let harness = harness(equal(1));
+    assert_eq!(harness.pick(&Never, &BalancerHarness::GET).unwrap(), "d1");
     // No turn is taken either.
-    trial.pick(&RoundRobin, &Trial::GET);
-    assert_eq!(trial.take_turn(), 0);
+    harness.pick(&RoundRobin, &BalancerHarness::GET);
+    assert_eq!(harness.take_turn(), 0);
 }
 
 #[test]
 fn i11_without_destinations_there_is_no_pick() {
     for policy in ALL {
-        assert_eq!(trial(equal(0)).pick(policy, &Trial::GET), None);
+        assert_eq!(harness(equal(0)).pick(policy, &BalancerHarness::GET), None);
     }
 }
 
 #[test]
-fn a_position_past_the_end_refuses_the_request() {
+fn a_position_past_the_end_rejects_the_request() {
     struct PastTheEnd;
     impl LoadBalancer for PastTheEnd {
         fn pick(&self, candidates: &Candidates<'_>, _: &dyn RequestHead) -> Option<usize> {
             Some(candidates.len())
         }
     }
-    assert_eq!(trial(equal(3)).pick(&PastTheEnd, &Trial::GET), None);
+    assert_eq!(
+        harness(equal(3)).pick(&PastTheEnd, &BalancerHarness::GET),
+        None
+    );
 }
 
 #[test]
 fn least_requests_takes_the_least_and_of_several_the_first() {
-    let mut trial = trial(equal(3));
-    assert_eq!(trial.pick(&LeastRequests, &Trial::GET).unwrap(), "d1");
-    trial.occupy(&"d1".into(), 1);
-    assert_eq!(trial.pick(&LeastRequests, &Trial::GET).unwrap(), "d2");
-    trial.occupy(&"d2".into(), 1);
-    trial.occupy(&"d3".into(), 2);
-    assert_eq!(trial.pick(&LeastRequests, &Trial::GET).unwrap(), "d1");
+    let mut harness = harness(equal(3));
+    assert_eq!(
+        harness.pick(&LeastRequests, &BalancerHarness::GET).unwrap(),
+        "d1"
+    );
+    harness.occupy(&"d1".into(), 1);
+    assert_eq!(
+        harness.pick(&LeastRequests, &BalancerHarness::GET).unwrap(),
+        "d2"
+    );
+    harness.occupy(&"d2".into(), 1);
+    harness.occupy(&"d3".into(), 2);
+    assert_eq!(
+        harness.pick(&LeastRequests, &BalancerHarness::GET).unwrap(),
+        "d1"
+    );
 }
 
 /// Requests of other workers at busy destinations: `PowerOfTwoChoices` ignores them,
@@ -199,32 +220,42 @@ fn least_requests_takes_the_least_and_of_several_the_first() {
 #[cfg(feature = "server")]
 #[test]
 fn what_other_workers_have_in_flight() {
-    let mut trial = trial(equal(2));
-    trial.occupy(&"d1".into(), 5);
-    assert_eq!(counts(&trial, &PowerOfTwoChoices, 100)["d2"], 100);
-    let elsewhere = |trial: &Trial, policy: &(dyn LoadBalancer + Sync)| {
+    let mut harness = harness(equal(2));
+    harness.occupy(&"d1".into(), 5);
+    assert_eq!(counts(&harness, &PowerOfTwoChoices, 100)["d2"], 100);
+    let elsewhere = |harness: &BalancerHarness, policy: &(dyn LoadBalancer + Sync)| {
         std::thread::scope(|scope| {
             let worker = scope.spawn(move || {
                 let _place = crate::observe::WorkerPlace::take();
-                counts(trial, policy, 100)
+                counts(harness, policy, 100)
             });
             worker.join().unwrap()
         })
     };
-    assert_eq!(elsewhere(&trial, &PowerOfTwoChoices)["d2"], 100, "not busy");
-    trial.split();
-    assert!(elsewhere(&trial, &PowerOfTwoChoices)["d1"] > 20);
-    assert_eq!(elsewhere(&trial, &LeastRequests)["d2"], 100);
+    assert_eq!(
+        elsewhere(&harness, &PowerOfTwoChoices)["d2"],
+        100,
+        "not busy"
+    );
+    harness.split();
+    assert!(elsewhere(&harness, &PowerOfTwoChoices)["d1"] > 20);
+    assert_eq!(elsewhere(&harness, &LeastRequests)["d2"], 100);
 }
 
 #[test]
 fn least_requests_counts_per_weight() {
-    let mut trial = trial(weighted(&[10, 1]));
-    trial.occupy(&"d1".into(), 9);
-    trial.occupy(&"d2".into(), 1);
-    assert_eq!(trial.pick(&LeastRequests, &Trial::GET).unwrap(), "d1");
-    trial.occupy(&"d1".into(), 2);
-    assert_eq!(trial.pick(&LeastRequests, &Trial::GET).unwrap(), "d2");
+    let mut harness = harness(weighted(&[10, 1]));
+    harness.occupy(&"d1".into(), 9);
+    harness.occupy(&"d2".into(), 1);
+    assert_eq!(
+        harness.pick(&LeastRequests, &BalancerHarness::GET).unwrap(),
+        "d1"
+    );
+    harness.occupy(&"d1".into(), 2);
+    assert_eq!(
+        harness.pick(&LeastRequests, &BalancerHarness::GET).unwrap(),
+        "d2"
+    );
 }
 
 #[test]
@@ -237,13 +268,18 @@ fn first_alphabetical_ignores_case_and_the_order_of_the_configuration() {
         };
         cluster.destinations.insert(id.into(), config);
     }
-    let trial = trial(cluster);
-    assert_eq!(trial.pick(&FirstAlphabetical, &Trial::GET).unwrap(), "A1");
+    let harness = harness(cluster);
+    assert_eq!(
+        harness
+            .pick(&FirstAlphabetical, &BalancerHarness::GET)
+            .unwrap(),
+        "A1"
+    );
 }
 
 #[test]
 fn random_is_uniform_without_weights() {
-    let counts = counts(&trial(equal(4)), &RandomChoice, 8_000);
+    let counts = counts(&harness(equal(4)), &RandomChoice, 8_000);
     for count in counts.values() {
         assert!((1_800..2_200).contains(count), "{counts:?}");
     }
@@ -270,15 +306,15 @@ proptest! {
         turn: u64,
         seed: u64,
     ) {
-        let mut trial = Trial::new(weighted(&weights), seed).unwrap();
-        trial.set_turn(turn);
+        let mut harness = BalancerHarness::new(weighted(&weights), seed).unwrap();
+        harness.set_turn(turn);
         for (i, busy) in busy.iter().take(weights.len()).enumerate() {
-            trial.occupy(&DestinationId::new(format!("d{}", i + 1)), *busy);
+            harness.occupy(&DestinationId::new(format!("d{}", i + 1)), *busy);
         }
         for policy in ALL {
             for _ in 0..20 {
                 // A position out of range would reject the request.
-                let picked = trial.pick(policy, &Trial::GET);
+                let picked = harness.pick(policy, &BalancerHarness::GET);
                 let picked = picked.expect("there is always one").as_str()[1..].parse::<usize>().unwrap();
                 let is_out = weights[picked - 1] == 0 && weights.iter().any(|w| *w > 0);
                 prop_assert!(!is_out, "weight 0 gets nothing");
@@ -294,25 +330,25 @@ proptest! {
         let most = *busy.iter().max().unwrap();
         prop_assume!(busy.iter().filter(|b| **b == most).count() == 1);
         let busiest = busy.iter().position(|b| *b == most).unwrap();
-        let mut trial = Trial::new(equal(busy.len()), seed).unwrap();
+        let mut harness = BalancerHarness::new(equal(busy.len()), seed).unwrap();
         for (i, busy) in busy.iter().enumerate() {
-            trial.occupy(&DestinationId::new(format!("d{}", i + 1)), *busy);
+            harness.occupy(&DestinationId::new(format!("d{}", i + 1)), *busy);
         }
         let busiest = format!("d{}", busiest + 1);
         for _ in 0..50 {
-            prop_assert_ne!(trial.pick(&PowerOfTwoChoices, &Trial::GET).unwrap(), busiest.as_str());
+            prop_assert_ne!(harness.pick(&PowerOfTwoChoices, &BalancerHarness::GET).unwrap(), busiest.as_str());
         }
     }
 
     #[test]
     fn turns_give_each_exactly_its_share(weights in prop::collection::vec(1_u32..50, 2..10), turn in 0_u64..1_000_000) {
         let total: u32 = weights.iter().sum();
-        let trial = trial(weighted(&weights));
-        trial.set_turn(turn * u64::from(total));
+        let harness = harness(weighted(&weights));
+        harness.set_turn(turn * u64::from(total));
         // With equal weights, one cycle has one turn for each.
         let equal = weights.iter().all(|w| *w == weights[0]);
         let turns = if equal { weights.len() } else { total as usize };
-        let counts = counts(&trial, &RoundRobin, turns);
+        let counts = counts(&harness, &RoundRobin, turns);
         for (i, weight) in weights.iter().enumerate() {
             let expected = if equal { 1 } else { *weight as usize };
             prop_assert_eq!(counts[&format!("d{}", i + 1)], expected);
@@ -323,11 +359,11 @@ proptest! {
     fn draws_follow_the_weights(weights in prop::collection::vec(1_u32..20, 2..6), seed: u64) {
         const PICKS: usize = 4_000;
         let total: u32 = weights.iter().sum();
-        let trial = Trial::new(weighted(&weights), seed).unwrap();
+        let harness = BalancerHarness::new(weighted(&weights), seed).unwrap();
         // Idle destinations tie, so `PowerOfTwoChoices` picks the first drawn: its shares are those
         // of one draw.
         for policy in [&RandomChoice as &dyn LoadBalancer, &PowerOfTwoChoices] {
-            let counts = counts(&trial, policy, PICKS);
+            let counts = counts(&harness, policy, PICKS);
             for (i, weight) in weights.iter().enumerate() {
                 let share = f64::from(*weight) / f64::from(total);
                 let count = counts.get(&format!("d{}", i + 1)).copied().unwrap_or(0);

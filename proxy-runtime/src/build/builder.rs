@@ -13,11 +13,14 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::BoxError;
+use crate::affinity::{AffinityFailurePolicy, AffinityPolicy};
+#[cfg(feature = "affinity-keys")]
+use crate::affinity::{AffinityKeys, KeyRing};
 use crate::balance::{LoadBalancer, Random};
 use crate::build::Driver;
 use crate::filter::Filter;
 use crate::forward::rest_of_route;
-use crate::health::{ActiveHealthPolicy, Probe};
+use crate::health::{ActiveHealthPolicy, PassiveHealthPolicy, Probe};
 use crate::layer::{ProxyRequestBody, RouteService, boxed};
 use crate::policy::PolicySource;
 use crate::probing::UpstreamProbe;
@@ -73,6 +76,51 @@ impl ProxyBuilder {
         policy: Arc<dyn ActiveHealthPolicy>,
     ) -> Self {
         self.settings.health_policies.register(name.into(), policy);
+        self
+    }
+
+    /// Registers a policy of passive health checks by name, compared ignoring case. The name
+    /// `TransportFailureRate` is reserved.
+    pub fn passive_health_policy(
+        mut self,
+        name: impl Into<Arc<str>>,
+        policy: Arc<dyn PassiveHealthPolicy>,
+    ) -> Self {
+        let policies = &mut self.settings.registered.passive_policies;
+        policies.register(name.into(), policy);
+        self
+    }
+
+    /// Registers a policy of [session affinity](crate::affinity) by name, compared ignoring case.
+    /// The names of built-in policies are reserved.
+    pub fn affinity_policy(
+        mut self,
+        name: impl Into<Arc<str>>,
+        policy: Arc<dyn AffinityPolicy>,
+    ) -> Self {
+        let affinities = &mut self.settings.registered.affinities;
+        affinities.register(name.into(), policy);
+        self
+    }
+
+    /// Registers a policy for affinity keys that are of no use, by name, compared ignoring case. The
+    /// names of built-in policies are reserved.
+    pub fn affinity_failure_policy(
+        mut self,
+        name: impl Into<Arc<str>>,
+        policy: Arc<dyn AffinityFailurePolicy>,
+    ) -> Self {
+        let affinities = &mut self.settings.registered.affinities;
+        affinities.register_failure(name.into(), policy);
+        self
+    }
+
+    /// Sets the keys that the affinity policies `Cookie` and `CustomHeader` encrypt with. Default: a
+    /// random one, so that their values are of no use after a restart, nor to other proxies.
+    #[cfg(feature = "affinity-keys")]
+    pub fn affinity_keys(mut self, keys: AffinityKeys) -> Self {
+        self.settings.context.affinity_keys = KeyRing::new(keys);
+        self.settings.has_affinity_keys = true;
         self
     }
 
@@ -172,6 +220,9 @@ impl ProxyBuilder {
             .with_layers(registered.extensions.layer_names().cloned())
             .with_balancing_policies(registered.balancers.names().cloned())
             .with_active_health_policies(self.settings.health_policies.names().cloned())
+            .with_passive_health_policies(registered.passive_policies.names().cloned())
+            .with_affinity_policies(registered.affinities.names().cloned())
+            .with_affinity_failure_policies(registered.affinities.failure_names().cloned())
     }
 
     /// Builds the proxy, and the future that keeps it up to date, which the caller spawns.
@@ -216,8 +267,13 @@ fn check_names(settings: &Settings) -> Result<(), Problems> {
         .health_policies
         .taken_names()
         .map(|name| ("active health", name));
+    let registered = &settings.registered;
+    let passive = registered.passive_policies.taken_names();
+    let affinity = registered.affinities.taken_names();
     let problems: Problems = balancers
         .chain(health)
+        .chain(passive.map(|name| ("passive health", name)))
+        .chain(affinity.map(|name| ("affinity", name)))
         .map(|(kind, name)| {
             let message =
                 format!("the {kind} policy `{name}` has the name of one that is built in");

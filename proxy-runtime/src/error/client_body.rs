@@ -6,14 +6,14 @@ use http::StatusCode;
 
 #[cfg(feature = "server")]
 use super::RequestBodyError;
-use super::{ForwardError, ForwardErrorKind};
+use super::{ForwardError, ForwardErrorKind, TOO_LARGE};
 
 /// Returns the status for a client whose body ends with this error: 400, unless it exceeded a limit of the server or
 /// of the embedding program.
 pub(crate) fn status_of(error: &(dyn StdError + 'static)) -> StatusCode {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if let Some(status) = refusal_of(error) {
+        if let Some(status) = rejection_of(error) {
             return status;
         }
         cause = error.source();
@@ -21,16 +21,16 @@ pub(crate) fn status_of(error: &(dyn StdError + 'static)) -> StatusCode {
     StatusCode::BAD_REQUEST
 }
 
-fn refusal_of(error: &(dyn StdError + 'static)) -> Option<StatusCode> {
+fn rejection_of(error: &(dyn StdError + 'static)) -> Option<StatusCode> {
     #[cfg(feature = "server")]
     if let Some(error) = error.downcast_ref::<RequestBodyError>() {
         return Some(error.status());
     }
     if error.is::<http_body_util::LengthLimitError>() {
-        return Some(StatusCode::PAYLOAD_TOO_LARGE);
+        return Some(TOO_LARGE);
     }
     let error = error.downcast_ref::<ForwardError>()?;
-    let is_of_body = error.kind() == ForwardErrorKind::RequestBodyClient
-        || error.status() == StatusCode::PAYLOAD_TOO_LARGE;
+    let is_of_body =
+        error.kind() == ForwardErrorKind::RequestBodyClient || error.status() == TOO_LARGE;
     is_of_body.then(|| error.status())
 }

@@ -1,10 +1,12 @@
 //! Errors of requests.
 
+mod allowance;
 mod client_body;
 mod forward;
 #[cfg(feature = "server")]
 mod request_body;
 
+pub(crate) use self::allowance::{Allowance, TOO_LARGE};
 pub(crate) use self::client_body::status_of;
 pub use self::forward::{ForwardError, ForwardErrorKind, Side};
 #[cfg(feature = "server")]

@@ -4,6 +4,8 @@ use std::error::Error as StdError;
 
 use http::StatusCode;
 
+use super::TOO_LARGE;
+
 /// The reason why a request's body is incomplete.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -40,7 +42,7 @@ impl RequestBodyError {
     /// The status for the client, if the response has not begun.
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge { .. } => TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::TooManyFields { .. } | Self::TrailersTooLarge { .. } => {
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
@@ -49,7 +51,7 @@ impl RequestBodyError {
         }
     }
 
-    /// Returns whether the body is refused by a limit of the server's, and not by what it is.
+    /// Returns whether the body is rejected by a limit of the server's, and not by what it is.
     pub(crate) fn is_of_limit(&self) -> bool {
         !matches!(self, Self::Read(_))
     }

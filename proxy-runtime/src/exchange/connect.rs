@@ -1,4 +1,4 @@
-//! A connection to a destination, and another one in the place of one that failed. Every lane gets its connections here.
+//! A connection to a destination, and another one in the place of one that failed. Every path gets its connections here.
 
 use std::error::Error as StdError;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::cluster::{ClusterState, Picked};
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::live::DestinationState;
 use crate::progress::within;
-use crate::retry::{Attempts, Failed, Verdict};
-use crate::upstream::{ConnectError, Lease, Protocols, UpstreamPool, Wanted, protocol};
+use crate::retry::{Attempts, Failed, RetryDecision};
+use crate::upstream::{ConnectError, ConnectionRequest, Lease, Protocols, UpstreamPool, protocol};
 
 /// What a request needs to know to get a connection.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ConnectContext<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) state: &'a ClusterState,
     pub(crate) pool: &'a UpstreamPool,
@@ -27,6 +27,8 @@ pub(crate) struct Place<'a> {
     pub(crate) switch: Option<Protocols>,
     /// Whether the request cannot be sent a second time, so that an idle connection is looked at once more before it is used.
     pub(crate) is_careful: bool,
+    /// True if the request may go to no other destination than the one that was picked.
+    pub(crate) is_bound: bool,
     /// When the response must have begun.
     pub(crate) due: Option<Instant>,
 }
@@ -48,14 +50,17 @@ pub(crate) enum Next {
     Other(Picked),
 }
 
-impl<'a> Place<'a> {
+impl<'a> ConnectContext<'a> {
     /// What is wanted of the pool for a destination.
     ///
     /// # Errors
     ///
     /// The version that the cluster demands is not spoken.
     #[inline]
-    pub(crate) fn wanted(&self, index: DestinationIndex) -> Result<Wanted<'a>, ForwardError> {
+    pub(crate) fn wanted(
+        &self,
+        index: DestinationIndex,
+    ) -> Result<ConnectionRequest<'a>, ForwardError> {
         let upstream = self.cluster.upstream();
         let protocols = match self.switch {
             Some(protocols) => protocols,
@@ -70,8 +75,12 @@ impl<'a> Place<'a> {
 
     /// The same over these protocols.
     #[inline]
-    pub(crate) fn wanted_in(&self, index: DestinationIndex, protocols: Protocols) -> Wanted<'a> {
-        Wanted {
+    pub(crate) fn wanted_in(
+        &self,
+        index: DestinationIndex,
+        protocols: Protocols,
+    ) -> ConnectionRequest<'a> {
+        ConnectionRequest {
             destination: self.state.destination(index),
             upstream: self.cluster.upstream(),
             client: self.state.client(),
@@ -123,7 +132,7 @@ impl<'a> Place<'a> {
         ledger: &mut impl Ledger<'a>,
     ) -> Result<Picked, ForwardError> {
         if !error.is_unsent()
-            || Failed::UNCONNECTED.verdict(attempts, self.left()) == Verdict::GiveUp
+            || Failed::UNCONNECTED.verdict(attempts, self.left()) == RetryDecision::GiveUp
         {
             return Err(error);
         }
@@ -141,12 +150,12 @@ impl<'a> Place<'a> {
         ledger: &mut impl Ledger<'a>,
     ) -> Option<Next> {
         match failed.verdict(attempts, self.left()) {
-            Verdict::GiveUp => None,
-            Verdict::Same => {
+            RetryDecision::GiveUp => None,
+            RetryDecision::Same => {
                 attempts.stay();
                 Some(Next::Same)
             }
-            Verdict::Other => {
+            RetryDecision::Other => {
                 let kind = ForwardErrorKind::Request;
                 let other = self.other(index, kind, head, attempts, ledger);
                 other.map(Next::Other)
@@ -186,7 +195,7 @@ impl<'a> Place<'a> {
         failed: Lease,
         since: Instant,
     ) -> Result<Lease, ForwardError> {
-        let wanted = Wanted {
+        let wanted = ConnectionRequest {
             fresh: true,
             ..self.wanted(index)?
         };
@@ -213,6 +222,9 @@ impl<'a> Place<'a> {
         attempts: &mut Attempts,
         ledger: &mut impl Ledger<'a>,
     ) -> Option<Picked> {
+        if self.is_bound {
+            return None;
+        }
         attempts.failed(index);
         let other = pick_other(self.state, self.cluster, head, attempts.tried())?;
         attempts.leave();

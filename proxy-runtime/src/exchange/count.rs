@@ -6,11 +6,11 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::error::{ForwardErrorKind, Side};
-use crate::live::DestinationState;
+use crate::live::{DestinationState, PassiveRule};
 use crate::observe::{ClusterMetrics, ErrorCounters, Labels, Sample, targets};
 
 /// Where a request is counted, as far as it has got.
-pub(crate) trait Books {
+pub(crate) trait RequestMetrics {
     /// Whether it is a part of a request that is counted elsewhere: an attempt of a layer.
     #[inline]
     fn is_attempt(&self) -> bool {
@@ -22,6 +22,9 @@ pub(crate) trait Books {
     fn cluster(&self) -> Option<(&ClusterId, &ClusterMetrics)>;
 
     fn destination(&self) -> Option<&DestinationState>;
+
+    /// The passive check of its cluster, if it is enabled.
+    fn passive(&self) -> Option<&PassiveRule>;
 
     /// The errors of its cluster, or those of the proxy if it has none.
     fn errors(&self) -> &ErrorCounters;
@@ -77,14 +80,14 @@ impl Count {
     #[inline]
     pub(crate) fn answered(
         &mut self,
-        books: &impl Books,
+        request_metrics: &impl RequestMetrics,
         status: StatusCode,
         now: Instant,
     ) -> Sample {
         let elapsed = Sample::from(now.saturating_duration_since(self.picked));
         self.labels = self.labels.with_status(status);
         self.is_answered = true;
-        if let Some((_, metrics)) = books.cluster() {
+        if let Some((_, metrics)) = request_metrics.cluster() {
             metrics.requests.record(self.labels, elapsed);
         }
         elapsed
@@ -96,20 +99,49 @@ impl Count {
     }
 
     /// Counts an error, which need not end the request.
-    pub(crate) fn failed(&self, books: &impl Books, kind: ForwardErrorKind) {
-        books.errors().increment(kind);
-        let destination = books.destination().map(DestinationState::metrics);
+    pub(crate) fn failed(&self, request_metrics: &impl RequestMetrics, kind: ForwardErrorKind) {
+        request_metrics.errors().increment(kind);
+        let destination = request_metrics.destination().map(DestinationState::metrics);
         if let Some(destination) = destination {
             destination.errors.increment(kind);
         }
         match (kind.side(), destination) {
             (Side::Destination, Some(destination)) => destination.failures.count(kind),
             (Side::Destination | Side::Proxy, _) => {
-                if let Some((_, cluster)) = books.cluster() {
+                if let Some((_, cluster)) = request_metrics.cluster() {
                     cluster.failures.count(kind);
                 }
             }
             (Side::Client, _) => {}
+        }
+    }
+
+    /// Counts the end of an attempt, after which the request goes to another destination.
+    pub(crate) fn attempt_failed(
+        &self,
+        request_metrics: &impl RequestMetrics,
+        kind: ForwardErrorKind,
+    ) {
+        self.failed(request_metrics, kind);
+        self.judge(request_metrics, Some(kind), Instant::now());
+    }
+
+    /// Has the passive check judge the destination, if it is enabled.
+    #[inline]
+    fn judge(
+        &self,
+        request_metrics: &impl RequestMetrics,
+        error: Option<ForwardErrorKind>,
+        now: Instant,
+    ) {
+        if let Some(rule) = request_metrics.passive()
+            && let Some(destination) = request_metrics.destination()
+        {
+            let status = self
+                .is_answered
+                .then(|| self.labels.status_code())
+                .flatten();
+            rule.report(destination, error, status, now);
         }
     }
 
@@ -132,25 +164,26 @@ impl Count {
     #[inline]
     pub(crate) fn end(
         &mut self,
-        books: &impl Books,
+        request_metrics: &impl RequestMetrics,
         error: Option<ForwardErrorKind>,
         now: Instant,
         elapsed: Option<Sample>,
     ) {
         self.has_ended = true;
+        self.judge(request_metrics, error, now);
         let took = || now.saturating_duration_since(self.started);
-        books.served(self.labels, elapsed.unwrap_or_else(|| took().into()));
+        request_metrics.served(self.labels, elapsed.unwrap_or_else(|| took().into()));
         debug!(
             target: targets::REQUEST,
             method = self.labels.method(),
-            route = books.route().map(RouteId::as_str),
-            cluster = books.cluster().map(|(id, _)| id.as_str()),
-            destination = books.destination().map(|destination| destination.id().as_str()),
+            route = request_metrics.route().map(RouteId::as_str),
+            cluster = request_metrics.cluster().map(|(id, _)| id.as_str()),
+            destination = request_metrics.destination().map(|destination| destination.id().as_str()),
             status = self.labels.status(),
             error = error.map(ForwardErrorKind::as_str),
             elapsed = ?took(),
             "{} ended",
-            if books.is_attempt() { "attempt" } else { "request" },
+            if request_metrics.is_attempt() { "attempt" } else { "request" },
         );
     }
 }

@@ -8,9 +8,9 @@ const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
 /// Marks a response that the proxy, or its server, has made itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OwnResponse;
+pub(crate) struct LocalReplyMark;
 
-impl OwnResponse {
+impl LocalReplyMark {
     /// Marks a response.
     pub(crate) fn mark<B>(response: &mut Response<B>) {
         response.extensions_mut().insert(Self);

@@ -9,6 +9,6 @@ pub(crate) mod grpc;
 mod pick;
 
 pub(crate) use self::body_limit::body_limit;
-pub(crate) use self::connect::{Ledger, Place};
-pub(crate) use self::count::{Books, Count};
+pub(crate) use self::connect::{ConnectContext, Ledger};
+pub(crate) use self::count::{Count, RequestMetrics};
 pub(crate) use self::pick::pick;

@@ -6,7 +6,8 @@ use proxy_model::RequestHead;
 use proxy_model::compiled::{Cluster, DestinationIndex};
 use tracing::error;
 
-use crate::cluster::{ClusterState, Picked};
+use crate::affinity::KeyFailure;
+use crate::cluster::{ClusterState, Picked, Unpicked};
 use crate::contain::{Panicked, contained_call};
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::observe::{LOG_PAUSE, targets};
@@ -15,7 +16,7 @@ use crate::observe::{LOG_PAUSE, targets};
 ///
 /// # Errors
 ///
-/// None is available, or the policy wants none. Or it is the program's own and panicked, which ends one request and no more.
+/// None is available, the policy wants none, or the affinity failure policy rejects the request. Or it is the program's own and panicked, which ends one request and no more.
 #[inline]
 pub(crate) fn pick<H: RequestHead>(
     state: &ClusterState,
@@ -23,8 +24,9 @@ pub(crate) fn pick<H: RequestHead>(
     head: &H,
 ) -> Result<Picked, ForwardError> {
     match contained_call(|| state.pick(cluster, head)) {
-        Ok(Some(picked)) => Ok(picked),
-        Ok(None) => Err(none_available(state)),
+        Ok(Ok(picked)) => Ok(picked),
+        Ok(Err(Unpicked::None)) => Err(none_available(state)),
+        Ok(Err(Unpicked::Rejected(failure, status))) => Err(rejected(failure, status)),
         Err(panic) => Err(panicked(&panic)),
     }
 }
@@ -53,10 +55,16 @@ fn none_available(state: &ClusterState) -> ForwardError {
 }
 
 #[cold]
+fn rejected(failure: KeyFailure, status: StatusCode) -> ForwardError {
+    ForwardError::new(ForwardErrorKind::NoAvailableDestinations, status)
+        .with_source(failure.to_string())
+}
+
+#[cold]
 fn panicked(panic: &Panicked) -> ForwardError {
     static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
     if let Some(left_out) = SELDOM.pass() {
-        error!(target: targets::REQUEST, panic = panic.0, left_out, "a load balancing policy panicked");
+        error!(target: targets::REQUEST, panic = panic.0, left_out, "a load balancing or affinity policy panicked");
     }
     ForwardError::new(
         ForwardErrorKind::Extension,

@@ -5,6 +5,7 @@
 //! `server`) makes a request from text and applies the validation and normalisation of the server,
 //! with the server's code.
 
+mod affinity;
 mod considered;
 #[cfg(feature = "server")]
 mod listeners;
@@ -24,6 +25,8 @@ use proxy_model::matching::Lookup;
 use proxy_model::{ClusterId, DestinationId, RequestHead, RouteId, Snapshot};
 use serde::{Serialize, Serializer};
 
+pub use self::affinity::{ExplainedAffinity, KeyUse};
+use self::affinity::{affinity, kept_cluster};
 pub use self::considered::Considered;
 use self::considered::considered;
 #[cfg(feature = "server")]
@@ -31,17 +34,16 @@ pub use self::listeners::Listeners;
 pub use self::partition::ExplainedPartition;
 use self::partition::explained_partition;
 #[cfg(feature = "server")]
-pub use self::request::{Asked, request_from_text};
+pub use self::request::{ParsedRequest, request_from_text};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
 use crate::forward::{BodyKind, OutgoingHead, check_head, check_path};
 use crate::head::HttpHead;
-use crate::health::Health;
 use crate::live::{Assessment, assess};
 use crate::proxy::Proxy;
 use crate::state::{Generation, Nowhere, RouteState};
-use crate::support::refusal;
+use crate::support::rejection;
 use crate::transform::LoopGuard;
 
 #[cfg(test)]
@@ -78,23 +80,27 @@ pub struct Explanation {
     /// `RateLimiterPolicy api`. They are not asked here.
     pub policies: Vec<String>,
     /// The reason why the route rejects all requests, if it does.
-    pub refused: Option<String>,
+    #[serde(rename = "refused")]
+    pub route_rejection: Option<String>,
     /// The reason why this request is rejected, if it is.
     pub rejected: Option<String>,
-    /// The cluster that serves the request; among weighted clusters, the one with the largest
-    /// share.
+    /// The cluster that serves the request; among weighted clusters, the one that the request's
+    /// affinity key names, else the one with the largest share.
     pub cluster: Option<ClusterId>,
     /// All weighted clusters of the route, if there are several: id and share from 0 to 1.
     pub weighted_clusters: Vec<(ClusterId, f64)>,
     /// The partition key of the request and its partition, if the route has partitions.
     pub partition: Option<ExplainedPartition>,
+    /// The session affinity of the request, if the cluster has any.
+    pub affinity: Option<ExplainedAffinity>,
     /// The load balancing policy of the cluster.
     pub policy: Option<String>,
     /// True if unhealthy destinations are used because no other ones are left.
     pub panic: bool,
     /// The cluster's destinations in the order of the configuration.
     pub destinations: Vec<ExplainedDestination>,
-    /// The request as it would be sent to the first eligible destination by id.
+    /// The request as it would be sent to the destination that its affinity key names, else to the
+    /// first eligible destination by id.
     pub forwarded: Option<ForwardedRequest>,
     /// The other routes with the reason why they do not match, the nearest misses first: at most
     /// 200.
@@ -121,7 +127,8 @@ pub enum Verdict {
     /// No destination of the cluster is available.
     NoDestination,
     /// The route requires a protection that the proxy does not support.
-    Refused,
+    #[serde(rename = "refused")]
+    RouteRejected,
     /// The request has already passed through this proxy.
     LoopDetected,
     /// The request cannot be forwarded. The server rejects it before routing, or the route does:
@@ -179,8 +186,8 @@ pub fn explain(
     connection: ConnectionInfo,
 ) -> Explanation {
     let zone = settings.zone.as_deref();
-    let unknown = |cluster: &Cluster, _| assess(cluster, zone, &[], |_| Health::Unknown);
-    let place = Place {
+    let unknown = |cluster: &Cluster, _| assess(cluster, zone, &[], |_| None);
+    let place = ExplainContext {
         snapshot,
         live: None,
         max_request_body: settings.max_request_body,
@@ -227,7 +234,7 @@ pub(crate) fn explain_live(
     connection: ConnectionInfo,
 ) -> Explanation {
     let live = |cluster: &Cluster, index| generation.cluster(index).assess(cluster);
-    let place = Place {
+    let place = ExplainContext {
         snapshot: generation.snapshot(),
         live: Some(generation),
         max_request_body,
@@ -236,19 +243,19 @@ pub(crate) fn explain_live(
 }
 
 /// The configuration and state that a request is explained with.
-struct Place<'a> {
+struct ExplainContext<'a> {
     snapshot: &'a Snapshot,
     live: Option<&'a Generation>,
     max_request_body: Option<u64>,
 }
 
 fn explain_with(
-    place: &Place<'_>,
+    place: &ExplainContext<'_>,
     assess: impl Fn(&Cluster, ClusterIndex) -> Assessment,
     request: &Parts,
     connection: ConnectionInfo,
 ) -> Explanation {
-    let Place { snapshot, live, .. } = *place;
+    let ExplainContext { snapshot, live, .. } = *place;
     let head = HttpHead::with_connection(request, connection);
     let mut explanation = Explanation::new();
     let found = snapshot.table().find(snapshot.routes(), &head);
@@ -283,13 +290,13 @@ fn explain_with(
     explanation.policies = policies
         .map(|policy| format!("{} {}", policy.kind().route_key(), policy.name()))
         .collect();
-    let refusal = match live {
-        Some(generation) => generation.route(index).refusal(),
-        None => refusal(route, true),
+    let rejection = match live {
+        Some(generation) => generation.route(index).rejection(),
+        None => rejection(route, true),
     };
-    if let Some(refusal) = refusal {
-        explanation.refused = Some(refusal.to_string());
-        return explanation.ending(Verdict::Refused, StatusCode::INTERNAL_SERVER_ERROR);
+    if let Some(rejection) = rejection {
+        explanation.route_rejection = Some(rejection.to_string());
+        return explanation.ending(Verdict::RouteRejected, StatusCode::INTERNAL_SERVER_ERROR);
     }
     if let Err(error) = check_path(route, head.path()) {
         return explanation.rejecting(&error);
@@ -299,7 +306,7 @@ fn explain_with(
     if state.is_some_and(|state| state.is_loop(&head, head.classes())) {
         return explanation.ending(Verdict::LoopDetected, StatusCode::LOOP_DETECTED);
     }
-    let index = match leads_to(route, &head, &mut explanation) {
+    let index = match leads_to(place, route, &head, &mut explanation) {
         Ok(index) => index,
         Err(Nowhere::NoCluster) => {
             return explanation.ending(Verdict::NoCluster, StatusCode::SERVICE_UNAVAILABLE);
@@ -329,9 +336,17 @@ fn explain_with(
     if let Err(error) = check_head(request, &head, cluster.upstream(), limit) {
         return explanation.rejecting(&error);
     }
+    let bound = affinity(place, index, &head);
+    explanation.affinity = bound.as_ref().map(|bound| bound.explained.clone());
+    if let Some((failure, status)) = bound.as_ref().and_then(|bound| bound.rejected) {
+        explanation.rejected = Some(failure.to_string());
+        return explanation.ending(Verdict::NoDestination, status);
+    }
+    let kept = bound.and_then(|bound| cluster.destinations().get(bound.kept?.0 as usize));
     let eligible = assessment.eligible().map(|i| &cluster.destinations()[i]);
     // The first by id: the policy is not called, since that would take a turn.
-    let Some(destination) = eligible.min_by_key(|destination| destination.id()) else {
+    let first = || eligible.min_by_key(|destination| destination.id());
+    let Some(destination) = kept.or_else(first) else {
         return explanation.ending(Verdict::NoDestination, StatusCode::SERVICE_UNAVAILABLE);
     };
     let guard = state.and_then(RouteState::loop_guard);
@@ -344,9 +359,10 @@ fn explain_with(
     }
 }
 
-/// Returns the cluster of a route for a request; among weighted clusters, the existing one with the
-/// largest share.
+/// Returns the cluster of a route for a request; among weighted clusters, the one that the request's
+/// affinity key names, else the existing one with the largest share.
 fn leads_to(
+    place: &ExplainContext<'_>,
     route: &Route,
     head: &HttpHead<'_>,
     explanation: &mut Explanation,
@@ -370,6 +386,9 @@ fn leads_to(
                 .iter()
                 .map(|t| (t.id().clone(), f64::from(t.weight()) / total as f64))
                 .collect();
+            if let Some(kept) = kept_cluster(place, targets, head) {
+                return Ok(kept);
+            }
             // `max_by_key` returns the last of equal maxima, so the order is reversed to get the
             // first.
             let existing = targets.iter().rev().filter(|t| t.weight() > 0);
@@ -428,11 +447,12 @@ impl Explanation {
             route: None,
             route_values: BTreeMap::new(),
             policies: Vec::new(),
-            refused: None,
+            route_rejection: None,
             rejected: None,
             cluster: None,
             weighted_clusters: Vec::new(),
             partition: None,
+            affinity: None,
             policy: None,
             panic: false,
             destinations: Vec::new(),

@@ -40,6 +40,6 @@ pub(super) fn explained_partition<H: RequestHead>(
         key,
         number: number.flatten(),
         keys: found.ok().map(|target| target.keys().to_string()),
-        why: found.err().map(|refusal| refusal.to_string()),
+        why: found.err().map(|rejection| rejection.to_string()),
     }
 }

@@ -19,14 +19,14 @@ const NOT_ASCII: &AsciiSet = &AsciiSet::EMPTY;
 
 /// The result of parsing and validating a request.
 #[derive(Clone, Debug)]
-pub enum Asked {
+pub enum ParsedRequest {
     /// A valid request with its normalised path.
     Request(Box<Parts>, ConnectionInfo),
     /// The server rejects the request before routing.
     Rejected(Box<Explanation>),
 }
 
-impl Asked {
+impl ParsedRequest {
     /// Returns the explanation without [secrets](Explanation::without_secrets). A valid request is
     /// explained by `decide`.
     pub fn explain(
@@ -56,7 +56,7 @@ pub fn request_from_text<'a>(
     headers: impl IntoIterator<Item = &'a str>,
     limits: &Limits,
     rules: ListenerRules,
-) -> Result<Asked, String> {
+) -> Result<ParsedRequest, String> {
     let method: Method = method
         .parse()
         .map_err(|_| format!("`{}` is not a method", method.escape_debug()))?;
@@ -83,13 +83,13 @@ pub fn request_from_text<'a>(
             };
             connection.rules = rules;
             // Listeners differ in what they trust, which decides about forwarded headers.
-            Asked::Request(Box::new(request.into_parts().0), connection)
+            ParsedRequest::Request(Box::new(request.into_parts().0), connection)
         }
-        Err(refusal) => {
+        Err(rejection) => {
             let mut explanation = Explanation::new();
-            explanation.rejected = Some(refusal.reason.to_owned());
-            let explanation = explanation.ending(Verdict::Rejected, refusal.status);
-            Asked::Rejected(Box::new(explanation))
+            explanation.rejected = Some(rejection.reason.to_owned());
+            let explanation = explanation.ending(Verdict::Rejected, rejection.status);
+            ParsedRequest::Rejected(Box::new(explanation))
         }
     })
 }
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(method: &str, url: &str, headers: &[&str]) -> Asked {
+    fn asked(method: &str, url: &str, headers: &[&str]) -> ParsedRequest {
         let headers = headers.iter().copied();
         let limits = Limits::default();
         request_from_text(method, url, headers, &limits, ListenerRules::default()).unwrap()
@@ -166,19 +166,19 @@ mod tests {
 
     fn read(method: &str, url: &str, headers: &[&str]) -> (Parts, ConnectionInfo) {
         match asked(method, url, headers) {
-            Asked::Request(parts, connection) => (*parts, connection),
-            Asked::Rejected(explanation) => panic!("{explanation:?}"),
+            ParsedRequest::Request(parts, connection) => (*parts, connection),
+            ParsedRequest::Rejected(explanation) => panic!("{explanation:?}"),
         }
     }
 
     fn rejected(method: &str, url: &str, headers: &[&str]) -> u16 {
         match asked(method, url, headers) {
-            Asked::Rejected(explanation) => {
+            ParsedRequest::Rejected(explanation) => {
                 assert_eq!(explanation.outcome, Verdict::Rejected);
                 assert!(explanation.rejected.is_some());
                 explanation.status.unwrap().as_u16()
             }
-            Asked::Request(parts, _) => panic!("{parts:?}"),
+            ParsedRequest::Request(parts, _) => panic!("{parts:?}"),
         }
     }
 

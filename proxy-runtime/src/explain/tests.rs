@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::Proxy;
 use crate::fixtures::snapshot;
+use crate::health::Health;
 
 const CONFIG: &str = r#"{
     "Routes":{
@@ -124,7 +125,7 @@ fn every_way_to_fail_has_its_word() {
         ("GET", "/shelves/11", Verdict::NoPartition, 400),
         ("GET", "/shelves/x", Verdict::NoPartition, 400),
         ("GET", "/tenants", Verdict::NoPartition, 400),
-        ("GET", "/secret", Verdict::Refused, 500),
+        ("GET", "/secret", Verdict::RouteRejected, 500),
     ] {
         let explanation = explained(method, uri);
         assert_eq!(explanation.outcome, outcome, "{method} {uri}");

@@ -25,7 +25,7 @@ pub(crate) struct Filters(Box<[NamedFilter]>);
 
 /// The result of the filters for a request.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum FilterDecision {
     /// All filters let the request pass.
     Pass,
     /// A filter responds. The number of filters before it.
@@ -48,18 +48,18 @@ impl Filters {
         &self,
         head: &mut RequestEdit<'_>,
         context: &FilterContext<'_>,
-    ) -> Verdict {
+    ) -> FilterDecision {
         for (passed, named) in self.0.iter().enumerate() {
             // A panic fails this request only.
             match contained_call(|| named.filter.on_request(head, context)) {
                 Ok(Flow::Continue) => {}
-                Ok(Flow::Respond(reply)) => return Verdict::Reply(reply, passed),
+                Ok(Flow::Respond(reply)) => return FilterDecision::Reply(reply, passed),
                 Err(panicked) => {
-                    return Verdict::Failed(named.failed(&panicked.0, context), passed);
+                    return FilterDecision::Failed(named.failed(&panicked.0, context), passed);
                 }
             }
         }
-        Verdict::Pass
+        FilterDecision::Pass
     }
 
     /// Calls the first `passed` filters with the response, the last one first: those that let its

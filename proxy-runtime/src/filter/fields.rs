@@ -9,7 +9,7 @@ use crate::http1::{Field, FieldClass, HeadTable};
 
 /// The storage of the received fields.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fields<'a> {
+pub(super) enum ReceivedFields<'a> {
     Map(&'a HeaderMap),
     Table {
         buffer: &'a [u8],
@@ -17,7 +17,7 @@ pub(super) enum Fields<'a> {
     },
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ReceivedFields<'a> {
     /// Names and values in order, without `Host` and fields that are not trusted.
     pub(super) fn iter(self) -> FieldIter<'a> {
         match self {

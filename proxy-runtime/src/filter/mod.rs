@@ -73,7 +73,7 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::chain::{Filters, NamedFilter, Verdict};
+pub(crate) use self::chain::{FilterDecision, Filters, NamedFilter};
 pub use self::context::FilterContext;
 pub use self::reply::{Flow, Reply};
 pub use self::request::RequestEdit;

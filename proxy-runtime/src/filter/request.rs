@@ -5,31 +5,31 @@ use std::fmt;
 use http::{HeaderValue, Version};
 use proxy_model::RequestHead;
 
-use super::fields::Fields;
+use super::fields::ReceivedFields;
 use crate::head::HttpHead;
-use crate::head::{HeadEdits, InvalidEdit};
+use crate::head::{HeaderMutations, InvalidEdit};
 use crate::http1::{HeadTable, RawRequest, RequestView, Version as RawVersion};
 
 /// The head of a received request, with the changes made so far.
 ///
 /// Reads include the changes. Changes take effect when the head is forwarded.
 pub struct RequestEdit<'a> {
-    head: Source<'a>,
-    fields: Fields<'a>,
-    edits: &'a mut HeadEdits,
+    head: RequestSource<'a>,
+    fields: ReceivedFields<'a>,
+    edits: &'a mut HeaderMutations,
 }
 
-enum Source<'a> {
+enum RequestSource<'a> {
     Http(HttpHead<'a>),
     Raw(RequestView<'a>, Version),
 }
 
 impl<'a> RequestEdit<'a> {
     /// Wraps a head in `http` types.
-    pub(crate) fn of_http(head: HttpHead<'a>, edits: &'a mut HeadEdits) -> Self {
+    pub(crate) fn of_http(head: HttpHead<'a>, edits: &'a mut HeaderMutations) -> Self {
         Self {
-            fields: Fields::Map(head.headers()),
-            head: Source::Http(head),
+            fields: ReceivedFields::Map(head.headers()),
+            head: RequestSource::Http(head),
             edits,
         }
     }
@@ -44,23 +44,23 @@ impl<'a> RequestEdit<'a> {
         request: &'a RawRequest,
         table: &'a HeadTable,
         view: RequestView<'a>,
-        edits: &'a mut HeadEdits,
+        edits: &'a mut HeaderMutations,
     ) -> Self {
         let version = match request.version() {
             RawVersion::Http10 => Version::HTTP_10,
             RawVersion::Http11 => Version::HTTP_11,
         };
         Self {
-            head: Source::Raw(view, version),
-            fields: Fields::Table { buffer, table },
+            head: RequestSource::Raw(view, version),
+            fields: ReceivedFields::Table { buffer, table },
             edits,
         }
     }
 
     fn received(&self) -> &dyn RequestHead {
         match &self.head {
-            Source::Http(head) => head,
-            Source::Raw(view, _) => view,
+            RequestSource::Http(head) => head,
+            RequestSource::Raw(view, _) => view,
         }
     }
 
@@ -91,8 +91,8 @@ impl<'a> RequestEdit<'a> {
     /// The HTTP version of the client's request.
     pub fn version(&self) -> Version {
         match &self.head {
-            Source::Http(head) => head.version(),
-            Source::Raw(_, version) => *version,
+            RequestSource::Http(head) => head.version(),
+            RequestSource::Raw(_, version) => *version,
         }
     }
 
@@ -215,8 +215,8 @@ impl<'a> RequestEdit<'a> {
 
 /// The values of a received or added field.
 pub(super) fn values<'s>(
-    fields: Fields<'s>,
-    edits: &'s HeadEdits,
+    fields: ReceivedFields<'s>,
+    edits: &'s HeaderMutations,
     name: &'s str,
 ) -> impl Iterator<Item = &'s [u8]> {
     let is_seen = !name.eq_ignore_ascii_case("host") && !edits.hides(name.as_bytes());
@@ -227,8 +227,8 @@ pub(super) fn values<'s>(
 
 /// All received and added fields.
 pub(super) fn all<'s>(
-    fields: Fields<'s>,
-    edits: &'s HeadEdits,
+    fields: ReceivedFields<'s>,
+    edits: &'s HeaderMutations,
 ) -> impl Iterator<Item = (&'s str, &'s [u8])> {
     let received = fields.iter();
     let seen = received.filter(|(name, _)| !edits.hides(name.as_bytes()));

@@ -4,16 +4,16 @@ use std::fmt;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::fields::Fields;
+use super::fields::ReceivedFields;
 use super::request::{all, values};
-use crate::head::{HeadEdits, InvalidEdit};
+use crate::head::{HeaderMutations, InvalidEdit};
 use crate::http1::HeadTable;
 
 /// The head of a received response, with the changes made so far.
 pub struct ResponseEdit<'a> {
     status: StatusCode,
-    fields: Fields<'a>,
-    edits: &'a mut HeadEdits,
+    fields: ReceivedFields<'a>,
+    edits: &'a mut HeaderMutations,
 }
 
 impl<'a> ResponseEdit<'a> {
@@ -21,11 +21,11 @@ impl<'a> ResponseEdit<'a> {
     pub(crate) fn of_http(
         status: StatusCode,
         headers: &'a HeaderMap,
-        edits: &'a mut HeadEdits,
+        edits: &'a mut HeaderMutations,
     ) -> Self {
         Self {
             status,
-            fields: Fields::Map(headers),
+            fields: ReceivedFields::Map(headers),
             edits,
         }
     }
@@ -35,11 +35,11 @@ impl<'a> ResponseEdit<'a> {
         status: StatusCode,
         buffer: &'a [u8],
         table: &'a HeadTable,
-        edits: &'a mut HeadEdits,
+        edits: &'a mut HeaderMutations,
     ) -> Self {
         Self {
             status,
-            fields: Fields::Table { buffer, table },
+            fields: ReceivedFields::Table { buffer, table },
             edits,
         }
     }

@@ -8,7 +8,7 @@ use http::{Response, StatusCode, response};
 use http_body::Body;
 use tokio::time::Instant;
 
-use super::filtering::Filtering;
+use super::filtering::AppliedFilters;
 use super::pipeline::Routed;
 use super::response as answer;
 use super::send::{Attempt, Sending, broken};
@@ -16,11 +16,11 @@ use super::upgrade::{Agreed, Upgrade};
 use crate::BoxError;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::http1::Framing;
-use crate::progress::UptakeLimit;
+use crate::progress::ClientReadLimit;
 use crate::progress::{End, Stage};
-use crate::response::Account;
-use crate::response::Download;
+use crate::response::ExchangeRecorder;
 use crate::response::ProxyBody;
+use crate::response::ResponseDownload;
 use crate::response::TrailerRules;
 use crate::upstream::{Answer, ExchangeError, IncomingBody, RoundTrip};
 
@@ -32,7 +32,7 @@ struct Coming {
 }
 
 enum ComingBody {
-    Download(Box<Download>),
+    Download(Box<ResponseDownload>),
     Tunnel(Box<Agreed>),
 }
 
@@ -45,8 +45,8 @@ impl<'a> Routed<'a> {
         &self,
         sending: &Sending<'_>,
         (body, upgrade): (B, Option<Box<Upgrade>>),
-        account: &mut Account,
-        filtering: &mut Filtering<'a>,
+        recorder: &mut ExchangeRecorder,
+        filtering: &mut AppliedFilters<'a>,
         response: &mut Response<ProxyBody>,
     ) -> Result<Option<Box<Agreed>>, ForwardError>
     where
@@ -54,22 +54,27 @@ impl<'a> Routed<'a> {
         B::Error: Into<BoxError>,
     {
         let place = sending.place();
-        let mut coming = {
-            let mut attempt = match sending.connect_now(&place, account)? {
+        let (mut coming, key) = {
+            let mut attempt = match sending.connect_now(&place, recorder)? {
                 (prepared, Some(lease)) => sending.attempt(prepared, lease, body)?,
                 (prepared, None) => {
                     // Boxed like what follows a failure: most requests need none of it, and would carry its room about.
-                    let connecting = Box::pin(sending.connect(prepared, &place, account));
+                    let connecting = Box::pin(sending.connect(prepared, &place, recorder));
                     let (prepared, lease) = connecting.await?;
                     sending.attempt(prepared, lease, body)?
                 }
             };
             match attempt.answered(place.due).await {
-                Ok(answer) => self.receive(sending, (answer, attempt), upgrade, account)?,
+                Ok(answer) => {
+                    let key = sending.new_key(&attempt);
+                    let answered = (answer, attempt);
+                    (self.receive(sending, answered, upgrade, recorder)?, key)
+                }
                 Err(failed) => {
-                    let repeating = sending.repeat(failed, attempt, &place, account);
+                    let repeating = sending.repeat(failed, attempt, &place, recorder);
                     let answered = Box::pin(repeating).await?;
-                    self.receive(sending, answered, upgrade, account)?
+                    let key = sending.new_key(&answered.1);
+                    (self.receive(sending, answered, upgrade, recorder)?, key)
                 }
             }
         };
@@ -81,6 +86,10 @@ impl<'a> Routed<'a> {
         answer::pass_on(&mut head, &edits, self.route().transforms());
         if let ComingBody::Tunnel(_) = coming.body {
             sending.handshake.announce(&mut head);
+        }
+        // Behind what the route says, which cannot take it away.
+        if let Some(key) = key {
+            key.apply_to(&mut head.headers);
         }
         *response = Response::from_parts(*head, ProxyBody::empty());
         match coming.body {
@@ -96,7 +105,7 @@ impl<'a> Routed<'a> {
         sending: &Sending<'_>,
         (answer, attempt): (Answer, Attempt),
         upgrade: Option<Box<Upgrade>>,
-        account: &mut Account,
+        recorder: &mut ExchangeRecorder,
     ) -> Result<Coming, ForwardError> {
         let now = Instant::now();
         attempt.shared.activity.touch_at(now);
@@ -106,7 +115,7 @@ impl<'a> Routed<'a> {
             #[cfg(feature = "http2")]
             Answer::Http2(answer) => answer.status(),
         };
-        account.answered(status, now, attempt.lease.peer());
+        recorder.answered(status, now, attempt.lease.peer());
         let is_agreed = sending.handshake.is_agreed(status);
         if status == StatusCode::SWITCHING_PROTOCOLS && !is_agreed {
             // The proxy did not ask for it, so what follows is not known.
@@ -147,7 +156,7 @@ impl<'a> Routed<'a> {
             (Answer::Http1(_), RoundTrip::Http2(_)) => return Err(no_response()),
         };
         let progress = shared.into_arc();
-        account.limit_uptake(UptakeLimit::of(
+        recorder.limit_client_read(ClientReadLimit::of(
             sending.cluster.upstream().activity_timeout(),
             &progress,
             body.behind(),
@@ -163,10 +172,10 @@ impl<'a> Routed<'a> {
                 }))
             }
             false if !answer::is_understood(&head.headers) => {
-                return Err(End::Unsayable.error(Stage::Done));
+                return Err(End::Unrepresentable.error(Stage::Done));
             }
             false => {
-                let download = Download::new(body, progress, lease, promised, trailers);
+                let download = ResponseDownload::new(body, progress, lease, promised, trailers);
                 ComingBody::Download(Box::new(download))
             }
         };

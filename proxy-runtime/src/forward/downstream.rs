@@ -32,24 +32,24 @@ use super::exchange::incoming::{Incoming, trailer_rules};
 use super::exchange::outbound::Outbound;
 use super::exchange::readdress::SentHead;
 use super::exchange::resolved_route::{Chosen, ResolvedRoute};
-use super::spare::{self, Kind};
+use super::recycled::{self, Kind};
 use super::typed::{TypedRequest, final_head};
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
-use crate::error::{ForwardErrorKind, status_of};
+use crate::error::{Allowance, ForwardErrorKind, status_of};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
-use crate::head::{AddressText, HeadEdits, HttpHead};
-use crate::http1::{ClassSet, FieldValue, Framing, HeadTable, LentTable, Method, RawResponse};
+use crate::head::{AddressText, HeaderMutations, HttpHead};
+use crate::http1::{ClassSet, FieldValue, Framing, HeadTable, Method, PooledTable, RawResponse};
 use crate::layer::ProxyRequestBody;
+use crate::local_pool::LocalPool;
 use crate::progress::alarm::{self, Ticket};
-use crate::progress::{DataRate, End, Uptake};
+use crate::progress::{ClientReadTimeout, DataRate, End};
 use crate::proxy::ProxyService;
-use crate::response::{Attempts, ExchangeInfo, Slot};
-use crate::spare::Spare;
+use crate::response::{ExchangeInfo, LayerAttempts, ResponseSlot};
 use crate::state::Generation;
-use crate::stream::{ByteStream, ReadBuffer, spare as buffers};
-use crate::transform::{HeadPlan, Invalid};
+use crate::stream::{ByteStream, ReadBuffer, recycled as buffers};
+use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::Http1Connection;
 
 /// The largest response that is copied as a whole: head and body then share one block of memory.
@@ -78,8 +78,8 @@ pub(super) struct ServiceDownstream {
 
 /// The response for the caller, and the attempts of layers that are told about it.
 pub(super) struct ServiceRecord {
-    pub(super) slot: Arc<Slot>,
-    pub(super) attempts: Option<Arc<Attempts>>,
+    pub(super) slot: Arc<ResponseSlot>,
+    pub(super) attempts: Option<Arc<LayerAttempts>>,
 }
 
 /// The frames of a caller's request body.
@@ -92,7 +92,7 @@ pub(super) struct BodyFrames {
 #[derive(Default)]
 pub(crate) struct ServiceDownload {
     /// The fields of the head.
-    table: LentTable,
+    table: PooledTable,
     /// The response after its head was put into the slot.
     begun: Option<Incoming>,
     /// True if all of it was put into the slot.
@@ -105,7 +105,7 @@ impl Drop for ServiceDownstream {
     fn drop(&mut self) {
         let fields = std::mem::take(&mut self.parts.headers);
         let extensions = std::mem::take(&mut self.parts.extensions);
-        spare::give_back(Kind::Request, fields, extensions);
+        recycled::release(Kind::Request, fields, extensions);
     }
 }
 
@@ -185,12 +185,12 @@ impl Record for ServiceRecord {
 
     fn upload_is_too_slow(&mut self) {}
 
-    fn body_refused(&mut self, _: StatusCode, _: u64) {}
+    fn body_rejected(&mut self, _: StatusCode, _: u64) {}
 }
 
 impl Download for ServiceDownload {
     fn restart(&mut self) {
-        self.table.give_back();
+        self.table.release();
         self.begun = None;
         self.is_done = false;
         self.is_full = false;
@@ -231,7 +231,7 @@ impl Download for ServiceDownload {
 
 impl ServiceDownload {
     /// Puts what was received into the slot; ready unless the caller has to take the last part first.
-    fn poll_put(&mut self, slot: &Slot, has_news: &mut bool) -> Poll<()> {
+    fn poll_put(&mut self, slot: &ResponseSlot, has_news: &mut bool) -> Poll<()> {
         let Some(incoming) = &mut self.begun else {
             return Poll::Ready(());
         };
@@ -300,7 +300,7 @@ impl Downstream for ServiceDownstream {
 
     fn show_request<R>(
         &self,
-        edits: &mut HeadEdits,
+        edits: &mut HeaderMutations,
         show: impl FnOnce(&mut RequestEdit<'_>) -> R,
     ) -> R {
         show(&mut RequestEdit::of_http(self.head(), edits))
@@ -310,7 +310,7 @@ impl Downstream for ServiceDownstream {
         &self,
         head: &HttpHead<'_>,
         route: &ResolvedRoute<'_>,
-        edits: Option<&HeadEdits>,
+        edits: Option<&HeaderMutations>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid> {
         let mut out = buffers::take(buffers::HEAD);
@@ -349,7 +349,7 @@ impl Downstream for ServiceDownstream {
         self.arrived
     }
 
-    fn attempts(&self) -> Option<&Attempts> {
+    fn attempts(&self) -> Option<&LayerAttempts> {
         self.record.attempts.as_deref()
     }
 
@@ -428,7 +428,7 @@ impl Downstream for ServiceDownstream {
             return Err(UploadFailure::client(StatusCode::BAD_REQUEST));
         }
         let allowed = Allowed {
-            content: route.allowed(None),
+            content: Allowance::new(Some(route.allowed(None))),
             trailers: usize::MAX,
         };
         *upload = FramesUpload::new(self.framing, self.body.is_some(), allowed);
@@ -461,7 +461,7 @@ impl Downstream for ServiceDownstream {
         response: &RawResponse,
         _: &mut ServiceDownload,
         input: &mut ReadBuffer,
-        _: &HeadPlan,
+        _: &CompiledTransforms,
     ) -> Result<(), ResponseFailure> {
         input.consume(response.head_length());
         Ok(())
@@ -487,6 +487,7 @@ impl Downstream for ServiceDownstream {
             response,
             status,
             route,
+            picked,
             ..
         } = final_head;
         let table = std::mem::take(&mut download.table);
@@ -497,7 +498,10 @@ impl Downstream for ServiceDownstream {
         };
         let whole = whole(response, input.filled().len());
         let text = input.take_head(whole.unwrap_or_else(|| response.head_length()));
-        let head = made(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
+        let mut head = made(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
+        if let Some(key) = route.new_key(picked) {
+            key.apply_to(head.headers_mut());
+        }
         let rules = trailer_rules(self.method, status, route.plan);
         let incoming = match whole {
             Some(_) => Incoming::whole(response, text.slice(response.head_length()..), rules),
@@ -569,7 +573,7 @@ impl Downstream for ServiceDownstream {
         head: Parts,
         text: Bytes,
         _: bool,
-        _: Option<Uptake>,
+        _: Option<ClientReadTimeout>,
     ) -> Option<SentReply> {
         let sent = text.len() as u64;
         let slot = &self.record.slot;
@@ -582,7 +586,7 @@ impl Downstream for ServiceDownstream {
 
     fn flows() -> &'static LocalKey<Flows<Self>> {
         thread_local! {
-            static FLOWS: Flows<ServiceDownstream> = const { Spare::new() };
+            static FLOWS: Flows<ServiceDownstream> = const { LocalPool::new() };
         }
         &FLOWS
     }
@@ -605,14 +609,14 @@ fn made(
     raw: &RawResponse,
     text: &Bytes,
     table: &HeadTable,
-    plan: &HeadPlan,
-    edits: Option<&HeadEdits>,
+    plan: &CompiledTransforms,
+    edits: Option<&HeaderMutations>,
 ) -> Option<Response<()>> {
     let (status, fields) = final_head(raw, text, table, plan, edits, ADDED)?;
     let mut response = Response::new(());
     *response.status_mut() = status;
     *response.headers_mut() = fields;
-    *response.extensions_mut() = spare::extensions(Kind::Response);
+    *response.extensions_mut() = recycled::extensions(Kind::Response);
     let reason = raw.reason().get(text);
     if status.canonical_reason().map(str::as_bytes) != Some(reason) {
         let reason = ReasonPhrase::try_from(reason).ok()?;
@@ -622,5 +626,7 @@ fn made(
 }
 
 /// A response head that `http` types cannot represent.
-const UNSAYABLE: ResponseFailure =
-    ResponseFailure::Unanswered(End::Unsayable, "its head cannot be said in `http` types");
+const UNSAYABLE: ResponseFailure = ResponseFailure::Unanswered(
+    End::Unrepresentable,
+    "its head cannot be said in `http` types",
+);

@@ -22,15 +22,15 @@ use crate::layer::ProxyRequestBody;
 use crate::progress::Timer;
 use crate::progress::alarm::Ticket;
 use crate::proxy::ProxyService;
-use crate::response::{Attempts, Exchange};
+use crate::response::{Exchange, LayerAttempts, Slot};
 use crate::state::Generation;
 
 /// The origin of a request: the service that was called, or the layers of a route.
-pub(super) struct Origin {
+pub(super) struct RequestOrigin {
     pub(super) service: ProxyService,
     pub(super) generation: Arc<Generation>,
     /// The attempts of layers, of which the request is one.
-    pub(super) attempts: Option<Arc<Attempts>>,
+    pub(super) attempts: Option<Arc<LayerAttempts>>,
     /// The time from which the route's `Timeout` counts, if it is not the beginning of the exchange.
     pub(super) arrived: Option<Instant>,
 }
@@ -45,7 +45,7 @@ pub(super) struct ExchangePlan {
 }
 
 impl ExchangePlan {
-    /// Returns `None` if the typed lane has to forward the request, or rejects it.
+    /// Returns `None` if the typed path has to forward the request, or rejects it.
     pub(super) fn of<B: Body<Data = Bytes>>(
         service: &ProxyService,
         generation: &Generation,
@@ -73,15 +73,30 @@ impl ExchangePlan {
     }
 
     /// Returns the exchange, which begins when it is polled.
-    pub(super) fn begin(self, origin: Origin, parts: Parts, body: ProxyRequestBody) -> Exchange {
-        Exchange::new(move |slot| async move {
+    pub(super) fn begin(
+        self,
+        origin: RequestOrigin,
+        parts: Parts,
+        body: ProxyRequestBody,
+    ) -> Exchange {
+        Exchange::new(move |slot| self.run(origin, parts, body, slot))
+    }
+
+    fn run(
+        self,
+        origin: RequestOrigin,
+        parts: Parts,
+        body: ProxyRequestBody,
+        slot: Arc<Slot>,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        async move {
             let Self {
                 chosen,
                 method,
                 framing,
                 classes,
             } = self;
-            let Origin {
+            let RequestOrigin {
                 service,
                 generation,
                 attempts,
@@ -115,6 +130,37 @@ impl ExchangePlan {
                 }
             })
             .await;
-        })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+    use crate::Proxy;
+    use crate::fixtures::snapshot;
+
+    #[test]
+    fn what_a_request_waits_in_is_small() {
+        let snapshot = snapshot(
+            r#"{"Routes":{"r":{"ClusterId":"c","Match":{"Path":"/{**rest}"}}},
+                "Clusters":{"c":{"Destinations":{"d":{"Address":"http://127.0.0.1:1/"}}}}}"#,
+        );
+        let (proxy, _) = Proxy::builder().snapshot(snapshot).build().unwrap();
+        let service = proxy.service();
+        let generation = service.shared().load_full();
+        let (parts, body) = Request::new(ProxyRequestBody::empty()).into_parts();
+        let head = (&parts, ClassSet::EMPTY);
+        let plan = ExchangePlan::of(&service, &generation, RouteIndex(0), head, &body).unwrap();
+        let origin = RequestOrigin {
+            service,
+            generation,
+            attempts: None,
+            arrived: None,
+        };
+        let size = size_of_val(&plan.run(origin, parts, body, Arc::default()));
+        assert!(size <= 2048, "{size}");
     }
 }

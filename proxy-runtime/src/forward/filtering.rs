@@ -5,14 +5,14 @@ use proxy_model::transform::Transforms;
 
 use super::response as answer;
 use crate::error::ForwardError;
-use crate::filter::{FilterContext, Filters, Reply, RequestEdit, ResponseEdit, Verdict};
-use crate::head::{HeadEdits, HttpHead, ResponseNotes};
+use crate::filter::{FilterContext, FilterDecision, Filters, Reply, RequestEdit, ResponseEdit};
+use crate::head::{HeaderMutations, HttpHead, ResponseNotes};
 use crate::response::ProxyBody;
 use crate::transform::apply_to_own_response;
 
 /// The filters that have let a request pass, and so see its response. None for most requests.
 #[derive(Debug, Default)]
-pub(super) struct Filtering<'a>(Option<Passed<'a>>);
+pub(super) struct AppliedFilters<'a>(Option<Passed<'a>>);
 
 #[derive(Debug)]
 struct Passed<'a> {
@@ -23,7 +23,7 @@ struct Passed<'a> {
     notes: ResponseNotes,
 }
 
-impl<'a> Filtering<'a> {
+impl<'a> AppliedFilters<'a> {
     /// Shows the request to the filters. One of them may answer it.
     ///
     /// # Errors
@@ -34,13 +34,13 @@ impl<'a> Filtering<'a> {
         filters: &'a Filters,
         context: FilterContext<'a>,
         head: HttpHead<'_>,
-        edits: &mut HeadEdits,
+        edits: &mut HeaderMutations,
     ) -> Result<Option<Reply>, ForwardError> {
         let mut edit = RequestEdit::of_http(head, edits);
         let (count, said) = match filters.on_request(&mut edit, &context) {
-            Verdict::Pass => (filters.len(), Ok(None)),
-            Verdict::Reply(reply, passed) => (passed, Ok(Some(reply))),
-            Verdict::Failed(error, passed) => (passed, Err(error)),
+            FilterDecision::Pass => (filters.len(), Ok(None)),
+            FilterDecision::Reply(reply, passed) => (passed, Ok(Some(reply))),
+            FilterDecision::Failed(error, passed) => (passed, Err(error)),
         };
         self.0 = Some(Passed {
             filters,
@@ -56,8 +56,8 @@ impl<'a> Filtering<'a> {
     /// # Errors
     ///
     /// One of them panicked; the others see no response to this request any more.
-    pub(super) fn show(&mut self, head: &response::Parts) -> Result<HeadEdits, ForwardError> {
-        let mut edits = HeadEdits::default();
+    pub(super) fn show(&mut self, head: &response::Parts) -> Result<HeaderMutations, ForwardError> {
+        let mut edits = HeaderMutations::default();
         if let Some(passed) = self.0.take() {
             let mut edit = ResponseEdit::of_http(head.status, &head.headers, &mut edits);
             let Passed {
@@ -112,8 +112,8 @@ pub(crate) fn shown_response<'a>(
     transforms: &Transforms,
 ) -> Response<ProxyBody> {
     let mut filtering = match filters {
-        Some((filters, count)) => Filtering::passed(filters, (count, notes), context),
-        None => Filtering::default(),
+        Some((filters, count)) => AppliedFilters::passed(filters, (count, notes), context),
+        None => AppliedFilters::default(),
     };
     filtering.shown(response, transforms)
 }

@@ -128,7 +128,7 @@ impl Handshake {
         &self,
         upgrade: Option<Box<Upgrade>>,
         headers: &mut HeaderMap,
-    ) -> Result<upgrade::Client, ForwardError> {
+    ) -> Result<upgrade::UpgradedClient, ForwardError> {
         match self {
             Self::Upgrade(asked) => {
                 let agreed = headers.get(UPGRADE);

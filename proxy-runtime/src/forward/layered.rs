@@ -13,9 +13,9 @@ use tracing::debug;
 use super::exchange_plan::ExchangePlan;
 use super::pipeline::{Routed, finish};
 use super::plan;
+use super::recycled::{self, Kind};
 use super::response as answer;
 use super::service::ResponseFuture;
-use super::spare::{self, Kind};
 use super::upgrade::Upgrade;
 use crate::BoxError;
 use crate::error::{ForwardError, ForwardErrorKind};
@@ -25,9 +25,9 @@ use crate::head::{HttpHead, put_in_place};
 use crate::layer::{ProxyRequestBody, RouteFuture, RouteService};
 use crate::observe::targets;
 use crate::progress::{End, Stage, after};
-use crate::response::Account;
 use crate::response::ExchangeInfo;
-use crate::response::OpenAccount;
+use crate::response::ExchangeRecorder;
+use crate::response::OpenRecorder;
 use crate::response::ProxyBody;
 use crate::transform::apply_to_own_response;
 
@@ -35,8 +35,8 @@ use crate::transform::apply_to_own_response;
 ///
 /// # Errors
 ///
-/// They are not: the route or the request is refused.
-pub(super) fn admit(
+/// They are not: the route or the request is rejected.
+pub(super) fn validate(
     context: &RouteContext,
     parts: &Parts,
     upgrade: Option<&Upgrade>,
@@ -46,7 +46,7 @@ pub(super) fn admit(
     let state = context.generation().route(context.index());
     plan::check_route(route, state, parts.uri.path())?;
     let limit = body_limit(context.service().shared().max_request_body(), route);
-    plan::admit(
+    plan::validate(
         &HttpHead::new(parts),
         upgrade.map(Upgrade::wish),
         limit,
@@ -60,7 +60,7 @@ pub(super) struct Layered {
     context: RouteContext,
     // Dropped when it is there, or when it is given up.
     answer: Option<RouteFuture>,
-    account: Option<OpenAccount>,
+    recorder: Option<OpenRecorder>,
     /// When it is given up. None for a route without a timeout.
     deadline: Option<Instant>,
     expiry: Option<Pin<Box<Sleep>>>,
@@ -74,13 +74,13 @@ impl Layered {
         mut parts: Parts,
         body: B,
         upgrade: Option<Box<Upgrade>>,
-        mut account: OpenAccount,
+        mut recorder: OpenRecorder,
     ) -> ResponseFuture
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        account.layered(context.attempts());
+        recorder.layered(context.attempts());
         if let Some(upgrade) = upgrade {
             // It was taken out to see what the client wants.
             upgrade.into_client().put_into(&mut parts);
@@ -97,19 +97,19 @@ impl Layered {
         ResponseFuture::layered(Self {
             context,
             answer: Some(answer),
-            account: Some(account),
+            recorder: Some(recorder),
             deadline,
             expiry: None,
         })
     }
 
     /// The response to a request that the layers are not asked about.
-    pub(super) fn refuse(
+    pub(super) fn reject(
         context: &RouteContext,
         error: &ForwardError,
-        account: OpenAccount,
+        recorder: OpenRecorder,
     ) -> ResponseFuture {
-        ResponseFuture::known(fail(context, error, account))
+        ResponseFuture::known(fail(context, error, recorder))
     }
 
     fn poll_answer(
@@ -133,22 +133,22 @@ impl Layered {
     }
 
     /// The layers' response.
-    fn pass_on(&self, response: &mut Response<ProxyBody>, mut account: OpenAccount) {
-        account.responded(response.status());
+    fn pass_on(&self, response: &mut Response<ProxyBody>, mut recorder: OpenRecorder) {
+        recorder.responded(response.status());
         let told = response.extensions().get::<ExchangeInfo>();
         let error = told.and_then(ExchangeInfo::error);
         if error.is_some() {
-            account.failed_in_attempt();
+            recorder.failed_in_attempt();
         }
-        let info = account.info(error);
+        let info = recorder.info(error);
         match response.extensions_mut().get_mut::<ExchangeInfo>() {
             Some(of_attempt) => *of_attempt = info,
             None => {
                 response.extensions_mut().insert(info);
             }
         }
-        if let Some(account) = self.context.attempts().count_tunnel(account) {
-            response.body_mut().account(account, error);
+        if let Some(recorder) = self.context.attempts().count_tunnel(recorder) {
+            response.body_mut().recorder(recorder, error);
         }
     }
 }
@@ -160,29 +160,33 @@ impl Future for Layered {
         let this = self.get_mut();
         let answered = ready!(this.poll_answer(cx));
         this.answer = None;
-        let account = this
-            .account
+        let recorder = this
+            .recorder
             .take()
             .expect("a finished future is not polled");
         match answered {
             Ok(mut response) => {
-                this.pass_on(&mut response, account);
+                this.pass_on(&mut response, recorder);
                 Poll::Ready(response)
             }
-            Err(error) => Poll::Ready(fail(&this.context, &error, account)),
+            Err(error) => Poll::Ready(fail(&this.context, &error, recorder)),
         }
     }
 }
 
 /// The response to a request that the layers did not answer.
-fn fail(context: &RouteContext, error: &ForwardError, account: OpenAccount) -> Response<ProxyBody> {
+fn fail(
+    context: &RouteContext,
+    error: &ForwardError,
+    recorder: OpenRecorder,
+) -> Response<ProxyBody> {
     let route = context.route();
     let kind = error.kind().as_str();
     let reason = error as &dyn std::error::Error;
     debug!(target: targets::REQUEST, route = %route.id(), error = kind, reason, "the request failed");
     let mut response = answer::own_to(error);
     apply_to_own_response(route.transforms(), error.status(), response.headers_mut());
-    finish(response, account, Some(error))
+    finish(response, recorder, Some(error))
 }
 
 /// What an error of a layer means.
@@ -243,7 +247,7 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
         }
     }
     RouteFuture::unfailing(move || async move {
-        let account = Account::of_attempt(
+        let recorder = ExchangeRecorder::of_attempt(
             context.attempts(),
             context.service().shared().metrics(),
             &parts.method,
@@ -257,8 +261,8 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
             head: &head,
             started: context.started(),
         };
-        let response = routed.respond(body, upgrade, account).await;
-        spare::give_back(Kind::Request, parts.headers, parts.extensions);
+        let response = routed.respond(body, upgrade, recorder).await;
+        recycled::release(Kind::Request, parts.headers, parts.extensions);
         response
     })
 }

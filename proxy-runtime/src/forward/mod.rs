@@ -7,17 +7,14 @@
 //! client ◀─ layers ◀─ body, streamed and counted ◀─ head, changed ◀─ filters ◀─ response
 //! ```
 //!
+//! Requests to destinations of HTTP/1.1 take the exchange that clients of the server take as well. What it leaves
+//! takes the typed path: HTTP/2 to destinations, switches of protocols, `Expect`.
+//!
 //! # What is tried twice
 //!
-//! A request is sent again if it is known that no destination has it: a pooled connection turned out to be closed
-//! before a byte was sent, or the destination said in HTTP/2 that it has not looked at the request (RFC 9113 section 8.7)
-//! and the request has no body. It then goes to the same destination over a new connection, once. If no connection can be
-//! opened at all, it goes to another destination of the cluster, once, unless it took
-//! [`connect_timeout`](crate::upstream::UpstreamOptions::connect_timeout) to find out.
-//!
-//! Destinations close idle connections when they like. If a pooled connection of HTTP/1.1 is closed without a byte of a response, a
-//! request that has no body and an idempotent method (RFC 9110 section 9.2.2) goes to the same destination once more as well.
-//! Nothing else is ever served twice.
+//! An attempt that brought no byte of a response may be repeated, at most twice: any request of which nothing was processed,
+//! and one without a body whose method is idempotent (RFC 9110 section 9.2.2). It goes to the same destination over a new
+//! connection if it had a pooled one, else to another destination.
 //!
 //! # Errors
 //!
@@ -40,8 +37,6 @@
 //! client that does not take its response is the server's to notice: a body that nobody polls cannot look at a clock. The
 //! server of this crate gives it up by its own data rate or, where it asks for none, by the activity timeout.
 
-// This is the typed lane. `server/engine/mod.rs` says which requests take the other one.
-
 mod answered;
 mod downstream;
 pub(crate) mod exchange;
@@ -51,13 +46,13 @@ mod handshake;
 mod layered;
 mod pipeline;
 mod plan;
+pub(crate) mod recycled;
 mod request;
 pub(crate) mod response;
 mod route_context;
 mod same_name;
 mod send;
 mod service;
-pub(crate) mod spare;
 #[cfg(test)]
 mod tests;
 pub(crate) mod typed;

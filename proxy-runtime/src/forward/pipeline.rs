@@ -10,15 +10,15 @@ use proxy_model::compiled::{Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::exchange_plan::{ExchangePlan, Origin};
-use super::filtering::Filtering;
+use super::exchange_plan::{ExchangePlan, RequestOrigin};
+use super::filtering::AppliedFilters;
 use super::handshake::Handshake;
-use super::layered::{Layered, admit};
+use super::layered::{Layered, validate};
 use super::plan::{self, Unrouted};
+use super::recycled::{self, Kind};
 use super::response as answer;
 use super::send::Sending;
 use super::service::ResponseFuture;
-use super::spare::{self, Kind};
 use super::upgrade::{Agreed, Upgrade};
 use crate::BoxError;
 use crate::error::ForwardError;
@@ -26,14 +26,14 @@ use crate::exchange::body_limit;
 use crate::extensions::RouteExtensions;
 use crate::filter::{FilterContext, Filters};
 use crate::forward::RouteContext;
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::head::{HttpHead, put_in_place};
 use crate::layer::ProxyRequestBody;
 use crate::observe::targets;
 use crate::proxy::FoundRoute;
 use crate::proxy::ProxyService;
-use crate::response::Account;
-use crate::response::OpenAccount;
+use crate::response::ExchangeRecorder;
+use crate::response::OpenRecorder;
 use crate::response::ProxyBody;
 use crate::state::{Generation, RouteState};
 
@@ -49,7 +49,8 @@ where
 {
     let shared = service.shared();
     let (mut parts, body) = request.into_parts();
-    let open = |parts: &Parts| Account::open(shared.metrics(), &parts.method, parts.version);
+    let open =
+        |parts: &Parts| ExchangeRecorder::open(shared.metrics(), &parts.method, parts.version);
     let is_read_here = found.is_some();
     let (FoundRoute { generation, index }, classes, upgrade) = match found {
         Some(found) => (found, None, None),
@@ -59,7 +60,7 @@ where
             let head = HttpHead::new(&parts);
             let index = match plan::find_route(&generation, &head) {
                 Ok(index) => index,
-                Err(unrouted) => return ResponseFuture::known(refuse(&unrouted, open(&parts))),
+                Err(unrouted) => return ResponseFuture::known(reject(&unrouted, open(&parts))),
             };
             let classes = head.classes();
             (FoundRoute { generation, index }, Some(classes), upgrade)
@@ -69,25 +70,25 @@ where
     let state = generation.route(index);
     let extensions = state.extensions();
     if let Some(layers) = extensions.and_then(RouteExtensions::layers) {
-        let mut account = open(&parts);
-        account.routed(route.id(), state.metrics());
-        let context = RouteContext::new(service, &generation, index, account.started());
+        let mut recorder = open(&parts);
+        recorder.routed(route.id(), state.metrics());
+        let context = RouteContext::new(service, &generation, index, recorder.started());
         let is_empty = body.is_end_stream();
         // What has no body was checked as far as it can be where it was read.
-        let admitted = match is_read_here && is_empty {
+        let valid = match is_read_here && is_empty {
             true => plan::check_route(route, state, parts.uri.path()),
-            false => admit(&context, &parts, upgrade.as_deref(), is_empty),
+            false => validate(&context, &parts, upgrade.as_deref(), is_empty),
         };
-        if let Err(error) = admitted {
-            return Layered::refuse(&context, &error, account);
+        if let Err(error) = valid {
+            return Layered::reject(&context, &error, recorder);
         }
-        return Layered::forward(context, layers.service(), parts, body, upgrade, account);
+        return Layered::forward(context, layers.service(), parts, body, upgrade, recorder);
     }
     let classes = classes.unwrap_or_else(|| HttpHead::new(&parts).classes());
     if upgrade.is_none()
         && let Some(plan) = ExchangePlan::of(service, &generation, index, (&parts, classes), &body)
     {
-        let origin = Origin {
+        let origin = RequestOrigin {
             service: service.clone(),
             generation,
             attempts: None,
@@ -96,10 +97,10 @@ where
         let body = ProxyRequestBody::new(body);
         return ResponseFuture::exchange(plan.begin(origin, parts, body));
     }
-    let mut account = open(&parts);
-    account.routed(route.id(), state.metrics());
+    let mut recorder = open(&parts);
+    recorder.routed(route.id(), state.metrics());
     let service = service.clone();
-    let started = account.started();
+    let started = recorder.started();
     ResponseFuture::awaited(move || async move {
         let head = HttpHead::of_classes(&parts, classes);
         let routed = Routed {
@@ -109,8 +110,8 @@ where
             head: &head,
             started,
         };
-        let response = routed.respond(body, upgrade, account).await;
-        spare::give_back(Kind::Request, parts.headers, parts.extensions);
+        let response = routed.respond(body, upgrade, recorder).await;
+        recycled::release(Kind::Request, parts.headers, parts.extensions);
         response
     })
 }
@@ -127,7 +128,7 @@ pub(super) struct Routed<'a> {
 }
 
 /// The decision of filters and of the configuration about a request: forward it, with which handshake, or reply.
-enum Asked {
+enum RequestDecision {
     Forward(Handshake),
     /// The response of a filter.
     Reply(Box<Response<ProxyBody>>),
@@ -139,32 +140,32 @@ impl<'a> Routed<'a> {
         &self,
         body: B,
         upgrade: Option<Box<Upgrade>>,
-        mut account: OpenAccount,
+        mut recorder: OpenRecorder,
     ) -> Response<ProxyBody>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let sending = match self.sending(upgrade.as_deref(), body.is_end_stream(), &mut account) {
+        let sending = match self.sending(upgrade.as_deref(), body.is_end_stream(), &mut recorder) {
             Ok(sending) => sending,
-            Err(error) => return self.fail(&error, &mut Filtering::default(), account),
+            Err(error) => return self.fail(&error, &mut AppliedFilters::default(), recorder),
         };
         if upgrade.is_some() || self.filters().is_some() {
             // Boxed, so that the others have no room for it.
-            return Box::pin(self.respond_filtered(sending, (body, upgrade), account)).await;
+            return Box::pin(self.respond_filtered(sending, (body, upgrade), recorder)).await;
         }
-        let mut filtering = Filtering::default();
+        let mut filtering = AppliedFilters::default();
         let mut response = Response::new(ProxyBody::empty());
         let ended = self.exchange(
             &sending,
             (body, None),
-            &mut account,
+            &mut recorder,
             &mut filtering,
             &mut response,
         );
         match ended.await {
-            Ok(_) => finish(response, account, None),
-            Err(error) => self.fail(&error, &mut filtering, account),
+            Ok(_) => finish(response, recorder, None),
+            Err(error) => self.fail(&error, &mut filtering, recorder),
         }
     }
 
@@ -173,22 +174,22 @@ impl<'a> Routed<'a> {
         &self,
         sending: Sending<'a>,
         (body, upgrade): (B, Option<Box<Upgrade>>),
-        mut account: OpenAccount,
+        mut recorder: OpenRecorder,
     ) -> Response<ProxyBody>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let mut filtering = Filtering::default();
-        let mut edits = HeadEdits::default();
+        let mut filtering = AppliedFilters::default();
+        let mut edits = HeaderMutations::default();
         let asked = self.ask(&sending, upgrade.as_deref(), &mut filtering, &mut edits);
         let handshake = match asked {
-            Ok(Asked::Forward(handshake)) => handshake,
-            Ok(Asked::Reply(response)) => {
+            Ok(RequestDecision::Forward(handshake)) => handshake,
+            Ok(RequestDecision::Reply(response)) => {
                 let response = filtering.shown(*response, self.route().transforms());
-                return finish(response, account, None);
+                return finish(response, recorder, None);
             }
-            Err(error) => return self.fail(&error, &mut filtering, account),
+            Err(error) => return self.fail(&error, &mut filtering, recorder),
         };
         let head = self.head.with_edits(&edits);
         let sending = Sending {
@@ -200,14 +201,14 @@ impl<'a> Routed<'a> {
         let ended = self.exchange(
             &sending,
             (body, upgrade),
-            &mut account,
+            &mut recorder,
             &mut filtering,
             &mut response,
         );
         match ended.await {
-            Ok(None) => finish(response, account, None),
-            Ok(Some(agreed)) => switch(response, *agreed, account),
-            Err(error) => self.fail(&error, &mut filtering, account),
+            Ok(None) => finish(response, recorder, None),
+            Ok(Some(agreed)) => switch(response, *agreed, recorder),
+            Err(error) => self.fail(&error, &mut filtering, recorder),
         }
     }
 
@@ -216,16 +217,18 @@ impl<'a> Routed<'a> {
         &self,
         upgrade: Option<&Upgrade>,
         is_empty: bool,
-        account: &mut Account,
+        recorder: &mut ExchangeRecorder,
     ) -> Result<Sending<'a>, ForwardError> {
         let route = self.route();
         let random = self.service.shared().random();
-        let index = plan::find_cluster(route, self.state(), self.head, random)?;
-        let cluster = self.generation.snapshot().cluster_at(index);
+        let snapshot = self.generation.snapshot();
+        let index = plan::find_cluster(route, self.state(), snapshot, self.head, random)?;
+        let cluster = snapshot.cluster_at(index);
         let state = self.generation.cluster(index);
-        account.assigned(cluster.id(), state.live());
+        recorder.assigned(cluster.id(), state);
         let body_limit = body_limit(self.service.shared().max_request_body(), route);
-        let body_kind = plan::admit(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
+        let body_kind =
+            plan::validate(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
         Ok(Sending {
             head: self.head,
             route,
@@ -245,33 +248,33 @@ impl<'a> Routed<'a> {
         &self,
         sending: &Sending<'a>,
         upgrade: Option<&Upgrade>,
-        filtering: &mut Filtering<'a>,
-        edits: &mut HeadEdits,
-    ) -> Result<Asked, ForwardError> {
+        filtering: &mut AppliedFilters<'a>,
+        edits: &mut HeaderMutations,
+    ) -> Result<RequestDecision, ForwardError> {
         if let Some(filters) = self.filters() {
             let connection = self.head.connection();
             let context = FilterContext::new(sending.route, sending.cluster, connection);
             if let Some(reply) = filtering.ask(filters, context, *self.head, edits)? {
                 let response = reply.into_response().map(ProxyBody::text);
-                return Ok(Asked::Reply(Box::new(response)));
+                return Ok(RequestDecision::Reply(Box::new(response)));
             }
         }
         let upstream = sending.cluster.upstream();
         let wish = upgrade.map(Upgrade::wish);
-        Handshake::new(wish, self.head.headers(), upstream).map(Asked::Forward)
+        Handshake::new(wish, self.head.headers(), upstream).map(RequestDecision::Forward)
     }
 
     /// The response to a request that failed.
     fn fail(
         &self,
         error: &ForwardError,
-        filtering: &mut Filtering<'_>,
-        account: OpenAccount,
+        filtering: &mut AppliedFilters<'_>,
+        recorder: OpenRecorder,
     ) -> Response<ProxyBody> {
         self.log(error);
         let response = answer::own_to(error);
         let response = filtering.shown(response, self.route().transforms());
-        finish(response, account, Some(error))
+        finish(response, recorder, Some(error))
     }
 
     fn log(&self, error: &ForwardError) {
@@ -296,7 +299,7 @@ impl<'a> Routed<'a> {
 }
 
 /// The response to a request that no route takes.
-fn refuse(unrouted: &Unrouted, account: OpenAccount) -> Response<ProxyBody> {
+fn reject(unrouted: &Unrouted, recorder: OpenRecorder) -> Response<ProxyBody> {
     let response = match unrouted {
         Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None),
         Unrouted::MethodNotAllowed(methods) => {
@@ -305,7 +308,7 @@ fn refuse(unrouted: &Unrouted, account: OpenAccount) -> Response<ProxyBody> {
             answer::own(StatusCode::METHOD_NOT_ALLOWED, Some(&allowed.join(", ")))
         }
     };
-    finish(response, account, None)
+    finish(response, recorder, None)
 }
 
 /// The response that begins a tunnel. A task of its own carries the tunnel when the client has got the response; it ends
@@ -313,25 +316,25 @@ fn refuse(unrouted: &Unrouted, account: OpenAccount) -> Response<ProxyBody> {
 fn switch(
     mut response: Response<ProxyBody>,
     agreed: Agreed,
-    mut account: OpenAccount,
+    mut recorder: OpenRecorder,
 ) -> Response<ProxyBody> {
-    account.responded(response.status());
-    response.extensions_mut().insert(account.info(None));
-    account.tunnels();
-    tokio::spawn(agreed.carry(account));
+    recorder.responded(response.status());
+    response.extensions_mut().insert(recorder.info(None));
+    recorder.tunnels();
+    tokio::spawn(agreed.carry(recorder));
     response
 }
 
 /// Has a response tell what became of its request, and count it.
 pub(super) fn finish(
     mut response: Response<ProxyBody>,
-    mut account: OpenAccount,
+    mut recorder: OpenRecorder,
     error: Option<&ForwardError>,
 ) -> Response<ProxyBody> {
     let kind = error.map(ForwardError::kind);
-    account.responded(response.status());
-    let info = account.info(kind);
+    recorder.responded(response.status());
+    let info = recorder.info(kind);
     put_in_place(response.extensions_mut(), info);
-    response.body_mut().account(account, kind);
+    response.body_mut().recorder(recorder, kind);
     response
 }

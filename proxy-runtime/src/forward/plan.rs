@@ -3,9 +3,9 @@
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{Method, StatusCode};
-use proxy_model::RequestHead;
 use proxy_model::compiled::{ClusterIndex, Route, RouteIndex, Upstream};
 use proxy_model::matching::{Lookup, MethodSet};
+use proxy_model::{RequestHead, Snapshot};
 use tracing::debug;
 
 use super::handshake::Handshake;
@@ -13,7 +13,7 @@ use super::request::{BodyKind, body_kind_of};
 use super::upgrade::Wish;
 use super::websocket;
 use crate::balance::Random;
-use crate::error::{ForwardError, ForwardErrorKind};
+use crate::error::{Allowance, ForwardError, ForwardErrorKind};
 use crate::head::HttpHead;
 use crate::head::headers::parse_length;
 use crate::observe::targets;
@@ -43,11 +43,12 @@ pub(super) fn find_route(
 ///
 /// # Errors
 ///
-/// The route asks for a protection that is not there, so that its requests are refused; it does not take the path; the request has
+/// The route asks for a protection that is not there, so that its requests are rejected; it does not take the path; the request has
 /// come back to the proxy; the route leads nowhere; or the request belongs to none of its partitions.
 pub(super) fn find_cluster(
     route: &Route,
     state: &RouteState,
+    snapshot: &Snapshot,
     head: &HttpHead<'_>,
     random: &Random,
 ) -> Result<ClusterIndex, ForwardError> {
@@ -60,15 +61,15 @@ pub(super) fn find_cluster(
         ));
     }
     state
-        .choose(route, head, random)
+        .choose(route, snapshot, head, random)
         .map_err(|nowhere| match nowhere {
             Nowhere::NoCluster => ForwardError::new(
                 ForwardErrorKind::NoAvailableDestinations,
                 StatusCode::SERVICE_UNAVAILABLE,
             ),
-            Nowhere::NoPartition(refusal) => {
+            Nowhere::NoPartition(rejection) => {
                 ForwardError::new(ForwardErrorKind::NoPartition, StatusCode::BAD_REQUEST)
-                    .with_source(refusal)
+                    .with_source(rejection)
             }
         })
 }
@@ -77,18 +78,18 @@ pub(super) fn find_cluster(
 ///
 /// # Errors
 ///
-/// It does, so that its requests are refused; or it takes only paths that have one reading.
+/// It does, so that its requests are rejected; or it takes only paths that have one reading.
 pub(super) fn check_route(
     route: &Route,
     state: &RouteState,
     path: &str,
 ) -> Result<(), ForwardError> {
-    if let Some(refusal) = state.refusal() {
+    if let Some(rejection) = state.rejection() {
         debug!(
             target: targets::REQUEST,
             route = %route.id(),
-            reason = %refusal,
-            "every request of this route is refused",
+            reason = %rejection,
+            "every request of this route is rejected",
         );
         return Err(ForwardError::new(
             ForwardErrorKind::RequestCreation,
@@ -116,7 +117,7 @@ pub(crate) fn check_path(route: &Route, path: &str) -> Result<(), ForwardError> 
 ///
 /// It may not: a tunnel that nobody asked the proxy for, a handshake that is none, a body where none belongs, or one that
 /// is too large.
-pub(super) fn admit(
+pub(super) fn validate(
     head: &HttpHead<'_>,
     wish: Option<&Wish>,
     limit: Option<u64>,
@@ -142,19 +143,19 @@ pub(super) fn admit(
         // a way to smuggle requests past the proxy.
         return Err(client_error(StatusCode::BAD_REQUEST));
     }
-    match (limit, body_kind) {
-        (Some(limit), BodyKind::Length(length)) if length > limit => {
-            Err(client_error(StatusCode::PAYLOAD_TOO_LARGE))
-        }
-        _ => Ok(body_kind),
-    }
+    let length = match body_kind {
+        BodyKind::Length(length) => Some(length),
+        BodyKind::Empty | BodyKind::Stream => None,
+    };
+    let admitted = Allowance::new(limit).admit(length);
+    admitted.map(|()| body_kind).map_err(client_error)
 }
 
 /// Checks whether a request as its head says may be sent to a destination of a cluster with these settings.
 ///
 /// # Errors
 ///
-/// As [`admit`]; or the cluster forbids the protocol that the client asks for.
+/// As [`validate`]; or the cluster forbids the protocol that the client asks for.
 pub(crate) fn check_head(
     parts: &Parts,
     head: &HttpHead<'_>,
@@ -167,7 +168,7 @@ pub(crate) fn check_head(
         length.is_none_or(|length| length == 0) && !headers.contains_key(TRANSFER_ENCODING);
     // As in the server: there is no switch where a body is.
     let wish = Wish::of(parts).filter(|_| is_empty);
-    admit(head, wish.as_ref(), limit, is_empty)?;
+    validate(head, wish.as_ref(), limit, is_empty)?;
     Handshake::new(wish.as_ref(), headers, upstream).map(drop)
 }
 

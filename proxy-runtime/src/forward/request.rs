@@ -12,7 +12,7 @@ use proxy_model::matching::RouteValues;
 use proxy_model::transform::{HeaderCopy, RequestTarget, Transforms, path_and_query};
 
 use crate::error::{ForwardError, ForwardErrorKind};
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::head::HttpHead;
 use crate::head::headers;
 use crate::head::headers::CDN_LOOP;
@@ -224,7 +224,7 @@ impl OutgoingHead {
 ///
 /// # Errors
 ///
-/// `Content-Length` is not a number, or there are several that differ (RFC 9112 section 6.3). Servers refuse such
+/// `Content-Length` is not a number, or there are several that differ (RFC 9112 section 6.3). Servers reject such
 /// requests; this is for those that do not.
 pub(crate) fn body_kind(headers: &HeaderMap, is_empty: bool) -> Result<BodyKind, ForwardError> {
     if headers.contains_key(http::header::TRANSFER_ENCODING) {
@@ -285,9 +285,9 @@ fn target(
 ) -> Result<(Method, PathAndQuery), ForwardError> {
     let edits = head.edits();
     let path = edits
-        .and_then(HeadEdits::path)
+        .and_then(HeaderMutations::path)
         .unwrap_or_else(|| head.path());
-    let query = match edits.and_then(HeadEdits::query) {
+    let query = match edits.and_then(HeaderMutations::query) {
         Some(changed) => changed,
         None => head.query(),
     };

@@ -9,7 +9,7 @@ use proxy_model::transform::Transforms;
 
 use super::websocket;
 use crate::error::ForwardError;
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::head::headers;
 #[cfg(feature = "http2")]
 use crate::head::headers::parse_length;
@@ -49,7 +49,11 @@ pub(crate) fn is_understood(headers: &HeaderMap) -> bool {
 
 /// Makes of the head of a destination's response the one that the client gets.
 /// What filters changed comes before what the route says.
-pub(crate) fn pass_on(head: &mut response::Parts, edits: &HeadEdits, transforms: &Transforms) {
+pub(crate) fn pass_on(
+    head: &mut response::Parts,
+    edits: &HeaderMutations,
+    transforms: &Transforms,
+) {
     if head.headers.contains_key(TRANSFER_ENCODING) {
         head.headers.remove(CONTENT_LENGTH);
     }
@@ -78,7 +82,7 @@ pub(crate) fn own(status: StatusCode, allow: Option<&str>) -> Response<ProxyBody
         HeaderValue::from_static("text/plain; charset=utf-8"),
     );
     #[cfg(all(feature = "server", feature = "http2"))]
-    crate::exchange::grpc::OwnResponse::mark(&mut response);
+    crate::exchange::grpc::LocalReplyMark::mark(&mut response);
     if let Some(Ok(allow)) = allow.map(HeaderValue::from_str) {
         response.headers_mut().insert(ALLOW, allow);
     }

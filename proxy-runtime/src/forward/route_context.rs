@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proxy_model::compiled::{Route, RouteIndex};
 use tokio::time::Instant;
 
-use super::exchange_plan::Origin;
+use super::exchange_plan::RequestOrigin;
 use crate::proxy::ProxyService;
-use crate::response::Attempts;
+use crate::response::LayerAttempts;
 use crate::state::Generation;
 
 /// The route that a request goes through layers of, among the request's extensions.
@@ -24,7 +24,7 @@ struct Context {
     generation: Arc<Generation>,
     index: RouteIndex,
     started: Instant,
-    attempts: Arc<Attempts>,
+    attempts: Arc<LayerAttempts>,
 }
 
 impl RouteContext {
@@ -40,7 +40,7 @@ impl RouteContext {
             generation: Arc::clone(generation),
             index,
             started,
-            attempts: Arc::new(Attempts::new(route)),
+            attempts: Arc::new(LayerAttempts::new(route)),
         }))
     }
 
@@ -70,9 +70,9 @@ impl RouteContext {
     }
 
     /// Returns what an attempt to forward the request needs.
-    pub(super) fn into_origin(self) -> Origin {
+    pub(super) fn into_origin(self) -> RequestOrigin {
         let context = self.0.expect(GIVEN);
-        Origin {
+        RequestOrigin {
             service: context.service,
             generation: context.generation,
             attempts: Some(context.attempts),
@@ -97,7 +97,7 @@ impl RouteContext {
         self.get().started
     }
 
-    pub(crate) fn attempts(&self) -> &Arc<Attempts> {
+    pub(crate) fn attempts(&self) -> &Arc<LayerAttempts> {
         &self.get().attempts
     }
 }

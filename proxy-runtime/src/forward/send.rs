@@ -1,4 +1,4 @@
-//! A request from the pick of a destination to the head of its response: the typed lane's attempts.
+//! A request from the pick of a destination to the head of its response: the typed path's attempts.
 
 use std::future::poll_fn;
 use std::ops::Deref;
@@ -10,15 +10,16 @@ use bytes::Bytes;
 use http::header::EXPECT;
 use http_body::Body;
 use proxy_model::RequestHead;
-use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route};
+use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route, RouteTarget};
 use tokio::time::Instant;
 
 use super::handshake::Handshake;
 use super::request::{BodyKind, OutgoingHead};
 use crate::BoxError;
+use crate::affinity::{Bond, NewKey};
 use crate::cluster::{ClusterState, Picked};
 use crate::error::ForwardError;
-use crate::exchange::{Place, pick};
+use crate::exchange::{ConnectContext, pick};
 use crate::head::HttpHead;
 use crate::head::headers;
 use crate::http1::Method;
@@ -28,7 +29,7 @@ use crate::progress::SharedProgress;
 use crate::progress::{Continuation, Gate};
 use crate::progress::{End, after};
 use crate::progress::{OutgoingBody, UploadLimits};
-use crate::response::Account;
+use crate::response::ExchangeRecorder;
 use crate::retry::{self, Attempts};
 use crate::transform::{LoopGuard, sent_method};
 use crate::upstream::{Answer, ExchangeError, Lease, RoundTrip, SendError, UpstreamPool};
@@ -51,7 +52,7 @@ pub(super) struct Sending<'a> {
 }
 
 /// The progress of a request, shared by both directions if both of them are there.
-pub(super) enum Shared {
+pub(super) enum SharedSending {
     Not(SharedProgress),
     Between(Arc<SharedProgress>),
 }
@@ -60,8 +61,10 @@ pub(super) enum Shared {
 pub(super) struct Attempt {
     pub(super) round_trip: RoundTrip,
     pub(super) lease: Lease,
-    pub(super) shared: Shared,
+    pub(super) shared: SharedSending,
     index: DestinationIndex,
+    /// The relation of the destination to the affinity key of the request.
+    bond: Bond,
     /// The time at which there was a connection.
     connected_at: Instant,
     /// Knows whether the destination asks for the body, where the client waits for that.
@@ -77,7 +80,7 @@ pub(super) struct Prepared {
 }
 
 /// The reason why waiting for a response ended without one.
-pub(super) enum Failed {
+pub(super) enum SendFailed {
     Expired(End),
     Sent(Box<SendError>),
 }
@@ -86,13 +89,13 @@ impl Sending<'_> {
     /// Picks a destination, and a connection to it if one is there already.
     pub(super) fn connect_now(
         &self,
-        place: &Place<'_>,
-        account: &mut Account,
+        place: &ConnectContext<'_>,
+        recorder: &mut ExchangeRecorder,
     ) -> Result<(Prepared, Option<Lease>), ForwardError> {
         let picked = pick(self.state, self.cluster, self.head)?;
-        account.sent_to(self.state.destination(picked.index));
+        recorder.sent_to(self.state.destination(picked.index));
         let now = Instant::now();
-        account.picked_at(now);
+        recorder.picked_at(now);
         let wanted = place.wanted(picked.index)?;
         let head = self.make(self.destination(picked.index))?;
         // For a switch there is more to ask of a connection.
@@ -112,13 +115,14 @@ impl Sending<'_> {
     pub(super) async fn connect(
         &self,
         prepared: Prepared,
-        place: &Place<'_>,
-        account: &mut Account,
+        place: &ConnectContext<'_>,
+        recorder: &mut ExchangeRecorder,
     ) -> Result<(Prepared, Lease), ForwardError> {
         let Prepared { picked, head, .. } = prepared;
         let index = picked.index;
+        let place = &self.bound(place, picked.bond);
         let mut attempts = Attempts::first();
-        let connecting = place.connect(picked, self.head, &mut attempts, account);
+        let connecting = place.connect(picked, self.head, &mut attempts, recorder);
         let (picked, lease) = connecting.await?;
         let head = match picked.index == index {
             true => head,
@@ -148,15 +152,15 @@ impl Sending<'_> {
             connected_at,
             head,
         } = prepared;
-        let index = picked.index;
+        let (index, bond) = (picked.index, picked.bond);
         let progress = self.progress(picked, connected_at);
         let (shared, body, continuation) = match self.body_kind {
-            BodyKind::Empty => (Shared::Not(progress), OutgoingBody::empty(), None),
+            BodyKind::Empty => (SharedSending::Not(progress), OutgoingBody::empty(), None),
             _ => {
                 let progress = Arc::new(progress);
                 let continuation = self.continuation(lease.is_http2());
                 let body = self.body(body, &progress, continuation.as_ref());
-                (Shared::Between(progress), body, continuation)
+                (SharedSending::Between(progress), body, continuation)
             }
         };
         Ok(Attempt {
@@ -164,6 +168,7 @@ impl Sending<'_> {
             lease,
             shared,
             index,
+            bond,
             connected_at,
             continuation,
         })
@@ -198,10 +203,10 @@ impl Sending<'_> {
     /// Sends a request again whose attempt has failed, for as long as that may be.
     pub(super) async fn repeat(
         &self,
-        mut failed: Failed,
+        mut failed: SendFailed,
         mut attempt: Attempt,
-        place: &Place<'_>,
-        account: &mut Account,
+        place: &ConnectContext<'_>,
+        recorder: &mut ExchangeRecorder,
     ) -> Result<(Answer, Attempt), ForwardError> {
         let attempts = &mut Attempts::first();
         loop {
@@ -209,16 +214,18 @@ impl Sending<'_> {
                 lease,
                 shared,
                 index,
+                bond,
                 connected_at,
                 continuation,
                 ..
             } = attempt;
+            let place = &self.bound(place, bond);
             if let Some(error) = shared.upload.failure() {
                 return Err(error);
             }
             let failure = match failed {
-                Failed::Sent(failure) => *failure,
-                Failed::Expired(end) => return Err(shared.upload.unanswered(end)),
+                SendFailed::Sent(failure) => *failure,
+                SendFailed::Expired(end) => return Err(shared.upload.unanswered(end)),
             };
             let SendError {
                 error,
@@ -238,24 +245,24 @@ impl Sending<'_> {
                 is_idempotent: self.is_idempotent(),
                 is_whole: body.is_some(),
             };
-            let next = place.next(index, attempted, self.head, attempts, account);
+            let next = place.next(index, attempted, self.head, attempts, recorder);
             let (Some(next), Some(mut body)) = (next, body) else {
                 return Err(broken(error, &shared));
             };
             let connection = (lease, connected_at);
             let reconnecting =
-                place.reconnect(next, index, connection, self.head, attempts, account);
+                place.reconnect(next, index, connection, self.head, attempts, recorder);
             let (moved, mut lease) = reconnecting.await?;
             let connected_at = Instant::now();
-            let (index, shared) = match moved {
+            let ((index, bond), shared) = match moved {
                 None => {
                     shared.activity.touch();
-                    (index, shared)
+                    ((index, bond), shared)
                 }
                 Some(picked) => {
-                    let index = picked.index;
+                    let at = (picked.index, picked.bond);
                     let progress = self.progress(picked, connected_at);
-                    (index, shared.moved(progress, &mut body))
+                    (at, shared.moved(progress, &mut body))
                 }
             };
             let head = self.make(self.destination(index))?;
@@ -266,6 +273,7 @@ impl Sending<'_> {
                 lease,
                 shared,
                 index,
+                bond,
                 connected_at,
                 continuation,
             };
@@ -277,15 +285,34 @@ impl Sending<'_> {
     }
 
     /// Returns all that is needed to get a connection.
-    pub(super) fn place(&self) -> Place<'_> {
-        Place {
+    pub(super) fn place(&self) -> ConnectContext<'_> {
+        ConnectContext {
             cluster: self.cluster,
             state: self.state,
             pool: self.pool,
             switch: self.handshake.protocols(),
             is_careful: !self.is_idempotent() || self.body_kind != BodyKind::Empty,
+            is_bound: false,
             due: self.route.timeout().map(|wait| after(self.started, wait)),
         }
+    }
+
+    /// Returns the place for a request whose destination has this bond.
+    fn bound<'p>(&self, place: &ConnectContext<'p>, bond: Bond) -> ConnectContext<'p> {
+        ConnectContext {
+            is_bound: self.state.is_bound(self.cluster, bond),
+            ..*place
+        }
+    }
+
+    /// Returns the header that gives the client an affinity key after this attempt, if it needs one.
+    pub(super) fn new_key(&self, attempt: &Attempt) -> Option<NewKey> {
+        if attempt.bond == Bond::None {
+            return None;
+        }
+        let names_cluster = matches!(self.route.target(), RouteTarget::Weighted(_));
+        let (index, bond) = (attempt.index, attempt.bond);
+        self.state.new_key(self.cluster, index, bond, names_cluster)
     }
 
     fn is_idempotent(&self) -> bool {
@@ -340,7 +367,10 @@ impl Sending<'_> {
 impl Attempt {
     /// Sends the request and waits for the head of the response, for no longer than the exchange may be idle, nor
     /// beyond `deadline`.
-    pub(super) async fn answered(&mut self, deadline: Option<Instant>) -> Result<Answer, Failed> {
+    pub(super) async fn answered(
+        &mut self,
+        deadline: Option<Instant>,
+    ) -> Result<Answer, SendFailed> {
         let Self {
             round_trip,
             lease,
@@ -349,13 +379,13 @@ impl Attempt {
         } = self;
         let mut timer = pin!(HeadTimer::new(&shared.activity, deadline));
         poll_fn(|cx| match lease.poll_answer(round_trip, cx) {
-            Poll::Ready(answered) => Poll::Ready(answered.map_err(Failed::Sent)),
+            Poll::Ready(answered) => Poll::Ready(answered.map_err(SendFailed::Sent)),
             Poll::Pending => {
                 if round_trip.take_news() {
                     shared.activity.touch();
                 }
                 let expired = timer.as_mut().poll_expired(cx);
-                expired.map(|end| Err(Failed::Expired(end)))
+                expired.map(|end| Err(SendFailed::Expired(end)))
             }
         })
         .await
@@ -365,13 +395,13 @@ impl Attempt {
 /// Makes the error of a request that was sent and has no response.
 pub(super) fn broken(error: ExchangeError, progress: &SharedProgress) -> ForwardError {
     let end = match error.is_malformed_response() {
-        true => End::Meaningless,
+        true => End::Malformed,
         false => End::Closed,
     };
     progress.upload.unanswered(end).with_source(error)
 }
 
-impl Shared {
+impl SharedSending {
     pub(super) fn into_arc(self) -> Arc<SharedProgress> {
         match self {
             Self::Not(progress) => Arc::new(progress),
@@ -392,7 +422,7 @@ impl Shared {
     }
 }
 
-impl Deref for Shared {
+impl Deref for SharedSending {
     type Target = SharedProgress;
 
     fn deref(&self) -> &SharedProgress {

@@ -13,7 +13,7 @@ use tower_service::Service;
 use super::layered::Layered;
 use super::pipeline::forward;
 use crate::BoxError;
-use crate::lent::LentFuture;
+use crate::pooled_future::PooledFuture;
 #[cfg(feature = "server")]
 use crate::proxy::FoundRoute;
 use crate::proxy::ProxyService;
@@ -55,35 +55,35 @@ impl ProxyService {
 
 /// The response to come. Dropped, it cancels the request at the destination.
 #[must_use = "futures do nothing unless polled"]
-pub struct ResponseFuture(State);
+pub struct ResponseFuture(ServiceState);
 
-enum State {
+enum ServiceState {
     /// Nobody has to be asked. Taken when it is given out.
     Known(Option<Box<Response<ProxyBody>>>),
     Exchange(Exchange),
-    Awaited(LentFuture<Response<ProxyBody>>),
+    Awaited(PooledFuture<Response<ProxyBody>>),
     /// The layers of a route have been asked.
     Layered(Layered),
 }
 
 impl ResponseFuture {
     pub(super) fn known(response: Response<ProxyBody>) -> Self {
-        Self(State::Known(Some(Box::new(response))))
+        Self(ServiceState::Known(Some(Box::new(response))))
     }
 
     pub(super) fn layered(response: Layered) -> Self {
-        Self(State::Layered(response))
+        Self(ServiceState::Layered(response))
     }
 
     pub(super) fn exchange(exchange: Exchange) -> Self {
-        Self(State::Exchange(exchange))
+        Self(ServiceState::Exchange(exchange))
     }
 
     pub(super) fn awaited<F>(response: impl FnOnce() -> F) -> Self
     where
         F: Future<Output = Response<ProxyBody>> + Send + 'static,
     {
-        Self(State::Awaited(LentFuture::new(response)))
+        Self(ServiceState::Awaited(PooledFuture::new(response)))
     }
 }
 
@@ -92,13 +92,13 @@ impl Future for ResponseFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            State::Known(response) => {
+            ServiceState::Known(response) => {
                 let response = response.take().expect("a finished future is not polled");
                 Poll::Ready(Ok(*response))
             }
-            State::Exchange(exchange) => Pin::new(exchange).poll(cx).map(Ok),
-            State::Awaited(response) => Pin::new(response).poll(cx).map(Ok),
-            State::Layered(response) => Pin::new(response).poll(cx).map(Ok),
+            ServiceState::Exchange(exchange) => Pin::new(exchange).poll(cx).map(Ok),
+            ServiceState::Awaited(response) => Pin::new(response).poll(cx).map(Ok),
+            ServiceState::Layered(response) => Pin::new(response).poll(cx).map(Ok),
         }
     }
 }

@@ -10,14 +10,15 @@ use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
 
 use crate::forward::BodyKind;
-use crate::forward::spare::{self, Kind};
-use crate::head::{HeadEdits, HttpHead, headers};
+use crate::forward::recycled::{self, Kind};
+use crate::head::{HeaderMutations, HttpHead, headers};
 use crate::http1::{
     ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
 };
 use crate::transform::{
-    Changed, HeadPlan, Host, HostRule, Invalid, Parts, elsewhere, known, mark_host,
+    Changed, CompiledTransforms, Host, HostHeaderRule, Invalid, OriginParts, elsewhere, known,
+    mark_host,
 };
 
 /// A request's head in `http` types, for destinations of HTTP/1.1.
@@ -25,7 +26,7 @@ use crate::transform::{
 pub(crate) struct TypedRequest<'a> {
     pub(crate) head: &'a HttpHead<'a>,
     pub(crate) route: &'a Route,
-    pub(crate) plan: &'a HeadPlan,
+    pub(crate) plan: &'a CompiledTransforms,
     pub(crate) framing: Framing,
     /// The client's address, without port.
     pub(crate) remote: Option<FieldValue<'a>>,
@@ -126,7 +127,7 @@ impl TypedRequest<'_> {
             let own = destination.host();
             known(own.unwrap_or_else(|| destination.address().authority()))
         };
-        let parts = Parts {
+        let parts = OriginParts {
             remote,
             authority,
             is_https: head.is_https(),
@@ -142,7 +143,7 @@ impl TypedRequest<'_> {
             cookie: None,
             edits: head.edits(),
         };
-        let edited = head.edits().and_then(HeadEdits::host).map(known);
+        let edited = head.edits().and_then(HeaderMutations::host).map(known);
         let names = fields.keys().map(|name| name.as_str().as_bytes());
         plan.for_request(
             &changed,
@@ -173,7 +174,7 @@ impl TypedRequest<'_> {
                     last: plan.loop_line(),
                 };
                 write_stream_request(&request, out);
-                if matches!(plan.host, HostRule::Computed(_)) && named.is_some() {
+                if matches!(plan.host, HostHeaderRule::Computed(_)) && named.is_some() {
                     mark_host(&mut out[begin..]);
                 }
             },
@@ -189,8 +190,8 @@ pub(crate) fn final_head(
     response: &RawResponse,
     text: &Bytes,
     table: &HeadTable,
-    plan: &HeadPlan,
-    edits: Option<&HeadEdits>,
+    plan: &CompiledTransforms,
+    edits: Option<&HeaderMutations>,
     more: usize,
 ) -> Option<(StatusCode, HeaderMap)> {
     let (status, mut fields) = received_head(response, text, table, plan, more)?;
@@ -208,7 +209,7 @@ fn received_head(
     response: &RawResponse,
     text: &Bytes,
     table: &HeadTable,
-    plan: &HeadPlan,
+    plan: &CompiledTransforms,
     more: usize,
 ) -> Option<(StatusCode, HeaderMap)> {
     let (status, mut fields) = kept(response, text, table, plan, more)?;
@@ -229,12 +230,12 @@ pub(crate) fn kept(
     response: &RawResponse,
     text: &Bytes,
     table: &HeadTable,
-    plan: &HeadPlan,
+    plan: &CompiledTransforms,
     more: usize,
 ) -> Option<(StatusCode, HeaderMap)> {
     let status = StatusCode::from_u16(response.status()).ok()?;
     let kept = kept_fields(text, response, table, plan.response_copy.copied());
     let room = (table.fields().len(), more);
-    let fields = spare::fields(Kind::Response, text, kept, room)?;
+    let fields = recycled::fields(Kind::Response, text, kept, room)?;
     Some((status, fields))
 }

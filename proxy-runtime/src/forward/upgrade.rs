@@ -1,7 +1,7 @@
 //! Requests that switch to another protocol, and the tunnels that they become.
 //!
 //! A tunnel begins only when the destination has agreed: what a client sends behind its request waits until then, and is
-//! read as the next request if the destination refuses.
+//! read as the next request if the destination rejects.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::head::is_websocket_connect;
 use crate::observe::targets;
 use crate::progress::IdleTimer;
 use crate::progress::SharedProgress;
-use crate::response::OpenAccount;
+use crate::response::OpenRecorder;
 use crate::upstream::{Lease, Tunnel};
 
 /// Bytes that a tunnel holds at a time, in each direction. The server counts both while a client does not read
@@ -32,13 +32,13 @@ const BUFFER: usize = 16 * 1024;
 /// A client's wish to switch to another protocol.
 #[derive(Debug)]
 pub(crate) struct Upgrade {
-    client: Client,
+    client: UpgradedClient,
     wish: Wish,
 }
 
 /// The client's connection once the proxy has answered, by the server that the proxy is in.
 #[derive(Debug)]
-pub(crate) enum Client {
+pub(crate) enum UpgradedClient {
     /// This crate's server on HTTP/1.1.
     #[cfg(feature = "server")]
     Server(crate::stream::OnUpgrade),
@@ -47,11 +47,11 @@ pub(crate) enum Client {
 }
 
 /// A side of a tunnel.
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+trait TunnelSide: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> TunnelSide for T {}
 
-impl Client {
+impl UpgradedClient {
     fn take_from(parts: &mut Parts) -> Option<Self> {
         #[cfg(feature = "server")]
         if let Some(upgrade) = parts.extensions.remove() {
@@ -73,7 +73,7 @@ impl Client {
         }
     }
 
-    async fn upgraded(self) -> Option<Box<dyn Stream>> {
+    async fn upgraded(self) -> Option<Box<dyn TunnelSide>> {
         match self {
             #[cfg(feature = "server")]
             Self::Server(upgrade) => Some(Box::new(upgrade.await.ok()?)),
@@ -98,7 +98,7 @@ impl Upgrade {
     pub(crate) fn take_from(parts: &mut Parts) -> Option<Box<Self>> {
         let wish = Wish::of(parts)?;
         // The connection of a server that knows nothing of upgrades leaves nothing here.
-        let client = Client::take_from(parts)?;
+        let client = UpgradedClient::take_from(parts)?;
         // Boxed, since most requests have none and would carry the room for it about.
         Some(Box::new(Self { client, wish }))
     }
@@ -109,7 +109,7 @@ impl Upgrade {
     }
 
     /// The client's side, which is there once the proxy has answered.
-    pub(crate) fn into_client(self) -> Client {
+    pub(crate) fn into_client(self) -> UpgradedClient {
         self.client
     }
 }
@@ -154,7 +154,7 @@ impl Wish {
 
 /// Two sides that have agreed to become a tunnel.
 pub(crate) struct Agreed {
-    pub(crate) client: Client,
+    pub(crate) client: UpgradedClient,
     pub(crate) destination: Tunnel,
     /// The destination's connection, of which the tunnel may be but one stream.
     pub(crate) lease: Lease,
@@ -166,7 +166,7 @@ impl Agreed {
     /// from either for the cluster's activity timeout.
     ///
     /// Dropped, it closes both sides.
-    pub(crate) async fn carry(self, account: OpenAccount) {
+    pub(crate) async fn carry(self, recorder: OpenRecorder) {
         let Self {
             client,
             destination,
@@ -197,12 +197,12 @@ impl Agreed {
             );
         }
         drop(lease);
-        account.end(ended.err());
+        recorder.end(ended.err());
     }
 }
 
 async fn carry(
-    client: Box<dyn Stream>,
+    client: Box<dyn TunnelSide>,
     destination: impl AsyncRead + AsyncWrite,
     progress: &SharedProgress,
 ) -> Result<(), ForwardErrorKind> {

@@ -1,6 +1,6 @@
 //! The handshake of WebSocket (RFC 6455 section 4), between any two versions of HTTP.
 //!
-//! The proxy is a party to it: it refuses a client's handshake that is none before a destination sees it, and believes a
+//! The proxy is a party to it: it rejects a client's handshake that is none before a destination sees it, and believes a
 //! destination's `101` only with what proves that it was meant (RFC 6455 section 4.1). HTTP/2 asks for a WebSocket without
 //! the key and its proof (RFC 8441 section 5), so the proxy makes what is missing. Subprotocols and extensions are for the
 //! two ends to agree on.
@@ -73,10 +73,10 @@ pub(crate) fn check_request(
             Some(_) => return Ok(()),
         }
     };
-    Err(refused(bad, is_http2))
+    Err(rejected(bad, is_http2))
 }
 
-fn refused(bad: BadRequest, is_http2: bool) -> ForwardError {
+fn rejected(bad: BadRequest, is_http2: bool) -> ForwardError {
     let status = match bad {
         // RFC 9110 section 15.5.22 wants `Upgrade` with it, which HTTP/2 does not have.
         BadRequest::Version if !is_http2 => StatusCode::UPGRADE_REQUIRED,
@@ -133,7 +133,7 @@ impl Challenge {
     pub(crate) fn given(headers: &HeaderMap) -> Result<Self, ForwardError> {
         match key(headers) {
             Some(key) => Ok(Self::with_key(key.clone())),
-            None => Err(refused(BadRequest::Key, false)),
+            None => Err(rejected(BadRequest::Key, false)),
         }
     }
 
@@ -246,7 +246,7 @@ mod tests {
 
     #[cfg(feature = "http2")]
     #[test]
-    fn n13_a_key_is_made_or_kept_or_refused() {
+    fn n13_a_key_is_made_or_kept_or_rejected() {
         let mut headers = HeaderMap::new();
         assert!(Challenge::given(&headers).is_err(), "N14");
         let made = Challenge::given_or_new(&headers).unwrap().key;

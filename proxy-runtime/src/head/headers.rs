@@ -150,7 +150,7 @@ pub(crate) fn join_cookies(headers: &mut HeaderMap) {
 }
 
 /// Removes `Content-Length: 0` where there can be no content (RFC 9110 section 8.6): a server that is strict about it
-/// would refuse the response.
+/// would reject the response.
 pub(crate) fn drop_pointless_length(status: StatusCode, headers: &mut HeaderMap) {
     let no_content = status.is_informational()
         || status == StatusCode::NO_CONTENT

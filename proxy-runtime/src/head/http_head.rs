@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, Uri, Version};
 use proxy_model::RequestHead;
 
 use crate::connection::ConnectionInfo;
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::http1::{ClassSet, FieldClass, classify, has_underscore};
 
 /// The head of a request in `http` types, together with what is known of its connection.
@@ -22,7 +22,7 @@ pub(crate) struct HttpHead<'a> {
     https: bool,
     /// The classes of the fields.
     classes: ClassSet,
-    edits: Option<&'a HeadEdits>,
+    edits: Option<&'a HeaderMutations>,
 }
 
 impl<'a> HttpHead<'a> {
@@ -106,7 +106,7 @@ impl<'a> HttpHead<'a> {
     /// The same head with what filters changed, which is for the request that is sent on; what is asked of the head is
     /// answered as it was received.
     #[must_use]
-    pub(crate) fn with_edits(self, edits: &'a HeadEdits) -> Self {
+    pub(crate) fn with_edits(self, edits: &'a HeaderMutations) -> Self {
         Self {
             edits: (!edits.is_empty()).then_some(edits),
             ..self
@@ -114,7 +114,7 @@ impl<'a> HttpHead<'a> {
     }
 
     /// The changes by filters, if any.
-    pub(crate) fn edits(&self) -> Option<&'a HeadEdits> {
+    pub(crate) fn edits(&self) -> Option<&'a HeaderMutations> {
         self.edits
     }
 
@@ -234,7 +234,7 @@ impl RequestHead for HttpHead<'_> {
     }
 
     fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool) {
-        // HTTP/2 has it as `:authority`; to whoever asks for headers it is `Host` all the same.
+        // HTTP/2 has it as `:authority`, but filters and matchers look for `Host`.
         if name == HOST.as_str() && !self.parts.headers.contains_key(HOST) {
             let authority = self.authority_str();
             if !authority.is_empty() {

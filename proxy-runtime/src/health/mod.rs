@@ -1,9 +1,24 @@
-//! Active health checks: the health of destinations.
+//! Health checks: the health of destinations.
+//!
+//! # Active checks
 //!
 //! The [`Driver`](crate::build::Driver) probes the destinations of each cluster with an active
 //! check: at once when the cluster or a destination is new, and then in cycles. The results of a
 //! cycle are applied together. An [`ActiveHealthPolicy`] decides about the health;
 //! `ConsecutiveFailures` is built in.
+//!
+//! # Passive checks
+//!
+//! A passive check judges a destination by the requests that are forwarded to it. A
+//! [`PassiveHealthPolicy`] decides at the end of each; `TransportFailureRate` is built in. Each
+//! attempt counts for the destination that it was made at. A destination that is found unhealthy is
+//! left out for the `ReactivationPeriod`, at least for the detection window, and then its health is
+//! unknown.
+//!
+//! # Health from outside
+//!
+//! [`Proxy::set_health`](crate::Proxy::set_health) tells the proxy what somebody else knows. It
+//! counts whichever checks are enabled.
 //!
 //! # Changes
 //!
@@ -15,7 +30,8 @@
 //!
 //! # Availability
 //!
-//! A destination may be picked if it is not unhealthy, has a weight above 0 (unless all weights are
+//! A destination is unhealthy if its active check, its passive check or the program says so.
+//! Any other may be picked if it has a weight above 0 (unless all weights are
 //! 0), is in the tier with the smallest `Priority` that has such destinations, and is in the
 //! proxy's own zone if any of these are. If all destinations with a weight are unhealthy,
 //! `HealthyOrPanic` uses all of them, of every tier and zone; `HealthyAndUnknown` uses none, and
@@ -34,13 +50,19 @@
 //! * A destination whose address changes starts with unknown health. YARP keeps the health of the
 //!   old address.
 //! * Each probe opens a connection of its own.
+//! * A retried request counts for each destination that it was sent to; in YARP there are no retries.
+//! * The detection window and the least number of requests are metadata of the cluster; in YARP they
+//!   are options of the program.
 
 mod consecutive_failures;
+mod passive;
 mod policy;
 mod probe;
 mod state;
 
 pub use self::consecutive_failures::ConsecutiveFailures;
+pub use self::passive::{Forwarded, PassiveHealthPolicy, TransportFailureRate};
+pub(crate) use self::passive::{PassivePolicies, is_failure, time_out};
 pub(crate) use self::policy::HealthPolicies;
 pub use self::policy::{ActiveHealthPolicy, Probed};
 pub use self::probe::{Probe, ProbeError};

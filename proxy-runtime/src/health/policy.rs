@@ -30,7 +30,7 @@ const BUILT_IN: &str = "ConsecutiveFailures";
 /// struct AnyAnswer;
 ///
 /// impl ActiveHealthPolicy for AnyAnswer {
-///     fn judge(&self, probed: &Probed<'_>) -> Health {
+///     fn evaluate(&self, probed: &Probed<'_>) -> Health {
 ///         match probed.result {
 ///             Ok(_) => Health::Healthy,
 ///             Err(_) => Health::Unhealthy,
@@ -43,7 +43,7 @@ pub trait ActiveHealthPolicy: Send + Sync {
     ///
     /// Called once per probe after the whole cycle has ended, in the task of the
     /// [`Driver`](crate::build::Driver): it should not block.
-    fn judge(&self, probed: &Probed<'_>) -> Health;
+    fn evaluate(&self, probed: &Probed<'_>) -> Health;
 }
 
 /// The result of a probe, with the earlier state of the destination.

@@ -28,12 +28,12 @@
 //! let mut out = Vec::with_capacity(1024);
 //! write_request(received, &request, &table, &RequestRewrite::default(), &mut out);
 //! assert_eq!(out, b"GET /a?b HTTP/1.1\r\nHost: shop.example\r\n\r\n");
-//! # Ok::<(), proxy_runtime::http1::Refusal>(())
+//! # Ok::<(), proxy_runtime::http1::Rejection>(())
 //! ```
 //!
 //! # One meaning
 //!
-//! A message that two programs could interpret differently is not forwarded; [`Refusal`] has the
+//! A message that two programs could interpret differently is not forwarded; [`Rejection`] has the
 //! reason and the status. RFC 9112 allows recipients to be lenient. The choices made here:
 //!
 //! | RFC 9112 | leniency allowed for | here |
@@ -75,9 +75,9 @@ mod chunked;
 mod field;
 mod framing;
 mod head;
-mod lent_table;
 mod limits;
-mod refusal;
+mod pooled_table;
+mod rejection;
 mod rewrite;
 mod span;
 
@@ -94,12 +94,12 @@ pub(crate) use self::head::is_authority;
 #[cfg(feature = "server")]
 pub(crate) use self::head::read_request;
 pub use self::head::{
-    Asked, HeadTable, Method, RawRequest, RawResponse, RequestView, Status, TargetForm, Version,
-    parse_request, parse_response,
+    HeadTable, Method, RawRequest, RawResponse, RequestInfo, RequestView, Status, TargetForm,
+    Version, parse_request, parse_response,
 };
-pub(crate) use self::lent_table::LentTable;
 pub use self::limits::HeadLimits;
-pub use self::refusal::Refusal;
+pub(crate) use self::pooled_table::PooledTable;
+pub use self::rejection::Rejection;
 #[cfg(feature = "server")]
 pub(crate) use self::rewrite::{Changes, write_changed_request};
 pub use self::rewrite::{

@@ -11,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use crate::BoxError;
-use crate::error::status_of;
+use crate::error::{Allowance, status_of};
 use crate::error::{ForwardError, ForwardErrorKind};
 
 /// The body of a request in a layer: the client's, or one that a layer created.
@@ -56,7 +56,10 @@ impl ProxyRequestBody {
         if body.is_end_stream() {
             return Self::empty();
         }
-        Self(Content::Stream(Box::pin(ClientBody { body, allowed })))
+        Self(Content::Stream(Box::pin(ClientBody {
+            body,
+            allowed: Allowance::new(allowed),
+        })))
     }
 
     /// Returns a copy of a body in memory, for layers that retry. A client's body can be read only
@@ -179,7 +182,7 @@ pin_project! {
         #[pin]
         body: B,
         // Remaining bytes that the route allows.
-        allowed: Option<u64>,
+        allowed: Allowance,
     }
 }
 
@@ -199,13 +202,8 @@ where
         let polled = match ready!(this.body.poll_frame(cx)) {
             Some(Ok(frame)) => {
                 let length = frame.data_ref().map_or(0, |data| data.len() as u64);
-                match this.allowed.map(|allowed| allowed.checked_sub(length)) {
-                    Some(None) => Some(Err(failed(StatusCode::PAYLOAD_TOO_LARGE).into())),
-                    rest => {
-                        *this.allowed = rest.flatten();
-                        Some(Ok(frame))
-                    }
-                }
+                let taken = this.allowed.take(length);
+                Some(taken.map_or_else(|status| Err(failed(status).into()), |()| Ok(frame)))
             }
             Some(Err(error)) => {
                 let error = error.into();

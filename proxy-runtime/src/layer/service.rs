@@ -16,7 +16,7 @@ use tower_service::Service;
 
 use super::body::{ProxyRequestBody, taken};
 use crate::BoxError;
-use crate::lent::LentFuture;
+use crate::pooled_future::PooledFuture;
 use crate::response::{Exchange, ProxyBody};
 
 /// The rest of a route: the inner service of a layer. Cheap to clone, always ready, and takes
@@ -24,10 +24,10 @@ use crate::response::{Exchange, ProxyBody};
 ///
 /// The innermost service never fails. Services with layers inside fail as those do.
 #[derive(Clone)]
-pub struct RouteService(Arc<dyn Inner>);
+pub struct RouteService(Arc<dyn ErasedService>);
 
 /// A type-erased service.
-trait Inner: Send + Sync {
+trait ErasedService: Send + Sync {
     fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture;
 }
 
@@ -37,7 +37,7 @@ impl RouteService {
         answer: impl Fn(Request<ProxyRequestBody>) -> RouteFuture + Send + Sync + 'static,
     ) -> Self {
         struct Function<A>(A);
-        impl<A> Inner for Function<A>
+        impl<A> ErasedService for Function<A>
         where
             A: Fn(Request<ProxyRequestBody>) -> RouteFuture + Send + Sync,
         {
@@ -82,19 +82,19 @@ impl fmt::Debug for RouteService {
 
 /// The pending response. Dropping it cancels the request at the destination.
 #[must_use = "futures do nothing unless polled"]
-pub struct RouteFuture(Answer);
+pub struct RouteFuture(LayerReply);
 
-enum Answer {
+enum LayerReply {
     /// The rest of a route, which never fails.
     Exchange(Exchange),
     /// Any other future.
-    Lent(LentFuture<Result<Response<ProxyBody>, BoxError>>),
+    Lent(PooledFuture<Result<Response<ProxyBody>, BoxError>>),
 }
 
 impl RouteFuture {
     /// The response of an exchange.
     pub(crate) fn exchange(exchange: Exchange) -> Self {
-        Self(Answer::Exchange(exchange))
+        Self(LayerReply::Exchange(exchange))
     }
 
     /// The response of a service that never fails.
@@ -103,7 +103,7 @@ impl RouteFuture {
         F: Future<Output = Response<ProxyBody>> + Send + 'static,
     {
         // An async block would hold the future twice, and its size dominates the cost of a move.
-        Self(Answer::Lent(LentFuture::new(|| Unfailing {
+        Self(LayerReply::Lent(PooledFuture::new(|| Unfailing {
             answer: answer(),
         })))
     }
@@ -114,8 +114,8 @@ impl Future for RouteFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            Answer::Exchange(exchange) => Pin::new(exchange).poll(cx).map(Ok),
-            Answer::Lent(answer) => Pin::new(answer).poll(cx),
+            LayerReply::Exchange(exchange) => Pin::new(exchange).poll(cx).map(Ok),
+            LayerReply::Lent(answer) => Pin::new(answer).poll(cx),
         }
     }
 }
@@ -159,13 +159,13 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    Arc::new(move |rest| RouteService(Arc::new(Layered(layer.layer(rest)))))
+    Arc::new(move |rest| RouteService(Arc::new(LayeredService(layer.layer(rest)))))
 }
 
 /// The service of a layer.
-struct Layered<S>(S);
+struct LayeredService<S>(S);
 
-impl<S, B> Inner for Layered<S>
+impl<S, B> ErasedService for LayeredService<S>
 where
     S: Service<Request<ProxyRequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
     S::Error: Into<BoxError>,
@@ -176,7 +176,7 @@ where
     fn call(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
         // `poll_ready` and `call` must use the same clone.
         let mut service = self.0.clone();
-        RouteFuture(Answer::Lent(LentFuture::new(move || async move {
+        RouteFuture(LayerReply::Lent(PooledFuture::new(move || async move {
             poll_fn(|cx| service.poll_ready(cx))
                 .await
                 .map_err(Into::into)?;

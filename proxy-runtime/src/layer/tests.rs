@@ -135,7 +135,7 @@ impl Filter for Silent {
 
 /// A configuration that names layers of another program.
 #[test]
-fn names_that_this_proxy_does_not_know_are_refused() {
+fn names_that_this_proxy_does_not_know_are_rejected() {
     let other = Proxy::builder()
         .filter("Audit", Silent)
         .layer("Trace", layer_fn(|rest: RouteService| rest));

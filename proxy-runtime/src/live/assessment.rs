@@ -3,14 +3,16 @@
 use proxy_model::compiled::{AvailabilityPolicy, Cluster, Destination, DestinationIndex};
 use proxy_model::same_id;
 
-use crate::health::Health;
-
 /// The reason why a destination gets no requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ineligible {
     /// The active check marked the destination unhealthy.
     Unhealthy,
+    /// The passive check marked the destination unhealthy.
+    Failing,
+    /// The program declared the destination unhealthy.
+    Assigned,
     /// The weight is 0.
     NoWeight,
     /// A tier with a smaller number has available destinations.
@@ -26,6 +28,8 @@ impl std::fmt::Display for Ineligible {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Unhealthy => f.write_str("unhealthy by its active check"),
+            Self::Failing => f.write_str("unhealthy by its passive check"),
+            Self::Assigned => f.write_str("declared unhealthy by the program"),
             Self::NoWeight => f.write_str("its weight is 0"),
             Self::LowerPriority { used } => {
                 write!(f, "destinations of priority {used} are available")
@@ -54,8 +58,7 @@ impl Assessment {
 
 /// Decides which destinations of `cluster` may be picked.
 ///
-/// `active` returns the health by the active check for the destination at a position; it is called
-/// only if the check is enabled. Destinations in `without` have just failed and may not be picked
+/// `fault` returns the reason why the destination at a position is unhealthy, if it is. Destinations in `without` have just failed and may not be picked
 /// in any case.
 ///
 /// 1. A destination of weight 0 gets nothing, unless all destinations of the cluster have weight 0:
@@ -68,7 +71,7 @@ pub(crate) fn assess(
     cluster: &Cluster,
     zone: Option<&str>,
     without: &[DestinationIndex],
-    active: impl Fn(usize) -> Health,
+    fault: impl Fn(usize) -> Option<Ineligible>,
 ) -> Assessment {
     let destinations = cluster.destinations();
     let weighted = destinations.iter().any(|d| d.weight() > 0);
@@ -82,22 +85,23 @@ pub(crate) fn assess(
         }
     }
 
-    if cluster.active_check().is_some() {
-        let by_weight = verdicts.clone();
-        for (i, verdict) in verdicts.iter_mut().enumerate() {
-            if verdict.is_none() && active(i) == Health::Unhealthy {
-                *verdict = Some(Ineligible::Unhealthy);
-            }
+    let mut by_weight = None;
+    for i in 0..verdicts.len() {
+        if verdicts[i].is_none()
+            && let Some(fault) = fault(i)
+        {
+            by_weight.get_or_insert_with(|| verdicts.clone());
+            verdicts[i] = Some(fault);
         }
+    }
+    if let Some(verdicts) = by_weight.filter(|_| {
         let none_left = verdicts.iter().all(Option::is_some);
-        if none_left && cluster.availability() == AvailabilityPolicy::HealthyOrPanic {
-            // No panic if all destinations are excluded for other reasons.
-            let panic = by_weight.iter().any(Option::is_none);
-            return Assessment {
-                verdicts: by_weight,
-                panic,
-            };
-        }
+        none_left && cluster.availability() == AvailabilityPolicy::HealthyOrPanic
+    }) {
+        return Assessment {
+            verdicts,
+            panic: true,
+        };
     }
 
     prefer_tier(destinations, &mut verdicts);

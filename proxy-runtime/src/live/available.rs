@@ -1,6 +1,7 @@
 //! The available destinations of a cluster, prepared for load balancing policies.
 
 use proxy_model::compiled::{Cluster, DestinationIndex};
+use tokio::time::Instant;
 
 use crate::live::Assessment;
 
@@ -9,6 +10,8 @@ use crate::live::Assessment;
 pub(crate) struct Available {
     /// The epoch of the cluster's health; see [`ClusterLive`](crate::live::ClusterLive).
     epoch: u64,
+    /// When a destination comes back that is left out for a time. The list is out of date then.
+    until: Option<Instant>,
     panic: bool,
     members: Box<[DestinationIndex]>,
     /// The weight of each member; empty if all are equal, which then is 1.
@@ -23,7 +26,12 @@ pub(crate) struct Available {
 
 impl Available {
     /// Collects what `assessment` allows, for the health of `epoch`.
-    pub(crate) fn new(cluster: &Cluster, assessment: &Assessment, epoch: u64) -> Self {
+    pub(crate) fn new(
+        cluster: &Cluster,
+        assessment: &Assessment,
+        epoch: u64,
+        until: Option<Instant>,
+    ) -> Self {
         let destinations = cluster.destinations();
         let positions: Vec<usize> = assessment.eligible().collect();
         let members: Box<[_]> = positions
@@ -54,6 +62,7 @@ impl Available {
         let stride = cumulative.last().copied().map_or(1, stride);
         Self {
             epoch,
+            until,
             panic: assessment.panic,
             members,
             weights,
@@ -63,9 +72,15 @@ impl Available {
         }
     }
 
-    /// The epoch of the health that was used.
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch
+    /// True if the list is out of date, now that the health has the epoch `now`.
+    #[inline]
+    pub(crate) fn is_outdated(&self, now: u64) -> bool {
+        self.epoch != now || self.until.is_some_and(|until| until <= Instant::now())
+    }
+
+    /// True if a destination is a member.
+    pub(crate) fn has(&self, index: DestinationIndex) -> bool {
+        self.members.binary_search(&index).is_ok()
     }
 
     /// True if health is ignored because no destination is healthy.

@@ -6,10 +6,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use proxy_model::compiled::DestinationAddress;
+use parking_lot::Mutex;
+use proxy_model::compiled::{Cluster, DestinationAddress};
 use proxy_model::{ClusterId, DestinationId};
+use tokio::time::Instant;
 
-use crate::health::HealthState;
+use super::Ineligible;
+use crate::health::{Health, HealthState};
 use crate::observe::Traffic;
 use crate::observe::{DestinationMetrics, GaugeGuard, InFlightGuard};
 
@@ -59,6 +62,7 @@ pub(crate) struct DestinationState {
     address: Arc<DestinationAddress>,
     removed: AtomicBool,
     health: HealthState,
+    drains_since: Mutex<Option<Instant>>,
     metrics: DestinationMetrics,
     traffic: Traffic,
 }
@@ -77,6 +81,7 @@ impl DestinationState {
             address,
             removed: AtomicBool::new(false),
             health: HealthState::default(),
+            drains_since: Mutex::default(),
             metrics: DestinationMetrics::default(),
             traffic: Traffic::default(),
         }
@@ -131,7 +136,51 @@ impl DestinationState {
         self.removed.store(true, Ordering::Relaxed);
     }
 
-    /// The state of the active health check.
+    /// The reason why the destination is unhealthy, if it is. `cluster` is its cluster: results of a
+    /// disabled check do not count.
+    pub(crate) fn fault(&self, cluster: &Cluster) -> Option<Ineligible> {
+        let health = self.health();
+        if health.assigned() == Health::Unhealthy {
+            return Some(Ineligible::Assigned);
+        }
+        if cluster.active_check().is_some() && health.active() == Health::Unhealthy {
+            return Some(Ineligible::Unhealthy);
+        }
+        let is_failing = cluster.passive_check().is_some() && health.passive() == Health::Unhealthy;
+        is_failing.then_some(Ineligible::Failing)
+    }
+
+    /// The health of the destination by all that counts.
+    pub(crate) fn overall_health(&self, cluster: &Cluster) -> Health {
+        let health = self.health();
+        let checks = [
+            Some(health.assigned()),
+            cluster.active_check().map(|_| health.active()),
+            cluster.passive_check().map(|_| health.passive()),
+        ];
+        let of = |wanted| checks.contains(&Some(wanted));
+        match (of(Health::Unhealthy), of(Health::Healthy)) {
+            (true, _) => Health::Unhealthy,
+            (false, true) => Health::Healthy,
+            (false, false) => Health::Unknown,
+        }
+    }
+
+    /// The time since when the destination keeps its clients only.
+    pub(crate) fn drains_since(&self) -> Option<Instant> {
+        *self.drains_since.lock()
+    }
+
+    /// Notes that the destination keeps its clients only, or does not any more.
+    pub(crate) fn drain(&self, is_draining: bool) {
+        let mut since = self.drains_since.lock();
+        match is_draining {
+            true => drop(since.get_or_insert_with(Instant::now)),
+            false => *since = None,
+        }
+    }
+
+    /// The state of the health checks.
     pub(crate) fn health(&self) -> &HealthState {
         &self.health
     }

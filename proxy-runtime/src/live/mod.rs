@@ -6,9 +6,11 @@ mod assessment;
 mod available;
 mod cluster;
 mod destination;
+mod passive;
 
 pub use self::assessment::Ineligible;
 pub(crate) use self::assessment::{Assessment, assess};
 pub(crate) use self::available::Available;
 pub(crate) use self::cluster::{ClientKey, ClusterLive};
 pub(crate) use self::destination::{DestinationKey, DestinationState, InFlight, KeyHasher};
+pub(crate) use self::passive::PassiveRule;

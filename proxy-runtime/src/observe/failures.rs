@@ -21,7 +21,7 @@ const MOST_OF_CAUSE: usize = 240;
 /// The recent failures of a destination or a cluster, with their cause. Needs one word of memory
 /// until the first failure.
 #[derive(Debug, Default)]
-pub(crate) struct RecentFailures(OnceLock<Box<Record>>);
+pub(crate) struct RecentFailures(OnceLock<Box<FailureRecord>>);
 
 /// A change between working and failing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) enum Turn {
 }
 
 #[derive(Debug)]
-struct Record {
+struct FailureRecord {
     began: Instant,
     /// The failures of one second each in the low half, and the number of that second in the high
     /// half.
@@ -44,12 +44,12 @@ struct Record {
     kind: AtomicU8,
     /// The error of the latest connection attempt; `None` if it succeeded.
     unconnected: Mutex<Option<Arc<str>>>,
-    seen: Mutex<Seen>,
+    seen: Mutex<LastLook>,
 }
 
 /// The state at the last call of [`RecentFailures::look`].
 #[derive(Debug)]
-struct Seen {
+struct LastLook {
     failures: u64,
     /// Number of responses when the last failure was seen.
     answers: u64,
@@ -154,16 +154,16 @@ impl RecentFailures {
         Some(Turn::Works(now.saturating_duration_since(since)))
     }
 
-    fn record(&self) -> &Record {
+    fn record(&self) -> &FailureRecord {
         self.0.get_or_init(|| {
             let began = Instant::now();
-            Box::new(Record {
+            Box::new(FailureRecord {
                 began,
                 seconds: array::from_fn(|_| AtomicU64::new(0)),
                 total: AtomicU64::new(0),
                 kind: AtomicU8::new(u8::MAX),
                 unconnected: Mutex::new(None),
-                seen: Mutex::new(Seen {
+                seen: Mutex::new(LastLook {
                     failures: 0,
                     answers: 0,
                     failed_at: began,
@@ -174,7 +174,7 @@ impl RecentFailures {
     }
 }
 
-impl Record {
+impl FailureRecord {
     /// Number of the current second.
     fn second(&self) -> u32 {
         let now = Instant::now().saturating_duration_since(self.began);

@@ -74,6 +74,11 @@ impl Labels {
             .unwrap_or(PROTOCOLS[0])
     }
 
+    /// The status, if it is one of HTTP.
+    pub(crate) fn status_code(self) -> Option<StatusCode> {
+        StatusCode::from_u16(self.status()).ok()
+    }
+
     /// `http.response.status_code`.
     pub(crate) fn status(self) -> u16 {
         (self.0 & 0xfff) as u16

@@ -12,7 +12,7 @@ use super::labels::Labels;
 use super::per_worker::{OwnLine, PerWorker};
 use super::series::SeriesTable;
 use crate::error::ForwardErrorKind;
-use crate::observe::LoopTally;
+use crate::observe::LoopCounter;
 use crate::observe::Traffic;
 
 /// The metrics of the whole proxy.
@@ -27,7 +27,7 @@ pub(crate) struct ProxyMetrics {
     /// `proxy.config.reload` with result `success`.
     pub(crate) reloads: Counter,
     /// `proxy.config.reload` with result `failure`.
-    pub(crate) refused_reloads: Counter,
+    pub(crate) rejected_reloads: Counter,
 }
 
 /// The metrics of one route.
@@ -35,7 +35,7 @@ pub(crate) struct ProxyMetrics {
 pub(crate) struct RouteMetrics {
     durations: SeriesTable,
     traffic: Traffic,
-    loops: LoopTally,
+    loops: LoopCounter,
 }
 
 impl RouteMetrics {
@@ -66,7 +66,7 @@ impl RouteMetrics {
     }
 
     /// Requests that came back to this proxy.
-    pub(crate) fn loops(&self) -> &LoopTally {
+    pub(crate) fn loops(&self) -> &LoopCounter {
         &self.loops
     }
 }

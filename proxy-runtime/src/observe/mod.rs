@@ -9,7 +9,7 @@ mod counter;
 mod failures;
 mod histogram;
 mod labels;
-mod loop_tally;
+mod loop_counter;
 mod metrics;
 mod per_worker;
 mod series;
@@ -27,7 +27,7 @@ pub(crate) use self::histogram::Histogram;
 pub(crate) use self::histogram::HistogramCounts;
 pub(crate) use self::histogram::Sample;
 pub(crate) use self::labels::Labels;
-pub(crate) use self::loop_tally::LoopTally;
+pub(crate) use self::loop_counter::LoopCounter;
 pub(crate) use self::metrics::{
     ClusterMetrics, DestinationMetrics, ErrorCounters, InFlightGuard, ProxyMetrics, RouteMetrics,
 };

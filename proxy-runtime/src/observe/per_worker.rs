@@ -50,11 +50,11 @@ impl<T> Deref for OwnLine<T> {
 pub(crate) struct PerWorker<T> {
     is_split: AtomicBool,
     /// The part of all threads before the split, and of threads that are no workers afterwards.
-    common: Part<T>,
-    workers: OnceLock<Box<[Part<T>; PLACES - 1]>>,
+    common: WorkerShare<T>,
+    workers: OnceLock<Box<[WorkerShare<T>; PLACES - 1]>>,
 }
 
-type Part<T> = OnceLock<Arc<OwnLine<T>>>;
+type WorkerShare<T> = OnceLock<Arc<OwnLine<T>>>;
 
 impl<T> Default for PerWorker<T> {
     fn default() -> Self {
@@ -78,6 +78,7 @@ impl<T> PerWorker<T> {
     /// The index of the calling worker's part; `None` for the shared part.
     #[inline]
     fn place(&self) -> Option<usize> {
+        // A stale value only lets a thread use the shared part once more.
         match self.is_split.load(Ordering::Relaxed) {
             true => PLACE.get().checked_sub(1),
             false => None,

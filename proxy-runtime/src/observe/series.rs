@@ -33,11 +33,11 @@ struct Keys([AtomicU32; SLOTS]);
 struct Slots {
     /// Number of all recorded requests.
     recorded: Counter,
-    histograms: [Slot; SLOTS],
-    overflow: Slot,
+    histograms: [SeriesSlot; SLOTS],
+    overflow: SeriesSlot,
 }
 
-type Slot = OnceLock<Box<OwnLine<Histogram>>>;
+type SeriesSlot = OnceLock<Box<OwnLine<Histogram>>>;
 
 impl SeriesTable {
     /// Counts one request.
@@ -81,7 +81,7 @@ impl SeriesTable {
 
     /// The sum over all workers of a slot; `None` if it is unused.
     #[cfg(any(feature = "metrics", test))]
-    fn sum(&self, slot: impl Fn(&Slots) -> &Slot) -> Option<HistogramCounts> {
+    fn sum(&self, slot: impl Fn(&Slots) -> &SeriesSlot) -> Option<HistogramCounts> {
         let counted = self.slots.iter().filter_map(|slots| slot(slots).get());
         counted
             .map(|histogram| histogram.counts())
@@ -123,6 +123,7 @@ impl Keys {
                 return Some(slot);
             }
             if found == 0 {
+                // Relaxed is enough: the key itself is all that is published.
                 match key.compare_exchange(0, wanted, Ordering::Relaxed, Ordering::Relaxed) {
                     Ok(_) => return Some(slot),
                     // Another thread took the slot, perhaps for the same labels.

@@ -12,7 +12,7 @@ use proxy_model::ClusterId;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
-use super::round::{Target, run_round};
+use super::round::{ProbeTarget, run_round};
 use crate::health::Probe;
 use crate::live::DestinationKey;
 use crate::progress::after;
@@ -76,7 +76,7 @@ impl ActiveChecks {
             };
             self.watched.remove(&ended);
             // The cluster may have been added again while its check was ending.
-            if Target::find(&self.prober.shared, &ended).is_some() {
+            if ProbeTarget::find(&self.prober.shared, &ended).is_some() {
                 self.watch(ended);
             }
         }
@@ -91,10 +91,10 @@ impl ActiveChecks {
 
 /// The kind of a cycle that has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
+enum CycleKind {
     /// A cycle over the whole cluster.
     Whole,
-    /// Immediate probes of destinations that are new or whose check has changed.
+    /// Probes of some destinations: those that are new, those whose check has changed, and those in doubt.
     AtOnce,
 }
 
@@ -103,7 +103,7 @@ async fn check_cluster(prober: Prober, id: ClusterId) -> ClusterId {
     let mut generations = prober.shared.generations();
     // Later changes wake the loop below.
     generations.borrow_and_update();
-    let Some(target) = Target::find(&prober.shared, &id) else {
+    let Some(target) = ProbeTarget::find(&prober.shared, &id) else {
         return id;
     };
     let mut check = ClusterCheck::begin(prober, target);
@@ -111,11 +111,14 @@ async fn check_cluster(prober: Prober, id: ClusterId) -> ClusterId {
         tokio::select! {
             Some((scope, keys)) = check.rounds.next() => check.ended(scope, &keys),
             () = sleep_until(check.next_round), if check.last_round.is_some() => check.start_whole(),
+            () = sleep_until(check.next_fast.unwrap_or(check.next_round)), if check.next_fast.is_some() => {
+                check.start_fast();
+            }
             changed = generations.changed() => {
                 if changed.is_err() {
                     return id;
                 }
-                let Some(target) = Target::find(&check.prober.shared, &id) else {
+                let Some(target) = ProbeTarget::find(&check.prober.shared, &id) else {
                     return id;
                 };
                 check.follow(target);
@@ -127,8 +130,8 @@ async fn check_cluster(prober: Prober, id: ClusterId) -> ClusterId {
 /// The active check of one cluster.
 struct ClusterCheck {
     prober: Prober,
-    target: Target,
-    rounds: FuturesUnordered<Boxed<(Scope, Vec<DestinationKey>)>>,
+    target: ProbeTarget,
+    rounds: FuturesUnordered<Boxed<(CycleKind, Vec<DestinationKey>)>>,
     /// Destinations whose first probe was started.
     known: HashSet<DestinationKey>,
     /// Destinations with probes in flight, and the number of cycles that probe them. A destination
@@ -137,11 +140,13 @@ struct ClusterCheck {
     /// The end of the last whole cycle, and the interval at that time; `None` during a cycle.
     last_round: Option<(Instant, Duration)>,
     next_round: Instant,
+    /// When destinations in doubt are probed again, if there are any.
+    next_fast: Option<Instant>,
 }
 
 impl ClusterCheck {
     /// Probes all destinations at once, and resets their counts of consecutive results.
-    fn begin(prober: Prober, target: Target) -> Self {
+    fn begin(prober: Prober, target: ProbeTarget) -> Self {
         let mut check = Self {
             prober,
             known: target.keys().into_iter().collect(),
@@ -150,6 +155,7 @@ impl ClusterCheck {
             busy: HashMap::new(),
             last_round: None,
             next_round: Instant::now(),
+            next_fast: None,
         };
         // The check was disabled before, so earlier results say nothing about a sequence.
         check.target.count_anew(|_| true);
@@ -160,7 +166,7 @@ impl ClusterCheck {
     /// Continues with a new generation. Probes destinations that are new, or whose check has
     /// changed, at once. Health stays until the result arrives; counts of consecutive results are
     /// reset.
-    fn follow(&mut self, target: Target) {
+    fn follow(&mut self, target: ProbeTarget) {
         let before = std::mem::replace(&mut self.target, target);
         let changed = self.target.asked_anew_since(&before);
         self.target.count_anew(|key| changed.contains(&key));
@@ -176,7 +182,7 @@ impl ClusterCheck {
             *known = keys.into_iter().collect();
         }
         if !at_once.is_empty() {
-            self.start(Scope::AtOnce, at_once);
+            self.start(CycleKind::AtOnce, at_once);
         }
         // A new interval counts from the end of the last cycle.
         if let Some((ended, interval)) = self.last_round
@@ -191,10 +197,20 @@ impl ClusterCheck {
         self.last_round = None;
         let mut keys = self.target.keys();
         keys.retain(|key| !self.busy.contains_key(key));
-        self.start(Scope::Whole, keys);
+        self.start(CycleKind::Whole, keys);
     }
 
-    fn start(&mut self, scope: Scope, keys: Vec<DestinationKey>) {
+    /// Probes the destinations in doubt that have no probe in flight.
+    fn start_fast(&mut self) {
+        self.next_fast = None;
+        let mut keys = self.target.in_doubt();
+        keys.retain(|key| !self.busy.contains_key(key));
+        if !keys.is_empty() {
+            self.start(CycleKind::AtOnce, keys);
+        }
+    }
+
+    fn start(&mut self, scope: CycleKind, keys: Vec<DestinationKey>) {
         for key in &keys {
             *self.busy.entry(*key).or_default() += 1;
         }
@@ -205,7 +221,7 @@ impl ClusterCheck {
         }));
     }
 
-    fn ended(&mut self, scope: Scope, keys: &[DestinationKey]) {
+    fn ended(&mut self, scope: CycleKind, keys: &[DestinationKey]) {
         for key in keys {
             if let Entry::Occupied(mut rounds) = self.busy.entry(*key) {
                 *rounds.get_mut() -= 1;
@@ -214,8 +230,15 @@ impl ClusterCheck {
                 }
             }
         }
-        if scope == Scope::Whole {
+        if scope == CycleKind::Whole {
             self.wait_from(Instant::now());
+        }
+        if let Some(fast) = self.target.fast_interval()
+            && self.next_fast.is_none()
+            && !self.target.in_doubt().is_empty()
+        {
+            let wait = self.prober.shared.random().jitter(fast, JITTER);
+            self.next_fast = Some(after(Instant::now(), wait));
         }
     }
 

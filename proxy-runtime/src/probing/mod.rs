@@ -1,6 +1,7 @@
 //! The execution of active health checks over the clusters of the active configuration.
 
 mod active;
+mod grpc;
 mod round;
 #[cfg(test)]
 mod tests;

@@ -4,12 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use discovery_core::Moment;
+use discovery_core::Timestamp;
 use discovery_core::text::with_causes;
 use futures_util::{StreamExt, stream};
 use http::{HeaderValue, StatusCode};
 use proxy_model::ClusterId;
-use proxy_model::compiled::{ActiveCheck, Cluster, ClusterIndex, Destination, DestinationAddress};
+use proxy_model::compiled::{
+    ActiveCheck, Cluster, ClusterIndex, Destination, DestinationAddress, ProbeKind,
+};
 use tokio::time::{Instant, timeout};
 
 use super::active::Prober;
@@ -31,6 +33,7 @@ struct Question<'a> {
     host: Option<&'a HeaderValue>,
     path: &'a str,
     query: &'a str,
+    kind: &'a ProbeKind,
 }
 
 impl<'a> Question<'a> {
@@ -40,18 +43,19 @@ impl<'a> Question<'a> {
             host: destination.host(),
             path: check.path_at(destination),
             query: check.query(),
+            kind: check.probe(),
         }
     }
 }
 
 /// A cluster to probe, with the generation in which it was found.
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct ProbeTarget {
     generation: Arc<Generation>,
     index: ClusterIndex,
 }
 
-impl Target {
+impl ProbeTarget {
     /// The cluster called `id` of the current generation, if its check is enabled.
     pub(crate) fn find(shared: &Shared, id: &ClusterId) -> Option<Self> {
         let generation = shared.load_full();
@@ -62,6 +66,25 @@ impl Target {
 
     pub(crate) fn interval(&self) -> Duration {
         self.check().interval()
+    }
+
+    /// The interval for [destinations in doubt](Self::in_doubt), if it is shorter than that of all.
+    pub(crate) fn fast_interval(&self) -> Option<Duration> {
+        let check = self.check();
+        (check.fast_interval() < check.interval()).then(|| check.fast_interval())
+    }
+
+    /// The keys of destinations whose last probe contradicts their health.
+    pub(crate) fn in_doubt(&self) -> Vec<DestinationKey> {
+        let states = self.state().destinations().iter();
+        let in_doubt = states.filter(|state| {
+            let record = state.health().record();
+            match record.health {
+                Health::Unhealthy => record.successes > 0,
+                Health::Healthy | Health::Unknown => record.failures > 0,
+            }
+        });
+        in_doubt.map(|state| state.key()).collect()
     }
 
     /// The keys of all destinations.
@@ -152,7 +175,7 @@ struct Finding<'a> {
 ///
 /// Probes end early, without a result, when their destination is removed or its probe settings
 /// change. Cancel safe: dropping the future ends all probes and applies nothing.
-pub(crate) async fn run_round(prober: &Prober, target: &Target, keys: &[DestinationKey]) {
+pub(crate) async fn run_round(prober: &Prober, target: &ProbeTarget, keys: &[DestinationKey]) {
     let chosen: HashSet<_> = keys.iter().collect();
     let probes = target
         .destinations()
@@ -171,7 +194,7 @@ pub(crate) async fn run_round(prober: &Prober, target: &Target, keys: &[Destinat
 /// Probes one destination. `None` if the result is no longer relevant.
 async fn probe_one<'a>(
     prober: &'a Prober,
-    target: &'a Target,
+    target: &'a ProbeTarget,
     destination: &'a Destination,
     state: &'a DestinationState,
 ) -> Option<Finding<'a>> {
@@ -214,7 +237,7 @@ async fn probe_one<'a>(
     }
 }
 
-fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
+fn conclude(prober: &Prober, target: &ProbeTarget, findings: &[Finding<'_>]) {
     let check = target.check();
     let Some(policy) = prober.shared.health_policies().find(check.policy()) else {
         // A configuration with an unknown policy is rejected before it gets here.
@@ -224,7 +247,7 @@ fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
     // Results may be outdated by the time the last probe ends.
     let is_current = |f: &&Finding<'_>| target.is_current(&prober.shared, f.destination, f.state);
     for finding in findings.iter().filter(is_current) {
-        let text: Arc<str> = describe(&finding.result).into();
+        let text: Arc<str> = describe(check.probe(), &finding.result).into();
         let state = finding.state.health();
         let record = state.update(|record| {
             count(record, &finding.result, Arc::clone(&text));
@@ -241,7 +264,7 @@ fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
             successes: record.successes,
         };
         // The policy runs without a lock, since it may read the state of the proxy.
-        let health = match contained_call(|| policy.judge(&probed)) {
+        let health = match contained_call(|| policy.evaluate(&probed)) {
             Ok(health) => health,
             Err(Panicked(message)) => {
                 tracing::error!(
@@ -263,7 +286,7 @@ fn conclude(prober: &Prober, target: &Target, findings: &[Finding<'_>]) {
         };
         state.update(|record| {
             record.health = health;
-            record.since = Some(Moment::now());
+            record.since = Some(Timestamp::now());
             record.reason = Some(Arc::clone(&reason));
         });
         changes.push((finding.destination, (record.health, health, reason)));
@@ -290,14 +313,16 @@ fn count(record: &mut HealthRecord, result: &Result<StatusCode, ProbeError>, tex
     }
 }
 
-fn describe(result: &Result<StatusCode, ProbeError>) -> String {
+fn describe(kind: &ProbeKind, result: &Result<StatusCode, ProbeError>) -> String {
     match result {
+        Ok(_) if *kind == ProbeKind::Tcp => "connected".to_owned(),
+        Ok(StatusCode::OK) if matches!(kind, ProbeKind::Grpc(_)) => "answered SERVING".to_owned(),
         Ok(status) => format!("answered {status}"),
         Err(error) => with_causes(error),
     }
 }
 
-fn log(target: &Target, destination: &Destination, before: Health, now: Health, reason: &str) {
+fn log(target: &ProbeTarget, destination: &Destination, before: Health, now: Health, reason: &str) {
     // One event per change, not one per probe.
     macro_rules! event {
         ($level:ident) => {

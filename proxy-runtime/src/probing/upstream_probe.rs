@@ -5,21 +5,22 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::header::{HOST, USER_AGENT};
 use http::{Method, Request, StatusCode, Uri, Version};
-use proxy_model::compiled::{ActiveCheck, Cluster, Destination};
+use proxy_model::compiled::{ActiveCheck, Cluster, Destination, ProbeKind};
 use proxy_model::transform::path_and_query;
 
+use super::grpc;
 use crate::health::{Probe, ProbeError};
 use crate::progress::OutgoingBody;
 use crate::upstream::Upstreams;
 
 /// The `User-Agent` of probes.
-const AGENT: &str = concat!(
+pub(super) const AGENT: &str = concat!(
     "proxy-runtime/",
     env!("CARGO_PKG_VERSION"),
     " (active health check)"
 );
 
-/// Probes with a `GET` below the destination's health address: the path of the destination or the
+/// Probes with a connection, a call of the gRPC health checking protocol, or a `GET` below the destination's health address: the path of the destination or the
 /// check, the query of the check, and the HTTP version of the cluster.
 ///
 /// Each probe opens a new connection: a pooled one would not notice that new connections fail.
@@ -39,6 +40,18 @@ impl Probe for UpstreamProbe {
         destination: &Destination,
     ) -> Result<StatusCode, ProbeError> {
         let address = destination.health_address();
+        match cluster.active_check().map(ActiveCheck::probe) {
+            None | Some(ProbeKind::Http) => {}
+            Some(ProbeKind::Tcp) => {
+                let upstream = cluster.upstream();
+                let connecting = self.0.connect_once(cluster.id(), address, upstream);
+                let connected = connecting.await.map_err(ProbeError::NoAnswer);
+                return connected.map(|()| StatusCode::OK);
+            }
+            Some(ProbeKind::Grpc(service)) => {
+                return grpc::probe(&self.0, cluster, destination, service).await;
+            }
+        }
         let request = |http2| request(cluster.active_check(), destination, http2);
         self.0
             .send_once(cluster.id(), address, cluster.upstream(), request)

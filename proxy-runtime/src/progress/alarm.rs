@@ -25,7 +25,7 @@ thread_local! {
 #[derive(Clone, Copy)]
 struct Scope {
     task: Task,
-    asked: Option<Asked>,
+    asked: Option<TimerRequest>,
 }
 
 /// The identity of a task, as its waker shows it.
@@ -50,7 +50,7 @@ impl Task {
 
 /// A request to be polled at a time.
 #[derive(Clone, Copy)]
-struct Asked {
+struct TimerRequest {
     by: u64,
     #[cfg_attr(
         not(feature = "server"),
@@ -92,7 +92,7 @@ pub(crate) fn ask(cx: &Context<'_>, ticket: &mut Ticket, due: Instant) -> bool {
     if scope.asked.is_some_and(|asked| asked.by != by) {
         return false;
     }
-    let asked = Some(Asked { by, due });
+    let asked = Some(TimerRequest { by, due });
     SCOPE.set(Some(Scope { asked, ..scope }));
     true
 }
@@ -100,7 +100,7 @@ pub(crate) fn ask(cx: &Context<'_>, ticket: &mut Ticket, due: Instant) -> bool {
 /// The request to a task's timer.
 #[cfg(feature = "server")]
 #[derive(Default)]
-pub(crate) struct Alarm(Option<Asked>);
+pub(crate) struct Alarm(Option<TimerRequest>);
 
 #[cfg(feature = "server")]
 impl Alarm {

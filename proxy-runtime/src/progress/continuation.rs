@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_refusal_keeps_it_closed() {
+    async fn only_a_rejection_keeps_it_closed() {
         for (status, expected) in [
             (100, true),
             (102, true),

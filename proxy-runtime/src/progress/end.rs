@@ -31,9 +31,9 @@ pub(crate) enum End {
     /// The destination's connection was closed, or failed.
     Closed,
     /// The destination sent a malformed or unexpected response.
-    Meaningless,
+    Malformed,
     /// A response that cannot be passed on.
-    Unsayable,
+    Unrepresentable,
     /// The framing of the response's body is broken.
     BrokenBody,
 }
@@ -72,8 +72,8 @@ impl End {
             (Self::Closed, Stage::Client | Stage::Destination) => {
                 (Kind::RequestBodyDestination, StatusCode::BAD_GATEWAY)
             }
-            (Self::Closed | Self::Meaningless, _) => (Kind::Request, StatusCode::BAD_GATEWAY),
-            (Self::Unsayable, _) => (Kind::ResponseHeaders, StatusCode::BAD_GATEWAY),
+            (Self::Closed | Self::Malformed, _) => (Kind::Request, StatusCode::BAD_GATEWAY),
+            (Self::Unrepresentable, _) => (Kind::ResponseHeaders, StatusCode::BAD_GATEWAY),
         }
     }
 
@@ -167,13 +167,13 @@ mod tests {
                 Kind::ResponseBodyDestination,
             ),
             (
-                End::Meaningless,
+                End::Malformed,
                 Stage::Client,
                 (Kind::Request, 502),
                 Kind::Request,
             ),
             (
-                End::Unsayable,
+                End::Unrepresentable,
                 Stage::Done,
                 (Kind::ResponseHeaders, 502),
                 Kind::ResponseHeaders,

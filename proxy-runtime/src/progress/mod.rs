@@ -1,6 +1,11 @@
 //! Progress, time limits and end of an exchange with a destination.
 
 pub(crate) mod alarm;
+#[cfg_attr(
+    not(feature = "server"),
+    expect(dead_code, reason = "for the clients of a server")
+)]
+mod client_read_limit;
 mod continuation;
 #[cfg_attr(
     not(feature = "server"),
@@ -11,19 +16,15 @@ mod deadlines;
 mod end;
 mod outgoing_body;
 mod pace;
+#[cfg_attr(
+    not(feature = "server"),
+    expect(dead_code, reason = "for the clients of a server")
+)]
+mod read_timeout;
 mod shared_progress;
 mod timeout;
-#[cfg_attr(
-    not(feature = "server"),
-    expect(dead_code, reason = "for the clients of a server")
-)]
-mod uptake;
-#[cfg_attr(
-    not(feature = "server"),
-    expect(dead_code, reason = "for the clients of a server")
-)]
-mod uptake_limit;
 
+pub(crate) use self::client_read_limit::ClientReadLimit;
 pub(crate) use self::continuation::{Continuation, Gate};
 #[cfg(feature = "server")]
 pub use self::data_rate::DataRate;
@@ -33,7 +34,6 @@ pub(crate) use self::deadlines::{Deadlines, after, within};
 pub(crate) use self::end::{End, Stage};
 pub(crate) use self::outgoing_body::{OutgoingBody, UploadError, UploadLimits};
 pub(crate) use self::pace::Pace;
+pub(crate) use self::read_timeout::ClientReadTimeout;
 pub(crate) use self::shared_progress::SharedProgress;
 pub(crate) use self::timeout::{Activity, HeadTimer, IdleTimer, Timer};
-pub(crate) use self::uptake::Uptake;
-pub(crate) use self::uptake_limit::UptakeLimit;

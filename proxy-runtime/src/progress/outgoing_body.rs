@@ -1,4 +1,4 @@
-//! A client's body on the typed lane, as connections to destinations take it: each polls it, and drops it when it has
+//! A client's body on the typed path, as connections to destinations take it: each polls it, and drops it when it has
 //! ended.
 
 use std::error::Error as StdError;
@@ -13,15 +13,15 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
 use crate::BoxError;
-use crate::error::ForwardErrorKind;
 use crate::error::status_of;
+use crate::error::{Allowance, ForwardErrorKind};
 use crate::head::headers;
 use crate::progress::Gate;
 use crate::progress::IdleTimer;
 use crate::progress::SharedProgress;
 use crate::progress::Stage;
 
-type Client = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
+type IncomingUpload = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
 
 /// The body of a request on its way to a destination: the client's, counted and checked.
 ///
@@ -39,11 +39,11 @@ pub(crate) struct OutgoingBody {
 }
 
 struct Uploading {
-    client: Client,
+    client: IncomingUpload,
     /// Bytes that `Content-Length` still promises.
     promised: Option<u64>,
     /// Bytes that the route still allows.
-    allowed: Option<u64>,
+    allowed: Allowance,
     gate: Option<Gate>,
     /// The destination was given something, and has taken it when it asks for more.
     was_given: bool,
@@ -69,6 +69,14 @@ impl OutgoingBody {
             put_back: Vec::new(),
             progress: None,
         }
+    }
+
+    /// A body that is there as a whole, of a request that no client made.
+    #[cfg(feature = "http2")]
+    pub(crate) fn whole(content: Bytes) -> Self {
+        let mut body = Self::empty();
+        body.put_back.push(Frame::data(content));
+        body
     }
 
     /// A body for a request to no destination in particular.
@@ -185,7 +193,7 @@ impl OutgoingBody {
             client: Some(Box::new(Uploading {
                 client: Box::pin(client.map_err(Into::into)),
                 promised,
-                allowed,
+                allowed: Allowance::new(allowed),
                 gate,
                 was_given: false,
                 idle: IdleTimer::default(),
@@ -257,11 +265,7 @@ impl Uploading {
             let rest = promised.checked_sub(length);
             *promised = rest.ok_or(StatusCode::BAD_REQUEST)?;
         }
-        if let Some(allowed) = &mut self.allowed {
-            let rest = allowed.checked_sub(length);
-            *allowed = rest.ok_or(StatusCode::PAYLOAD_TOO_LARGE)?;
-        }
-        Ok(())
+        self.allowed.take(length)
     }
 }
 

@@ -8,11 +8,11 @@ use super::data_rate::DataRate;
 
 /// How much a client moves while it is waited for.
 ///
-/// A window is made of the time in which somebody waits for the client, and of no other.
+/// A window consists only of the time in which the proxy waits for the client.
 #[derive(Debug)]
 pub(crate) struct Pace {
     rate: DataRate,
-    /// Since when somebody waits.
+    /// The start of the current wait.
     waiting_since: Option<Instant>,
     /// Time waited in this window, before `waiting_since`.
     waited: Duration,
@@ -35,7 +35,7 @@ impl Pace {
         self.rate
     }
 
-    /// Notes bytes that moved. Nobody waits until [`due`](Self::due) is asked for.
+    /// Records bytes that moved. The wait ends until [`due`](Self::due) is called again.
     pub(crate) fn moved(&mut self, bytes: u64) {
         self.bytes += bytes;
         if let Some(since) = self.waiting_since.take() {
@@ -43,7 +43,7 @@ impl Pace {
         }
     }
 
-    /// Somebody waits: when the window is over if nothing moves. `None` is never.
+    /// Starts a wait, and returns the end of the window if no data moves. `None`: never.
     pub(crate) fn due(&mut self) -> Option<Instant> {
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
         since.checked_add(self.rate.window.saturating_sub(self.waited))

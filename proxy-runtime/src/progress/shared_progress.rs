@@ -1,4 +1,4 @@
-//! The state that upload and download of the typed lane share. The last of them to drop it ends the request at the
+//! The state that upload and download of the typed path share. The last of them to drop it ends the request at the
 //! destination.
 
 use std::sync::OnceLock;

@@ -14,6 +14,7 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 
 use prometheus_client::registry::{Registry, Unit};
+use proxy_model::compiled::Cluster;
 
 use crate::health::Health;
 use crate::live::DestinationState;
@@ -62,7 +63,7 @@ type Label<'a> = (&'static str, &'a str);
 pub struct ProxyCollector {
     shared: Arc<Shared>,
     /// Number of configurations that were rejected before they reached the proxy.
-    refused_before: u64,
+    rejected_before: u64,
 }
 
 impl Proxy {
@@ -76,15 +77,15 @@ impl ProxyCollector {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            refused_before: 0,
+            rejected_before: 0,
         }
     }
 
     /// Adds configurations that were rejected earlier, such as by the merge, to those that the
     /// proxy rejected.
     #[cfg(feature = "admin")]
-    pub(crate) fn refused_before(mut self, count: u64) -> Self {
-        self.refused_before = count;
+    pub(crate) fn rejected_before(mut self, count: u64) -> Self {
+        self.rejected_before = count;
         self
     }
 
@@ -106,7 +107,7 @@ impl Collector for ProxyCollector {
         let mut page = Page {
             encoder,
             shared: &self.shared,
-            refused_before: self.refused_before,
+            rejected_before: self.rejected_before,
             generation: &generation,
         };
         page.proxy()?;
@@ -122,7 +123,7 @@ impl Collector for ProxyCollector {
 struct Page<'a, 'e> {
     encoder: DescriptorEncoder<'e>,
     shared: &'a Shared,
-    refused_before: u64,
+    rejected_before: u64,
     generation: &'a Generation,
 }
 
@@ -138,10 +139,10 @@ impl Page<'_, '_> {
         let mut family = self.family("proxy_config_generation", number, MetricType::Gauge)?;
         family.encode_gauge(&generation)?;
 
-        let refused = metrics.refused_reloads.get() + self.refused_before;
+        let rejected = metrics.rejected_reloads.get() + self.rejected_before;
         let reloads = "Configurations that came after the first.";
         let mut family = self.family("proxy_config_reload", reloads, MetricType::Counter)?;
-        for (result, number) in [("success", metrics.reloads.get()), ("failure", refused)] {
+        for (result, number) in [("success", metrics.reloads.get()), ("failure", rejected)] {
             count(&mut family, &[("result", result)], &number)?;
         }
         self.names()
@@ -250,11 +251,11 @@ impl Page<'_, '_> {
     fn destinations(&mut self) -> fmt::Result {
         self.destination_gauges(
             "proxy_destination_health",
-            "1: the active check found it healthy; -1: unhealthy; 0: nothing is known.",
-            |checked, destination| match destination.health().active() {
-                Health::Healthy if checked => 1,
-                Health::Unhealthy if checked => -1,
-                Health::Healthy | Health::Unhealthy | Health::Unknown => 0,
+            "1: its health checks found it healthy; -1: unhealthy; 0: nothing is known.",
+            |cluster, destination| match destination.overall_health(cluster) {
+                Health::Healthy => 1,
+                Health::Unhealthy => -1,
+                Health::Unknown => 0,
             },
         )?;
         self.destination_gauges(
@@ -316,12 +317,12 @@ impl Page<'_, '_> {
         &mut self,
         name: &'static str,
         help: &'static str,
-        value: impl Fn(bool, &DestinationState) -> i64,
+        value: impl Fn(&Cluster, &DestinationState) -> i64,
     ) -> fmt::Result {
         let generation = self.generation;
         let mut family = self.family(name, help, MetricType::Gauge)?;
-        each_destination(generation, |labels, checked, destination| {
-            gauge(&mut family, &labels, &value(checked, destination))
+        each_destination(generation, |labels, cluster, destination| {
+            gauge(&mut family, &labels, &value(cluster, destination))
         })
     }
 
@@ -351,19 +352,18 @@ impl Page<'_, '_> {
     }
 }
 
-/// Calls `each` with the labels of every destination, true if it is probed, and its state.
+/// Calls `each` with the labels of every destination, its cluster, and its state.
 fn each_destination(
     generation: &Generation,
-    mut each: impl FnMut([Label<'_>; 2], bool, &DestinationState) -> fmt::Result,
+    mut each: impl FnMut([Label<'_>; 2], &Cluster, &DestinationState) -> fmt::Result,
 ) -> fmt::Result {
     for (cluster, state) in generation.clusters() {
-        let checked = cluster.active_check().is_some();
         for (destination, live) in cluster.destinations().iter().zip(state.destinations()) {
             let labels = [
                 ("cluster", cluster.id().as_str()),
                 ("destination", destination.id().as_str()),
             ];
-            each(labels, checked, live)?;
+            each(labels, cluster, live)?;
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use discovery_core::Moment;
+use discovery_core::Timestamp;
 use proxy_model::{Problems, Revision, Snapshot, diff};
 use serde::Serialize;
 
@@ -23,11 +23,11 @@ pub struct PastChange {
     /// serving.
     pub generation: u64,
     /// The time of the attempt.
-    pub at: Moment,
+    pub at: Timestamp,
     /// Content hash of the configuration.
     pub revision: String,
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: PublishOutcome,
     /// The differences from the previous configuration, or the problems of a rejected one, one per
     /// line: at most 200.
     pub lines: Vec<String>,
@@ -39,11 +39,12 @@ pub struct PastChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum PublishOutcome {
     /// The configuration became active.
     Published,
     /// The configuration was rejected; the lines have the reasons.
-    Refused,
+    #[serde(rename = "refused")]
+    Rejected,
 }
 
 /// The last configurations, the latest first.
@@ -66,7 +67,7 @@ impl History {
             generation: now.number(),
             at: now.published_at(),
             revision: now.snapshot().revision().to_string(),
-            outcome: Outcome::Published,
+            outcome: PublishOutcome::Published,
             lines,
             omitted,
         });
@@ -74,12 +75,12 @@ impl History {
     }
 
     /// Records that the configuration of this revision was rejected.
-    pub(super) fn refused(&mut self, revision: Revision, problems: &Problems) {
+    pub(super) fn rejected(&mut self, revision: Revision, problems: &Problems) {
         self.push(PastChange {
             generation: self.generation,
-            at: Moment::now(),
+            at: Timestamp::now(),
             revision: revision.to_string(),
-            outcome: Outcome::Refused,
+            outcome: PublishOutcome::Rejected,
             lines: problems.iter().take(LINES).map(line).collect(),
             omitted: problems.len().saturating_sub(LINES),
         });

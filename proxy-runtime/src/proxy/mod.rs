@@ -8,11 +8,16 @@ mod shared;
 use std::fmt;
 use std::sync::Arc;
 
-use proxy_model::{Problems, Snapshot};
+use proxy_model::{ClusterId, DestinationId, Problems, Snapshot};
 use tokio::sync::watch;
 
+#[cfg(feature = "affinity-keys")]
+use crate::affinity::AffinityKeys;
+use crate::health::Health;
+use crate::observe::targets;
+
 pub(crate) use self::found::FoundRoute;
-pub use self::history::{Outcome, PastChange};
+pub use self::history::{PastChange, PublishOutcome};
 pub use self::service::ProxyService;
 pub(crate) use self::shared::{Settings, Shared};
 
@@ -76,6 +81,44 @@ impl Proxy {
     /// have. The current configuration stays.
     pub fn publish(&self, snapshot: Arc<Snapshot>) -> Result<u64, Problems> {
         self.shared.publish(snapshot)
+    }
+
+    /// Declares the health of a destination, for programs that know more than the checks do. It
+    /// counts whichever checks are enabled, until it is declared anew, for as long as the destination
+    /// keeps its address. [`Health::Unknown`] withdraws it.
+    ///
+    /// Returns false if the current configuration has no such destination.
+    pub fn set_health(
+        &self,
+        cluster: &ClusterId,
+        destination: &DestinationId,
+        health: Health,
+    ) -> bool {
+        let generation = self.shared.load();
+        let Some((cluster, state)) = generation.find_cluster(cluster) else {
+            return false;
+        };
+        let Some((index, _)) = cluster.destination(destination) else {
+            return false;
+        };
+        if state.destination(index).health().assign(health) {
+            state.live().health_changed();
+            tracing::info!(
+                target: targets::HEALTH,
+                cluster = %cluster.id(),
+                %destination,
+                %health,
+                "the program declares the health of a destination",
+            );
+        }
+        true
+    }
+
+    /// Replaces the keys that the affinity policies `Cookie` and `CustomHeader` encrypt with. They
+    /// serve from the next request on.
+    #[cfg(feature = "affinity-keys")]
+    pub fn set_affinity_keys(&self, keys: AffinityKeys) {
+        self.shared.set_affinity_keys(keys);
     }
 
     /// The current configuration.

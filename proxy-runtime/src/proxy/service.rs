@@ -16,11 +16,11 @@ use crate::upstream::UpstreamPool;
 /// extensions of a response have [`ExchangeInfo`](crate::response::ExchangeInfo).
 #[derive(Clone)]
 pub struct ProxyService {
-    parts: Arc<Parts>,
+    parts: Arc<ServiceParts>,
 }
 
 /// The state that all clones of a service share.
-struct Parts {
+struct ServiceParts {
     shared: Arc<Shared>,
     pool: UpstreamPool,
     _alive: Alive,
@@ -29,7 +29,7 @@ struct Parts {
 impl ProxyService {
     pub(super) fn new(shared: Arc<Shared>, pool: UpstreamPool, alive: Alive) -> Self {
         Self {
-            parts: Arc::new(Parts {
+            parts: Arc::new(ServiceParts {
                 shared,
                 pool,
                 _alive: alive,

@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+#[cfg(feature = "affinity-keys")]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
@@ -41,6 +43,8 @@ pub(crate) struct Shared {
     metrics: Arc<ProxyMetrics>,
     upstreams: Arc<Upstreams>,
     speaks_tls: bool,
+    #[cfg(feature = "affinity-keys")]
+    has_affinity_keys: AtomicBool,
 }
 
 /// The settings of a proxy, without its first configuration.
@@ -53,6 +57,9 @@ pub(crate) struct Settings {
     pub(crate) max_request_body: Option<u64>,
     /// True if the detection of loops is disabled.
     pub(crate) is_unguarded: bool,
+    /// True if the program has set the keys of sealed affinity keys.
+    #[cfg(feature = "affinity-keys")]
+    pub(crate) has_affinity_keys: bool,
 }
 
 impl Shared {
@@ -67,16 +74,10 @@ impl Shared {
         let mut history = History::default();
         let first = Generation::first(snapshot, &settings.registered, &context)?;
         history.published(None, &first);
+        first.note_drains();
         let speaks_tls = settings.upstream.speaks_tls();
-        warn_of(
-            &unsupported_by(
-                first.snapshot(),
-                speaks_tls,
-                settings.registered.extensions.policies().is_some(),
-            ),
-            &Problems::new(),
-        );
-        Ok(Self {
+        let first_snapshot = Arc::clone(first.snapshot());
+        let shared = Self {
             published: watch::Sender::new(first.number()),
             generation: ArcSwap::from_pointee(first),
             publishing: Mutex::new(history),
@@ -87,7 +88,11 @@ impl Shared {
             upstreams: Upstreams::new(settings.upstream, unreachable),
             max_request_body: settings.max_request_body,
             speaks_tls,
-        })
+            #[cfg(feature = "affinity-keys")]
+            has_affinity_keys: AtomicBool::new(settings.has_affinity_keys),
+        };
+        warn_of(&shared.unsupported(&first_snapshot), &Problems::new());
+        Ok(shared)
     }
 
     /// The active generation. A request loads it once and keeps it to its end.
@@ -119,14 +124,14 @@ impl Shared {
         let next = match built {
             Ok(next) => Arc::new(next),
             Err(problems) => {
-                self.metrics.refused_reloads.increment();
-                history.refused(revision, &problems);
+                self.metrics.rejected_reloads.increment();
+                history.rejected(revision, &problems);
                 tracing::warn!(
                     target: targets::CONFIG,
                     generation = before.number(),
                     %revision,
                     %problems,
-                    "the new configuration is refused, the current one stays"
+                    "the new configuration is rejected, the current one stays"
                 );
                 return Err(problems);
             }
@@ -136,6 +141,7 @@ impl Shared {
         // Only after the new generation serves: connections of removed destinations must not be
         // taken again.
         before.retire(&next);
+        next.note_drains();
         self.metrics.reloads.increment();
         let changes = history.published(Some(&before), &next);
         tracing::info!(
@@ -159,7 +165,20 @@ impl Shared {
 
     /// The settings of a configuration that this proxy does not support.
     pub(crate) fn unsupported(&self, snapshot: &Snapshot) -> Problems {
-        unsupported_by(snapshot, self.speaks_tls, self.policies().is_some())
+        let problems = unsupported_by(snapshot, self.speaks_tls, self.policies().is_some());
+        #[cfg(feature = "affinity-keys")]
+        if !self.has_affinity_keys.load(Ordering::Relaxed) {
+            let random = crate::affinity::random_affinity_keys(snapshot);
+            return problems.into_iter().chain(random).collect();
+        }
+        problems
+    }
+
+    /// Replaces the keys that affinity keys are encrypted with.
+    #[cfg(feature = "affinity-keys")]
+    pub(crate) fn set_affinity_keys(&self, keys: crate::affinity::AffinityKeys) {
+        self.context.affinity_keys.store(keys);
+        self.has_affinity_keys.store(true, Ordering::Relaxed);
     }
 
     /// Recent problems that were observed with requests.

@@ -81,7 +81,7 @@ impl LoadBalancer for First {
 }
 
 #[test]
-fn a_policy_that_is_not_registered_is_refused_and_the_current_configuration_stays() {
+fn a_policy_that_is_not_registered_is_rejected_and_the_current_configuration_stays() {
     let builder = Proxy::builder().balancer("First", Arc::new(First));
     let json = r#"{"Clusters":{"a/b":{"LoadBalancingPolicy":"first"}}}"#;
     let (compiled, _) = Snapshot::compile(config(json), &builder.compile_options()).unwrap();
@@ -99,13 +99,16 @@ fn a_policy_that_is_not_registered_is_refused_and_the_current_configuration_stay
     assert_eq!(proxy.clusters()[0].id, *"c");
     assert_eq!(proxy.overview().generation, 1);
     let history = proxy.history();
-    assert_eq!(history[0].outcome, Outcome::Refused);
+    assert_eq!(history[0].outcome, PublishOutcome::Rejected);
     assert!(
         history[0].lines[0].contains("First"),
         "{:?}",
         history[0].lines
     );
-    assert_eq!((history[1].outcome, history.len()), (Outcome::Published, 2));
+    assert_eq!(
+        (history[1].outcome, history.len()),
+        (PublishOutcome::Published, 2)
+    );
 }
 
 #[test]

@@ -4,35 +4,35 @@ use parking_lot::{Mutex, MutexGuard};
 use proxy_model::RouteId;
 
 use crate::error::ForwardErrorKind;
-use crate::response::{ExchangeInfo, OpenAccount};
+use crate::response::{ExchangeInfo, OpenRecorder};
 
 /// What became of the attempts that layers made to have one request answered.
-pub(crate) struct Attempts {
+pub(crate) struct LayerAttempts {
     route: RouteId,
-    seen: Mutex<Seen>,
+    seen: Mutex<SeenAttempt>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct SeenAttempt {
     is_begun: bool,
     last: Option<ExchangeInfo>,
-    tunnel: Tunnel,
+    tunnel: TunnelState,
 }
 
 /// Whether an attempt has become a tunnel.
 #[derive(Default)]
-enum Tunnel {
+enum TunnelState {
     #[default]
     None,
     /// It has, and it is the tunnel that the request ends with.
     Open,
     /// The same. The request is to be counted when it ends.
-    Counted(OpenAccount),
+    Counted(OpenRecorder),
     /// It has ended already.
     Ended(Option<ForwardErrorKind>),
 }
 
-impl Attempts {
+impl LayerAttempts {
     /// None has been made.
     pub(crate) fn new(route: RouteId) -> Self {
         Self {
@@ -69,34 +69,34 @@ impl Attempts {
     /// An attempt becomes a tunnel.
     pub(crate) fn begin_tunnel(&self) {
         // What was there may end a request, which looks in here: not while this is locked.
-        let before = std::mem::replace(&mut self.lock().tunnel, Tunnel::Open);
+        let before = std::mem::replace(&mut self.lock().tunnel, TunnelState::Open);
         drop(before);
     }
 
     /// The tunnel has ended, and the request with it.
     pub(crate) fn end_tunnel(&self, error: Option<ForwardErrorKind>) {
-        let before = std::mem::replace(&mut self.lock().tunnel, Tunnel::Ended(error));
-        if let Tunnel::Counted(account) = before {
-            account.end(error);
+        let before = std::mem::replace(&mut self.lock().tunnel, TunnelState::Ended(error));
+        if let TunnelState::Counted(recorder) = before {
+            recorder.end(error);
         }
     }
 
-    /// Counts the request when the tunnel ends, if there is one. Otherwise the account is given back.
-    pub(crate) fn count_tunnel(&self, account: OpenAccount) -> Option<OpenAccount> {
+    /// Counts the request when the tunnel ends, if there is one. Otherwise the recorder is given back.
+    pub(crate) fn count_tunnel(&self, recorder: OpenRecorder) -> Option<OpenRecorder> {
         let mut seen = self.lock();
         match &seen.tunnel {
-            Tunnel::None | Tunnel::Counted(_) => return Some(account),
-            Tunnel::Open => seen.tunnel = Tunnel::Counted(account),
-            Tunnel::Ended(error) => {
+            TunnelState::None | TunnelState::Counted(_) => return Some(recorder),
+            TunnelState::Open => seen.tunnel = TunnelState::Counted(recorder),
+            TunnelState::Ended(error) => {
                 let error = *error;
                 drop(seen);
-                account.end(error);
+                recorder.end(error);
             }
         }
         None
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, SeenAttempt> {
         // What is in there is whole at any time.
         self.seen.lock()
     }

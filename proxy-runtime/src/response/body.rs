@@ -1,4 +1,4 @@
-//! The end of a response on the typed lane: whoever serves the client polls it, and by dropping it closes the accounts.
+//! The end of a response on the typed path: whoever serves the client polls it, and by dropping it closes the accounts.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -11,8 +11,8 @@ use http_body_util::BodyExt;
 
 use crate::BoxError;
 use crate::error::{ForwardError, ForwardErrorKind};
-use crate::response::OpenAccount;
-use crate::response::{Download, ExchangeBody};
+use crate::response::OpenRecorder;
+use crate::response::{ExchangeBody, ResponseDownload};
 
 /// The body of a response on its way to the client.
 ///
@@ -23,18 +23,18 @@ use crate::response::{Download, ExchangeBody};
 ///
 /// Dropped before its end, it cancels the request at the destination.
 pub struct ProxyBody {
-    source: Source,
-    account: Option<(OpenAccount, Option<ForwardErrorKind>)>,
+    source: BodySource,
+    recorder: Option<(OpenRecorder, Option<ForwardErrorKind>)>,
     hook: Option<Hook>,
     bytes: u64,
 }
 
 type Hook = Box<dyn FnOnce(BodyEnd) + Send>;
 
-enum Source {
+enum BodySource {
     Empty,
     Text(Bytes),
-    Destination(Box<Download>),
+    Destination(Box<ResponseDownload>),
     Exchange(ExchangeBody),
     /// What a layer made.
     Mapped(Pin<Box<dyn Body<Data = Bytes, Error = ForwardErrorKind> + Send>>),
@@ -61,7 +61,7 @@ pub struct BodyError {
 impl ProxyBody {
     /// No body.
     pub fn empty() -> Self {
-        Self::from_source(Source::Empty)
+        Self::from_source(BodySource::Empty)
     }
 
     /// A short text.
@@ -70,13 +70,13 @@ impl ProxyBody {
         if text.is_empty() {
             return Self::empty();
         }
-        Self::from_source(Source::Text(text))
+        Self::from_source(BodySource::Text(text))
     }
 
     /// The text of a body that is one; of others, nothing.
     pub(crate) fn take_text(&mut self) -> Bytes {
-        match std::mem::replace(&mut self.source, Source::Empty) {
-            Source::Text(text) => text,
+        match std::mem::replace(&mut self.source, BodySource::Empty) {
+            BodySource::Text(text) => text,
             other => {
                 self.source = other;
                 Bytes::new()
@@ -84,12 +84,12 @@ impl ProxyBody {
         }
     }
 
-    pub(crate) fn download(download: Box<Download>) -> Self {
-        Self::from_source(Source::Destination(download))
+    pub(crate) fn download(download: Box<ResponseDownload>) -> Self {
+        Self::from_source(BodySource::Destination(download))
     }
 
     pub(crate) fn exchange(body: ExchangeBody) -> Self {
-        Self::from_source(Source::Exchange(body))
+        Self::from_source(BodySource::Exchange(body))
     }
 
     /// What a layer made of a body, or its own.
@@ -102,13 +102,13 @@ impl ProxyBody {
             return Self::empty();
         }
         let body = body.map_err(|error| kind_of(&*error.into()));
-        Self::from_source(Source::Mapped(Box::pin(body)))
+        Self::from_source(BodySource::Mapped(Box::pin(body)))
     }
 
-    fn from_source(source: Source) -> Self {
+    fn from_source(source: BodySource) -> Self {
         Self {
             source,
-            account: None,
+            recorder: None,
             hook: None,
             bytes: 0,
         }
@@ -130,17 +130,17 @@ impl ProxyBody {
     /// Counts the request when the body ends: as failed, if `error` is what it tells of.
     ///
     /// If there is one already that counts an attempt, it ends together with the request.
-    pub(crate) fn account(&mut self, mut account: OpenAccount, error: Option<ForwardErrorKind>) {
-        if let Some((attempt, earlier)) = self.account.take() {
-            account.ends_with(attempt, earlier);
+    pub(crate) fn recorder(&mut self, mut recorder: OpenRecorder, error: Option<ForwardErrorKind>) {
+        if let Some((attempt, earlier)) = self.recorder.take() {
+            recorder.ends_with(attempt, earlier);
         }
-        self.account = Some((account, error));
+        self.recorder = Some((recorder, error));
     }
 
     fn end(&mut self, error: Option<ForwardErrorKind>) {
-        self.source = Source::Empty;
-        if let Some((account, earlier)) = self.account.take() {
-            account.end(earlier.or(error));
+        self.source = BodySource::Empty;
+        if let Some((recorder, earlier)) = self.recorder.take() {
+            recorder.end(earlier.or(error));
         }
         if let Some(hook) = self.hook.take() {
             hook(BodyEnd {
@@ -161,16 +161,16 @@ impl Body for ProxyBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         let polled = match &mut this.source {
-            Source::Empty => None,
-            Source::Text(text) => {
+            BodySource::Empty => None,
+            BodySource::Text(text) => {
                 let text = std::mem::take(text);
-                this.source = Source::Empty;
+                this.source = BodySource::Empty;
                 Some(Ok(Frame::data(text)))
             }
-            Source::Destination(download) => ready!(download.poll_frame(cx)),
-            Source::Exchange(body) => ready!(body.poll_frame(cx)),
-            Source::Mapped(body) => ready!(body.as_mut().poll_frame(cx)),
-            Source::Failed(kind) => {
+            BodySource::Destination(download) => ready!(download.poll_frame(cx)),
+            BodySource::Exchange(body) => ready!(body.poll_frame(cx)),
+            BodySource::Mapped(body) => ready!(body.as_mut().poll_frame(cx)),
+            BodySource::Failed(kind) => {
                 let kind = *kind;
                 this.end(Some(kind));
                 return Poll::Ready(Some(Err(BodyError { kind })));
@@ -186,7 +186,7 @@ impl Body for ProxyBody {
             }
             Some(Err(kind)) => {
                 // A server may throw away what it has not sent yet when a body fails. Given the time, it sends it.
-                this.source = Source::Failed(kind);
+                this.source = BodySource::Failed(kind);
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
@@ -199,22 +199,22 @@ impl Body for ProxyBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            Source::Empty => true,
-            Source::Text(_) | Source::Failed(_) => false,
-            Source::Destination(download) => download.has_ended(),
-            Source::Exchange(body) => body.has_ended(),
-            Source::Mapped(body) => body.is_end_stream(),
+            BodySource::Empty => true,
+            BodySource::Text(_) | BodySource::Failed(_) => false,
+            BodySource::Destination(download) => download.has_ended(),
+            BodySource::Exchange(body) => body.has_ended(),
+            BodySource::Mapped(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            Source::Empty => SizeHint::with_exact(0),
-            Source::Text(text) => SizeHint::with_exact(text.len() as u64),
-            Source::Destination(download) => download.size_hint(),
-            Source::Exchange(body) => body.size_hint(),
-            Source::Mapped(body) => body.size_hint(),
-            Source::Failed(_) => SizeHint::default(),
+            BodySource::Empty => SizeHint::with_exact(0),
+            BodySource::Text(text) => SizeHint::with_exact(text.len() as u64),
+            BodySource::Destination(download) => download.size_hint(),
+            BodySource::Exchange(body) => body.size_hint(),
+            BodySource::Mapped(body) => body.size_hint(),
+            BodySource::Failed(_) => SizeHint::default(),
         }
     }
 }
@@ -223,9 +223,9 @@ impl Body for ProxyBody {
 impl Drop for ProxyBody {
     fn drop(&mut self) {
         let error = match self.source {
-            Source::Failed(kind) => Some(kind),
-            Source::Destination(ref download) if download.is_whole() => None,
-            Source::Exchange(ref body) if body.is_whole() => None,
+            BodySource::Failed(kind) => Some(kind),
+            BodySource::Destination(ref download) if download.is_whole() => None,
+            BodySource::Exchange(ref body) if body.is_whole() => None,
             _ if self.is_end_stream() => None,
             _ => Some(ForwardErrorKind::ResponseBodyCanceled),
         };

@@ -18,9 +18,9 @@ use crate::response::TrailerRules;
 use crate::upstream::{IncomingBody, Lease};
 
 /// The body of a response as it comes from a destination: read when it is asked for, counted and checked.
-pub(crate) struct Download {
+pub(crate) struct ResponseDownload {
     /// What comes, and the connection that it comes over, until all of it has come.
-    source: Option<Source>,
+    source: Option<DownloadSource>,
     progress: Arc<SharedProgress>,
     /// What came with the head.
     first: Option<Frame<Bytes>>,
@@ -32,14 +32,14 @@ pub(crate) struct Download {
     idle: IdleTimer,
 }
 
-struct Source {
+struct DownloadSource {
     incoming: IncomingBody,
     lease: Lease,
 }
 
-type Next = Option<Result<Frame<Bytes>, ForwardErrorKind>>;
+type NextFrame = Option<Result<Frame<Bytes>, ForwardErrorKind>>;
 
-impl Download {
+impl ResponseDownload {
     pub(crate) fn new(
         incoming: IncomingBody,
         progress: Arc<SharedProgress>,
@@ -48,7 +48,7 @@ impl Download {
         trailers: TrailerRules,
     ) -> Self {
         Self {
-            source: Some(Source { incoming, lease }),
+            source: Some(DownloadSource { incoming, lease }),
             progress,
             first: None,
             promised,
@@ -102,7 +102,7 @@ impl Download {
     }
 
     /// The next part, or the kind of what went wrong.
-    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<NextFrame> {
         let was_given = std::mem::replace(&mut self.was_given, true);
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(first)));
@@ -120,8 +120,8 @@ impl Download {
         )))
     }
 
-    fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
-        let Some(Source { incoming, lease }) = &mut self.source else {
+    fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<NextFrame> {
+        let Some(DownloadSource { incoming, lease }) = &mut self.source else {
             return Poll::Ready(None);
         };
         let frame = ready!(lease.poll_frame(incoming, cx));
@@ -136,7 +136,7 @@ impl Download {
         })
     }
 
-    fn pass_on(&mut self, frame: Frame<Bytes>) -> Next {
+    fn pass_on(&mut self, frame: Frame<Bytes>) -> NextFrame {
         let data = match frame.into_data() {
             Ok(data) => data,
             // There are no frames but data and trailers.
@@ -164,7 +164,7 @@ impl Download {
         source.is_none_or(|source| source.incoming.is_end_stream()) && !self.trailers.may_add()
     }
 
-    fn end(&mut self, mut trailers: HeaderMap) -> Next {
+    fn end(&mut self, mut trailers: HeaderMap) -> NextFrame {
         self.finish();
         self.trailers.apply(&mut trailers);
         (!trailers.is_empty()).then(|| Ok(Frame::trailers(trailers)))
@@ -172,7 +172,7 @@ impl Download {
 
     /// The response is over: its connection can serve another one.
     fn finish(&mut self) {
-        let Some(Source { incoming, lease }) = self.source.take() else {
+        let Some(DownloadSource { incoming, lease }) = self.source.take() else {
             return;
         };
         // A destination that did not ask for the body may still wait for it: only closing the connection tells it that
@@ -202,7 +202,7 @@ impl Download {
     }
 }
 
-impl Drop for Download {
+impl Drop for ResponseDownload {
     fn drop(&mut self) {
         match self.is_whole() {
             true => self.finish(),

@@ -9,16 +9,16 @@ use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use tokio::runtime::Handle;
 
-use super::slot::{Slot, Taken};
+use super::slot::{ResponseSlot, Taken};
 use crate::error::ForwardErrorKind;
-use crate::lent::LentFuture;
+use crate::pooled_future::PooledFuture;
 use crate::response::ProxyBody;
 
-/// An exchange that writes its response into a [`Slot`]. Dropping it cancels the request at the destination.
+/// An exchange that writes its response into a [`ResponseSlot`]. Dropping it cancels the request at the destination.
 pub(crate) struct Exchange {
-    future: LentFuture<()>,
+    future: PooledFuture<()>,
     /// `None` after the end.
-    slot: Option<Arc<Slot>>,
+    slot: Option<Arc<ResponseSlot>>,
 }
 
 /// The body of an exchange's response. The exchange goes on whenever it is polled, in both directions.
@@ -27,8 +27,8 @@ pub(crate) struct Exchange {
 /// the request.
 pub(crate) struct ExchangeBody {
     /// `None` after its end.
-    future: Option<LentFuture<()>>,
-    slot: Option<Arc<Slot>>,
+    future: Option<PooledFuture<()>>,
+    slot: Option<Arc<ResponseSlot>>,
     /// The part that was polled last.
     part: Taken,
     /// Bytes that the length of the body promises.
@@ -37,13 +37,13 @@ pub(crate) struct ExchangeBody {
 
 impl Exchange {
     /// The exchange that `make` makes. It must write its response into the slot.
-    pub(crate) fn new<F>(make: impl FnOnce(Arc<Slot>) -> F) -> Self
+    pub(crate) fn new<F>(make: impl FnOnce(Arc<ResponseSlot>) -> F) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let slot = Slot::lend();
+        let slot = ResponseSlot::acquire();
         Self {
-            future: LentFuture::new(|| make(Arc::clone(&slot))),
+            future: PooledFuture::new(|| make(Arc::clone(&slot))),
             slot: Some(slot),
         }
     }
@@ -85,7 +85,7 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         drop(self.future.take());
         if let Some(slot) = self.slot.take() {
-            Slot::give_back(slot);
+            ResponseSlot::release(slot);
         }
     }
 }
@@ -163,7 +163,7 @@ impl Drop for ExchangeBody {
         }
         drop(self.future.take());
         if let Some(slot) = self.slot.take() {
-            Slot::give_back(slot);
+            ResponseSlot::release(slot);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proxy_model::{ClusterId, DestinationId, RouteId};
 
 use crate::error::ForwardErrorKind;
-use crate::progress::UptakeLimit;
+use crate::progress::ClientReadLimit;
 
 /// What became of a request, as far as it is known when the response begins. It is in the response's extensions.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct ExchangeInfo {
         not(feature = "server"),
         expect(dead_code, reason = "for the clients of a server")
     )]
-    pub(crate) uptake: Option<UptakeLimit>,
+    pub(crate) read_timeout: Option<ClientReadLimit>,
 }
 
 impl ExchangeInfo {

@@ -1,21 +1,21 @@
-//! The response to a client: its body, and the account of its request, which is closed when the body ends.
+//! The response to a client: its body, and the recorder of its request, which is closed when the body ends.
 
-mod account;
 mod attempts;
 mod body;
 mod download;
 mod exchange;
 mod info;
-mod open_account;
+mod open_recorder;
+mod recorder;
 mod slot;
 mod trailer_rules;
 
-pub(crate) use self::account::Account;
-pub(crate) use self::attempts::Attempts;
+pub(crate) use self::attempts::LayerAttempts;
 pub use self::body::{BodyEnd, BodyError, ProxyBody};
-pub(crate) use self::download::Download;
+pub(crate) use self::download::ResponseDownload;
 pub(crate) use self::exchange::{Exchange, ExchangeBody};
 pub use self::info::ExchangeInfo;
-pub(crate) use self::open_account::OpenAccount;
-pub(crate) use self::slot::Slot;
+pub(crate) use self::open_recorder::OpenRecorder;
+pub(crate) use self::recorder::ExchangeRecorder;
+pub(crate) use self::slot::ResponseSlot;
 pub(crate) use self::trailer_rules::TrailerRules;

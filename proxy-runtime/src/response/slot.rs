@@ -9,14 +9,14 @@ use tokio::time::Instant;
 
 use crate::error::ForwardErrorKind;
 use crate::head::put_in_place;
+use crate::local_pool::{LocalPool, Recycle};
 use crate::response::ExchangeInfo;
-use crate::spare::{Lend, Spare};
 
 /// The number of empty slots that a thread keeps; as many as requests are under way at a time on a busy one.
 const MOST: usize = 128;
 
 thread_local! {
-    static SPARE: Spare<Arc<Slot>, MOST> = const { Spare::new() };
+    static SPARE: LocalPool<Arc<ResponseSlot>, MOST> = const { LocalPool::new() };
 }
 
 /// The response of an exchange as far as its caller has not taken it: the head, at most one part of the body, and the trailers.
@@ -24,10 +24,10 @@ thread_local! {
 /// The exchange writes into it, and [`Exchange`](super::Exchange) or [`ExchangeBody`](super::ExchangeBody), which
 /// polls the exchange, takes it out in the same poll. So the lock is always free.
 #[derive(Debug, Default)]
-pub(crate) struct Slot(Mutex<Content>);
+pub(crate) struct ResponseSlot(Mutex<SlotContent>);
 
 #[derive(Debug, Default)]
-struct Content {
+struct SlotContent {
     head: Option<Response<()>>,
     /// The length of the body, if it is known.
     length: Option<u64>,
@@ -40,14 +40,14 @@ struct Content {
     due: Option<Instant>,
 }
 
-impl Slot {
+impl ResponseSlot {
     /// Returns an empty slot.
-    pub(super) fn lend() -> Arc<Self> {
-        SPARE.lend().unwrap_or_default()
+    pub(super) fn acquire() -> Arc<Self> {
+        SPARE.acquire().unwrap_or_default()
     }
 
     /// Keeps the memory of a slot that nobody else has.
-    pub(super) fn give_back(mut slot: Arc<Self>) {
+    pub(super) fn release(mut slot: Arc<Self>) {
         if let Some(own) = Arc::get_mut(&mut slot) {
             *own = Self::default();
             SPARE.keep(slot);

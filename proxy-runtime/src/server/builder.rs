@@ -22,7 +22,7 @@ use super::metrics::ServerMetrics;
 use super::open_files;
 use super::shared::WorkerShared;
 use super::sockets::ListeningSockets;
-use super::worker::{self, Command, Part, Socket, WorkerReport};
+use super::worker::{self, Command, Socket, WorkerPart, WorkerReport};
 use crate::observe::{WorkerPlace, targets};
 
 /// Makes the server of a worker, on its thread.
@@ -35,7 +35,7 @@ trait Worker {
         sockets: Vec<Socket>,
         shared: Arc<WorkerShared>,
         commands: watch::Receiver<Command>,
-        part: Part,
+        part: WorkerPart,
     ) -> Pin<Box<dyn Future<Output = WorkerReport>>>;
 }
 
@@ -45,7 +45,7 @@ impl<H: Handler> Worker for H {
         sockets: Vec<Socket>,
         shared: Arc<WorkerShared>,
         commands: watch::Receiver<Command>,
-        part: Part,
+        part: WorkerPart,
     ) -> Pin<Box<dyn Future<Output = WorkerReport>>> {
         Box::pin(worker::run(sockets, *self, shared, commands, part))
     }
@@ -242,7 +242,7 @@ impl Server {
         let addresses = self.limits.connections_per_address;
         let addresses = addresses.map(|most| Arc::new(Addresses::new(most)));
         let (commands, told) = watch::channel(Command::Serve);
-        let part = Part::new();
+        let part = WorkerPart::new();
         let workers_in_all = self.sockets.len();
         let mut workers = Vec::with_capacity(workers_in_all);
         for (index, sockets) in self.sockets.into_iter().enumerate() {
@@ -298,7 +298,7 @@ fn start_worker(
     shared: Arc<WorkerShared>,
     make: MakeWorker,
     commands: watch::Receiver<Command>,
-    part: Part,
+    part: WorkerPart,
 ) -> io::Result<RunningWorker> {
     // The server starts once all workers run, or fails with the error of one.
     let (ready, is_ready) = mpsc::sync_channel(1);

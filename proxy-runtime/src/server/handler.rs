@@ -30,10 +30,10 @@ pub(crate) trait Handler: 'static {
     type Error: Into<BoxError>;
     type Call: Future<Output = Result<Response<Self::Body>, Self::Error>> + 'static;
 
-    /// The raw lane, which requests are offered first, if there is one.
+    /// The byte path, which requests are offered first, if there is one.
     fn engine(&self) -> Option<&Engine>;
 
-    /// Answers a request, whose route the raw lane may have `found` a moment ago, without waiting since.
+    /// Answers a request, whose route the byte path may have `found` a moment ago, without waiting since.
     fn call(&self, request: Request<RequestBody>, found: Option<RouteIndex>) -> Self::Call;
 }
 
@@ -56,7 +56,7 @@ impl<H: Handler> Served<H> {
     }
 }
 
-/// A proxy with both of its lanes.
+/// A proxy with both of its paths.
 #[derive(Debug)]
 pub(crate) struct ProxyHandler {
     engine: Engine,

@@ -78,7 +78,7 @@ impl ServerMetrics {
             tls_handshake_failures: sum(|worker| &worker.tls_failures),
             requests: sum(|worker| &worker.requests),
             active_requests: sum(|worker| &worker.active_requests),
-            refused_requests: sum(|worker| &worker.refused),
+            rejected_requests: sum(|worker| &worker.rejected),
             malformed_requests: sum(|worker| &worker.malformed),
             header_timeouts: sum(|worker| &worker.header_timeouts),
             slow_clients: sum(|worker| &worker.slow_clients),
@@ -127,7 +127,7 @@ pub struct ServerCounts {
     /// Valid requests that the server rejected: see [the rules](crate::server#rejected-requests).
     /// Bodies count if they exceeded one of the server's [`Limits`](super::Limits) before the
     /// response had begun; limits of routes and clusters do not count here.
-    pub refused_requests: u64,
+    pub rejected_requests: u64,
     /// Connections closed because of an ambiguous or invalid request, an oversized head, or a
     /// flood.
     pub malformed_requests: u64,
@@ -158,7 +158,7 @@ pub(crate) struct WorkerMetrics {
     pub(crate) tls_failures: AtomicU64,
     pub(crate) requests: AtomicU64,
     pub(crate) active_requests: AtomicU64,
-    pub(crate) refused: AtomicU64,
+    pub(crate) rejected: AtomicU64,
     pub(crate) malformed: AtomicU64,
     pub(crate) header_timeouts: AtomicU64,
     pub(crate) slow_clients: AtomicU64,

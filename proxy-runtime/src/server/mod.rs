@@ -108,7 +108,6 @@ mod addresses;
 mod builder;
 mod civil;
 pub(crate) mod connection;
-pub(crate) mod edge;
 pub(crate) mod engine;
 mod handle;
 mod handler;
@@ -128,6 +127,7 @@ mod shed;
 mod sockets;
 #[cfg(feature = "tls")]
 mod tls;
+pub(crate) mod validation;
 pub(crate) mod worker;
 
 use bytes::Bytes;
@@ -145,7 +145,7 @@ pub use self::handle::{DrainReport, ServerHandle};
 use self::handler::{ProxyHandler, ServiceHandler};
 #[cfg(all(feature = "http2", feature = "testing"))]
 #[doc(hidden)]
-pub use self::http2::FrameTrial;
+pub use self::http2::FrameHarness;
 pub use self::limits::{DataRate, Http2Limits, Limits};
 pub use self::listener::{BindError, Listener, probe};
 pub use self::metrics::{ServerCounts, ServerMetrics};

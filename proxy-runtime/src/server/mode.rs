@@ -34,7 +34,7 @@ pub(crate) struct ModeCell {
 
 #[derive(Debug, Default)]
 struct Watchers {
-    places: Vec<Place>,
+    places: Vec<Placement>,
     /// The first free place.
     free: Option<u32>,
     /// Connections that may be evicted.
@@ -42,7 +42,7 @@ struct Watchers {
 }
 
 #[derive(Debug)]
-enum Place {
+enum Placement {
     Taken(Watcher),
     Free { next: Option<u32> },
 }
@@ -58,7 +58,7 @@ struct Watcher {
 impl Watchers {
     fn get(&mut self, place: u32) -> Option<&mut Watcher> {
         match self.places.get_mut(place as usize) {
-            Some(Place::Taken(watcher)) => Some(watcher),
+            Some(Placement::Taken(watcher)) => Some(watcher),
             _ => None,
         }
     }
@@ -102,7 +102,7 @@ impl ModeCell {
 
     fn wake_all(&self) {
         for place in &self.lock().places {
-            if let Place::Taken(watcher) = place {
+            if let Placement::Taken(watcher) = place {
                 watcher.waker.wake_by_ref();
             }
         }
@@ -110,7 +110,7 @@ impl ModeCell {
 
     fn enter(&self, waker: &Waker) -> u32 {
         let mut watchers = self.lock();
-        let taken = Place::Taken(Watcher {
+        let taken = Placement::Taken(Watcher {
             waker: waker.clone(),
             offer: None,
             gives_way: false,
@@ -122,8 +122,8 @@ impl ModeCell {
         };
         let before = std::mem::replace(&mut watchers.places[place as usize], taken);
         watchers.free = match before {
-            Place::Free { next } => next,
-            Place::Taken(_) => None,
+            Placement::Free { next } => next,
+            Placement::Taken(_) => None,
         };
         place
     }
@@ -134,7 +134,10 @@ impl ModeCell {
             watchers.offers.remove(offer);
         }
         let next = watchers.free.replace(place);
-        let freed = std::mem::replace(&mut watchers.places[place as usize], Place::Free { next });
+        let freed = std::mem::replace(
+            &mut watchers.places[place as usize],
+            Placement::Free { next },
+        );
         drop(watchers);
         // Dropping the last reference to a task drops the task, which may run any code.
         drop(freed);

@@ -89,7 +89,7 @@ impl WorkerShared {
 
     /// Like [`enter`](Self::enter), for a client at `remote`. `None` if its address is at the
     /// maximum. Evicts a connection if the worker is at its share.
-    pub(crate) fn enter_from(self: &Arc<Self>, remote: SocketAddr) -> Option<Occupied> {
+    pub(crate) fn enter_from(self: &Arc<Self>, remote: SocketAddr) -> Option<ConnectionPermit> {
         let source = match &self.addresses {
             None => None,
             Some(addresses) => match addresses.enter(remote) {
@@ -100,13 +100,13 @@ impl WorkerShared {
                 }
             },
         };
-        let mut occupied = self.enter();
-        occupied.source = source;
+        let mut permit = self.enter();
+        permit.source = source;
         // This connection is beyond the share: an evictable one makes room.
         if self.active() > self.share && self.mode.evict() {
             WorkerMetrics::add(&self.metrics.evicted);
         }
-        Some(occupied)
+        Some(permit)
     }
 
     /// Marks the connection of `watch` as evictable if connections are scarce. Returns true if they
@@ -124,14 +124,14 @@ impl WorkerShared {
     }
 
     /// Counts a connection until the permit is dropped.
-    pub(crate) fn enter(self: &Arc<Self>) -> Occupied {
+    pub(crate) fn enter(self: &Arc<Self>) -> ConnectionPermit {
         WorkerMetrics::add(&self.metrics.accepted);
         let active = self.metrics.active.fetch_add(1, Relaxed) + 1;
         if active >= self.share && self.mode.change(Mode::Serving, Mode::Full) {
             WorkerMetrics::add(&self.metrics.limit_reached);
             self.tell_full(active);
         }
-        Occupied {
+        ConnectionPermit {
             worker: self.clone(),
             source: None,
         }
@@ -232,13 +232,13 @@ impl WorkerShared {
 
 /// A permit of one open connection.
 #[derive(Debug)]
-pub(crate) struct Occupied {
+pub(crate) struct ConnectionPermit {
     worker: Arc<WorkerShared>,
     /// The source of the client, if connections per address are limited.
     source: Option<Source>,
 }
 
-impl Drop for Occupied {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         if let (Some(source), Some(addresses)) = (self.source, &self.worker.addresses) {
             addresses.leave(source);

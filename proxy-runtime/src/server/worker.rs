@@ -16,7 +16,7 @@ use super::connection::serve_cleartext;
 use super::handler::{Handler, Served};
 use super::listener::sends_at_once;
 use super::metrics::WorkerMetrics;
-use super::shared::{Occupied, WorkerShared};
+use super::shared::{ConnectionPermit, WorkerShared};
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
 use crate::connection::{ConnectionInfo, ListenerRules};
@@ -45,14 +45,14 @@ impl Command {
 /// The share of a worker in its server, by which workers wait for each other. Dropping it reports
 /// that the worker is done.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct WorkerPart {
     /// Never sends: the channel closes with the last worker.
     own: watch::Sender<()>,
     all: watch::Receiver<()>,
     group: RuntimeGroup,
 }
 
-impl Part {
+impl WorkerPart {
     /// The first share. Other workers get clones.
     pub(crate) fn new() -> Self {
         let (own, all) = watch::channel(());
@@ -112,7 +112,7 @@ pub(crate) async fn run<H>(
     handler: H,
     shared: Arc<WorkerShared>,
     mut commands: watch::Receiver<Command>,
-    part: Part,
+    part: WorkerPart,
 ) -> WorkerReport
 where
     H: Handler,
@@ -248,7 +248,7 @@ where
 
     fn serve(&self, stream: ClientSocket, remote: SocketAddr) {
         // Closed at once if the client's address has too many connections.
-        let Some(occupied) = self.shared.enter_from(remote) else {
+        let Some(permit) = self.shared.enter_from(remote) else {
             return;
         };
         if !self.sends_at_once {
@@ -260,21 +260,21 @@ where
         if let Some(local) = self.local.or_else(|| stream.local_addr().ok()) {
             info.local = Some(canonical(local));
         }
-        self.spawn(stream, info, occupied);
+        self.spawn(stream, info, permit);
     }
 
-    fn spawn(&self, stream: ClientSocket, info: ConnectionInfo, occupied: Occupied) {
+    fn spawn(&self, stream: ClientSocket, info: ConnectionInfo, permit: ConnectionPermit) {
         let service = self.service.clone();
         let shared = self.shared.clone();
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
             let tls = tls.clone();
             tokio::task::spawn_local(super::connection::serve_tls(
-                stream, tls, info, service, occupied, shared,
+                stream, tls, info, service, permit, shared,
             ));
             return;
         }
-        tokio::task::spawn_local(serve_cleartext(stream, info, service, occupied, shared));
+        tokio::task::spawn_local(serve_cleartext(stream, info, service, permit, shared));
     }
 
     fn accepted_again(&mut self) {

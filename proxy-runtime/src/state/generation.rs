@@ -4,22 +4,25 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use discovery_core::Moment;
+use discovery_core::Timestamp;
 use proxy_model::compiled::{Cluster, ClusterIndex, RouteIndex};
 use proxy_model::matching::Lookup;
 use proxy_model::{ClusterId, Problems, RequestHead, RouteId, Snapshot};
 
 use super::route::{HeadPlans, RouteState};
+use crate::affinity::{Affinities, ClusterAffinity};
 use crate::balance::Balancers;
-use crate::cluster::{ClusterState, PickContext};
+use crate::cluster::{ClusterRules, ClusterState, PickContext};
 use crate::extensions::Extensions;
-use crate::live::ClientKey;
-use crate::live::DestinationState;
+use crate::health::PassivePolicies;
+use crate::live::{ClientKey, ClusterLive, DestinationState, PassiveRule};
 
 /// Extensions that the program registered, by the names that configurations use.
 #[derive(Debug, Default)]
 pub(crate) struct Registered {
     pub(crate) balancers: Balancers,
+    pub(crate) affinities: Affinities,
+    pub(crate) passive_policies: PassivePolicies,
     pub(crate) extensions: Extensions,
 }
 
@@ -30,7 +33,7 @@ pub(crate) struct Generation {
     snapshot: Arc<Snapshot>,
     clusters: Box<[ClusterState]>,
     routes: Box<[RouteState]>,
-    published_at: Moment,
+    published_at: Timestamp,
 }
 
 impl Generation {
@@ -73,12 +76,12 @@ impl Generation {
         let mut clusters = Vec::with_capacity(snapshot.clusters().len());
         for cluster in snapshot.clusters() {
             // All problems are collected, so that one attempt shows them all.
-            match registered.balancers.resolve(cluster) {
-                Ok(balancer) => {
-                    let before = carried.cluster(cluster.id());
-                    clusters.push(cluster_state(cluster, before, balancer, context));
-                }
-                Err(problem) => problems.push(problem),
+            let before = carried.cluster(cluster.id());
+            // The counters and the turn of a cluster survive the change.
+            let live = before.map_or_else(Arc::default, |(_, state)| Arc::clone(state.live()));
+            match rules(cluster, &live, registered, context) {
+                Ok(rules) => clusters.push(cluster_state(cluster, before, live, rules, context)),
+                Err(found) => problems.extend(found),
             }
         }
         let mut policies = match registered.extensions.policies() {
@@ -106,6 +109,7 @@ impl Generation {
                         metrics.unwrap_or_default(),
                         (policies.is_some(), extensions),
                         context.loop_guard.as_ref(),
+                        &clusters,
                         &mut plans,
                     ));
                 }
@@ -121,7 +125,7 @@ impl Generation {
             snapshot,
             clusters: clusters.into(),
             routes: routes.into(),
-            published_at: Moment::now(),
+            published_at: Timestamp::now(),
         })
     }
 
@@ -131,6 +135,17 @@ impl Generation {
         for destination in self.destinations() {
             if !kept.contains(&destination.key()) {
                 destination.mark_removed();
+            }
+        }
+    }
+
+    /// Notes which destinations keep the clients that they have, and get no new ones, as of now.
+    pub(crate) fn note_drains(&self) {
+        let clusters = self.clusters();
+        for (cluster, state) in clusters.filter(|(cluster, _)| cluster.affinity().is_some()) {
+            let destinations = cluster.destinations().iter();
+            for (destination, live) in destinations.zip(state.destinations()) {
+                live.drain(destination.weight() == 0);
             }
         }
     }
@@ -146,7 +161,7 @@ impl Generation {
     }
 
     /// The time when the generation was built.
-    pub(crate) fn published_at(&self) -> Moment {
+    pub(crate) fn published_at(&self) -> Timestamp {
         self.published_at
     }
 
@@ -220,14 +235,49 @@ impl<'a> Carried<'a> {
     }
 }
 
+/// The policies of a cluster.
+///
+/// # Errors
+///
+/// Some of them are not registered.
+fn rules(
+    cluster: &Cluster,
+    live: &Arc<ClusterLive>,
+    registered: &Registered,
+    #[cfg_attr(
+        not(feature = "affinity-keys"),
+        expect(unused_variables, reason = "as with keys")
+    )]
+    context: &PickContext,
+) -> Result<ClusterRules, Problems> {
+    let balancer = registered.balancers.resolve(cluster);
+    let affinity = ClusterAffinity::of(
+        cluster,
+        &registered.affinities,
+        #[cfg(feature = "affinity-keys")]
+        &context.affinity_keys,
+    );
+    let passive = PassiveRule::of(cluster, &registered.passive_policies, live);
+    match (balancer, affinity, passive) {
+        (Ok(balancer), Ok(affinity), Ok(passive)) => Ok(ClusterRules {
+            balancer,
+            affinity: affinity.map(Arc::new),
+            passive,
+        }),
+        (balancer, affinity, passive) => {
+            let problems = [balancer.err(), affinity.err(), passive.err()];
+            Err(problems.into_iter().flatten().collect())
+        }
+    }
+}
+
 fn cluster_state(
     cluster: &Cluster,
     before: Option<(&Cluster, &ClusterState)>,
-    balancer: crate::balance::Balancer,
+    live: Arc<ClusterLive>,
+    rules: ClusterRules,
     context: &Arc<PickContext>,
 ) -> ClusterState {
-    // The counters and the turn of a cluster survive the change.
-    let live = before.map_or_else(Arc::default, |(_, state)| Arc::clone(state.live()));
     let client = match before {
         Some((old, state)) if same_client(old, cluster) => state.client(),
         _ => ClientKey::next(),
@@ -256,7 +306,7 @@ fn cluster_state(
         live,
         client,
         destinations,
-        balancer,
+        rules,
         Arc::clone(context),
     )
 }

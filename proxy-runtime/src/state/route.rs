@@ -3,46 +3,51 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use proxy_model::RequestHead;
 use proxy_model::RouteId;
-use proxy_model::compiled::{ClusterIndex, KeyRefusal, Route, RouteTarget};
+use proxy_model::compiled::{ClusterIndex, KeyRejection, Route, RouteTarget};
+use proxy_model::{RequestHead, Snapshot};
 
+use crate::affinity::ClusterAffinity;
 use crate::balance::Random;
+use crate::cluster::ClusterState;
+use crate::contain::contained_call;
 use crate::extensions::RouteExtensions;
 use crate::http1::{ClassSet, FieldClass};
 use crate::observe::RouteMetrics;
-use crate::support::{Refusal, refusal};
-use crate::transform::{HeadPlan, LoopGuard, TrailerPlan, guards};
+use crate::support::{RouteRejection, rejection};
+use crate::transform::{CompiledTransforms, LoopGuard, TrailerPlan, guards};
 
 /// The state of one route in one generation.
 #[derive(Debug)]
 pub(crate) struct RouteState {
     id: RouteId,
     metrics: Arc<RouteMetrics>,
-    refusal: Option<Refusal>,
+    rejection: Option<RouteRejection>,
     /// True if requests need no `http` types for the route's sake: it has no layers.
     is_raw: bool,
     /// The compiled transforms.
-    plan: Arc<HeadPlan>,
+    plan: Arc<CompiledTransforms>,
     extensions: Option<Box<RouteExtensions>>,
     /// The detection of forwarding loops, unless it is disabled for the route.
     loop_guard: Option<Arc<LoopGuard>>,
     /// The sums of the weights up to and including each target of a weighted route.
     cumulative: Box<[u64]>,
+    /// The clusters of a weighted route that keep their clients, in its order.
+    keepers: Box<[(ClusterIndex, Arc<ClusterAffinity>)]>,
 }
 
 /// The plans of a generation so far: routes that change the same have one together.
 #[derive(Debug, Default)]
 pub(super) struct HeadPlans {
     /// Plans by the identity of the transforms, and whether the routes have a loop guard.
-    known: HashMap<(usize, bool), Arc<HeadPlan>>,
+    known: HashMap<(usize, bool), Arc<CompiledTransforms>>,
 }
 
 impl HeadPlans {
-    fn of(&mut self, route: &Route, guard: Option<&LoopGuard>) -> Arc<HeadPlan> {
+    fn of(&mut self, route: &Route, guard: Option<&LoopGuard>) -> Arc<CompiledTransforms> {
         let key = (route.transforms().identity(), guard.is_some());
         let known = self.known.entry(key);
-        Arc::clone(known.or_insert_with(|| HeadPlan::of(route, guard)))
+        Arc::clone(known.or_insert_with(|| CompiledTransforms::of(route, guard)))
     }
 }
 
@@ -52,7 +57,7 @@ pub(crate) enum Nowhere {
     /// The route names no cluster, or one that does not exist.
     NoCluster,
     /// The request belongs to none of the route's partitions.
-    NoPartition(KeyRefusal),
+    NoPartition(KeyRejection),
 }
 
 impl RouteState {
@@ -61,6 +66,7 @@ impl RouteState {
         metrics: Arc<RouteMetrics>,
         (has_policies, extensions): (bool, Option<Box<RouteExtensions>>),
         loop_guard: Option<&Arc<LoopGuard>>,
+        clusters: &[ClusterState],
         plans: &mut HeadPlans,
     ) -> Self {
         let loop_guard = loop_guard.filter(|_| guards(route)).cloned();
@@ -84,12 +90,13 @@ impl RouteState {
         Self {
             id: route.id().clone(),
             metrics,
-            refusal: refusal(route, has_policies),
+            rejection: rejection(route, has_policies),
             is_raw: !has_layers,
             plan,
             extensions,
             loop_guard,
             cumulative,
+            keepers: keepers(route, clusters),
         }
     }
 
@@ -104,7 +111,7 @@ impl RouteState {
 
     /// The compiled transforms, for heads that have passed the layers of the route.
     #[inline]
-    pub(crate) fn inner_plan(&self) -> &HeadPlan {
+    pub(crate) fn inner_plan(&self) -> &CompiledTransforms {
         &self.plan
     }
 
@@ -121,8 +128,8 @@ impl RouteState {
 
     /// The reason why the route rejects all requests: it requires a protection that the proxy does
     /// not support.
-    pub(crate) fn refusal(&self) -> Option<Refusal> {
-        self.refusal
+    pub(crate) fn rejection(&self) -> Option<RouteRejection> {
+        self.rejection
     }
 
     /// The detection of forwarding loops, if it is enabled.
@@ -153,9 +160,12 @@ impl RouteState {
     ///
     /// Fails if there is none. A missing cluster of a weighted route keeps its share: giving that
     /// share to the others would hide the mistake.
-    pub(crate) fn choose<H: RequestHead + ?Sized>(
+    ///
+    /// A client whose affinity key is of one of the weighted clusters stays with it, whatever the weights.
+    pub(crate) fn choose<H: RequestHead>(
         &self,
         route: &Route,
+        snapshot: &Snapshot,
         head: &H,
         random: &Random,
     ) -> Result<ClusterIndex, Nowhere> {
@@ -163,6 +173,9 @@ impl RouteState {
             RouteTarget::None | RouteTarget::Missing(_) => None,
             RouteTarget::Cluster(cluster) => Some(*cluster),
             RouteTarget::Weighted(targets) => {
+                if let Some(kept) = self.kept(snapshot, head) {
+                    return Ok(kept);
+                }
                 let total = self.cumulative.last().ok_or(Nowhere::NoCluster)?;
                 let share = random.below(*total);
                 let position = self.cumulative.partition_point(|end| *end <= share);
@@ -175,4 +188,31 @@ impl RouteState {
         };
         cluster.ok_or(Nowhere::NoCluster)
     }
+
+    /// The cluster that the client's affinity key is of.
+    pub(crate) fn kept(&self, snapshot: &Snapshot, head: &dyn RequestHead) -> Option<ClusterIndex> {
+        let mut keepers = self.keepers.iter();
+        let is_kept = |(index, affinity): &&(ClusterIndex, Arc<ClusterAffinity>)| {
+            let cluster = snapshot.cluster_at(*index);
+            // A policy of the program may panic, which must end no more than this request.
+            contained_call(|| affinity.is_named(cluster, head)).unwrap_or_default()
+        };
+        keepers.find(is_kept).map(|(index, _)| *index)
+    }
+}
+
+/// The clusters of a weighted route that have session affinity.
+fn keepers(
+    route: &Route,
+    clusters: &[ClusterState],
+) -> Box<[(ClusterIndex, Arc<ClusterAffinity>)]> {
+    let RouteTarget::Weighted(targets) = route.target() else {
+        return Box::default();
+    };
+    let indices = targets.iter().filter_map(|target| target.cluster());
+    let keepers = indices.filter_map(|index| {
+        let affinity = clusters.get(index.0 as usize)?.affinity()?;
+        Some((index, Arc::clone(affinity)))
+    });
+    keepers.collect()
 }

@@ -1,6 +1,6 @@
 //! The state of clusters and their destinations.
 
-use discovery_core::Moment;
+use discovery_core::Timestamp;
 use proxy_model::compiled::{ActiveCheck, Cluster, Destination};
 use proxy_model::transform::path_and_query;
 use proxy_model::{ClusterId, DestinationId};
@@ -63,10 +63,10 @@ pub struct DestinationStatus {
     pub eligible: bool,
     /// The reason why the destination may not be picked.
     pub why: Option<String>,
-    /// The health by the active check; `Unknown` if there is no check.
+    /// The health by the checks that are enabled, and as the program declared it.
     pub health: Health,
     /// The time of the last change of health.
-    pub since: Option<Moment>,
+    pub since: Option<Timestamp>,
     /// The reason of the last change of health.
     pub reason: Option<String>,
     /// The URL of probes without the query; `None` while the check is disabled.
@@ -180,6 +180,14 @@ impl DestinationStatus {
         let check = cluster.active_check();
         // Without a check, earlier results do not count.
         let record = check.map(|_| live.health().record()).unwrap_or_default();
+        let (mut since, mut reason) = (record.since, record.reason);
+        let is_judged = cluster.passive_check().is_some();
+        if is_judged
+            && (check.is_none() || why == Some(&Ineligible::Failing))
+            && let Some((changed, why)) = live.health().passive_change()
+        {
+            (since, reason) = (Some(changed), Some(why));
+        }
         Self {
             id: destination.id().clone(),
             address: destination.config().address.clone(),
@@ -188,9 +196,9 @@ impl DestinationStatus {
             zone: destination.zone().map(str::to_owned),
             eligible: why.is_none(),
             why: why.map(ToString::to_string),
-            health: record.health,
-            since: record.since,
-            reason: record.reason.as_deref().map(str::to_owned),
+            health: live.overall_health(cluster),
+            since,
+            reason: reason.as_deref().map(str::to_owned),
             probe: check.map(|check| probe_url(check, destination)),
             probes: record.probes,
             last_probe: record.last_result.as_deref().map(str::to_owned),

@@ -20,7 +20,7 @@ pub use self::overview::Overview;
 pub use self::route::{RouteShare, RouteStatus};
 pub(crate) use self::sampling::sample;
 pub use crate::live::Ineligible;
-pub use crate::proxy::{Outcome, PastChange};
+pub use crate::proxy::{PastChange, PublishOutcome};
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Sums over all routes and clusters, computed at each call.
 
-use discovery_core::Moment;
+use discovery_core::Timestamp;
 use serde::Serialize;
 
 use super::cluster::last_minute;
@@ -18,7 +18,7 @@ pub struct Overview {
     /// Content hash of the active configuration.
     pub revision: String,
     /// The time when the active generation was published.
-    pub published: Moment,
+    pub published: Timestamp,
     /// Number of routes.
     pub routes: usize,
     /// Number of clusters.
@@ -78,14 +78,11 @@ impl Overview {
             overview.clusters_without_destinations += usize::from(available.members().is_empty());
             overview.clusters_in_panic += usize::from(available.is_panic());
             overview.clusters_failing += usize::from(Failing::of(cluster, state).is_some());
-            // Results of a disabled check do not count.
-            if cluster.active_check().is_some() {
-                for destination in state.destinations() {
-                    match destination.health().active() {
-                        Health::Healthy => overview.healthy += 1,
-                        Health::Unhealthy => overview.unhealthy += 1,
-                        Health::Unknown => {}
-                    }
+            for destination in state.destinations() {
+                match destination.overall_health(cluster) {
+                    Health::Healthy => overview.healthy += 1,
+                    Health::Unhealthy => overview.unhealthy += 1,
+                    Health::Unknown => {}
                 }
             }
         }

@@ -31,7 +31,8 @@ pub struct RouteStatus {
     /// `the header x-tenant`.
     pub partition_key: Option<String>,
     /// The reason why the route rejects all requests, if it does.
-    pub refused: Option<String>,
+    #[serde(rename = "refused")]
+    pub rejected: Option<String>,
     /// Requests since the route was added.
     pub requests: u64,
     /// Requests in each of the last 60 seconds, the oldest first.
@@ -68,7 +69,7 @@ impl RouteStatus {
                 RouteTarget::Partitioned(partitions) => Some(partitions.key().to_string()),
                 _ => None,
             },
-            refused: state.refusal().map(|refusal| refusal.to_string()),
+            rejected: state.rejection().map(|rejection| rejection.to_string()),
             requests: state.metrics().requests(),
             per_second: state.metrics().traffic().per_second(),
         }

@@ -31,6 +31,7 @@ pub(crate) fn shown_url(text: &str) -> String {
 fn without_user(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
     let authority = &rest[..rest.find(['/', '#']).unwrap_or(rest.len())];
+    // The last `@`: a password may contain one that is not encoded.
     let (_, host) = authority.rsplit_once('@')?;
     let after = &rest[authority.len()..];
     Some(format!("{scheme}://{REDACTED}@{host}{after}"))

@@ -23,10 +23,10 @@ use super::ByteStream;
 /// two of ten system calls. One read is tried immediately; a caller that wants to read again has to
 /// wait anyway.
 #[derive(Debug)]
-pub(crate) struct LateSocket(State);
+pub(crate) struct LateSocket(SocketState);
 
 #[derive(Debug)]
-enum State {
+enum SocketState {
     /// The runtime does not know the socket.
     Early {
         socket: net::TcpStream,
@@ -42,15 +42,15 @@ impl LateSocket {
     /// Wraps a non-blocking socket.
     pub(crate) fn new(socket: net::TcpStream) -> Self {
         let is_read = false;
-        Self(State::Early { socket, is_read })
+        Self(SocketState::Early { socket, is_read })
     }
 
     /// Like [`TcpStream::local_addr`].
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         match &self.0 {
-            State::Early { socket, .. } => socket.local_addr(),
-            State::Registered(socket) => socket.local_addr(),
-            State::Lost => Err(io::ErrorKind::NotConnected.into()),
+            SocketState::Early { socket, .. } => socket.local_addr(),
+            SocketState::Registered(socket) => socket.local_addr(),
+            SocketState::Lost => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
@@ -66,9 +66,9 @@ impl LateSocket {
 
     fn options(&self) -> io::Result<SockRef<'_>> {
         match &self.0 {
-            State::Early { socket, .. } => Ok(SockRef::from(socket)),
-            State::Registered(socket) => Ok(SockRef::from(socket)),
-            State::Lost => Err(io::ErrorKind::NotConnected.into()),
+            SocketState::Early { socket, .. } => Ok(SockRef::from(socket)),
+            SocketState::Registered(socket) => Ok(SockRef::from(socket)),
+            SocketState::Lost => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
@@ -79,19 +79,21 @@ impl LateSocket {
     /// Fails if the registration fails, now or earlier.
     #[inline]
     fn registered(&mut self) -> io::Result<&mut TcpStream> {
-        if let State::Early { .. } = self.0 {
+        if let SocketState::Early { .. } = self.0 {
             self.register()?;
         }
         match &mut self.0 {
-            State::Registered(socket) => Ok(socket),
-            State::Early { .. } | State::Lost => Err(io::ErrorKind::NotConnected.into()),
+            SocketState::Registered(socket) => Ok(socket),
+            SocketState::Early { .. } | SocketState::Lost => {
+                Err(io::ErrorKind::NotConnected.into())
+            }
         }
     }
 
     fn register(&mut self) -> io::Result<()> {
         // `Lost` stays if the registration fails, since `from_std` consumes the socket.
-        if let State::Early { socket, .. } = mem::replace(&mut self.0, State::Lost) {
-            self.0 = State::Registered(TcpStream::from_std(socket)?);
+        if let SocketState::Early { socket, .. } = mem::replace(&mut self.0, SocketState::Lost) {
+            self.0 = SocketState::Registered(TcpStream::from_std(socket)?);
         }
         Ok(())
     }
@@ -103,7 +105,7 @@ impl LateSocket {
         read: impl FnOnce(&net::TcpStream) -> rustix::io::Result<usize>,
     ) -> Option<io::Result<usize>> {
         match &mut self.0 {
-            State::Early { socket, is_read } if !*is_read => {
+            SocketState::Early { socket, is_read } if !*is_read => {
                 *is_read = true;
                 unless_blocked(read(socket))
             }
@@ -114,7 +116,7 @@ impl LateSocket {
     /// Writes at once. `None` if the caller has to wait.
     #[inline]
     fn write_early(&self, slices: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
-        let State::Early { socket, .. } = &self.0 else {
+        let SocketState::Early { socket, .. } = &self.0 else {
             return None;
         };
         unless_blocked(match slices {
@@ -135,13 +137,13 @@ fn unless_blocked(result: rustix::io::Result<usize>) -> Option<io::Result<usize>
 impl ByteStream for LateSocket {
     #[inline]
     fn is_early(&self) -> bool {
-        matches!(self.0, State::Early { .. })
+        matches!(self.0, SocketState::Early { .. })
     }
 
     fn has_come_early(&self) -> bool {
         match &self.0 {
             // Peeks, so that the bytes stay for the next read.
-            State::Early { socket, .. } => socket.peek(&mut [0]).is_ok_and(|count| count > 0),
+            SocketState::Early { socket, .. } => socket.peek(&mut [0]).is_ok_and(|count| count > 0),
             _ => false,
         }
     }
@@ -149,16 +151,16 @@ impl ByteStream for LateSocket {
     #[inline]
     fn may_be_readable(&self) -> bool {
         match &self.0 {
-            State::Early { is_read, .. } => !is_read,
-            State::Registered(socket) => socket.may_be_readable(),
-            State::Lost => true,
+            SocketState::Early { is_read, .. } => !is_read,
+            SocketState::Registered(socket) => socket.may_be_readable(),
+            SocketState::Lost => true,
         }
     }
 
     #[inline]
     fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.0 {
-            State::Early { is_read: false, .. } => Poll::Ready(Ok(())),
+            SocketState::Early { is_read: false, .. } => Poll::Ready(Ok(())),
             _ => self.registered()?.poll_readable(cx),
         }
     }
@@ -166,7 +168,7 @@ impl ByteStream for LateSocket {
     #[inline]
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         // The usual state after the first wait.
-        if let State::Registered(socket) = &mut self.0 {
+        if let SocketState::Registered(socket) = &mut self.0 {
             return socket.poll_fill(cx, buffer);
         }
         let read = |socket: &net::TcpStream| {
@@ -184,7 +186,7 @@ impl ByteStream for LateSocket {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if let State::Registered(socket) = &mut self.0 {
+        if let SocketState::Registered(socket) = &mut self.0 {
             return socket.poll_send(cx, slices);
         }
         match self.write_early(slices) {
@@ -244,9 +246,9 @@ impl AsyncWrite for LateSocket {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            State::Early { socket, .. } => Poll::Ready(socket.shutdown(Shutdown::Write)),
-            State::Registered(socket) => Pin::new(socket).poll_shutdown(cx),
-            State::Lost => Poll::Ready(Ok(())),
+            SocketState::Early { socket, .. } => Poll::Ready(socket.shutdown(Shutdown::Write)),
+            SocketState::Registered(socket) => Pin::new(socket).poll_shutdown(cx),
+            SocketState::Lost => Poll::Ready(Ok(())),
         }
     }
 }

@@ -7,9 +7,9 @@ mod http2_ends;
 #[cfg(all(target_os = "linux", feature = "server"))]
 mod late_socket;
 mod read_buffer;
+pub(crate) mod recycled;
 #[cfg(target_os = "linux")]
 mod socket;
-pub(crate) mod spare;
 #[cfg(feature = "server")]
 mod upgrade;
 mod write;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::io::AsyncReadExt;
 
 use super::ByteStream;
-use super::spare::{self, LARGE, MOST_COPIED, SMALL};
+use super::recycled::{self, LARGE, MOST_COPIED, SMALL};
 
 /// The divisor of the capacity below which content is copied. A copy of little content is cheaper
 /// than giving the buffer away, and holds less memory.
@@ -19,7 +19,7 @@ const COPIED: usize = 4;
 ///
 /// Has no memory while it is empty and no data arrives, so idle connections cost none. It begins
 /// with 32 KiB, grows to 256 KiB once a read has filled that, and keeps that size while reads need
-/// it, unless memory is [tight](spare::set_tight). A longer head makes it grow further; the parser
+/// it, unless memory is [tight](recycled::set_tight). A longer head makes it grow further; the parser
 /// limits the growth.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBuffer {
@@ -36,7 +36,7 @@ impl ReadBuffer {
     pub(crate) fn with(bytes: &[u8]) -> Self {
         let mut buffer = Self::default();
         if !bytes.is_empty() {
-            buffer.bytes = spare::take(SMALL);
+            buffer.bytes = recycled::take(SMALL);
             buffer.bytes.extend_from_slice(bytes);
         }
         buffer
@@ -102,7 +102,7 @@ impl ReadBuffer {
         if count > MOST_COPIED {
             return self.take(count);
         }
-        let head = spare::copy(&self.filled()[..count]);
+        let head = recycled::copy(&self.filled()[..count]);
         self.consume(count);
         head
     }
@@ -112,7 +112,7 @@ impl ReadBuffer {
     pub(crate) fn rest(&mut self) {
         if self.is_empty() && self.bytes.capacity() > 0 {
             self.start = 0;
-            spare::give_back(std::mem::take(&mut self.bytes));
+            recycled::release(std::mem::take(&mut self.bytes));
         }
     }
 
@@ -148,14 +148,14 @@ impl ReadBuffer {
             self.rest();
         }
         let count = ready!(polled)?;
-        self.is_large = (count == room || count > SMALL) && !spare::is_tight();
+        self.is_large = (count == room || count > SMALL) && !recycled::is_tight();
         Poll::Ready(Ok(count))
     }
 
     #[inline]
     fn make_room(&mut self) {
         if self.bytes.capacity() == 0 {
-            self.bytes = spare::take(if self.is_large { LARGE } else { SMALL });
+            self.bytes = recycled::take(if self.is_large { LARGE } else { SMALL });
         } else if self.is_large
             || self.bytes.len() == self.bytes.capacity()
             || self.bytes.capacity() > SMALL
@@ -169,14 +169,14 @@ impl ReadBuffer {
         if self.is_large && unused == 0 && self.bytes.capacity() < LARGE {
             // The second read will fill the large buffer as well, or show that the first read was
             // all.
-            spare::give_back(std::mem::replace(&mut self.bytes, spare::take(LARGE)));
+            recycled::release(std::mem::replace(&mut self.bytes, recycled::take(LARGE)));
             self.start = 0;
         } else if !self.is_large
             && unused == 0
             && self.bytes.capacity() > SMALL
-            && spare::is_tight()
+            && recycled::is_tight()
         {
-            spare::give_back(std::mem::replace(&mut self.bytes, spare::take(SMALL)));
+            recycled::release(std::mem::replace(&mut self.bytes, recycled::take(SMALL)));
             self.start = 0;
         } else if self.bytes.len() == self.bytes.capacity() {
             // Moves the content to the front before the buffer may grow.
@@ -195,7 +195,7 @@ impl ReadBuffer {
 
 impl Drop for ReadBuffer {
     fn drop(&mut self) {
-        spare::give_back(std::mem::take(&mut self.bytes));
+        recycled::release(std::mem::take(&mut self.bytes));
     }
 }
 
@@ -289,7 +289,7 @@ mod tests {
         buffer.consume(SMALL);
         assert_eq!(read(&mut buffer, &mut near).await, LARGE);
         buffer.consume(LARGE);
-        spare::set_tight(true);
+        recycled::set_tight(true);
         let reads = [(); 3].map(|()| ());
         let mut counts = Vec::new();
         for () in reads {
@@ -297,7 +297,7 @@ mod tests {
             counts.push((count, buffer.bytes.capacity()));
             buffer.consume(count);
         }
-        spare::set_tight(false);
+        recycled::set_tight(false);
         // An earlier decision applies to one more read.
         assert_eq!(counts[0], (LARGE, LARGE));
         assert_eq!(counts[1..], [(SMALL, SMALL); 2]);
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn little_of_a_large_buffer_does_not_hold_it() {
         let mut buffer = ReadBuffer::default();
-        buffer.bytes = spare::take(LARGE);
+        buffer.bytes = recycled::take(LARGE);
         buffer.bytes.extend_from_slice(&[1; LARGE / 4 - 1]);
         let place = buffer.filled().as_ptr();
         let taken = buffer.take(LARGE / 4 - 1);

@@ -47,6 +47,7 @@ impl<'a> Origin<'a> {
     pub(super) fn part(&self, part: XForwardedPart) -> Option<HeaderValue> {
         match part {
             XForwardedPart::For => {
+                // A dual-stack socket reports IPv4 clients as IPv6, which applications do not expect.
                 let ip = self.connection.remote?.ip().to_canonical();
                 address_value(ip)
             }
@@ -83,7 +84,7 @@ impl<'a> Origin<'a> {
 
 /// The parts of where a request came from, as a head is written from its bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct OriginParts<'a> {
     /// The client's address, without port.
     pub(crate) remote: Option<FieldValue<'a>>,
     /// Host and port as the client named them.
@@ -91,7 +92,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) is_https: bool,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> OriginParts<'a> {
     /// The value of an `X-Forwarded-*` header, if it is known.
     #[inline]
     pub(crate) fn get(&self, part: XForwardedPart) -> Option<FieldValue<'a>> {
@@ -146,11 +147,13 @@ fn node(format: NodeFormat, address: Option<SocketAddr>) -> String {
             node.push_str(&obfuscated());
         }
         NodePort::Port => {
+            // Port 0 is that of an address without a known port.
             if let Some(port) = address.map(|address| address.port()).filter(|p| *p != 0) {
                 write!(node, ":{port}").expect("writing to a string does not fail");
             }
         }
     }
+    // A colon is not allowed in a token (RFC 7239 section 6).
     if node.contains(':') {
         node = format!("\"{node}\"");
     }

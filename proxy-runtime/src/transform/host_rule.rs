@@ -6,7 +6,7 @@ use super::NoValue;
 
 /// The rule for the `Host` of requests.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum HostRule {
+pub(crate) enum HostHeaderRule {
     /// The client's.
     Original,
     /// The destination's.
@@ -25,7 +25,7 @@ pub(crate) struct ComputedHost {
     /// The number of the value among those that the plan computes.
     pub(super) number: usize,
     /// The rule where there is no value.
-    pub(super) otherwise: HostRule,
+    pub(super) otherwise: HostHeaderRule,
 }
 
 /// The start of a `Host` line that may name the destination.
@@ -40,6 +40,7 @@ pub(crate) fn mark_host(head: &mut [u8]) {
     if let Some(line) = line
         && head[line..].starts_with(HOST_LINE)
     {
+        // Names are compared ignoring case, so destinations notice no difference.
         head[line + 2] = b'h';
     }
 }
@@ -57,7 +58,7 @@ pub(crate) enum Host<'v> {
     Named(&'v HeaderValue),
 }
 
-impl HostRule {
+impl HostHeaderRule {
     /// Resolves the rule for a request with these computed `values`.
     #[inline]
     pub(crate) fn resolve<'v>(&'v self, values: &'v [Result<HeaderValue, NoValue>]) -> Host<'v> {
@@ -76,6 +77,7 @@ impl ComputedHost {
     fn resolve<'v>(&'v self, values: &'v [Result<HeaderValue, NoValue>]) -> Host<'v> {
         match values.get(self.number) {
             Some(Ok(value)) => Host::Named(value),
+            // The client's `Host` must not take the place of a value that it made invalid.
             Some(Err(NoValue::NotToBeWritten)) => Host::Restored,
             Some(Err(NoValue::NotThere)) | None => self.otherwise.resolve(values),
         }
@@ -87,8 +89,8 @@ mod tests {
     use super::*;
 
     /// A rule that sends the value of this number, or else `otherwise`.
-    fn computed(number: usize, otherwise: HostRule) -> HostRule {
-        HostRule::Computed(Box::new(ComputedHost { number, otherwise }))
+    fn computed(number: usize, otherwise: HostHeaderRule) -> HostHeaderRule {
+        HostHeaderRule::Computed(Box::new(ComputedHost { number, otherwise }))
     }
 
     #[test]
@@ -100,11 +102,11 @@ mod tests {
             (Err(NoValue::NotThere), Host::Named(&fixed)),
             (Err(NoValue::NotToBeWritten), Host::Restored),
         ] {
-            let rule = computed(0, HostRule::Fixed(fixed.clone()));
+            let rule = computed(0, HostHeaderRule::Fixed(fixed.clone()));
             let values = [computed_value];
             assert_eq!(rule.resolve(&values), expected, "{values:?}");
         }
-        let chain = computed(1, computed(0, HostRule::Original));
+        let chain = computed(1, computed(0, HostHeaderRule::Original));
         let values = [Ok(value.clone()), Err(NoValue::NotThere)];
         assert_eq!(chain.resolve(&values), Host::Named(&value));
         let values = [Err(NoValue::NotThere), Err(NoValue::NotThere)];

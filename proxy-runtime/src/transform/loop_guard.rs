@@ -12,7 +12,7 @@ use proxy_model::compiled::Route;
 use proxy_model::transform::RequestTransform;
 
 use crate::head::headers::CDN_LOOP;
-use crate::transform::HeadPlan;
+use crate::transform::CompiledTransforms;
 
 /// The mark that one proxy adds to forwarded requests, and its detection.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct LoopGuard {
     /// CRLF, the name of the field and the member: heads of HTTP/1.1 end with it.
     line: Arc<[u8]>,
     /// The plan that routes without changes share.
-    unchanged: OnceLock<Arc<HeadPlan>>,
+    unchanged: OnceLock<Arc<CompiledTransforms>>,
 }
 
 impl LoopGuard {
@@ -46,7 +46,10 @@ impl LoopGuard {
     }
 
     /// The plan of routes that change nothing, which `make` makes.
-    pub(crate) fn unchanged(&self, make: impl FnOnce() -> Arc<HeadPlan>) -> Arc<HeadPlan> {
+    pub(crate) fn unchanged(
+        &self,
+        make: impl FnOnce() -> Arc<CompiledTransforms>,
+    ) -> Arc<CompiledTransforms> {
         Arc::clone(self.unchanged.get_or_init(make))
     }
 
@@ -56,6 +59,7 @@ impl LoopGuard {
         let mut is_known = false;
         head.for_each_header(CDN_LOOP.as_str(), &mut |value| {
             is_known = self.is_in(value);
+            // False ends the search.
             !is_known
         });
         is_known
@@ -73,6 +77,7 @@ impl LoopGuard {
 
 /// Returns true if requests of a route are guarded: not if the route removes the field.
 pub(crate) fn guards(route: &Route) -> bool {
+    // An operator who removes the field does not want it sent, so the proxy must not add it again.
     let removes = |transform: &RequestTransform| matches!(transform, RequestTransform::Remove(name) if *name == CDN_LOOP);
     !route.transforms().request().iter().any(removes)
 }

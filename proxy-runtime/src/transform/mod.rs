@@ -3,8 +3,8 @@
 //! What the changes are is compiled by [`proxy_model::transform`], which also rewrites path, query and method. What is
 //! here needs to know the connection and the route's values.
 
+mod compiled;
 mod forwarded;
-mod head_plan;
 mod host_rule;
 mod loop_guard;
 mod operation;
@@ -15,10 +15,10 @@ mod target;
 mod tests;
 mod trailers;
 
-pub(crate) use self::forwarded::{Origin, Parts};
-pub(crate) use self::head_plan::{Changed, HeadPlan};
+pub(crate) use self::compiled::{Changed, CompiledTransforms};
+pub(crate) use self::forwarded::{Origin, OriginParts};
 pub(crate) use self::host_rule::HOST_LINE;
-pub(crate) use self::host_rule::{Host, HostRule, mark_host};
+pub(crate) use self::host_rule::{Host, HostHeaderRule, mark_host};
 pub(crate) use self::loop_guard::{LoopGuard, guards};
 pub(crate) use self::operation::known;
 #[cfg(feature = "server")]

@@ -100,8 +100,8 @@ impl RequestOperation {
         }
     }
 
-    /// The operation for a request for which the plan computed `values`, and of which `part` tells the parts of where it came
-    /// from, as far as they are known.
+    /// The operation for a request for which the plan computed `values`, and of which `part` tells the parts of where
+    /// it came from, as far as they are known.
     #[inline]
     pub(super) fn for_request<'o, 'p: 'o>(
         &'o self,
@@ -212,8 +212,8 @@ pub(super) fn response_operation(transform: &ResponseTransform) -> Option<Respon
     })
 }
 
-/// The name of a field that is the route's to change. The others are the connection's; a configuration that names one gets a
-/// warning that it has no effect.
+/// The name of a field that is the route's to change. The others are the connection's; a configuration that names one
+/// gets a warning that it has no effect.
 pub(super) fn changeable(name: &HeaderName) -> Option<FieldName> {
     let name = FieldName::new(name.as_str())?;
     (!FieldOperation::PROTECTED.contains(name.class())).then_some(name)

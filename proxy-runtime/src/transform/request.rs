@@ -26,7 +26,7 @@ pub(crate) fn apply_to_request(
     outgoing: &mut Outgoing,
 ) {
     let origin = Origin::new(head, head.connection());
-    // Few have one, and few routes write fields.
+    // Rare, so the common request pays for one pass over its names only.
     if outgoing.headers.keys().any(has_underscore) {
         outgoing.remove_imitations(transforms);
     }
@@ -166,7 +166,7 @@ impl Outgoing {
     fn write(&mut self, name: &HeaderName, value: HeaderValue, action: SetOrAppend) {
         match (name, action) {
             (&HOST, _) => self.host = Some(value),
-            // How a body is framed is for the connection to say.
+            // The connection writes the framing of the body; a wrong one would enable request smuggling.
             (&(CONTENT_LENGTH | TRANSFER_ENCODING), _) => {}
             (_, SetOrAppend::Set) => {
                 self.headers.insert(name, value);
@@ -178,6 +178,7 @@ impl Outgoing {
     fn remove(&mut self, name: &HeaderName) {
         if *name == HOST {
             self.host = None;
+        // As in `write`: framing belongs to the connection.
         } else if *name != CONTENT_LENGTH {
             self.headers.remove(name);
         }
@@ -201,7 +202,7 @@ impl Outgoing {
 
 /// Adds a value after those that are there, unless the head is full.
 pub(crate) fn append(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
-    // The map takes 32,768 fields. A head that came in has far fewer.
+    // The limit of the map is 32,768 fields; received heads have far fewer.
     let _ = headers.try_append(name, value);
 }
 

@@ -4,15 +4,15 @@ use http::{HeaderMap, StatusCode};
 use proxy_model::transform::{HeaderChange, HeaderCopy, ResponseTransform, Transforms};
 
 use super::request::{append, retain};
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::head::headers;
 
-/// Makes of a destination's response headers those that the client gets. What filters changed comes before what the route
-/// says.
+/// Makes of a destination's response headers those that the client gets. What filters changed comes before what the
+/// route says.
 pub(crate) fn apply_to_response(
     transforms: &Transforms,
     status: StatusCode,
-    edits: &HeadEdits,
+    edits: &HeaderMutations,
     headers: &mut HeaderMap,
 ) {
     copy(transforms.response_copy(), headers);
@@ -35,6 +35,7 @@ pub(super) fn copy(copy: &HeaderCopy, fields: &mut HeaderMap) {
         HeaderCopy::All => headers::strip_hop_by_hop(fields),
         HeaderCopy::None => fields.clear(),
         HeaderCopy::Only(names) => {
+            // Fields that `Connection` names are not for the client, even if the route lists them.
             headers::strip_named(fields);
             retain(fields, names);
             headers::strip_framing(fields);

@@ -8,7 +8,7 @@ use proxy_model::matching::RouteValues;
 use proxy_model::transform::TargetTransform;
 use proxy_model::transform::{RequestTarget, path_and_query};
 
-use super::HeadPlan;
+use super::CompiledTransforms;
 use crate::http1::OutgoingTarget;
 
 /// The route's changes make no valid request.
@@ -43,7 +43,7 @@ impl<'a> Elsewhere<'a> {
 /// Rewrites method and target of a request with this path and query.
 #[cold]
 pub(crate) fn elsewhere<'a, H: RequestHead>(
-    plan: &HeadPlan,
+    plan: &CompiledTransforms,
     route: &'a Route,
     destination: &Destination,
     head: &H,
@@ -51,6 +51,7 @@ pub(crate) fn elsewhere<'a, H: RequestHead>(
 ) -> Elsewhere<'a> {
     let values = match plan.rewrites_target {
         true => route.matcher().path().capture(head.path()),
+        // Route values are needed for rewriting only.
         false => None,
     };
     let values: RouteValues = values.unwrap_or_default();

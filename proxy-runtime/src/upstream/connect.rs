@@ -14,7 +14,7 @@ use super::resolve::{Names, Resolver};
 use super::tcp;
 #[cfg(feature = "tls")]
 use super::tls::TlsClient;
-use super::transport::{Opened, Transport};
+use super::transport::{Opened, UpstreamTransport};
 
 /// Opens connections: name, TCP, TLS. One for the whole proxy.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Connector {
             .map_err(failed)?;
         let peer = stream.peer_addr().map_err(failed)?;
         Ok(Opened {
-            transport: Transport::Tcp(stream),
+            transport: UpstreamTransport::Tcp(stream),
             peer,
             http2: protocols == Protocols::Http2,
         })

@@ -19,9 +19,11 @@ use super::http2::Http2Connection;
 use super::lease::Lease;
 use super::opening::{OVERDUE, Opening};
 use super::protocol::Protocols;
-use super::queue::{Attempt, Grant, IdleConnections, Next, Ongoing, State, Waiting};
+use super::queue::{
+    Admission, ConnectAttempt, Grant, IdleConnections, Ongoing, QueueState, WaitingRequest,
+};
 use super::slot::Slot;
-use super::{UpstreamOptions, Wanted};
+use super::{ConnectionRequest, UpstreamOptions};
 use crate::live::{ClientKey, DestinationState};
 
 /// The connections to one destination that were made with the same settings.
@@ -39,7 +41,7 @@ pub(super) struct DestinationPool {
     idle_timeout: Duration,
     max_idle: usize,
     max_waiting: usize,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     this: Weak<Self>,
 }
 
@@ -72,7 +74,7 @@ impl DestinationPool {
 
     /// Returns a pooled connection, if there is one.
     #[inline]
-    pub(super) fn ready(&self, wanted: &Wanted<'_>, now: Instant) -> Option<Lease> {
+    pub(super) fn ready(&self, wanted: &ConnectionRequest<'_>, now: Instant) -> Option<Lease> {
         let mut closed = Vec::new();
         let ready = self.ready_in(&mut self.lock(), wanted, now, &mut closed);
         // Closing frees slots, which locks the pool again.
@@ -88,22 +90,22 @@ impl DestinationPool {
     pub(super) async fn acquire(
         &self,
         connector: &Arc<Connector>,
-        wanted: &Wanted<'_>,
+        wanted: &ConnectionRequest<'_>,
         since: Option<Instant>,
     ) -> Result<Lease, ConnectError> {
         let opening = self.opening(connector, wanted);
         loop {
             match self.next(wanted, since)? {
-                Next::Use(lease) => return Ok(lease),
-                Next::Open(slot, None) => return opening.run(slot).await,
-                Next::Open(slot, Some(attempt)) => {
+                Admission::Use(lease) => return Ok(lease),
+                Admission::Open(slot, None) => return opening.run(slot).await,
+                Admission::Open(slot, Some(attempt)) => {
                     let opened = opening.run_for_all(slot, attempt, self.connect_timeout);
                     // An error means that the runtime which was to open it is ending.
                     if let Ok(opened) = opened.await {
                         return opened;
                     }
                 }
-                Next::AwaitGrant(granted) => match granted.await {
+                Admission::AwaitGrant(granted) => match granted.await {
                     Ok(Grant::Connection(mut connection)) => {
                         if since.is_none() && is_usable(&mut connection, true) {
                             return Ok(Lease::http1(connection));
@@ -121,7 +123,7 @@ impl DestinationPool {
                     // The pool was closed.
                     Err(_) => {}
                 },
-                Next::AwaitAttempt(mut attempt, overdue) => {
+                Admission::AwaitAttempt(mut attempt, overdue) => {
                     // An error means that the attempt ended without a failure to share, or is overdue.
                     if let Ok(Ok(())) = timeout_at(overdue, attempt.changed()).await
                         && let Some(error) = attempt.borrow().clone()
@@ -140,7 +142,7 @@ impl DestinationPool {
     pub(super) async fn replace(
         &self,
         connector: &Arc<Connector>,
-        wanted: &Wanted<'_>,
+        wanted: &ConnectionRequest<'_>,
         since: Instant,
         slot: Option<Slot>,
     ) -> Result<Lease, ConnectError> {
@@ -151,7 +153,11 @@ impl DestinationPool {
         }
     }
 
-    fn opening<'a>(&'a self, connector: &'a Arc<Connector>, wanted: &Wanted<'a>) -> Opening<'a> {
+    fn opening<'a>(
+        &'a self,
+        connector: &'a Arc<Connector>,
+        wanted: &ConnectionRequest<'a>,
+    ) -> Opening<'a> {
         Opening {
             connector,
             destination: &self.destination,
@@ -176,7 +182,7 @@ impl DestinationPool {
     /// Gives the connection to the first waiting request, or keeps it idle. Returns it if it is not needed.
     fn keep(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         mut connection: Box<Http1Connection>,
     ) -> Option<Box<Http1Connection>> {
         if state.closed {
@@ -279,7 +285,7 @@ impl DestinationPool {
     /// Returns true if the runtime of an HTTP/1.1 connection here may have ended. If all were opened on one runtime,
     /// the pool closes with it.
     #[inline]
-    fn may_outlive_runtime(&self, state: &State) -> bool {
+    fn may_outlive_runtime(&self, state: &QueueState) -> bool {
         self.is_shared || state.runtimes.are_several()
     }
 
@@ -304,8 +310,8 @@ impl DestinationPool {
     #[inline]
     fn ready_in(
         &self,
-        state: &mut State,
-        wanted: &Wanted<'_>,
+        state: &mut QueueState,
+        wanted: &ConnectionRequest<'_>,
         now: Instant,
         closed: &mut IdleConnections,
     ) -> Option<Lease> {
@@ -336,7 +342,12 @@ impl DestinationPool {
 
     /// Returns the HTTP/2 connection with the fewest streams among those made after `since`.
     #[cfg(feature = "http2")]
-    fn made_since(&self, state: &State, protocols: Protocols, since: Instant) -> Option<Lease> {
+    fn made_since(
+        &self,
+        state: &QueueState,
+        protocols: Protocols,
+        since: Instant,
+    ) -> Option<Lease> {
         let made = self.own(&state.http2).filter(|connection| {
             connection.opened_at > since && !(self.multiple_http2 && connection.is_full())
         });
@@ -345,11 +356,15 @@ impl DestinationPool {
 
     #[cfg(not(feature = "http2"))]
     #[expect(clippy::unused_self, reason = "as with HTTP/2")]
-    fn made_since(&self, _: &State, _: Protocols, _: Instant) -> Option<Lease> {
+    fn made_since(&self, _: &QueueState, _: Protocols, _: Instant) -> Option<Lease> {
         None
     }
 
-    fn next(&self, wanted: &Wanted<'_>, since: Option<Instant>) -> Result<Next, ConnectError> {
+    fn next(
+        &self,
+        wanted: &ConnectionRequest<'_>,
+        since: Option<Instant>,
+    ) -> Result<Admission, ConnectError> {
         let protocols = wanted.protocols;
         // Declared before the lock, so that it is dropped after the lock is released.
         let mut closed = Vec::new();
@@ -359,7 +374,7 @@ impl DestinationPool {
             Some(since) => self.made_since(&state, protocols, since),
         };
         if let Some(lease) = ready {
-            return Ok(Next::Use(lease));
+            return Ok(Admission::Use(lease));
         }
         if !closed.is_empty() {
             // The slots that are freed now may serve this request.
@@ -372,7 +387,7 @@ impl DestinationPool {
             && !self.multiple_http2
             && let Some(lease) = self.least_loaded(state, protocols)
         {
-            return Ok(Next::Use(lease));
+            return Ok(Admission::Use(lease));
         }
         let group = RuntimeGroup::current();
         let shares = protocols == Protocols::Http2
@@ -381,7 +396,7 @@ impl DestinationPool {
         if shares && let Some(attempt) = &state.attempt {
             let overdue = attempt.began + OVERDUE;
             if now < overdue {
-                return Ok(Next::AwaitAttempt(attempt.result.clone(), overdue));
+                return Ok(Admission::AwaitAttempt(attempt.result.clone(), overdue));
             }
         }
         if state.open < self.max_connections {
@@ -398,22 +413,22 @@ impl DestinationPool {
                     state.overdue.retain(|stop| !stop.is_closed());
                     state.overdue.push(overdue.stop);
                 }
-                Attempt {
+                ConnectAttempt {
                     pool: self.this.clone(),
                     began: now,
                     result,
                     stopped,
                 }
             });
-            return Ok(Next::Open(Slot::new(self.this.clone()), attempt));
+            return Ok(Admission::Open(Slot::new(self.this.clone()), attempt));
         }
         if let Some(lease) = self.least_loaded(state, protocols) {
             // Its streams are in use, and so is every connection: the request waits for a stream.
-            return Ok(Next::Use(lease));
+            return Ok(Admission::Use(lease));
         }
         let is_room_made = self.make_room(state, protocols, &mut closed);
         if !is_room_made && let Some(lease) = self.least_loaded_of_any(state, protocols) {
-            return Ok(Next::Use(lease));
+            return Ok(Admission::Use(lease));
         }
         state.waiting.retain(|waiting| !waiting.granted.is_closed());
         let is_again = since.is_some();
@@ -429,14 +444,14 @@ impl DestinationPool {
             true => state.waiting.iter().take_while(|w| w.is_again).count(),
             false => state.waiting.len(),
         };
-        let waiting = Waiting {
+        let waiting = WaitingRequest {
             protocols,
             group,
             is_again,
             granted,
         };
         state.waiting.insert(position, waiting);
-        Ok(Next::AwaitGrant(grant))
+        Ok(Admission::AwaitGrant(grant))
     }
 
     /// Returns the connections that this thread may use.
@@ -452,14 +467,14 @@ impl DestinationPool {
 
     /// Returns the HTTP/2 connection with the fewest streams, even if it is full.
     #[cfg(feature = "http2")]
-    fn least_loaded(&self, state: &State, protocols: Protocols) -> Option<Lease> {
+    fn least_loaded(&self, state: &QueueState, protocols: Protocols) -> Option<Lease> {
         self.least_loaded_among(self.own(&state.http2), protocols)
     }
 
     /// Returns the HTTP/2 connection with the fewest streams of any group. The end of another group may cut the
     /// request; where there is no other connection, that is better than an unlimited wait.
     #[cfg(feature = "http2")]
-    fn least_loaded_of_any(&self, state: &State, protocols: Protocols) -> Option<Lease> {
+    fn least_loaded_of_any(&self, state: &QueueState, protocols: Protocols) -> Option<Lease> {
         self.least_loaded_among(state.http2.iter(), protocols)
     }
 
@@ -476,13 +491,13 @@ impl DestinationPool {
 
     #[cfg(not(feature = "http2"))]
     #[expect(clippy::unused_self, reason = "as with HTTP/2")]
-    fn least_loaded(&self, _: &State, _: Protocols) -> Option<Lease> {
+    fn least_loaded(&self, _: &QueueState, _: Protocols) -> Option<Lease> {
         None
     }
 
     #[cfg(not(feature = "http2"))]
     #[expect(clippy::unused_self, reason = "as with HTTP/2")]
-    fn least_loaded_of_any(&self, _: &State, _: Protocols) -> Option<Lease> {
+    fn least_loaded_of_any(&self, _: &QueueState, _: Protocols) -> Option<Lease> {
         None
     }
 
@@ -491,7 +506,7 @@ impl DestinationPool {
     #[cfg(feature = "http2")]
     fn make_room(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         protocols: Protocols,
         closed: &mut IdleConnections,
     ) -> bool {
@@ -513,7 +528,12 @@ impl DestinationPool {
 
     #[cfg(not(feature = "http2"))]
     #[expect(clippy::unused_self, reason = "as with HTTP/2")]
-    fn make_room(&self, state: &mut State, _: Protocols, closed: &mut IdleConnections) -> bool {
+    fn make_room(
+        &self,
+        state: &mut QueueState,
+        _: Protocols,
+        closed: &mut IdleConnections,
+    ) -> bool {
         let is_there = !state.idle.is_empty();
         if is_there {
             closed.push(state.idle.remove(0));
@@ -562,7 +582,7 @@ impl DestinationPool {
             .take_if(|attempt| attempt.began == began);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock()
     }
 }

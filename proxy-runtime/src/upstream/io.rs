@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::destination::DestinationPool;
 use super::slot::Slot;
-use super::transport::Transport;
+use super::transport::UpstreamTransport;
 use crate::observe::GaugeGuard;
 use crate::stream::ByteStream;
 
@@ -26,14 +26,14 @@ pin_project! {
     #[derive(Debug)]
     pub(crate) struct UpstreamIo {
         #[pin]
-        transport: Transport,
+        transport: UpstreamTransport,
         _open: Option<GaugeGuard>,
         slot: Option<Slot>,
     }
 }
 
 impl UpstreamIo {
-    pub(super) fn new(transport: Transport, open: GaugeGuard, slot: Slot) -> Self {
+    pub(super) fn new(transport: UpstreamTransport, open: GaugeGuard, slot: Slot) -> Self {
         Self {
             transport,
             _open: Some(open),
@@ -42,7 +42,7 @@ impl UpstreamIo {
     }
 
     /// A socket that no pool knows of.
-    pub(super) fn uncounted(transport: Transport) -> Self {
+    pub(super) fn uncounted(transport: UpstreamTransport) -> Self {
         Self {
             transport,
             _open: None,
@@ -58,11 +58,11 @@ impl UpstreamIo {
     /// Returns true for TLS, which accepts bytes before it can send them.
     pub(crate) fn is_tls(&self) -> bool {
         match &self.transport {
-            Transport::Tcp(_) => false,
+            UpstreamTransport::Tcp(_) => false,
             #[cfg(feature = "tls")]
-            Transport::Tls(_) => true,
+            UpstreamTransport::Tls(_) => true,
             #[cfg(test)]
-            Transport::Scripted(stream) => stream.is_tls(),
+            UpstreamTransport::Scripted(stream) => stream.is_tls(),
         }
     }
 
@@ -83,7 +83,7 @@ impl UpstreamIo {
     /// Goes on over another transport, as the same connection.
     #[cfg(test)]
     pub(crate) fn replace(&mut self, transport: impl super::tests::Scripted + 'static) {
-        self.transport = Transport::Scripted(Box::new(transport));
+        self.transport = UpstreamTransport::Scripted(Box::new(transport));
     }
 }
 
@@ -131,7 +131,7 @@ impl ByteStream for UpstreamIo {
     #[inline]
     fn may_be_readable(&self) -> bool {
         match &self.transport {
-            Transport::Tcp(stream) => stream.may_be_readable(),
+            UpstreamTransport::Tcp(stream) => stream.may_be_readable(),
             #[cfg(any(feature = "tls", test))]
             _ => true,
         }
@@ -140,7 +140,7 @@ impl ByteStream for UpstreamIo {
     #[inline]
     fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.transport {
-            Transport::Tcp(stream) => stream.poll_readable(cx),
+            UpstreamTransport::Tcp(stream) => stream.poll_readable(cx),
             #[cfg(any(feature = "tls", test))]
             _ => Poll::Ready(Ok(())),
         }
@@ -149,7 +149,7 @@ impl ByteStream for UpstreamIo {
     #[inline]
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         match &mut self.transport {
-            Transport::Tcp(stream) => stream.poll_fill(cx, buffer),
+            UpstreamTransport::Tcp(stream) => stream.poll_fill(cx, buffer),
             #[cfg(any(feature = "tls", test))]
             other => pin!(other.read_buf(buffer)).poll(cx),
         }
@@ -162,7 +162,7 @@ impl ByteStream for UpstreamIo {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match &mut self.transport {
-            Transport::Tcp(stream) => stream.poll_send(cx, slices),
+            UpstreamTransport::Tcp(stream) => stream.poll_send(cx, slices),
             #[cfg(any(feature = "tls", test))]
             other => match slices {
                 [only] => Pin::new(other).poll_write(cx, only),

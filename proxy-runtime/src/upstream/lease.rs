@@ -25,15 +25,15 @@ use crate::retry::Over;
 /// A connection while one request uses it.
 ///
 /// Dropping it ends the request. An HTTP/1.1 connection closes, because the rest of the response may still come; an
-/// HTTP/2 connection goes on for other requests. [`finish`](Self::finish) and [`give_back`](Self::give_back) return
+/// HTTP/2 connection goes on for other requests. [`finish`](Self::finish) and [`release`](Self::release) return
 /// an HTTP/1.1 connection to the pool instead.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    held: Held,
+    held: LeasedConnection,
 }
 
 #[derive(Debug)]
-enum Held {
+enum LeasedConnection {
     Http1(Option<Box<Http1Connection>>),
     #[cfg(feature = "http2")]
     Http2(Arc<Http2Connection>),
@@ -68,7 +68,7 @@ impl Lease {
 
     pub(super) fn http1(connection: Box<Http1Connection>) -> Self {
         Self {
-            held: Held::Http1(Some(connection)),
+            held: LeasedConnection::Http1(Some(connection)),
         }
     }
 
@@ -76,7 +76,7 @@ impl Lease {
     pub(super) fn http2(connection: &Arc<Http2Connection>) -> Self {
         connection.enter();
         Self {
-            held: Held::Http2(Arc::clone(connection)),
+            held: LeasedConnection::Http2(Arc::clone(connection)),
         }
     }
 
@@ -84,18 +84,18 @@ impl Lease {
     #[cfg(feature = "http2")]
     pub(super) fn shared(&self) -> Option<&Arc<Http2Connection>> {
         match &self.held {
-            Held::Http1(_) => None,
-            Held::Http2(connection) => Some(connection),
+            LeasedConnection::Http1(_) => None,
+            LeasedConnection::Http2(connection) => Some(connection),
         }
     }
 
     /// The kind of connection that the request uses, for the decision about retries.
     pub(crate) fn over(&self) -> Over {
         match &self.held {
-            Held::Http1(Some(connection)) => connection.over(),
-            Held::Http1(None) => Over::None,
+            LeasedConnection::Http1(Some(connection)) => connection.over(),
+            LeasedConnection::Http1(None) => Over::None,
             #[cfg(feature = "http2")]
-            Held::Http2(connection) => match connection.is_reused() {
+            LeasedConnection::Http2(connection) => match connection.is_reused() {
                 true => Over::Reused,
                 false => Over::Fresh,
             },
@@ -105,18 +105,20 @@ impl Lease {
     /// Returns true for an HTTP/2 connection.
     pub(crate) fn is_http2(&self) -> bool {
         match &self.held {
-            Held::Http1(_) => false,
+            LeasedConnection::Http1(_) => false,
             #[cfg(feature = "http2")]
-            Held::Http2(_) => true,
+            LeasedConnection::Http2(_) => true,
         }
     }
 
     /// The destination's address.
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         match &self.held {
-            Held::Http1(connection) => connection.as_ref().map(|connection| connection.peer),
+            LeasedConnection::Http1(connection) => {
+                connection.as_ref().map(|connection| connection.peer)
+            }
             #[cfg(feature = "http2")]
-            Held::Http2(connection) => Some(connection.peer),
+            LeasedConnection::Http2(connection) => Some(connection.peer),
         }
     }
 
@@ -127,29 +129,29 @@ impl Lease {
     /// The destination does not support extended CONNECT.
     pub(crate) async fn prepare_connect(&self) -> Result<(), ConnectError> {
         match &self.held {
-            Held::Http1(_) => Ok(()),
+            LeasedConnection::Http1(_) => Ok(()),
             #[cfg(feature = "http2")]
-            Held::Http2(connection) => match connection.allows_connect().await {
+            LeasedConnection::Http2(connection) => match connection.allows_connect().await {
                 true => Ok(()),
                 false => Err(ConnectError::NoConnect),
             },
         }
     }
 
-    /// Returns the HTTP/1.1 connection for direct use, before it is [released](Self::give_back). `None` for HTTP/2.
+    /// Returns the HTTP/1.1 connection for direct use, before it is [released](Self::release). `None` for HTTP/2.
     #[inline]
     pub(crate) fn raw(&mut self) -> Option<&mut Http1Connection> {
         match &mut self.held {
-            Held::Http1(connection) => connection.as_deref_mut(),
+            LeasedConnection::Http1(connection) => connection.as_deref_mut(),
             #[cfg(feature = "http2")]
-            Held::Http2(_) => None,
+            LeasedConnection::Http2(_) => None,
         }
     }
 
     /// Releases an HTTP/1.1 connection for further requests. The whole request must have been sent, and the whole
     /// response read, after which the destination must keep the connection. If further bytes were read, it closes.
     #[inline]
-    pub(crate) fn give_back(mut self, now: Instant) {
+    pub(crate) fn release(mut self, now: Instant) {
         if let Some(connection) = self.take()
             && let Some(pool) = connection.io.pool().and_then(Weak::upgrade)
         {
@@ -176,13 +178,13 @@ impl Lease {
         continuation: Option<Arc<Continuation>>,
     ) -> Result<RoundTrip, Box<SendError>> {
         match &mut self.held {
-            Held::Http1(Some(connection)) => {
+            LeasedConnection::Http1(Some(connection)) => {
                 RoundTrip::over_http1(connection, &head, body, continuation)
                     .map_err(SendError::fatal)
             }
-            Held::Http1(None) => Err(SendError::fatal(Http1Error::NoResponse)),
+            LeasedConnection::Http1(None) => Err(SendError::fatal(Http1Error::NoResponse)),
             #[cfg(feature = "http2")]
-            Held::Http2(connection) => {
+            LeasedConnection::Http2(connection) => {
                 let connection = Arc::clone(connection);
                 let round_trip = Http2RoundTrip::new(connection, head, body);
                 Ok(RoundTrip::Http2(round_trip))
@@ -238,7 +240,7 @@ impl Lease {
             IncomingBody::Http2(body) => return body.finish(give_up),
         };
         match rest {
-            Rest::Nothing => self.give_back(Instant::now()),
+            Rest::Nothing => self.release(Instant::now()),
             Rest::Upload(upload) => {
                 if let Some(connection) = self.take()
                     && let Ok(runtime) = Handle::try_current()
@@ -257,9 +259,9 @@ impl Lease {
 
     fn take(&mut self) -> Option<Box<Http1Connection>> {
         match &mut self.held {
-            Held::Http1(connection) => connection.take(),
+            LeasedConnection::Http1(connection) => connection.take(),
             #[cfg(feature = "http2")]
-            Held::Http2(_) => None,
+            LeasedConnection::Http2(_) => None,
         }
     }
 }
@@ -280,7 +282,7 @@ async fn finish_upload(
 #[cfg(feature = "http2")]
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Held::Http2(connection) = &self.held
+        if let LeasedConnection::Http2(connection) = &self.held
             && connection.leave()
             && let Some(pool) = connection.pool.as_ref().and_then(Weak::upgrade)
         {

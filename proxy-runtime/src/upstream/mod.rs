@@ -23,6 +23,7 @@
 //! seconds.
 
 mod connect;
+mod connection_request;
 mod destination;
 mod error;
 mod group;
@@ -48,7 +49,6 @@ mod tests;
 mod tls;
 mod transport;
 mod tunnel;
-mod wanted;
 
 use std::sync::Arc;
 
@@ -56,6 +56,7 @@ use discovery_core::UnreachableClusters;
 use tokio::time::{Instant, timeout};
 
 use self::connect::Connector;
+pub(crate) use self::connection_request::ConnectionRequest;
 use self::destination::DestinationPool;
 pub(crate) use self::error::{ConnectError, ExchangeError, SendError};
 #[cfg(feature = "server")]
@@ -80,7 +81,6 @@ pub(crate) use self::tests::Scripted;
 #[cfg(feature = "tls")]
 pub use self::tls::TlsClient;
 pub(crate) use self::tunnel::Tunnel;
-pub(crate) use self::wanted::Wanted;
 
 /// The shared parts of all pools of a proxy.
 #[derive(Debug)]
@@ -143,7 +143,10 @@ impl UpstreamPool {
     /// # Errors
     ///
     /// No connection is available. No byte was sent, so another destination may be tried.
-    pub(crate) async fn acquire(&self, wanted: Wanted<'_>) -> Result<Lease, ConnectError> {
+    pub(crate) async fn acquire(
+        &self,
+        wanted: ConnectionRequest<'_>,
+    ) -> Result<Lease, ConnectError> {
         let pool = self.of(&wanted);
         let now = Instant::now();
         if !wanted.fresh
@@ -170,7 +173,7 @@ impl UpstreamPool {
         &self,
         failed: Lease,
         since: Instant,
-        wanted: Wanted<'_>,
+        wanted: ConnectionRequest<'_>,
     ) -> Result<Lease, ConnectError> {
         let pool = self.of(&wanted);
         let slot = failed.into_slot();
@@ -182,17 +185,17 @@ impl UpstreamPool {
 
     /// Returns a pooled connection, if there is one.
     #[inline]
-    pub(crate) fn ready(&self, wanted: &Wanted<'_>, now: Instant) -> Option<Lease> {
+    pub(crate) fn ready(&self, wanted: &ConnectionRequest<'_>, now: Instant) -> Option<Lease> {
         self.pool_for(wanted).ready(wanted, now)
     }
 
-    fn of(&self, wanted: &Wanted<'_>) -> Arc<DestinationPool> {
+    fn of(&self, wanted: &ConnectionRequest<'_>) -> Arc<DestinationPool> {
         let pool = self.pool_for(wanted);
         pool.of(wanted.destination, wanted.client, wanted.upstream)
     }
 
     #[inline]
-    fn pool_for(&self, wanted: &Wanted<'_>) -> &Pool {
+    fn pool_for(&self, wanted: &ConnectionRequest<'_>) -> &Pool {
         match wanted.upstream.max_connections() {
             None => &self.own,
             Some(_) => &self.shared.limited,

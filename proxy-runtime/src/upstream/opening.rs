@@ -16,7 +16,7 @@ use super::error::ConnectError;
 use super::io::UpstreamIo;
 use super::lease::Lease;
 use super::protocol::Protocols;
-use super::queue::Attempt;
+use super::queue::ConnectAttempt;
 use super::slot::Slot;
 use crate::contain::contained;
 use crate::live::DestinationState;
@@ -108,7 +108,7 @@ impl Opening<'_> {
     pub(super) fn run_for_all(
         self,
         slot: Slot,
-        mut attempt: Attempt,
+        mut attempt: ConnectAttempt,
         patience: Duration,
     ) -> oneshot::Receiver<Result<Lease, ConnectError>> {
         let (first, opened) = oneshot::channel();
@@ -140,7 +140,7 @@ impl Opening<'_> {
             }
             drop(attempt);
             if let Err(Ok(lease)) = first.send(opened) {
-                lease.give_back(Instant::now());
+                lease.release(Instant::now());
             }
         });
         opened

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::destination::DestinationPool;
 use super::lease::Lease;
-use super::{UpstreamOptions, Wanted};
+use super::{ConnectionRequest, UpstreamOptions};
 use crate::live::{ClientKey, DestinationKey, DestinationState, KeyHasher};
 
 /// Interval at which connections that were idle for too long are closed.
@@ -24,14 +24,14 @@ pub(super) struct Pool {
     options: UpstreamOptions,
     /// True if requests of several runtimes use the pool. The end of one runtime then does not close all connections.
     is_shared: bool,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     this: Weak<Self>,
 }
 
 type Destinations = HashMap<DestinationKey, Arc<DestinationPool>, BuildHasherDefault<KeyHasher>>;
 
 #[derive(Debug, Default)]
-struct State {
+struct PoolState {
     destinations: Destinations,
     /// The stop signal of the sweeping task, if it runs. Dropping it ends the task.
     sweeper: Option<oneshot::Sender<()>>,
@@ -100,7 +100,7 @@ impl Pool {
     /// Returns a pooled connection. `None` also if the pool of the destination has to be set up first, which
     /// [`of`](Self::of) does.
     #[inline]
-    pub(super) fn ready(&self, wanted: &Wanted<'_>, now: Instant) -> Option<Lease> {
+    pub(super) fn ready(&self, wanted: &ConnectionRequest<'_>, now: Instant) -> Option<Lease> {
         let state = self.lock();
         state.sweeper.as_ref()?;
         let pool = state.destinations.get(&wanted.destination.key())?;
@@ -144,7 +144,7 @@ impl Pool {
         destinations.into_values().for_each(|pool| pool.close());
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock()
     }
 }

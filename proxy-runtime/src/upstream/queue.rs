@@ -24,7 +24,7 @@ pub(super) type IdleConnections = Vec<Box<Http1Connection>>;
 
 /// The connections to one destination that are open, and the requests that wait for one.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct QueueState {
     /// True if the pool is closed and keeps no connection.
     pub(super) closed: bool,
     /// Idle connections, the last used at the end. That is used first, so the others can time out.
@@ -34,7 +34,7 @@ pub(super) struct State {
     /// Number of slots in use.
     pub(super) open: u32,
     /// Requests that wait for a slot or a connection, in order of arrival.
-    pub(super) waiting: VecDeque<Waiting>,
+    pub(super) waiting: VecDeque<WaitingRequest>,
     /// The current attempt to open a connection that several requests can share.
     pub(super) attempt: Option<Ongoing>,
     /// Stop signals of overdue attempts. Dropping the pool drops these, which ends the attempts.
@@ -74,7 +74,7 @@ impl Runtimes {
 }
 
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingRequest {
     pub(super) protocols: Protocols,
     pub(super) group: RuntimeGroup,
     /// True if the request is a retry after its connection failed.
@@ -93,16 +93,16 @@ pub(super) enum Grant {
 }
 
 /// The next step of a request on its way to a connection.
-pub(super) enum Next {
+pub(super) enum Admission {
     Use(Lease),
-    Open(Slot, Option<Attempt>),
+    Open(Slot, Option<ConnectAttempt>),
     AwaitGrant(oneshot::Receiver<Grant>),
     /// Wait for the attempt's result until this time, when the attempt is overdue.
     AwaitAttempt(watch::Receiver<Option<ConnectError>>, Instant),
 }
 
 /// An attempt to connect that other requests wait for. If dropped without a result, one of them makes the next attempt.
-pub(super) struct Attempt {
+pub(super) struct ConnectAttempt {
     pub(super) pool: Weak<DestinationPool>,
     pub(super) began: Instant,
     pub(super) result: watch::Sender<Option<ConnectError>>,
@@ -119,7 +119,7 @@ pub(super) struct Ongoing {
     pub(super) stop: oneshot::Sender<()>,
 }
 
-impl Drop for Attempt {
+impl Drop for ConnectAttempt {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
             pool.attempt_ended(self.began);

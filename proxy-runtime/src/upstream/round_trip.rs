@@ -18,7 +18,7 @@ use crate::progress::{Continuation, OutgoingBody};
 
 /// A request on its way.
 pub(crate) enum RoundTrip {
-    Http1(http1::RoundTrip),
+    Http1(http1::Http1RoundTrip),
     #[cfg(feature = "http2")]
     Http2(Http2RoundTrip),
 }
@@ -39,7 +39,7 @@ impl RoundTrip {
         body: OutgoingBody,
         continuation: Option<Arc<Continuation>>,
     ) -> Result<Self, Http1Error> {
-        let round_trip = http1::RoundTrip::of_fields(connection, head, body, continuation)?;
+        let round_trip = http1::Http1RoundTrip::of_fields(connection, head, body, continuation)?;
         Ok(Self::Http1(round_trip))
     }
 

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_refused_address_is_followed_by_the_next() {
+    async fn a_rejected_address_is_followed_by_the_next() {
         let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let refusing = gone.local_addr().unwrap();
         drop(gone);

@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 
 use super::error::ConnectError;
 use super::protocol::Protocols;
-use super::transport::{Opened, Transport};
+use super::transport::{Opened, UpstreamTransport};
 
 const HTTP2: &[u8] = b"h2";
 const HTTP11: &[u8] = b"http/1.1";
@@ -30,19 +30,19 @@ const HTTP11: &[u8] = b"http/1.1";
 /// address, whatever the `Host` header says.
 #[derive(Clone)]
 pub struct TlsClient {
-    inner: Arc<Inner>,
+    inner: Arc<TlsClientInner>,
 }
 
-struct Inner {
+struct TlsClientInner {
     provider: Arc<CryptoProvider>,
     verifier: Arc<dyn ServerCertVerifier>,
     /// Made when first used. There are at most 2 × 3 × 3 of them, and each keeps the sessions to resume.
-    configs: Mutex<HashMap<Settings, Arc<ClientConfig>>>,
+    configs: Mutex<HashMap<TlsVariant, Arc<ClientConfig>>>,
 }
 
 /// The TLS settings that can differ between clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Settings {
+struct TlsVariant {
     accept_any: bool,
     tls12: bool,
     tls13: bool,
@@ -79,7 +79,7 @@ impl TlsClient {
         verifier: Arc<dyn ServerCertVerifier>,
     ) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(TlsClientInner {
                 provider,
                 verifier,
                 configs: Mutex::default(),
@@ -93,7 +93,7 @@ impl TlsClient {
         upstream: &Upstream,
         protocols: Protocols,
     ) -> Result<Arc<ClientConfig>, Error> {
-        let settings = Settings {
+        let settings = TlsVariant {
             accept_any: upstream.accepts_any_certificate(),
             tls12: upstream.tls12(),
             tls13: upstream.tls13(),
@@ -116,7 +116,7 @@ impl TlsClient {
         opened: Opened,
         protocols: Protocols,
     ) -> Result<Opened, ConnectError> {
-        let Transport::Tcp(stream) = opened.transport else {
+        let UpstreamTransport::Tcp(stream) = opened.transport else {
             return Ok(opened);
         };
         let failed = |error| ConnectError::Tls(Arc::new(error));
@@ -131,15 +131,15 @@ impl TlsClient {
             return Err(ConnectError::NoHttp2);
         }
         Ok(Opened {
-            transport: Transport::Tls(Box::new(stream)),
+            transport: UpstreamTransport::Tls(Box::new(stream)),
             peer: opened.peer,
             http2,
         })
     }
 }
 
-impl Inner {
-    fn build(&self, settings: Settings) -> Result<ClientConfig, Error> {
+impl TlsClientInner {
+    fn build(&self, settings: TlsVariant) -> Result<ClientConfig, Error> {
         let versions: &[&'static SupportedProtocolVersion] = match (settings.tls12, settings.tls13)
         {
             (true, false) => &[&version::TLS12],

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 /// Bytes to and from a destination, in the clear or in TLS.
 #[derive(Debug)]
-pub(super) enum Transport {
+pub(super) enum UpstreamTransport {
     Tcp(TcpStream),
     #[cfg(feature = "tls")]
     Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
@@ -21,7 +21,7 @@ pub(super) enum Transport {
 /// A transport that was opened, and what is known of it.
 #[derive(Debug)]
 pub(super) struct Opened {
-    pub(super) transport: Transport,
+    pub(super) transport: UpstreamTransport,
     /// The address that answered.
     pub(super) peer: SocketAddr,
     /// True if the connection uses HTTP/2.
@@ -31,16 +31,16 @@ pub(super) struct Opened {
 macro_rules! delegate {
     ($self:ident, $stream:ident => $call:expr) => {
         match $self.get_mut() {
-            Transport::Tcp($stream) => $call,
+            UpstreamTransport::Tcp($stream) => $call,
             #[cfg(feature = "tls")]
-            Transport::Tls($stream) => $call,
+            UpstreamTransport::Tls($stream) => $call,
             #[cfg(test)]
-            Transport::Scripted($stream) => $call,
+            UpstreamTransport::Scripted($stream) => $call,
         }
     };
 }
 
-impl Transport {
+impl UpstreamTransport {
     /// The socket, unless a test has none.
     pub(super) fn socket(&self) -> Option<&TcpStream> {
         match self {
@@ -53,7 +53,7 @@ impl Transport {
     }
 }
 
-impl AsyncRead for Transport {
+impl AsyncRead for UpstreamTransport {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -63,7 +63,7 @@ impl AsyncRead for Transport {
     }
 }
 
-impl AsyncWrite for Transport {
+impl AsyncWrite for UpstreamTransport {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

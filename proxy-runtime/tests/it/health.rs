@@ -170,7 +170,7 @@ async fn a_probe_is_a_get_of_path_and_query_at_the_health_address() {
             &json!({ "Path": "/status", "Query": "?deep=1" }),
             &version,
             &[json!({
-                // A refused port; the probes go elsewhere.
+                // A rejected port; the probes go elsewhere.
                 "Address": RefusingPort::new().url(),
                 "Health": format!("{}/base/", origin.url()),
                 "Host": "orders.example",
@@ -212,7 +212,7 @@ async fn destinations_of_one_cluster_are_probed_at_their_own_paths() {
         &[
             json!({ "Address": first.url(), "HealthPath": "/healthz" }),
             json!({
-                // A refused port; the probes go elsewhere, and the path is appended to that
+                // A rejected port; the probes go elsewhere, and the path is appended to that
                 // address.
                 "Address": RefusingPort::new().url(),
                 "Health": format!("{}/base", second.url()),
@@ -289,4 +289,83 @@ async fn the_driver_takes_its_probes_along() {
         origin.traffic().counts().open() == 0
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_tcp_probe_asks_for_a_connection_alone() {
+    let closed = RefusingPort::new();
+    let silent = faults::never_answers();
+    let proxy = start(
+        &json!({ "Probe": "Tcp" }),
+        &json!({}),
+        &[
+            json!({ "Address": closed.url() }),
+            json!({ "Address": silent.url() }),
+        ],
+    );
+    becomes(&proxy, 0, Health::Unhealthy).await;
+    becomes(&proxy, 1, Health::Healthy).await;
+    let healthy = destination(&proxy, 1);
+    assert_eq!(healthy.last_probe.as_deref(), Some("connected"));
+    assert_eq!(healthy.connections, 0);
+}
+
+/// A destination whose health service answers with this status of HTTP, message and code.
+#[cfg(feature = "http2")]
+fn health_service(message: &'static [u8], code: &'static str) -> Origin {
+    use http::{HeaderMap, HeaderValue, Version};
+
+    Origin::start(move |request: Request<Incoming>| async move {
+        assert_eq!(request.version(), Version::HTTP_2);
+        assert_eq!(request.uri().path(), "/grpc.health.v1.Health/Check");
+        assert_eq!(request.headers()["content-type"], "application/grpc");
+        assert_eq!(request.headers()["te"], "trailers");
+        let asked = http_body_util::BodyExt::collect(request.into_body()).await;
+        let asked = asked.unwrap().to_bytes();
+        assert_eq!(*asked, *b"\0\0\0\0\x06\x0a\x04shop");
+        let mut trailers = HeaderMap::new();
+        trailers.insert("grpc-status", HeaderValue::from_static(code));
+        Response::builder()
+            .header("content-type", "application/grpc")
+            .body(body::with_trailers(message, trailers))
+            .unwrap()
+    })
+}
+
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn a_grpc_probe_asks_for_the_health_of_a_service() {
+    let well = health_service(b"\0\0\0\0\x02\x08\x01", "0");
+    let sick = health_service(b"\0\0\0\0\x02\x08\x02", "0");
+    let unknown = health_service(b"", "5");
+    let strange = health_service(b"\0\0\0\0\x02\xff\xff", "0");
+    let other = faults::garbage();
+    let urls = [
+        well.url(),
+        sick.url(),
+        unknown.url(),
+        strange.url(),
+        other.url(),
+    ];
+    let proxy = start(
+        &json!({ "Probe": "Grpc", "GrpcService": "shop" }),
+        &json!({}),
+        &urls.map(|url| json!({ "Address": url })),
+    );
+    for (index, expected) in [
+        (0, "answered SERVING"),
+        (1, "NOT_SERVING"),
+        (2, "grpc-status 5"),
+        (3, "no HealthCheckResponse"),
+        (4, "no answer"),
+    ] {
+        let health = if index == 0 {
+            Health::Healthy
+        } else {
+            Health::Unhealthy
+        };
+        becomes(&proxy, index, health).await;
+        let last = destination(&proxy, index).last_probe.unwrap();
+        assert!(last.contains(expected), "{index}: {last}");
+    }
 }

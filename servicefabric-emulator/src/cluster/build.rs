@@ -10,9 +10,9 @@ use super::error::FabricError;
 use super::identity::node_id;
 use super::image_store::ImageStore;
 use super::naming::{NameStore, ResolveCache};
-use super::state::{Cluster, NodeEntry, Script, Settings};
+use super::state::{Cluster, NodeEntry, ScriptedPackage, Settings};
 use crate::health::{EntityKey, HealthStore, ReportQueue};
-use crate::hosting::{self, HostingConfig, Moment};
+use crate::hosting::{self, HostingConfig, Timestamp};
 use crate::topology::{ClusterDescription, NodeDescription, Plan, Topology, TopologyError};
 
 /// The maximum number of seed nodes.
@@ -57,7 +57,7 @@ impl Cluster {
             reconfiguration_time: described.reconfiguration_time,
         };
         let mut cluster = Self {
-            now: Moment::ZERO,
+            now: Timestamp::ZERO,
             settings,
             nodes: BTreeMap::new(),
             types: BTreeMap::new(),
@@ -78,7 +78,7 @@ impl Cluster {
             unplaced: BTreeSet::new(),
             everywhere: BTreeSet::new(),
             blocked: BTreeMap::new(),
-            refused: BTreeMap::new(),
+            rejected: BTreeMap::new(),
             upgrades: BTreeMap::new(),
             disabling: BTreeSet::new(),
             unheard: false,
@@ -90,7 +90,7 @@ impl Cluster {
         }
         cluster
             .populate(plan)
-            .map_err(|(at, error)| TopologyError::refused(at, error.message))?;
+            .map_err(|(at, error)| TopologyError::rejected(at, error.message))?;
         Ok(cluster)
     }
 
@@ -123,8 +123,8 @@ impl Cluster {
             is_seed_node: index < SEED_NODES,
             id: node_id(&name),
             instance_id: self.next_instance_id(),
-            up_at: (!described.down).then_some(Moment::ZERO),
-            down_at: described.down.then_some(Moment::ZERO),
+            up_at: (!described.down).then_some(Timestamp::ZERO),
+            down_at: described.down.then_some(Timestamp::ZERO),
             deactivation: None,
             properties: described.properties.clone().into_iter().collect(),
         };
@@ -146,7 +146,7 @@ impl Cluster {
     fn populate(&mut self, plan: Plan) -> Result<(), (String, FabricError)> {
         // The scripts come first, since the placements below use them.
         for script in plan.scripts {
-            self.scripts.push(Script {
+            self.scripts.push(ScriptedPackage {
                 node: script.node.map(Into::into),
                 application: script.application,
                 manifest: script.manifest,

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_comparison_is_refused() {
+    fn what_is_no_comparison_is_rejected() {
         for text in [
             "NodeType",
             "NodeType ==",

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
 
-use crate::hosting::Moment;
+use crate::hosting::Timestamp;
 
 const AT_1970: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 /// Milliseconds from 1601, where the count of 100 ns steps of Service Fabric begins, to 1970.
@@ -40,7 +40,7 @@ impl Date {
 
     /// Returns the date of a moment, for a clock that began at `self`.
     #[must_use]
-    pub fn plus(self, moment: Moment) -> Self {
+    pub fn plus(self, moment: Timestamp) -> Self {
         let passed = i64::try_from(moment.as_millis()).unwrap_or(i64::MAX);
         Self {
             millis: self.millis.saturating_add(passed),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_refused() {
+    fn what_is_no_date_is_rejected() {
         for text in [
             "",
             "2026-01-01",
@@ -118,7 +118,7 @@ mod tests {
     fn moments_lie_on_the_calendar() {
         let start = Date::parse("2026-12-31T23:59:00Z").unwrap();
         assert_eq!(
-            start.plus(Moment::from_secs(61)).to_string(),
+            start.plus(Timestamp::from_secs(61)).to_string(),
             "2027-01-01T00:00:01.000Z"
         );
     }

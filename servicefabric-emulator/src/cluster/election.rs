@@ -7,7 +7,7 @@ use super::entity::{
 };
 use super::identity::{PartitionId, ReplicaRef};
 use super::state::Cluster;
-use super::timer::Timer;
+use super::timer::ClusterTimer;
 use crate::hosting::Span;
 
 impl Partition {
@@ -102,7 +102,7 @@ impl Cluster {
                 partition.reconfigured_at = now.after(wait);
                 // The timer only marks the partition. The election then runs again and finds the moment
                 // reached.
-                self.plan(wait, Timer::Reconfigured(id));
+                self.plan(wait, ClusterTimer::Reconfigured(id));
             }
         }
     }

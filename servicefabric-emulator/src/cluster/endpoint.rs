@@ -8,7 +8,7 @@ use super::entity::{EndpointResource, Intent, ReplicaRole, ReplicaStatus};
 use super::error::{ErrorCode, FabricError};
 use super::identity::ReplicaRef;
 use super::state::Cluster;
-use super::timer::Timer;
+use super::timer::ClusterTimer;
 use crate::hosting::Span;
 
 /// The maximum length of an address, in bytes.
@@ -102,7 +102,7 @@ impl Cluster {
         let node = self.existing_replica(replica)?.node.clone();
         self.say_open_failed(replica.partition, replica, reason);
         // The node is left out for a while, so that the next attempt runs on another one.
-        self.refuse(replica.partition, node.clone());
+        self.reject(replica.partition, node.clone());
         self.close_in_hosting(replica, &node);
         self.forget_replica(replica);
         self.settle();
@@ -314,7 +314,7 @@ impl Cluster {
             found.flapping = Some(period);
             // A pending timer continues with the new period.
             if before.is_none() {
-                self.plan(period, Timer::Flap(replica));
+                self.plan(period, ClusterTimer::Flap(replica));
             }
         }
         Ok(())
@@ -335,7 +335,7 @@ impl Cluster {
                 self.show_address(key, address);
             }
         }
-        self.plan(period, Timer::Flap(key));
+        self.plan(period, ClusterTimer::Flap(key));
     }
 }
 

@@ -10,9 +10,9 @@ use super::error::{ErrorCode, FabricError};
 use super::identity::{PartitionId, ReplicaRef};
 use super::placement::package_of;
 use super::state::Cluster;
-use super::timer::Timer;
+use super::timer::ClusterTimer;
 use crate::health::EntityKey;
-use crate::hosting::{self, Moment, Placement, ReplicaKind, Span};
+use crate::hosting::{self, Placement, ReplicaKind, Span, Timestamp};
 
 /// The maximum number of partitions to reconcile before events of hosting are handled.
 const ROUND: usize = 1000;
@@ -220,9 +220,9 @@ impl Cluster {
         entry.replicas.insert(key);
         self.unheard = true;
         if entry.host.place(placement).is_err() {
-            // The refused node is left out for a while, so that the next round chooses another one.
+            // The rejected node is left out for a while, so that the next round chooses another one.
             self.forget_replica(key);
-            self.refuse(id, node.clone());
+            self.reject(id, node.clone());
             return None;
         }
         Some(key)
@@ -262,7 +262,7 @@ impl Cluster {
         let until = self
             .now
             .after(delay)
-            .unwrap_or(Moment::from_millis(u64::MAX));
+            .unwrap_or(Timestamp::from_millis(u64::MAX));
         let Some(partition) = self.partitions.get_mut(&key.partition) else {
             return;
         };
@@ -273,7 +273,7 @@ impl Cluster {
         replica.intent = intent;
         partition.lookup += 1;
         self.dirty.insert(key.partition);
-        self.plan(delay, Timer::DrainEnd(key));
+        self.plan(delay, ClusterTimer::DrainEnd(key));
     }
 
     pub(super) fn end_drain(&mut self, key: ReplicaRef) {
@@ -368,11 +368,14 @@ impl Cluster {
             return;
         }
         replica.status = ReplicaStatus::Down;
-        self.plan(wait.unwrap_or(Span::ZERO), Timer::RestartWait(key, now));
+        self.plan(
+            wait.unwrap_or(Span::ZERO),
+            ClusterTimer::RestartWait(key, now),
+        );
     }
 
     /// Drops a replica that went down at `since` if it is still down, and enough others are up.
-    pub(super) fn end_restart_wait(&mut self, key: ReplicaRef, since: Moment) {
+    pub(super) fn end_restart_wait(&mut self, key: ReplicaRef, since: Timestamp) {
         let Some(replica) = self.replica(key) else {
             return;
         };
@@ -385,7 +388,7 @@ impl Cluster {
         if lost {
             // Its state may be the only copy.
             let wait = Span::from_secs(60);
-            self.plan(wait, Timer::RestartWait(key, since));
+            self.plan(wait, ClusterTimer::RestartWait(key, since));
         } else {
             self.drop_replica(key);
         }

@@ -7,7 +7,7 @@ use super::error::FabricError;
 use super::identity::PartitionId;
 use super::name::FabricName;
 use super::nodes::no_node;
-use super::state::{Cluster, Script};
+use super::state::{Cluster, ScriptedPackage};
 use crate::health::{EntityKey, HealthReport};
 use crate::hosting::{Behaviour, PackageKey, Span};
 
@@ -87,7 +87,7 @@ impl Cluster {
                 entry.scripted.insert(found);
             }
         }
-        self.scripts.push(Script {
+        self.scripts.push(ScriptedPackage {
             node,
             application: Some(application),
             manifest: package.manifest.to_string(),

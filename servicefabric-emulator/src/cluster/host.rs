@@ -9,7 +9,7 @@ use super::name::FabricName;
 use super::state::Cluster;
 use crate::health::{EntityKey, HealthReport};
 use crate::hosting::{
-    self, DeactivationTarget, Event, HealthEntity, PackageKey, Refusal, SOURCE, TypeKey,
+    self, DeactivationTarget, Event, HealthEntity, PackageKey, Rejection, SOURCE, TypeKey,
 };
 
 impl Cluster {
@@ -39,11 +39,12 @@ impl Cluster {
                     self.on_down(key);
                 }
             }
-            Event::PlacementRefused { replica, reason } => {
-                // A stopped node loses its replicas in `stop_node`, so its refusals add nothing.
-                if let Some(key) = replica_ref(&replica).filter(|_| reason != Refusal::NodeStopped)
+            Event::PlacementRejected { replica, reason } => {
+                // A stopped node loses its replicas in `stop_node`, so its rejections add nothing.
+                if let Some(key) =
+                    replica_ref(&replica).filter(|_| reason != Rejection::NodeStopped)
                 {
-                    self.on_refused(node, key);
+                    self.on_rejected(node, key);
                 }
             }
             Event::TypeDisabled { service_type } => {
@@ -148,14 +149,14 @@ impl Cluster {
         }
     }
 
-    fn on_refused(&mut self, node: &Arc<str>, key: ReplicaRef) {
+    fn on_rejected(&mut self, node: &Arc<str>, key: ReplicaRef) {
         if self
             .replica(key)
             .is_some_and(|replica| replica.node == *node)
         {
             self.end_workload(key, true);
             self.forget_replica(key);
-            self.refuse(key.partition, node.clone());
+            self.reject(key.partition, node.clone());
         }
     }
 

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_guid_is_refused() {
+    fn what_is_no_guid_is_rejected() {
         for text in [
             "",
             "1",

@@ -8,7 +8,7 @@ use super::entity::ApplicationType;
 use super::error::{ErrorCode, FabricError};
 use super::package::{APPLICATION_MANIFEST, MAX_MANIFEST, SERVICE_MANIFEST};
 use super::state::Cluster;
-use crate::hosting::Moment;
+use crate::hosting::Timestamp;
 
 /// The maximum number of files.
 const MAX_FILES: usize = 100_000;
@@ -31,7 +31,7 @@ pub struct StoredFile {
     /// The size in bytes.
     pub size: u64,
     /// The time of the upload.
-    pub modified: Moment,
+    pub modified: Timestamp,
     text: Option<Arc<str>>,
 }
 

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use servicefabric_emulator::cluster::{Cluster, PageRequest};
-//! use servicefabric_emulator::hosting::Moment;
+//! use servicefabric_emulator::hosting::Timestamp;
 //! use servicefabric_emulator::topology::Topology;
 //!
 //! let topology = Topology::from_toml(r#"
@@ -18,7 +18,7 @@
 //!     services.Web = { type = "WebType", instances = 3 }
 //! "#)?;
 //! let mut cluster = Cluster::new(&topology)?;
-//! cluster.advance(Moment::from_secs(1));
+//! cluster.advance(Timestamp::from_secs(1));
 //! let page = cluster.applications(None, &PageRequest::default());
 //! assert_eq!(page.items[0].name.as_str(), "fabric:/Shop");
 //! # Ok::<(), Box<dyn std::error::Error>>(())

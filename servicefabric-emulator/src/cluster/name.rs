@@ -23,22 +23,22 @@ impl FabricName {
     /// `FABRIC_E_INVALID_NAME_URI` if it is not a `fabric:/` URI with a path, or is too long. A `~` is
     /// rejected as well: ids use it in place of `/`, so such a name could not be addressed.
     pub fn parse(text: &str) -> Result<Self, FabricError> {
-        let refuse = |why: &str| {
+        let reject = |why: &str| {
             let shown: String = text.chars().take(120).collect();
             let message = format!("'{shown}' is not a name: {why}");
             Err(FabricError::new(ErrorCode::InvalidNameUri, message))
         };
         let Some(path) = text.strip_prefix(SCHEME) else {
-            return refuse("it has to begin with fabric:/");
+            return reject("it has to begin with fabric:/");
         };
         if text.len() > MAX_NAME {
-            return refuse("it is longer than 1024 bytes");
+            return reject("it is longer than 1024 bytes");
         }
         if path.is_empty() || path.split('/').any(str::is_empty) {
-            return refuse("it has an empty part");
+            return reject("it has an empty part");
         }
         if path.contains(['~', '?', '#']) || path.contains(char::is_control) {
-            return refuse(
+            return reject(
                 "it has a character that names cannot have (~ ? # or a control character)",
             );
         }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn what_is_no_name_is_rejected() {
         let long = format!("fabric:/{}", "x".repeat(2000));
         for text in [
             "",

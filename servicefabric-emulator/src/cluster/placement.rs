@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::entity::{Intent, Node, Partition, Replica, Service};
 use super::identity::{PartitionId, hash};
 use super::state::Cluster;
-use super::timer::Timer;
+use super::timer::ClusterTimer;
 use crate::hosting::{ActivationMode, PackageKey};
 
 impl Cluster {
@@ -60,7 +60,7 @@ impl Cluster {
             && taken.all(|replica| replica.node != node.name)
             && !self.is_blocked(&node.name, service, partition.id)
             && !self
-                .refused
+                .rejected
                 .contains_key(&(partition.id, node.name.clone()))
     }
 
@@ -77,10 +77,10 @@ impl Cluster {
     }
 
     /// Records that a node rejects a replica of a partition for now. It is tried again later.
-    pub(super) fn refuse(&mut self, partition: PartitionId, node: Arc<str>) {
-        self.refused.insert((partition, node), self.now);
+    pub(super) fn reject(&mut self, partition: PartitionId, node: Arc<str>) {
+        self.rejected.insert((partition, node), self.now);
         let wait = self.settings.hosting.rap_message_retry_interval;
-        self.plan(wait, Timer::Reconsider(partition));
+        self.plan(wait, ClusterTimer::Reconsider(partition));
         self.dirty.insert(partition);
     }
 

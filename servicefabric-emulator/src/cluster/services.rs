@@ -340,7 +340,7 @@ impl Cluster {
             self.dirty.remove(&id);
             self.unplaced.remove(&id);
             self.everywhere.remove(&id);
-            self.refused.retain(|(partition, _), _| *partition != id);
+            self.rejected.retain(|(partition, _), _| *partition != id);
         }
         self.services.remove(name);
         if let Some(application) = self.applications.get_mut(&application) {
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn schemes_that_make_no_sense_are_refused() {
+    fn schemes_that_make_no_sense_are_rejected() {
         for scheme in [
             PartitionScheme::Int64Range {
                 low: 0,

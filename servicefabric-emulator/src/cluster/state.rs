@@ -11,15 +11,15 @@ use super::identity::{PartitionId, ReplicaRef, instance_id};
 use super::image_store::ImageStore;
 use super::name::FabricName;
 use super::naming::{NameStore, ResolveCache};
-use super::timer::Timer;
+use super::timer::ClusterTimer;
 use super::upgrade::UpgradeRun;
 use crate::health::{HealthStore, ReportQueue};
-use crate::hosting::{self, Behaviour, HostingConfig, Moment, PackageKey, Span, TypeKey};
+use crate::hosting::{self, Behaviour, HostingConfig, PackageKey, Span, Timestamp, TypeKey};
 
 /// A cluster. See the [module](super).
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    pub(super) now: Moment,
+    pub(super) now: Timestamp,
     pub(super) settings: Settings,
     pub(super) nodes: BTreeMap<Arc<str>, NodeEntry>,
     /// Application types by name and version.
@@ -39,9 +39,9 @@ pub struct Cluster {
     /// True if real workloads outside the cluster publish the addresses.
     pub(super) workloads: bool,
     /// The scripts, oldest first. Later ones take precedence.
-    pub(super) scripts: Vec<Script>,
+    pub(super) scripts: Vec<ScriptedPackage>,
     /// The pending timers, by time and order of creation.
-    pub(super) timers: BTreeMap<(Moment, u64), Timer>,
+    pub(super) timers: BTreeMap<(Timestamp, u64), ClusterTimer>,
     /// The partitions to reconcile.
     pub(super) dirty: BTreeSet<PartitionId>,
     /// Partitions for which no node was found.
@@ -51,7 +51,7 @@ pub struct Cluster {
     /// The nodes that hosting has blocked for a service type.
     pub(super) blocked: BTreeMap<TypeKey, BTreeSet<Arc<str>>>,
     /// The nodes that have rejected a replica of a partition, and the time.
-    pub(super) refused: BTreeMap<(PartitionId, Arc<str>), Moment>,
+    pub(super) rejected: BTreeMap<(PartitionId, Arc<str>), Timestamp>,
     /// The upgrades in progress.
     pub(super) upgrades: BTreeMap<FabricName, UpgradeRun>,
     /// Nodes that are being deactivated.
@@ -91,7 +91,7 @@ pub(super) struct NodeEntry {
 
 /// A scripted behaviour of a package.
 #[derive(Clone, Debug)]
-pub(super) struct Script {
+pub(super) struct ScriptedPackage {
     /// The node; `None`: all.
     pub(super) node: Option<Arc<str>>,
     /// The application; `None`: all.
@@ -113,7 +113,7 @@ impl Cluster {
     }
 
     /// The date of a moment.
-    pub fn date(&self, moment: Moment) -> Date {
+    pub fn date(&self, moment: Timestamp) -> Date {
         self.settings.start.plus(moment)
     }
 

@@ -2,7 +2,7 @@
 
 use super::entity::{Node, NodeStatus, Partition, ReplicaStatus};
 use super::{Cluster, FabricName, PageRequest};
-use crate::hosting::{Moment, PackageKey, ProcessKey};
+use crate::hosting::{PackageKey, ProcessKey, Timestamp};
 use crate::topology::Topology;
 
 /// A node that is up.
@@ -59,7 +59,7 @@ pub(crate) const SHOP: &str = r#"
 pub(crate) fn cluster(text: &str) -> Cluster {
     let topology = Topology::from_toml(text).unwrap_or_else(|error| panic!("{error}"));
     let mut cluster = Cluster::new(&topology).unwrap_or_else(|error| panic!("{error}"));
-    cluster.advance(Moment::from_secs(1));
+    cluster.advance(Timestamp::from_secs(1));
     cluster
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn ready(cluster: &Cluster, service: &str) -> Vec<(String, String)> {
 /// Advances the cluster by `seconds`.
 pub(crate) fn pass(cluster: &mut Cluster, seconds: u64) {
     let to = cluster.now().as_millis() + seconds * 1000;
-    cluster.advance(Moment::from_millis(to));
+    cluster.advance(Timestamp::from_millis(to));
 }
 
 /// The process that hosts the instances of a service type in the shared package of `fabric:/Shop`.

@@ -3,15 +3,15 @@
 use super::identity::{PartitionId, ReplicaRef};
 use super::name::FabricName;
 use super::state::Cluster;
-use crate::hosting::{Moment, Span};
+use crate::hosting::{Span, Timestamp};
 
 /// A scheduled event. It does nothing if its subject no longer exists or has changed by then.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Timer {
+pub(super) enum ClusterTimer {
     /// The close delay of an instance is over.
     DrainEnd(ReplicaRef),
     /// The wait for a failed replica to restart is over. The time is that of the failure.
-    RestartWait(ReplicaRef, Moment),
+    RestartWait(ReplicaRef, Timestamp),
     /// The election of a new primary can end.
     Reconfigured(PartitionId),
     /// The address of a replica changes.
@@ -26,12 +26,12 @@ pub(super) enum Timer {
 
 impl Cluster {
     /// The time.
-    pub fn now(&self) -> Moment {
+    pub fn now(&self) -> Timestamp {
         self.now
     }
 
     /// Returns the time of the next event. `None` if none is due without outside input.
-    pub fn next_due(&self) -> Option<Moment> {
+    pub fn next_due(&self) -> Option<Timestamp> {
         if self.is_unsettled() {
             return Some(self.now);
         }
@@ -55,7 +55,7 @@ impl Cluster {
     ///
     /// The work grows with the number of events. To limit it, advance step by step with
     /// [`next_due`](Self::next_due).
-    pub fn advance(&mut self, to: Moment) {
+    pub fn advance(&mut self, to: Timestamp) {
         self.settle();
         // Every step stops at the next due moment, so that timers fire in order.
         while let Some(due) = self.next_due().filter(|due| *due <= to) {
@@ -68,7 +68,7 @@ impl Cluster {
     }
 
     /// Runs the events that are due at `now`, which is no earlier than any previous time.
-    fn step(&mut self, now: Moment) {
+    fn step(&mut self, now: Timestamp) {
         self.now = now;
         for entry in self.nodes.values_mut() {
             entry.host.advance(now);
@@ -89,34 +89,38 @@ impl Cluster {
     }
 
     /// Schedules a timer. An infinite span schedules none.
-    pub(super) fn plan(&mut self, after: Span, timer: Timer) {
+    pub(super) fn plan(&mut self, after: Span, timer: ClusterTimer) {
         if let Some(at) = self.now.after(after) {
             let order = self.next_sequence();
             self.timers.insert((at, order), timer);
         }
     }
 
-    fn fire(&mut self, timer: Timer) {
+    fn fire(&mut self, timer: ClusterTimer) {
         match timer {
-            Timer::DrainEnd(key) => self.end_drain(key),
-            Timer::RestartWait(key, since) => self.end_restart_wait(key, since),
-            Timer::Reconfigured(partition) => {
+            ClusterTimer::DrainEnd(key) => self.end_drain(key),
+            ClusterTimer::RestartWait(key, since) => self.end_restart_wait(key, since),
+            ClusterTimer::Reconfigured(partition) => {
                 self.dirty.insert(partition);
             }
-            Timer::Flap(key) => self.flap(key),
-            Timer::Reconsider(partition) => {
+            ClusterTimer::Flap(key) => self.flap(key),
+            ClusterTimer::Reconsider(partition) => {
                 let now = self.now;
-                let mut asked_again = self.refused.keys().filter(|(id, _)| *id == partition);
+                let mut asked_again = self.rejected.keys().filter(|(id, _)| *id == partition);
                 let any = asked_again.next().is_some();
-                // A refusal of this moment is newer than the timer.
-                self.refused
+                // A rejection of this moment is newer than the timer.
+                self.rejected
                     .retain(|(id, _), at| *id != partition || *at == now);
                 if any {
                     self.dirty.insert(partition);
                 }
             }
-            Timer::UpgradeWait(application, token) => self.end_upgrade_wait(&application, token),
-            Timer::UpgradeTimeout(application, token) => self.time_out_upgrade(&application, token),
+            ClusterTimer::UpgradeWait(application, token) => {
+                self.end_upgrade_wait(&application, token)
+            }
+            ClusterTimer::UpgradeTimeout(application, token) => {
+                self.time_out_upgrade(&application, token)
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::HealthState;
 use crate::cluster::{ErrorCode, FabricError};
-use crate::hosting::{Moment, Span};
+use crate::hosting::{Span, Timestamp};
 
 /// The maximum length of a description, in bytes. Longer ones are truncated.
 const MAX_DESCRIPTION: usize = 4096;
@@ -109,15 +109,15 @@ pub struct HealthEvent {
     /// True if the event has expired and was not to be removed.
     pub is_expired: bool,
     /// The time of the report.
-    pub reported_at: Moment,
+    pub reported_at: Timestamp,
     /// The time of the last change in the store.
-    pub modified_at: Moment,
+    pub modified_at: Timestamp,
     /// The time at which the state last became Ok.
-    pub last_ok_at: Option<Moment>,
+    pub last_ok_at: Option<Timestamp>,
     /// The time at which the state last became Warning.
-    pub last_warning_at: Option<Moment>,
+    pub last_warning_at: Option<Timestamp>,
     /// The time at which the state last became Error.
-    pub last_error_at: Option<Moment>,
+    pub last_error_at: Option<Timestamp>,
 }
 
 impl HealthEvent {
@@ -131,7 +131,7 @@ impl HealthEvent {
     }
 
     /// Returns the expiry time. `None` if the event never expires.
-    pub fn expires_at(&self) -> Option<Moment> {
+    pub fn expires_at(&self) -> Option<Timestamp> {
         self.reported_at.after(self.report.ttl)
     }
 }

@@ -7,10 +7,10 @@
 //! | a report | does |
 //! |---|---|
 //! | with a time to live | counts until then; after that it is removed (`remove_when_expired`) or becomes an Error |
-//! | with a lower sequence number than the one before | is refused as stale |
+//! | with a lower sequence number than the one before | is rejected as stale |
 //! | that is not immediate | takes effect with the next batch, every 30 s by default, as a gateway sends them |
 //! | about something that is not there | vanishes |
-//! | from a source `System.…` | is refused: only the cluster itself speaks so |
+//! | from a source `System.…` | is rejected: only the cluster itself speaks so |
 
 mod chunk;
 mod entity;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::store::check_order;
 use super::{EntityKey, HealthReport, HealthStore};
 use crate::cluster::{ErrorCode, FabricError};
-use crate::hosting::{Moment, Span};
+use crate::hosting::{Span, Timestamp};
 
 /// The maximum number of pending reports.
 const MAX_WAITING: usize = 20_000;
@@ -15,9 +15,9 @@ const MAX_WAITING: usize = 20_000;
 pub(crate) struct ReportQueue {
     interval: Span,
     /// The pending reports by entity, source and property. A later report replaces an earlier one.
-    waiting: BTreeMap<(EntityKey, String, String), (HealthReport, Moment)>,
+    waiting: BTreeMap<(EntityKey, String, String), (HealthReport, Timestamp)>,
     /// The time of the oldest pending report.
-    oldest: Moment,
+    oldest: Timestamp,
 }
 
 impl ReportQueue {
@@ -26,7 +26,7 @@ impl ReportQueue {
         Self {
             interval,
             waiting: BTreeMap::new(),
-            oldest: Moment::ZERO,
+            oldest: Timestamp::ZERO,
         }
     }
 
@@ -47,7 +47,7 @@ impl ReportQueue {
         key: EntityKey,
         report: HealthReport,
         immediate: bool,
-        now: Moment,
+        now: Timestamp,
     ) -> Result<(), FabricError> {
         store.check(&key, &report)?;
         let slot = (key, report.source.clone(), report.property.clone());
@@ -74,17 +74,17 @@ impl ReportQueue {
     }
 
     /// Returns the time of the next batch. `None` if no report is pending.
-    pub(crate) fn next_due(&self) -> Option<Moment> {
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
         if self.waiting.is_empty() {
             return None;
         }
         let interval = self.interval.as_millis().max(1);
         let tick = self.oldest.as_millis() / interval + 1;
-        Some(Moment::from_millis(tick.saturating_mul(interval)))
+        Some(Timestamp::from_millis(tick.saturating_mul(interval)))
     }
 
     /// Sends the pending reports, if the batch is due.
-    pub(crate) fn flush(&mut self, store: &mut HealthStore, now: Moment) {
+    pub(crate) fn flush(&mut self, store: &mut HealthStore, now: Timestamp) {
         if self.next_due().is_none_or(|due| due > now) {
             return;
         }

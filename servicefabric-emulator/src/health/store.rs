@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::evaluation::{ChildHealth, EntityHealth, Evaluation, HealthQuery};
 use super::{EntityKey, EntityKind, HealthEvent, HealthReport, HealthState, Statistics};
 use crate::cluster::{ErrorCode, FabricError};
-use crate::hosting::Moment;
+use crate::hosting::Timestamp;
 
 /// The maximum number of events of an entity.
 const MAX_EVENTS: usize = 500;
@@ -17,7 +17,7 @@ const MAX_NAMED: usize = 10;
 pub struct HealthStore {
     entities: BTreeMap<EntityKey, Entity>,
     /// The expiry of events: time, entity, source, property.
-    expiries: BTreeSet<(Moment, EntityKey, String, String)>,
+    expiries: BTreeSet<(Timestamp, EntityKey, String, String)>,
     /// The last number assigned to a report without one.
     last_number: i64,
 }
@@ -152,12 +152,12 @@ impl HealthStore {
     }
 
     /// Returns the time of the next expiry.
-    pub(crate) fn next_due(&self) -> Option<Moment> {
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
         self.expiries.first().map(|(at, ..)| *at)
     }
 
     /// Expires the events that are due at `now`.
-    pub(crate) fn expire(&mut self, now: Moment) {
+    pub(crate) fn expire(&mut self, now: Timestamp) {
         while let Some((at, ..)) = self.expiries.first() {
             if *at > now {
                 return;
@@ -268,8 +268,8 @@ impl HealthStore {
         &mut self,
         key: &EntityKey,
         mut report: HealthReport,
-        reported_at: Moment,
-        now: Moment,
+        reported_at: Timestamp,
+        now: Timestamp,
     ) {
         if self.check(key, &report).is_err() {
             return;
@@ -415,12 +415,12 @@ pub(super) fn check_order(known: i64, report: &HealthReport) -> Result<(), Fabri
     Ok(())
 }
 
-fn beginning(mut event: HealthEvent, now: Moment) -> HealthEvent {
+fn beginning(mut event: HealthEvent, now: Timestamp) -> HealthEvent {
     *transition(&mut event) = Some(now);
     event
 }
 
-fn following(previous: &HealthEvent, mut event: HealthEvent, now: Moment) -> HealthEvent {
+fn following(previous: &HealthEvent, mut event: HealthEvent, now: Timestamp) -> HealthEvent {
     event.last_ok_at = previous.last_ok_at;
     event.last_warning_at = previous.last_warning_at;
     event.last_error_at = previous.last_error_at;
@@ -430,7 +430,7 @@ fn following(previous: &HealthEvent, mut event: HealthEvent, now: Moment) -> Hea
     event
 }
 
-fn transition(event: &mut HealthEvent) -> &mut Option<Moment> {
+fn transition(event: &mut HealthEvent) -> &mut Option<Timestamp> {
     match event.state() {
         HealthState::Ok => &mut event.last_ok_at,
         HealthState::Warning => &mut event.last_warning_at,

@@ -227,18 +227,18 @@ fn descriptions_are_cut_and_events_are_bounded() {
     cluster.report_health(web(), long, true).unwrap();
     let kept = event(&cluster, &web()).unwrap().report.description;
     assert!(kept.len() <= 4096 && kept.len() >= 4094);
-    let mut refused = None;
+    let mut rejected = None;
     for index in 0..1000 {
         let other = HealthReport {
             property: format!("p{index}"),
             ..report(HealthState::Ok)
         };
         if let Err(error) = cluster.report_health(web(), other, true) {
-            refused = Some((index, error.code));
+            rejected = Some((index, error.code));
             break;
         }
     }
-    let (index, code) = refused.expect("there is a limit");
+    let (index, code) = rejected.expect("there is a limit");
     assert_eq!(code, ErrorCode::HealthMaxReportsReached);
     assert!(index > 400);
 }

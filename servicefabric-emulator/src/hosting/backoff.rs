@@ -1,7 +1,7 @@
 //! The waits after failures.
 
 use super::config::{HostingConfig, Profile};
-use super::moment::Span;
+use super::timestamp::Span;
 
 /// The growth of the wait before a crashed process restarts, by its consecutive failures (`n`, from 1).
 ///

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::moment::Span;
+use super::timestamp::Span;
 
 /// The number of failures before an operation succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::description::{HostType, Placement};
 use super::key::PackageKey;
-use super::moment::Moment;
+use super::timestamp::Timestamp;
 
 /// The status of a deployed application, package or code package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -35,9 +35,9 @@ pub struct DeployedApplication {
     /// The number of replicas that its packages host.
     pub usage: u32,
     /// The time since which no replica uses it, if none does.
-    pub unused_since: Option<Moment>,
+    pub unused_since: Option<Timestamp>,
     /// The time of the scheduled deactivation, which a use before then cancels.
-    pub deactivation: Option<Moment>,
+    pub deactivation: Option<Timestamp>,
 }
 
 /// A package instance on the node.
@@ -53,11 +53,11 @@ pub struct DeployedPackage {
     pub usage: u32,
     /// The time since which it hosts no replica, if it hosts none and is tracked for deactivation (from the
     /// end of its download).
-    pub unused_since: Option<Moment>,
+    pub unused_since: Option<Timestamp>,
     /// The time of the scheduled deactivation, which a use before then cancels.
-    pub deactivation: Option<Moment>,
+    pub deactivation: Option<Timestamp>,
     /// The time of the next download or activation attempt, while one is pending after a failure.
-    pub next_attempt: Option<Moment>,
+    pub next_attempt: Option<Timestamp>,
 }
 
 /// The status of the process of an entry point.
@@ -81,13 +81,13 @@ pub struct EntryPointStatistics {
     /// The last exit code.
     pub last_exit_code: i32,
     /// The time of the last start or attempted start.
-    pub last_activation: Option<Moment>,
+    pub last_activation: Option<Timestamp>,
     /// The time of the last exit.
-    pub last_exit: Option<Moment>,
+    pub last_exit: Option<Timestamp>,
     /// The time of the last successful start.
-    pub last_successful_activation: Option<Moment>,
+    pub last_successful_activation: Option<Timestamp>,
     /// The time of the last exit with code 0.
-    pub last_successful_exit: Option<Moment>,
+    pub last_successful_exit: Option<Timestamp>,
     /// The number of starts.
     pub activation_count: u32,
     /// The number of failed starts.
@@ -112,7 +112,7 @@ pub struct DeployedEntryPoint {
     /// The status.
     pub status: EntryPointStatus,
     /// The time of the next start, while one is pending.
-    pub next_activation: Option<Moment>,
+    pub next_activation: Option<Timestamp>,
     /// The number of runs so far.
     pub instance_id: u64,
     /// The statistics.
@@ -163,7 +163,7 @@ pub struct DeployedServiceType {
     /// The status.
     pub status: TypeStatus,
     /// The time at which the type will be disabled, while that is scheduled.
-    pub disable_at: Option<Moment>,
+    pub disable_at: Option<Timestamp>,
 }
 
 /// The status of a replica on the node.
@@ -183,7 +183,7 @@ pub struct DeployedReplica {
     /// The status.
     pub status: SlotStatus,
     /// The time of the next attempt to open the replica.
-    pub next_poll: Option<Moment>,
+    pub next_poll: Option<Timestamp>,
     /// The code package that hosts it, or will. Unknown while the package is not on the node.
     pub code_package: Option<Arc<str>>,
     /// The process that hosts it, while it is open.

@@ -8,8 +8,8 @@ mod description;
 mod event;
 mod health;
 mod key;
-mod moment;
 mod node;
+mod timestamp;
 
 pub use self::backoff::BackoffMode;
 pub use self::behaviour::{Attempts, Behaviour, Failures, Life, ProcessBehaviour, Registration};
@@ -23,8 +23,8 @@ pub use self::deployed::{
 pub use self::description::{
     CodePackageDescription, HostType, PackageDescription, Placement, ReplicaKind, Role,
 };
-pub use self::event::{DeactivationTarget, Deferral, Event, Logged, Phase, Refusal};
+pub use self::event::{DeactivationTarget, Deferral, Event, Logged, Phase, Rejection};
 pub use self::health::{HealthEntity, HealthReport, HealthState, SOURCE, StandingHealth};
 pub use self::key::{ActivationMode, PackageKey, ProcessKey, ReplicaKey, TypeKey};
-pub use self::moment::{Moment, Span};
 pub use self::node::{ABORTED_EXIT_CODE, DEACTIVATED_EXIT_CODE, Node, NodeError};
+pub use self::timestamp::{Span, Timestamp};

@@ -17,7 +17,7 @@ pub(super) enum Command {
     /// Run a cluster with its gateway until Ctrl-C
     Serve(Box<Serve>),
     /// Run a hosting script in virtual time and print what happens
-    Timeline(Timeline),
+    Timeline(TimelineArgs),
 }
 
 #[derive(Debug, Args)]
@@ -50,14 +50,14 @@ pub(super) struct Serve {
     pub(super) report_interval: Option<u64>,
     /// Gateway version to imitate where versions differ
     #[arg(long, value_enum, default_value_t)]
-    pub(super) dialect: Dialect,
+    pub(super) dialect: DialectArg,
     #[command(flatten)]
-    pub(super) security: Security,
+    pub(super) security: SecurityArgs,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Security")]
-pub(super) struct Security {
+pub(super) struct SecurityArgs {
     /// Serve TLS with this certificate (PEM, followed by its chain)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(super) tls_cert: Option<PathBuf>,
@@ -79,7 +79,7 @@ pub(super) struct Security {
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(super) enum Dialect {
+pub(super) enum DialectArg {
     /// Format that clients of version 8.2 read
     #[default]
     Current,
@@ -88,7 +88,7 @@ pub(super) enum Dialect {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Timeline {
+pub(super) struct TimelineArgs {
     /// The script
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,

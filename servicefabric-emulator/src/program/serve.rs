@@ -89,8 +89,8 @@ fn describe(options: &cli::Serve) -> Result<Builder, Failure> {
             }
         })
         .dialect(match options.dialect {
-            cli::Dialect::Current => Dialect::Current,
-            cli::Dialect::Runtime64 => Dialect::Runtime64,
+            cli::DialectArg::Current => Dialect::Current,
+            cli::DialectArg::Runtime64 => Dialect::Runtime64,
         });
     for directory in &options.package {
         builder = builder.package(package(directory)?);
@@ -111,7 +111,7 @@ fn describe(options: &cli::Serve) -> Result<Builder, Failure> {
     secure(builder, &options.security)
 }
 
-fn secure(mut builder: Builder, options: &cli::Security) -> Result<Builder, Failure> {
+fn secure(mut builder: Builder, options: &cli::SecurityArgs) -> Result<Builder, Failure> {
     if let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) {
         let mut tls = TlsOptions::new(read(certificate)?, read(key)?);
         if let Some(path) = &options.client_ca {

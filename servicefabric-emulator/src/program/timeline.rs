@@ -4,7 +4,7 @@ use servicefabric_emulator::timeline::Script;
 use super::cli::{self, Format};
 
 /// Runs a script and prints what happens.
-pub(super) fn run(options: &cli::Timeline) -> Result<(), Failure> {
+pub(super) fn run(options: &cli::TimelineArgs) -> Result<(), Failure> {
     let text = read(&options.file)?;
     let script = Script::read(&text).map_err(|errors| {
         Failure::new(format!(

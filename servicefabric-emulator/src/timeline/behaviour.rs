@@ -1,6 +1,6 @@
 //! The parser of a script's behaviours.
 
-use super::reader::{Problems, Table, Value};
+use super::reader::{ScriptProblems, Table, Value};
 use super::tree::Kind;
 use crate::hosting::{
     Attempts, Behaviour, Failures, Life, ProcessBehaviour, Registration, Span, closest,
@@ -10,7 +10,7 @@ use crate::hosting::{
 pub(super) fn read_behaviour(
     table: &mut Table<'_>,
     code_packages: &[&str],
-    problems: &mut Problems,
+    problems: &mut ScriptProblems,
 ) -> Behaviour {
     let mut behaviour = Behaviour {
         download: attempts(table.get("download"), problems),
@@ -40,7 +40,7 @@ pub(super) fn read_behaviour(
     behaviour
 }
 
-fn attempts(value: Option<Value<'_>>, problems: &mut Problems) -> Attempts {
+fn attempts(value: Option<Value<'_>>, problems: &mut ScriptProblems) -> Attempts {
     let mut attempts = Attempts::default();
     let Some(mut table) = value.and_then(|value| value.table(problems)) else {
         return attempts;
@@ -59,7 +59,7 @@ fn attempts(value: Option<Value<'_>>, problems: &mut Problems) -> Attempts {
     attempts
 }
 
-fn failures(value: Option<Value<'_>>, problems: &mut Problems) -> Failures {
+fn failures(value: Option<Value<'_>>, problems: &mut ScriptProblems) -> Failures {
     match value {
         None => Failures::default(),
         Some(value) if value.tree.kind == Kind::Text("always".to_owned()) => Failures::Always,
@@ -81,7 +81,7 @@ fn failures(value: Option<Value<'_>>, problems: &mut Problems) -> Failures {
     }
 }
 
-fn spans(value: Option<Value<'_>>, problems: &mut Problems) -> Vec<Span> {
+fn spans(value: Option<Value<'_>>, problems: &mut ScriptProblems) -> Vec<Span> {
     let items = value.map(|value| value.list(problems)).unwrap_or_default();
     items
         .iter()
@@ -89,7 +89,7 @@ fn spans(value: Option<Value<'_>>, problems: &mut Problems) -> Vec<Span> {
         .collect()
 }
 
-fn process(value: &Value<'_>, problems: &mut Problems) -> ProcessBehaviour {
+fn process(value: &Value<'_>, problems: &mut ScriptProblems) -> ProcessBehaviour {
     let mut process = ProcessBehaviour::default();
     let Some(mut table) = value.table(problems) else {
         return process;
@@ -130,7 +130,7 @@ fn process(value: &Value<'_>, problems: &mut Problems) -> ProcessBehaviour {
 }
 
 /// Reads `"5s"`, or `{ lasts = "5s", exit_code = 0 }`.
-fn life(value: &Value<'_>, problems: &mut Problems) -> Option<Life> {
+fn life(value: &Value<'_>, problems: &mut ScriptProblems) -> Option<Life> {
     if !matches!(value.tree.kind, Kind::Table(_)) {
         return value.span(problems).map(Life::crashing_after);
     }

@@ -3,7 +3,7 @@
 use super::behaviour::read_behaviour;
 use super::packages::texts;
 use super::read::moment;
-use super::reader::{Problems, Table, Value};
+use super::reader::{ScriptProblems, Table, Value};
 use super::script::{Instruction, ScriptPackage, Step};
 use crate::hosting::{
     CodePackageDescription, PackageDescription, Placement, ReplicaKey, ReplicaKind, Role, closest,
@@ -17,7 +17,7 @@ const VERBS: [&str; 7] = [
 pub(super) fn read_events(
     table: &mut Table<'_>,
     packages: &[ScriptPackage],
-    problems: &mut Problems,
+    problems: &mut ScriptProblems,
 ) -> Vec<Step> {
     let items = table
         .get("event")
@@ -32,7 +32,7 @@ pub(super) fn read_events(
 fn read_event(
     value: &Value<'_>,
     packages: &[ScriptPackage],
-    problems: &mut Problems,
+    problems: &mut ScriptProblems,
 ) -> Option<Step> {
     let mut table = value.table(problems)?;
     let at = table
@@ -78,7 +78,7 @@ fn instruction(
     object: &Value<'_>,
     table: &mut Table<'_>,
     packages: &[ScriptPackage],
-    problems: &mut Problems,
+    problems: &mut ScriptProblems,
 ) -> Option<Instruction> {
     match verb {
         "place" => place(object, table, packages, problems),
@@ -116,7 +116,7 @@ fn place(
     object: &Value<'_>,
     table: &mut Table<'_>,
     packages: &[ScriptPackage],
-    problems: &mut Problems,
+    problems: &mut ScriptProblems,
 ) -> Option<Instruction> {
     let replica = replica(object, problems);
     let package = package_of(table, packages, problems);
@@ -169,7 +169,7 @@ fn place(
 fn only_type(
     package: &ScriptPackage,
     object: &Value<'_>,
-    problems: &mut Problems,
+    problems: &mut ScriptProblems,
 ) -> Option<String> {
     let types: Vec<_> = package.description.service_types().collect();
     if let [only] = types[..] {
@@ -193,7 +193,7 @@ fn exit(
     object: &Value<'_>,
     table: &mut Table<'_>,
     packages: &[ScriptPackage],
-    problems: &mut Problems,
+    problems: &mut ScriptProblems,
 ) -> Option<Instruction> {
     let name = object.text(problems);
     let code = table
@@ -225,7 +225,7 @@ fn upgrade(
     object: &Value<'_>,
     table: &mut Table<'_>,
     packages: &[ScriptPackage],
-    problems: &mut Problems,
+    problems: &mut ScriptProblems,
 ) -> Option<Instruction> {
     let package = labelled(object, packages, problems);
     let version = table
@@ -261,7 +261,7 @@ fn upgrade(
 fn package_of<'p>(
     table: &mut Table<'_>,
     packages: &'p [ScriptPackage],
-    problems: &mut Problems,
+    problems: &mut ScriptProblems,
 ) -> Option<&'p ScriptPackage> {
     if let Some(value) = table.get("package") {
         return labelled(&value, packages, problems);
@@ -281,7 +281,7 @@ fn package_of<'p>(
 fn labelled<'p>(
     value: &Value<'_>,
     packages: &'p [ScriptPackage],
-    problems: &mut Problems,
+    problems: &mut ScriptProblems,
 ) -> Option<&'p ScriptPackage> {
     let label = value.text(problems)?;
     let found = packages.iter().find(|package| package.label == label);
@@ -307,7 +307,7 @@ fn labels(packages: &[ScriptPackage]) -> Vec<&str> {
 }
 
 /// Reads `partition` or `partition/id`. The id defaults to 1.
-fn replica(value: &Value<'_>, problems: &mut Problems) -> Option<ReplicaKey> {
+fn replica(value: &Value<'_>, problems: &mut ScriptProblems) -> Option<ReplicaKey> {
     let text = value.text(problems)?;
     let Some((partition, id)) = text.rsplit_once('/') else {
         return Some(ReplicaKey::new(text, 1));

@@ -13,6 +13,6 @@ mod script;
 mod tests;
 mod tree;
 
-pub use self::outcome::{Entry, Refused, State, Timeline};
+pub use self::outcome::{Entry, Rejected, State, Timeline};
 pub use self::problem::{Problem, ScriptErrors};
 pub use self::script::Script;

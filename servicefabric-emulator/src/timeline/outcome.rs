@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::script::Script;
 use crate::hosting::{
     DeployedApplication, DeployedCodePackage, DeployedPackage, DeployedReplica,
-    DeployedServiceType, EntryPointStatus, Logged, Moment, Node, SlotStatus, StandingHealth,
+    DeployedServiceType, EntryPointStatus, Logged, Node, SlotStatus, StandingHealth, Timestamp,
 };
 
 /// The outcome of a script.
@@ -27,10 +27,10 @@ pub struct Timeline {
     /// The states at the times that the script requests.
     pub states: Vec<State>,
     /// The end time of the script.
-    pub until: Moment,
+    pub until: Timestamp,
     /// The time at which the run was cut off because of too many events.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cut_off_at: Option<Moment>,
+    pub cut_off_at: Option<Timestamp>,
 }
 
 impl Timeline {
@@ -53,33 +53,34 @@ pub enum Entry {
     /// An event of the node.
     Event(Logged),
     /// The node rejected an instruction of the script.
-    Refused(Refused),
+    Rejected(Rejected),
 }
 
 impl Entry {
     /// Returns the time of the entry.
-    pub fn at(&self) -> Moment {
+    pub fn at(&self) -> Timestamp {
         match self {
             Self::Event(logged) => logged.at,
-            Self::Refused(refused) => refused.at,
+            Self::Rejected(rejected) => rejected.at,
         }
     }
 }
 
 /// An instruction that a node rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Refused {
+pub struct Rejected {
     /// The time.
-    pub at: Moment,
+    pub at: Timestamp,
     /// The reason.
-    pub refused: String,
+    #[serde(rename = "refused")]
+    pub rejected: String,
 }
 
 /// The state of a node at a time, after all events at that time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct State {
     /// The time.
-    pub at: Moment,
+    pub at: Timestamp,
     /// True if the node is up.
     pub up: bool,
     /// The applications.
@@ -143,10 +144,10 @@ impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Event(logged) => logged.fmt(f),
-            Self::Refused(refused) => write!(
+            Self::Rejected(rejected) => write!(
                 f,
-                "{:>10}  instruction refused: {}",
-                refused.at, refused.refused
+                "{:>10}  instruction rejected: {}",
+                rejected.at, rejected.rejected
             ),
         }
     }
@@ -247,7 +248,7 @@ fn process(code: &DeployedCodePackage) -> String {
 }
 
 /// The time since which an entity is unused, and the time of its deactivation.
-struct Ending(Option<Moment>, Option<Moment>);
+struct Ending(Option<Timestamp>, Option<Timestamp>);
 
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

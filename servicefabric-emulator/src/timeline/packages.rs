@@ -1,11 +1,14 @@
 //! The parser of a script's packages.
 
 use super::behaviour::read_behaviour;
-use super::reader::{Problems, Table, Value};
+use super::reader::{ScriptProblems, Table, Value};
 use super::script::ScriptPackage;
 use crate::hosting::{CodePackageDescription, HostType, PackageDescription, PackageKey, Role};
 
-pub(super) fn read_packages(table: &mut Table<'_>, problems: &mut Problems) -> Vec<ScriptPackage> {
+pub(super) fn read_packages(
+    table: &mut Table<'_>,
+    problems: &mut ScriptProblems,
+) -> Vec<ScriptPackage> {
     let mut packages: Vec<ScriptPackage> = Vec::new();
     let Some(list) = table.need("package", "[{ name = \"P\", types = [\"T\"] }]", problems) else {
         return packages;
@@ -42,7 +45,7 @@ pub(super) fn read_packages(table: &mut Table<'_>, problems: &mut Problems) -> V
     packages
 }
 
-fn read_package(value: &Value<'_>, problems: &mut Problems) -> Option<ScriptPackage> {
+fn read_package(value: &Value<'_>, problems: &mut ScriptProblems) -> Option<ScriptPackage> {
     let mut table = value.table(problems)?;
     let name = table
         .need("name", "\"P\"", problems)
@@ -73,7 +76,7 @@ fn read_package(value: &Value<'_>, problems: &mut Problems) -> Option<ScriptPack
 fn read_code_packages(
     table: &mut Table<'_>,
     version: &str,
-    problems: &mut Problems,
+    problems: &mut ScriptProblems,
 ) -> Vec<CodePackageDescription> {
     let types = table.get("types");
     let codes = table.get("code");
@@ -133,7 +136,7 @@ fn read_code_packages(
 fn read_code(
     value: &Value<'_>,
     version: &str,
-    problems: &mut Problems,
+    problems: &mut ScriptProblems,
 ) -> Option<CodePackageDescription> {
     let mut table = value.table(problems)?;
     let name = table
@@ -160,19 +163,19 @@ fn read_code(
 fn optional<'t>(
     table: &mut Table<'t>,
     key: &'static str,
-    problems: &mut Problems,
+    problems: &mut ScriptProblems,
 ) -> Option<&'t str> {
     table.get(key)?.text(problems)
 }
 
-fn truth(table: &mut Table<'_>, key: &'static str, problems: &mut Problems) -> bool {
+fn truth(table: &mut Table<'_>, key: &'static str, problems: &mut ScriptProblems) -> bool {
     table
         .get(key)
         .and_then(|value| value.truth(problems))
         .unwrap_or_default()
 }
 
-pub(super) fn texts<'t>(value: &Value<'t>, problems: &mut Problems) -> Vec<&'t str> {
+pub(super) fn texts<'t>(value: &Value<'t>, problems: &mut ScriptProblems) -> Vec<&'t str> {
     let items = value.list(problems);
     items
         .iter()

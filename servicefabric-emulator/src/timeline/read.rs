@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use super::events::read_events;
 use super::packages::read_packages;
 use super::problem::ScriptErrors;
-use super::reader::{Problems, Table, Value};
+use super::reader::{ScriptProblems, Table, Value};
 use super::script::Script;
 use super::tree::{Kind, Tree};
-use crate::hosting::{HostingConfig, Moment, SettingValue};
+use crate::hosting::{HostingConfig, SettingValue, Timestamp};
 
 pub(super) fn read(text: &str) -> Result<Script, ScriptErrors> {
     let tree = Tree::parse(text).map_err(|problem| ScriptErrors::new(vec![problem]))?;
-    let mut problems = Problems::default();
+    let mut problems = ScriptProblems::default();
     let script = read_script(&tree, &mut problems);
     match script {
         Some(script) if problems.0.is_empty() => Ok(script),
@@ -20,7 +20,7 @@ pub(super) fn read(text: &str) -> Result<Script, ScriptErrors> {
     }
 }
 
-fn read_script(tree: &Tree, problems: &mut Problems) -> Option<Script> {
+fn read_script(tree: &Tree, problems: &mut ScriptProblems) -> Option<Script> {
     let mut table = Value::root(tree).table(problems)?;
     let title = table
         .get("title")
@@ -29,7 +29,7 @@ fn read_script(tree: &Tree, problems: &mut Problems) -> Option<Script> {
     let (config, warnings) = read_config(&mut table, problems);
     let packages = read_packages(&mut table, problems);
     let mut steps = read_events(&mut table, &packages, problems);
-    let show: BTreeSet<Moment> = table
+    let show: BTreeSet<Timestamp> = table
         .get("show")
         .map(|value| value.list(problems))
         .unwrap_or_default()
@@ -40,7 +40,9 @@ fn read_script(tree: &Tree, problems: &mut Problems) -> Option<Script> {
         .get("until")
         .and_then(|value| Some((moment(&value, problems)?, value)));
     let last_step = steps.iter().map(|step| step.at).max();
-    let last = last_step.max(show.last().copied()).unwrap_or(Moment::ZERO);
+    let last = last_step
+        .max(show.last().copied())
+        .unwrap_or(Timestamp::ZERO);
     if let Some((end, value)) = &until
         && *end < last
     {
@@ -66,16 +68,19 @@ fn read_script(tree: &Tree, problems: &mut Problems) -> Option<Script> {
 }
 
 /// Reads a time since the beginning.
-pub(super) fn moment(value: &Value<'_>, problems: &mut Problems) -> Option<Moment> {
+pub(super) fn moment(value: &Value<'_>, problems: &mut ScriptProblems) -> Option<Timestamp> {
     let span = value.span(problems)?;
-    let moment = Moment::ZERO.after(span);
+    let moment = Timestamp::ZERO.after(span);
     if moment.is_none() {
         value.wrong(problems, "this moment never comes".to_owned(), None);
     }
     moment
 }
 
-fn read_config(table: &mut Table<'_>, problems: &mut Problems) -> (HostingConfig, Vec<String>) {
+fn read_config(
+    table: &mut Table<'_>,
+    problems: &mut ScriptProblems,
+) -> (HostingConfig, Vec<String>) {
     let mut warnings = Vec::new();
     let Some(settings) = table.get("config").and_then(|value| value.table(problems)) else {
         return (HostingConfig::default(), warnings);

@@ -6,9 +6,9 @@ use crate::hosting::{Span, closest};
 
 /// The errors found so far.
 #[derive(Debug, Default)]
-pub(super) struct Problems(pub(super) Vec<Problem>);
+pub(super) struct ScriptProblems(pub(super) Vec<Problem>);
 
-impl Problems {
+impl ScriptProblems {
     pub(super) fn add(
         &mut self,
         line: Option<usize>,
@@ -42,7 +42,7 @@ impl<'t> Value<'t> {
 
     pub(super) fn wrong(
         &self,
-        problems: &mut Problems,
+        problems: &mut ScriptProblems,
         message: String,
         suggestion: Option<String>,
     ) {
@@ -50,7 +50,7 @@ impl<'t> Value<'t> {
     }
 
     /// Reports a value of an unexpected type.
-    fn expected(&self, problems: &mut Problems, expected: &str, example: &str) {
+    fn expected(&self, problems: &mut ScriptProblems, expected: &str, example: &str) {
         let found = self.tree.kind.name();
         let message = format!("expected {expected}, found {found}");
         self.wrong(
@@ -60,7 +60,7 @@ impl<'t> Value<'t> {
         );
     }
 
-    pub(super) fn text(&self, problems: &mut Problems) -> Option<&'t str> {
+    pub(super) fn text(&self, problems: &mut ScriptProblems) -> Option<&'t str> {
         match &self.tree.kind {
             Kind::Text(text) if !text.is_empty() => Some(text),
             Kind::Text(_) => {
@@ -74,7 +74,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    pub(super) fn truth(&self, problems: &mut Problems) -> Option<bool> {
+    pub(super) fn truth(&self, problems: &mut ScriptProblems) -> Option<bool> {
         if let Kind::Bool(truth) = self.tree.kind {
             return Some(truth);
         }
@@ -82,7 +82,7 @@ impl<'t> Value<'t> {
         None
     }
 
-    pub(super) fn count(&self, problems: &mut Problems) -> Option<u32> {
+    pub(super) fn count(&self, problems: &mut ScriptProblems) -> Option<u32> {
         if let Kind::Integer(number) = self.tree.kind
             && let Ok(count) = u32::try_from(number)
         {
@@ -92,7 +92,7 @@ impl<'t> Value<'t> {
         None
     }
 
-    pub(super) fn exit_code(&self, problems: &mut Problems) -> Option<i32> {
+    pub(super) fn exit_code(&self, problems: &mut ScriptProblems) -> Option<i32> {
         if let Kind::Integer(number) = self.tree.kind
             && let Ok(code) = i32::try_from(number)
         {
@@ -102,7 +102,7 @@ impl<'t> Value<'t> {
         None
     }
 
-    pub(super) fn span(&self, problems: &mut Problems) -> Option<Span> {
+    pub(super) fn span(&self, problems: &mut ScriptProblems) -> Option<Span> {
         let span = match &self.tree.kind {
             Kind::Text(text) => Span::parse(text).ok(),
             Kind::Integer(secs) => u64::try_from(*secs).ok().map(Span::from_secs),
@@ -123,7 +123,7 @@ impl<'t> Value<'t> {
         span
     }
 
-    pub(super) fn list(&self, problems: &mut Problems) -> Vec<Self> {
+    pub(super) fn list(&self, problems: &mut ScriptProblems) -> Vec<Self> {
         let Kind::List(items) = &self.tree.kind else {
             self.expected(problems, "a list", "[]");
             return Vec::new();
@@ -138,7 +138,7 @@ impl<'t> Value<'t> {
     }
 
     /// Returns the entries of a table, each to be read once.
-    pub(super) fn table(&self, problems: &mut Problems) -> Option<Table<'t>> {
+    pub(super) fn table(&self, problems: &mut ScriptProblems) -> Option<Table<'t>> {
         let Kind::Table(entries) = &self.tree.kind else {
             self.expected(problems, "a table", "{ }");
             return None;
@@ -176,7 +176,7 @@ impl<'t> Table<'t> {
         &mut self,
         key: &'static str,
         example: &str,
-        problems: &mut Problems,
+        problems: &mut ScriptProblems,
     ) -> Option<Value<'t>> {
         let found = self.get(key);
         if found.is_none() {
@@ -199,7 +199,7 @@ impl<'t> Table<'t> {
     }
 
     /// Reports all unknown keys.
-    pub(super) fn finish(self, problems: &mut Problems) {
+    pub(super) fn finish(self, problems: &mut ScriptProblems) {
         for (key, value) in self.all() {
             if !self.asked.contains(&key) {
                 let known = self

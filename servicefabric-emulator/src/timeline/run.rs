@@ -1,8 +1,8 @@
 //! The execution of a script.
 
-use super::outcome::{Entry, Refused, State, Timeline};
+use super::outcome::{Entry, Rejected, State, Timeline};
 use super::script::{Script, Step};
-use crate::hosting::{Moment, Node};
+use crate::hosting::{Node, Timestamp};
 
 /// The maximum number of lines of a log. A script that exceeds it is stopped.
 const MAX_LOG: usize = 100_000;
@@ -56,7 +56,7 @@ struct Run {
 
 impl Run {
     /// Advances the time. `None`: too many timers have fired.
-    fn pass(&mut self, to: Moment) -> Option<()> {
+    fn pass(&mut self, to: Timestamp) -> Option<()> {
         while self.node.step(to) {
             self.steps += 1;
             self.take_events()?;
@@ -69,9 +69,9 @@ impl Run {
 
     fn instruct(&mut self, step: &Step) -> Option<()> {
         if let Err(error) = step.instruction.apply(&mut self.node) {
-            self.timeline.log.push(Entry::Refused(Refused {
+            self.timeline.log.push(Entry::Rejected(Rejected {
                 at: step.at,
-                refused: error.to_string(),
+                rejected: error.to_string(),
             }));
         }
         self.take_events()

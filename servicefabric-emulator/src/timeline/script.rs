@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::problem::ScriptErrors;
 use super::read::read;
 use crate::hosting::{
-    Behaviour, HostingConfig, Moment, Node, NodeError, PackageDescription, PackageKey, Placement,
-    ProcessKey, ReplicaKey,
+    Behaviour, HostingConfig, Node, NodeError, PackageDescription, PackageKey, Placement,
+    ProcessKey, ReplicaKey, Timestamp,
 };
 
 /// A parsed script: circumstances, and events with their times. See the [module](super) for the format.
@@ -18,8 +18,8 @@ pub struct Script {
     pub(super) packages: Vec<ScriptPackage>,
     /// The steps, ordered by time.
     pub(super) steps: Vec<Step>,
-    pub(super) show: BTreeSet<Moment>,
-    pub(super) until: Moment,
+    pub(super) show: BTreeSet<Timestamp>,
+    pub(super) until: Timestamp,
 }
 
 impl Script {
@@ -48,7 +48,7 @@ impl Script {
     }
 
     /// Returns the end time.
-    pub fn until(&self) -> Moment {
+    pub fn until(&self) -> Timestamp {
         self.until
     }
 
@@ -75,7 +75,7 @@ pub(super) struct ScriptPackage {
 /// An instruction and its time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
-    pub(super) at: Moment,
+    pub(super) at: Timestamp,
     pub(super) instruction: Instruction,
 }
 

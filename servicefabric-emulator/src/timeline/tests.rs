@@ -1,7 +1,7 @@
 //! Tests of reading and running scripts.
 
 use super::{Entry, Script};
-use crate::hosting::Moment;
+use crate::hosting::Timestamp;
 
 #[track_caller]
 fn errors(text: &str) -> Vec<String> {
@@ -177,15 +177,15 @@ fn a_script_must_not_end_before_its_last_event() {
 }
 
 #[test]
-fn refused_instructions_are_lines_of_the_log() {
+fn rejected_instructions_are_lines_of_the_log() {
     let text = "package = [{ name = 'P', types = ['T'] }]\nevent = [{ at = 3, close = 'r' }, { at = 4, exit = 'Code' }]";
     let timeline = Script::read(text).unwrap().run();
     assert_eq!(
         timeline.to_string(),
-        "        3s  instruction refused: replica r/1 is not on the node\n        \
-         4s  instruction refused: fabric:/App/P:Code is not running\n        4s  (end)\n"
+        "        3s  instruction rejected: replica r/1 is not on the node\n        \
+         4s  instruction rejected: fabric:/App/P:Code is not running\n        4s  (end)\n"
     );
-    assert!(matches!(&timeline.log[0], Entry::Refused(_)));
+    assert!(matches!(&timeline.log[0], Entry::Rejected(_)));
     let json = serde_json::to_value(&timeline).unwrap();
     assert_eq!(json["log"][0]["refused"], "replica r/1 is not on the node");
 }
@@ -202,7 +202,7 @@ fn a_script_that_never_comes_to_rest_is_cut_off() {
     assert!(
         timeline
             .cut_off_at
-            .is_some_and(|at| at < Moment::from_secs(3600))
+            .is_some_and(|at| at < Timestamp::from_secs(3600))
     );
     assert!(
         timeline

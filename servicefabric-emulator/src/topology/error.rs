@@ -16,7 +16,7 @@ pub enum TopologyError {
 
 impl TopologyError {
     /// Creates the error of an entity that the cluster rejected.
-    pub(crate) fn refused(at: String, message: String) -> Self {
+    pub(crate) fn rejected(at: String, message: String) -> Self {
         Self::Invalid(vec![Problem {
             at,
             message,

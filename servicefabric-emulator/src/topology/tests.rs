@@ -358,7 +358,7 @@ fn problems_are_bounded() {
 }
 
 #[test]
-fn more_repetitions_than_can_be_counted_are_refused() {
+fn more_repetitions_than_can_be_counted_are_rejected() {
     let text: String = ["A{n}", "B{n}"]
         .map(|name| {
             format!(

@@ -5,7 +5,7 @@ use servicefabric_emulator::cluster::{
     ReplicaStatus, ServiceUpdate, UpgradeRequest, UpgradeState,
 };
 use servicefabric_emulator::health::{EntityKey, HealthReport, HealthState};
-use servicefabric_emulator::hosting::{Moment, PackageKey, Span};
+use servicefabric_emulator::hosting::{PackageKey, Span, Timestamp};
 use servicefabric_emulator::topology::Topology;
 
 const EXAMPLES: &[(&str, &str, usize)] = &[
@@ -31,7 +31,7 @@ const EXAMPLES: &[(&str, &str, usize)] = &[
 fn load(text: &str) -> Cluster {
     let topology = Topology::from_toml(text).unwrap_or_else(|error| panic!("{error}"));
     let mut cluster = Cluster::new(&topology).unwrap_or_else(|error| panic!("{error}"));
-    cluster.advance(Moment::from_secs(1));
+    cluster.advance(Timestamp::from_secs(1));
     cluster
 }
 
@@ -40,7 +40,7 @@ fn name(text: &str) -> FabricName {
 }
 
 fn pass(cluster: &mut Cluster, seconds: u64) {
-    cluster.advance(Moment::from_millis(
+    cluster.advance(Timestamp::from_millis(
         cluster.now().as_millis() + seconds * 1000,
     ));
 }

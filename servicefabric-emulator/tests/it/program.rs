@@ -393,23 +393,25 @@ const SERVICE: &str = r#"<ServiceManifest Name="FrontPkg" Version="1" xmlns="htt
 async fn a_package_is_deployed_from_its_directory() {
     let place = tempfile::tempdir().unwrap();
     let package = place.path().to_str().unwrap();
-    let refused = output(&["serve", "--package", package]).await;
-    assert_eq!(refused.status.code(), Some(1));
+    let rejected = output(&["serve", "--package", package]).await;
+    assert_eq!(rejected.status.code(), Some(1));
     assert!(
-        refused.stderr.contains("it has no ApplicationManifest.xml"),
+        rejected
+            .stderr
+            .contains("it has no ApplicationManifest.xml"),
         "{}",
-        refused.stderr
+        rejected.stderr
     );
 
     std::fs::write(place.path().join("ApplicationManifest.xml"), APPLICATION).unwrap();
-    let refused = output(&["serve", "--package", package]).await;
-    assert_eq!(refused.status.code(), Some(1));
+    let rejected = output(&["serve", "--package", package]).await;
+    assert_eq!(rejected.status.code(), Some(1));
     assert!(
-        refused
+        rejected
             .stderr
             .contains("FrontPkg/ServiceManifest.xml cannot be read"),
         "{}",
-        refused.stderr
+        rejected.stderr
     );
 
     std::fs::create_dir(place.path().join("FrontPkg")).unwrap();

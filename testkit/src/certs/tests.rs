@@ -42,7 +42,7 @@ async fn names_and_addresses_are_verified() {
 }
 
 #[tokio::test]
-async fn bad_server_certificates_are_refused() {
+async fn bad_server_certificates_are_rejected() {
     let ca = CertificateAuthority::new("ca");
     let other = CertificateAuthority::new("other");
     let good = ca.issue(&["a.example"]);

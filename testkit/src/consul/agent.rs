@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::builder::Recipe;
+use super::builder::ConsulRecipe;
 use crate::body;
 use crate::client::{ClientError, Connection};
 use crate::peers::{self, PeerProcess};
@@ -22,7 +22,7 @@ const REST: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 #[must_use = "the agent is killed when this is dropped"]
 pub struct ConsulAgent {
-    recipe: Recipe,
+    recipe: ConsulRecipe,
     process: PeerProcess,
 }
 
@@ -52,7 +52,7 @@ impl ConsulAnswer {
 }
 
 impl ConsulAgent {
-    pub(super) async fn start(recipe: Recipe) -> Self {
+    pub(super) async fn start(recipe: ConsulRecipe) -> Self {
         let process = launch(&recipe).await;
         Self { recipe, process }
     }
@@ -141,7 +141,7 @@ impl ConsulAgent {
 }
 
 /// Starts the program and waits until it has registered itself, its last step.
-async fn launch(recipe: &Recipe) -> PeerProcess {
+async fn launch(recipe: &ConsulRecipe) -> PeerProcess {
     let mut command = recipe.program.command();
     command.arg("agent").args(&recipe.arguments);
     let mut process = peers::spawn(command);
@@ -173,7 +173,7 @@ async fn launch(recipe: &Recipe) -> PeerProcess {
 }
 
 async fn call(
-    recipe: &Recipe,
+    recipe: &ConsulRecipe,
     method: &str,
     path: &str,
     text: &str,
@@ -193,7 +193,7 @@ async fn call(
     })
 }
 
-fn http_addr(recipe: &Recipe) -> SocketAddr {
+fn http_addr(recipe: &ConsulRecipe) -> SocketAddr {
     SocketAddr::new(recipe.ip, HTTP_PORT)
 }
 

@@ -21,7 +21,7 @@ pub struct ConsulAgentBuilder {
 
 /// The command of an agent at a known address, also for restarts.
 #[derive(Clone, Debug)]
-pub(super) struct Recipe {
+pub(super) struct ConsulRecipe {
     pub(super) program: Peer,
     pub(super) datacenter: String,
     pub(super) ip: IpAddr,
@@ -62,7 +62,7 @@ impl ConsulAgentBuilder {
         ConsulAgent::start(self.recipe()).await
     }
 
-    fn recipe(self) -> Recipe {
+    fn recipe(self) -> ConsulRecipe {
         let ip = own_loopback();
         let folder = tempfile::tempdir().expect("there is a place for temporary files");
         let mut config = json!({
@@ -96,7 +96,7 @@ impl ConsulAgentBuilder {
                 .iter()
                 .map(|other| format!("-retry-join-wan={other}")),
         );
-        Recipe {
+        ConsulRecipe {
             program: self.program,
             datacenter: self.datacenter,
             ip,

@@ -20,7 +20,7 @@ use self::message::Question;
 
 /// The response for a name.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum DnsAnswer {
     /// Addresses, with a time to live in seconds.
     Addresses(Vec<IpAddr>, u32),
     /// An alias to another name, with its addresses.
@@ -62,7 +62,7 @@ pub struct NameServer {
 
 #[derive(Debug, Default)]
 struct Script {
-    answers: Mutex<BTreeMap<String, Answer>>,
+    answers: Mutex<BTreeMap<String, DnsAnswer>>,
     asked: Mutex<Vec<Asked>>,
 }
 
@@ -97,7 +97,7 @@ impl NameServer {
     }
 
     /// Sets the response for a name; a prefix `*.` sets it for all names below.
-    pub fn set(&self, name: &str, answer: Answer) {
+    pub fn set(&self, name: &str, answer: DnsAnswer) {
         let mut answers = self.script.answers.lock();
         answers.insert(name.to_ascii_lowercase(), answer);
     }
@@ -127,18 +127,18 @@ impl Script {
             tcp,
         });
         match self.find(&question.name) {
-            Answer::Addresses(addresses, ttl) => vec![question.addresses(&addresses, ttl)],
-            Answer::Alias(name, addresses, ttl) => vec![question.alias(&name, &addresses, ttl)],
-            Answer::NoName(ttl) => vec![question.no_name(ttl)],
-            Answer::Fails => vec![question.fails()],
-            Answer::OnlyV4(addresses, ttl) if !question.is_v6() => {
+            DnsAnswer::Addresses(addresses, ttl) => vec![question.addresses(&addresses, ttl)],
+            DnsAnswer::Alias(name, addresses, ttl) => vec![question.alias(&name, &addresses, ttl)],
+            DnsAnswer::NoName(ttl) => vec![question.no_name(ttl)],
+            DnsAnswer::Fails => vec![question.fails()],
+            DnsAnswer::OnlyV4(addresses, ttl) if !question.is_v6() => {
                 vec![question.addresses(&addresses, ttl)]
             }
-            Answer::Silence | Answer::OnlyV4(..) => Vec::new(),
-            Answer::OverTcp(addresses, ttl) if tcp => vec![question.addresses(&addresses, ttl)],
-            Answer::OverTcp(..) => vec![question.cut_off()],
-            Answer::Nonsense => vec![question.nonsense()],
-            Answer::ForgedFirst(addresses, ttl) => vec![
+            DnsAnswer::Silence | DnsAnswer::OnlyV4(..) => Vec::new(),
+            DnsAnswer::OverTcp(addresses, ttl) if tcp => vec![question.addresses(&addresses, ttl)],
+            DnsAnswer::OverTcp(..) => vec![question.cut_off()],
+            DnsAnswer::Nonsense => vec![question.nonsense()],
+            DnsAnswer::ForgedFirst(addresses, ttl) => vec![
                 question
                     .with_another_id()
                     .addresses(&[IpAddr::from([203, 0, 113, 66])], ttl),
@@ -150,7 +150,7 @@ impl Script {
         }
     }
 
-    fn find(&self, name: &str) -> Answer {
+    fn find(&self, name: &str) -> DnsAnswer {
         let answers = self.answers.lock();
         let mut below = name;
         let mut found = answers.get(name);
@@ -161,7 +161,7 @@ impl Script {
             found = answers.get(&format!("*.{rest}"));
             below = rest;
         }
-        found.cloned().unwrap_or(Answer::NoName(1))
+        found.cloned().unwrap_or(DnsAnswer::NoName(1))
     }
 }
 

@@ -30,11 +30,11 @@ pub fn never_continues() -> RawOrigin {
 /// Responds with this status when it has the head, does not read the body, and closes its sending
 /// side. Further bytes are read and dropped, so that the response is not lost in a reset.
 #[track_caller]
-pub fn refuses_expectation(status: u16) -> RawOrigin {
+pub fn rejects_expectation(status: u16) -> RawOrigin {
     RawOrigin::script(move |mut connection| async move {
         connection.read_request().await?;
         let answer =
-            format!("HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            format!("HTTP/1.1 {status} Rejected\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         connection.write_all(answer).await?;
         connection.half_close().await?;
         connection.never_answer().await

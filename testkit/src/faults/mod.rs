@@ -14,7 +14,7 @@
 //! | heads | [`garbage`], [`head_of_bytes`], [`head_with_fields`], [`endless_head`] |
 //! | bodies | [`endless_body`], [`slow_body`], [`many_chunks`], [`malformed_chunk`] |
 //! | bodies | [`endless_chunk_extension`], [`body_longer_than_told`], [`trailers`] |
-//! | interim responses | [`continues`], [`never_continues`], [`refuses_expectation`] |
+//! | interim responses | [`continues`], [`never_continues`], [`rejects_expectation`] |
 //! | interim responses | [`early_hints`], [`endless_interim`], [`switches_unasked`] |
 //! | responses before the request is complete | [`answers_early`], [`answers_early_and_resets`] |
 //! | pooled connections | [`closes_after_answer`], [`closes_at_next_request`], [`resets_at_next_request`] |
@@ -57,7 +57,7 @@ pub use self::ending::{
 };
 pub use self::head::{endless_head, garbage, head_of_bytes, head_with_fields};
 pub use self::interim::{
-    continues, early_hints, endless_interim, never_continues, refuses_expectation, switches_unasked,
+    continues, early_hints, endless_interim, never_continues, rejects_expectation, switches_unasked,
 };
 pub use self::port::{RefusingPort, UnansweredPort};
 pub use self::reuse::{closes_after_answer, closes_at_next_request, resets_at_next_request};

@@ -36,7 +36,7 @@ async fn answer(origin: &RawOrigin) -> RawResponse {
 }
 
 #[tokio::test]
-async fn refusing_port_refuses_and_stays_taken() {
+async fn refusing_port_rejects_and_stays_taken() {
     let port = faults::RefusingPort::new();
     for _ in 0..3 {
         let error = TcpStream::connect(port.addr()).await.unwrap_err();
@@ -51,7 +51,7 @@ async fn refusing_port_refuses_and_stays_taken() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn unanswered_port_neither_accepts_nor_refuses() {
+async fn unanswered_port_neither_accepts_nor_rejects() {
     let port = faults::UnansweredPort::default();
     assert!(port.url().starts_with("http://127.0.0.1:"));
     for _ in 0..3 {
@@ -253,7 +253,7 @@ async fn trailers_are_announced_and_sent() {
 }
 
 #[tokio::test]
-async fn expectation_is_met_ignored_or_refused() {
+async fn expectation_is_met_ignored_or_rejected() {
     let origin = faults::continues();
     let mut client = RawClient::connect(origin.addr()).await.unwrap();
     client.write_all(EXPECT).await.unwrap();
@@ -269,7 +269,7 @@ async fn expectation_is_met_ignored_or_refused() {
     let answer = client.read_response().await.unwrap();
     assert_eq!((answer.status(), answer.interim.len()), (200, 0));
 
-    let origin = faults::refuses_expectation(409);
+    let origin = faults::rejects_expectation(409);
     let mut client = RawClient::connect(origin.addr()).await.unwrap();
     client.write_all(EXPECT).await.unwrap();
     let answer = client.read_response().await.unwrap();

@@ -37,12 +37,12 @@ use crate::body;
 #[must_use = "an origin stops when it is dropped"]
 pub struct NamedOrigin {
     name: Arc<str>,
-    state: Arc<State>,
+    state: Arc<OriginState>,
     origin: Origin,
 }
 
 #[derive(Debug)]
-struct State {
+struct OriginState {
     healthy: AtomicBool,
     served: AtomicU64,
     health_checks: AtomicU64,
@@ -86,7 +86,7 @@ impl Deref for NamedOrigin {
 #[track_caller]
 pub(super) fn start(builder: OriginBuilder, name: String) -> NamedOrigin {
     let name: Arc<str> = name.into();
-    let state = Arc::new(State {
+    let state = Arc::new(OriginState {
         healthy: AtomicBool::new(true),
         served: AtomicU64::new(0),
         health_checks: AtomicU64::new(0),

@@ -221,7 +221,7 @@ async fn dropping_the_origin_drops_handlers_and_connections() {
 }
 
 #[tokio::test]
-async fn stopped_origin_refuses_and_can_come_back_on_its_port() {
+async fn stopped_origin_rejects_and_can_come_back_on_its_port() {
     let origin = Origin::named("a");
     let addr = origin.addr();
     let mut client = Connection::http1(addr).await.unwrap();

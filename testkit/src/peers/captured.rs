@@ -9,11 +9,11 @@ const KEPT: usize = 8 << 20;
 /// The output of a program so far, all of its streams in the order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Captured {
-    state: Arc<watch::Sender<State>>,
+    state: Arc<watch::Sender<CaptureState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CaptureState {
     text: String,
     /// Number of streams that may still produce output.
     open: usize,

@@ -15,11 +15,11 @@ pub const RECORDED_BYTES: usize = 1 << 20;
 /// connection.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    state: Arc<watch::Sender<State>>,
+    state: Arc<watch::Sender<RecordingState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RecordingState {
     bytes: Vec<u8>,
     total: u64,
     outcome: Option<Result<(), String>>,
@@ -27,7 +27,7 @@ struct State {
 
 impl Recording {
     pub(super) fn new() -> Self {
-        let state = Arc::new(watch::Sender::new(State::default()));
+        let state = Arc::new(watch::Sender::new(RecordingState::default()));
         Self { state }
     }
 
@@ -77,7 +77,7 @@ impl Recording {
     /// [`GUARD`](crate::time::GUARD).
     #[track_caller]
     pub fn outcome(&self) -> impl Future<Output = Result<(), String>> + use<> {
-        let ended = |state: &State| state.outcome.is_some();
+        let ended = |state: &RecordingState| state.outcome.is_some();
         let ended = self.wait_until("the end of the script".to_owned(), ended);
         let this = self.clone();
         async move {
@@ -90,7 +90,7 @@ impl Recording {
     #[track_caller]
     fn wait_until<C>(&self, what: String, condition: C) -> impl Future<Output = ()> + use<C>
     where
-        C: Fn(&State) -> bool,
+        C: Fn(&RecordingState) -> bool,
     {
         let this = self.clone();
         guarded(what, async move {

@@ -53,9 +53,9 @@ impl ResponseHead {
     pub(super) fn framing(&self, method: &str) -> io::Result<Framing> {
         let codings = self.header_values("transfer-encoding");
         let lengths = self.header_values("content-length");
-        let refuse = |what| Err(invalid(what, &self.bytes));
+        let reject = |what| Err(invalid(what, &self.bytes));
         if !codings.is_empty() && !lengths.is_empty() {
-            return refuse("both Transfer-Encoding and Content-Length");
+            return reject("both Transfer-Encoding and Content-Length");
         }
         let bodiless = method == "HEAD" || matches!(self.status, 100..=199 | 204 | 304);
         if bodiless {
@@ -65,12 +65,12 @@ impl ResponseHead {
             (Some(coding), _) if codings.len() == 1 && coding.eq_ignore_ascii_case("chunked") => {
                 Ok(Framing::Chunked)
             }
-            (Some(_), _) => refuse("Transfer-Encoding other than chunked"),
+            (Some(_), _) => reject("Transfer-Encoding other than chunked"),
             (None, Some(length)) => {
                 let plain = lengths.len() == 1 && length.bytes().all(|byte| byte.is_ascii_digit());
                 match length.parse() {
                     Ok(length) if plain => Ok(Framing::Length(length)),
-                    _ => refuse("malformed Content-Length"),
+                    _ => reject("malformed Content-Length"),
                 }
             }
             (None, None) => Ok(Framing::UntilClose),

@@ -258,7 +258,7 @@ async fn trailers_and_interim_answers_are_kept() {
 }
 
 #[tokio::test]
-async fn malformed_answers_are_refused() {
+async fn malformed_answers_are_rejected() {
     let cases = [
         "HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nX-A: a\rb\r\n\r\n",

@@ -110,7 +110,7 @@ impl SerfAgent {
     ///
     /// # Panics
     ///
-    /// Panics if it refuses, or does not exit with success.
+    /// Panics if it rejects, or does not exit with success.
     pub async fn leave(&mut self) {
         self.run("leave", &[]).await.expect_success();
         let status = self.ended().await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use xds_control_plane::assemble::Assembler;
+use xds_control_plane::assemble::ResourceBuilder;
 use xds_control_plane::pipeline::PipelineOptions;
 use xds_control_plane::snapshot::Snapshot;
 use xds_control_plane::translate::{
@@ -52,7 +52,7 @@ pub(crate) struct Fleet {
     known: Known,
     instances: usize,
     translator: Translator,
-    assembler: Assembler,
+    assembler: ResourceBuilder,
 }
 
 impl Fleet {
@@ -67,7 +67,7 @@ impl Fleet {
             known,
             instances,
             translator: Translator::new(options.translate),
-            assembler: Assembler::new(options.assemble),
+            assembler: ResourceBuilder::new(options.assemble),
         };
         let mut catalog = Catalog {
             own: "sas".into(),

@@ -5,13 +5,13 @@ use serde::Serialize;
 
 /// A response of the admin API.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct AdminResponse {
     status: StatusCode,
     body: Bytes,
     headers: Vec<(HeaderName, &'static str)>,
 }
 
-impl Answer {
+impl AdminResponse {
     pub(super) fn new(content_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self {
             status: StatusCode::OK,

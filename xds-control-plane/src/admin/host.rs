@@ -2,10 +2,10 @@ use std::net::IpAddr;
 
 use http::{Request, StatusCode, header};
 
-use super::answer::Answer;
+use super::answer::AdminResponse;
 
 /// Rejects requests that another site's page made a browser send.
-pub(super) fn check<B>(request: &Request<B>, allowed: &[String]) -> Result<(), Answer> {
+pub(super) fn check<B>(request: &Request<B>, allowed: &[String]) -> Result<(), AdminResponse> {
     let named = request.uri().host().map(str::to_owned).or_else(|| {
         let value = request.headers().get(header::HOST)?.to_str().ok()?;
         let authority: http::uri::Authority = value.parse().ok()?;
@@ -24,7 +24,7 @@ pub(super) fn check<B>(request: &Request<B>, allowed: &[String]) -> Result<(), A
     if is_allowed {
         return Ok(());
     }
-    Err(Answer::error(
+    Err(AdminResponse::error(
         StatusCode::MISDIRECTED_REQUEST,
         "ask by IP address or `localhost`; other names have to be allowed by the program",
     ))

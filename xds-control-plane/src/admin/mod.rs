@@ -40,7 +40,7 @@ use percent_encoding::percent_decode_str;
 use prometheus_client::registry::Registry;
 use serde_json::json;
 
-use self::answer::Answer;
+use self::answer::AdminResponse;
 pub use self::quarantine::{Quarantine, QuarantineEntry, WarningEntry};
 use crate::server::ServerHandle;
 use crate::snapshot::ResourceType;
@@ -84,12 +84,12 @@ impl Admin {
     /// Responds to one request. Its body is ignored.
     #[must_use]
     pub fn respond<B>(&self, request: &Request<B>) -> Response<Bytes> {
-        if let Err(refusal) = host::check(request, &self.inner.hosts) {
-            return refusal.into_response(false);
+        if let Err(rejection) = host::check(request, &self.inner.hosts) {
+            return rejection.into_response(false);
         }
         let head_only = request.method() == Method::HEAD;
         if !head_only && request.method() != Method::GET {
-            return Answer::error(
+            return AdminResponse::error(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "the admin API can only be read",
             )
@@ -129,26 +129,28 @@ impl AdminBuilder {
 }
 
 impl Inner {
-    fn answer(&self, path: &str, query: &str) -> Answer {
+    fn answer(&self, path: &str, query: &str) -> AdminResponse {
         match path {
-            "/healthz" => Answer::text("ok\n"),
+            "/healthz" => AdminResponse::text("ok\n"),
             "/readyz" => self.readiness(),
             "/metrics" => self.metrics(),
             "/api/v1/overview" => self.overview(),
             "/api/v1/snapshot" => resources::answer(&self.server, query),
             "/api/v1/nodes" => self.nodes(query),
-            "/api/v1/quarantine" => Answer::json(&json!({ "quarantine": self.quarantined() })),
-            "/api/v1/warnings" => Answer::json(&json!({ "warnings": self.warnings() })),
-            _ => Answer::error(
+            "/api/v1/quarantine" => {
+                AdminResponse::json(&json!({ "quarantine": self.quarantined() }))
+            }
+            "/api/v1/warnings" => AdminResponse::json(&json!({ "warnings": self.warnings() })),
+            _ => AdminResponse::error(
                 StatusCode::NOT_FOUND,
                 "there is nothing here; see /api/v1/overview, snapshot, nodes, quarantine and warnings, /metrics, /healthz, /readyz",
             ),
         }
     }
 
-    fn readiness(&self) -> Answer {
+    fn readiness(&self) -> AdminResponse {
         if self.server.is_ready() {
-            return Answer::text("ready\n");
+            return AdminResponse::text("ready\n");
         }
         let waiting = self
             .quarantine
@@ -164,22 +166,24 @@ impl Inner {
             Some(_) => "; what was served last is served meanwhile",
             None => "",
         };
-        Answer::text(format!("not ready: {waiting}{kept}\n"))
+        AdminResponse::text(format!("not ready: {waiting}{kept}\n"))
             .with_status(StatusCode::SERVICE_UNAVAILABLE)
     }
 
-    fn metrics(&self) -> Answer {
+    fn metrics(&self) -> AdminResponse {
         let mut text = String::new();
         match prometheus_client::encoding::text::encode(&mut text, &self.registry) {
-            Ok(()) => Answer::new(
+            Ok(()) => AdminResponse::new(
                 "application/openmetrics-text; version=1.0.0; charset=utf-8",
                 text,
             ),
-            Err(error) => Answer::error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+            Err(error) => {
+                AdminResponse::error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
+            }
         }
     }
 
-    fn overview(&self) -> Answer {
+    fn overview(&self) -> AdminResponse {
         let snapshot = self.server.snapshot();
         let types: serde_json::Map<_, _> = snapshot
             .iter()
@@ -191,7 +195,7 @@ impl Inner {
                 })
             })
             .collect();
-        Answer::json(&json!({
+        AdminResponse::json(&json!({
             "ready": self.server.is_ready(),
             "snapshot_age_seconds": self.server.snapshot_age().map(|age| age.as_secs_f64()),
             "types": types,
@@ -202,12 +206,12 @@ impl Inner {
         }))
     }
 
-    fn nodes(&self, query: &str) -> Answer {
+    fn nodes(&self, query: &str) -> AdminResponse {
         let mut nodes = self.server.nodes();
         if let Some(id) = parameter(query, "id") {
             nodes.retain(|node| node.node.id == id);
         }
-        Answer::json(&json!({ "nodes": nodes }))
+        AdminResponse::json(&json!({ "nodes": nodes }))
     }
 
     fn warnings(&self) -> Vec<WarningEntry> {

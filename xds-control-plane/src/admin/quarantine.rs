@@ -24,7 +24,8 @@ pub struct QuarantineEntry {
     /// All problems, with their corrections.
     pub reasons: Vec<String>,
     /// True if its last known good form is served meanwhile.
-    pub serves_last_good: bool,
+    #[serde(rename = "serves_last_good")]
+    pub serves_last_known_good: bool,
 }
 
 /// A finding that needs attention: a service that is not served as requested, or a source that cannot be

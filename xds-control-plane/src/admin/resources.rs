@@ -3,14 +3,14 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::answer::AdminResponse;
 use super::parameter;
 use crate::server::{ServerHandle, resource_json};
 use crate::snapshot::{Resource, ResourceType, Subscription};
 
-pub(super) fn answer(server: &ServerHandle, query: &str) -> Answer {
+pub(super) fn answer(server: &ServerHandle, query: &str) -> AdminResponse {
     let Some(snapshot) = server.snapshot() else {
-        return Answer::error(
+        return AdminResponse::error(
             StatusCode::SERVICE_UNAVAILABLE,
             "nothing has been read yet that could be served",
         );
@@ -25,13 +25,13 @@ pub(super) fn answer(server: &ServerHandle, query: &str) -> Answer {
             let of_type = json!({ "version": set.version().to_string(), "resources": resources });
             (resource_type.to_string(), of_type)
         });
-        return Answer::json(&serde_json::Map::from_iter(types));
+        return AdminResponse::json(&serde_json::Map::from_iter(types));
     };
     let resource_type = ResourceType::MAKE_BEFORE_BREAK
         .into_iter()
         .find(|resource_type| resource_type.to_string() == wanted);
     let Some(resource_type) = resource_type else {
-        return Answer::error(
+        return AdminResponse::error(
             StatusCode::BAD_REQUEST,
             "type has to be cds, eds, lds or rds",
         );
@@ -41,7 +41,7 @@ pub(super) fn answer(server: &ServerHandle, query: &str) -> Answer {
         Some("separate") => Subscription::Separate,
         Some("rest") => Subscription::Rest,
         Some(_) => {
-            return Answer::error(
+            return AdminResponse::error(
                 StatusCode::BAD_REQUEST,
                 "via has to be aggregated, separate or rest",
             );
@@ -61,7 +61,7 @@ pub(super) fn answer(server: &ServerHandle, query: &str) -> Answer {
             .collect(),
         None => set.iter().map(|resource| shown(resource)).collect(),
     };
-    Answer::json(&json!({ "version": set.version().to_string(), "resources": resources }))
+    AdminResponse::json(&json!({ "version": set.version().to_string(), "resources": resources }))
 }
 
 fn name_and_version(resource: &Resource) -> Value {

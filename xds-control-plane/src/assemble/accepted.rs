@@ -13,7 +13,7 @@ use xds_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
 
 use super::services::ServiceResources;
 use super::validate::validate_assignment;
-use super::{AssembleOptions, encode};
+use super::{ResourceOptions, encode};
 use crate::snapshot::Resource;
 
 /// A service that was found good, encoded.
@@ -53,7 +53,7 @@ impl Accepted {
     pub(super) fn new(
         resources: Arc<ServiceResources>,
         before: Option<&Self>,
-        options: &AssembleOptions,
+        options: &ResourceOptions,
     ) -> Self {
         let served = before;
         let delay = resources.refresh_delay.unwrap_or(options.refresh_delay);

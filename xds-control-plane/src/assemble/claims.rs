@@ -25,13 +25,13 @@ pub(super) struct Claims<'s> {
     addresses: HashMap<String, &'s Owner>,
     /// The owners by domain. Domains are in lower case, as Envoy compares them.
     domains: HashMap<String, &'s Owner>,
-    pub(super) served: Served,
+    pub(super) served: ServedResources,
     pub(super) warnings: Vec<Warning>,
 }
 
 /// The served resources.
 #[derive(Debug, Default)]
-pub(super) struct Served {
+pub(super) struct ServedResources {
     pub(super) clusters: Vec<Arc<Resource>>,
     pub(super) endpoints: Vec<Arc<Resource>>,
     /// The owners of the endpoints.

@@ -16,7 +16,7 @@ use xds_types::pb::envoy::extensions::filters::network::http_connection_manager:
 use xds_types::pb::google::protobuf::Any;
 use prost::Name;
 
-use super::AssembleOptions;
+use super::ResourceOptions;
 use super::canonical::{encode, put};
 use super::config_source::config_source;
 use crate::proto::unpacked;
@@ -52,7 +52,7 @@ fn per_subscription(encoded: impl Fn(Subscription) -> Bytes) -> Bodies {
 pub(super) fn cluster(
     cluster: &Cluster,
     refresh_delay: Duration,
-    options: &AssembleOptions,
+    options: &ResourceOptions,
 ) -> Resource {
     let eds = cluster.eds_cluster_config.as_ref();
     let has_source = eds.is_some_and(|eds| eds.eds_config.is_some());
@@ -101,7 +101,7 @@ pub(super) fn route_configuration<'h>(
 pub(super) fn listener(
     listener: &Listener,
     refresh_delay: Duration,
-    options: &AssembleOptions,
+    options: &ResourceOptions,
 ) -> Resource {
     let bodies = per_subscription(|subscription| {
         let mut listener = listener.clone();
@@ -131,7 +131,7 @@ fn fill_in(
     chain: &mut FilterChain,
     subscription: Subscription,
     refresh_delay: Duration,
-    options: &AssembleOptions,
+    options: &ResourceOptions,
 ) {
     for filter in &mut chain.filters {
         let Some(ConfigType::TypedConfig(config)) = &mut filter.config_type else {

@@ -9,11 +9,11 @@
 //!
 //! No resource that Envoy would reject is sent: it would reject all others with it. The name of a cluster
 //! or a listener, a domain ignoring case, and a listening address exist only once. Each goes to the source
-//! that comes first in [`AssembleOptions::precedence`], and within a source to the service whose name comes
+//! that comes first in [`ResourceOptions::precedence`], and within a source to the service whose name comes
 //! first.
 
 mod accepted;
-mod assembler;
+mod builder;
 mod canonical;
 mod claims;
 mod config_source;
@@ -32,11 +32,11 @@ mod tests;
 mod unknown;
 mod validate;
 
-pub use self::assembler::{Assembler, assemble};
+pub use self::builder::{ResourceBuilder, assemble};
 pub(crate) use self::canonical::encode;
 pub(crate) use self::lost::{targets, without};
-pub use self::options::AssembleOptions;
-pub use self::outcome::{Assembled, Quarantined, Reason, Warning};
+pub use self::options::ResourceOptions;
+pub use self::outcome::{BuiltResources, Quarantined, Reason, Warning};
 pub use self::services::{Owner, ServiceResources};
 pub use self::unknown::UnknownZones;
 pub(crate) use self::validate::re2_size;

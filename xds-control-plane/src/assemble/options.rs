@@ -4,7 +4,7 @@ use std::time::Duration;
 /// The options of the assembly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct AssembleOptions {
+pub struct ResourceOptions {
     /// Name of the control plane's cluster in the bootstrap of the Envoys. Default: `xds`.
     pub xds_cluster: Arc<str>,
     /// Name of the route configuration with all virtual hosts. Default: `main`.
@@ -16,7 +16,7 @@ pub struct AssembleOptions {
     pub refresh_delay: Duration,
 }
 
-impl Default for AssembleOptions {
+impl Default for ResourceOptions {
     fn default() -> Self {
         Self {
             xds_cluster: "xds".into(),
@@ -27,7 +27,7 @@ impl Default for AssembleOptions {
     }
 }
 
-impl AssembleOptions {
+impl ResourceOptions {
     /// Sets [`xds_cluster`](Self::xds_cluster).
     #[must_use]
     pub fn with_xds_cluster(mut self, name: impl Into<Arc<str>>) -> Self {

@@ -11,7 +11,7 @@ use xds_types::pb::envoy::config::cluster::v3::Cluster;
 use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
 use xds_types::pb::google::protobuf::BoolValue;
 
-use crate::assemble::{AssembleOptions, ServiceResources, encode};
+use crate::assemble::{ResourceOptions, ServiceResources, encode};
 use crate::server::ENVOY_DESCRIPTORS;
 use crate::snapshot::Subscription;
 
@@ -46,7 +46,7 @@ fn json_of(pool: &DescriptorPool, name: &str, body: Bytes) -> Value {
 
 fn bootstrap(service: &ServiceResources) -> Value {
     let pool = DescriptorPool::decode(ENVOY_DESCRIPTORS).unwrap();
-    let options = AssembleOptions::default();
+    let options = ResourceOptions::default();
     let cluster = |message: &Cluster| {
         let resource = encode::cluster(message, options.refresh_delay, &options);
         json_of(

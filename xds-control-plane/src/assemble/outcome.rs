@@ -7,7 +7,7 @@ use crate::snapshot::Snapshot;
 /// The result of the assembly.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Assembled {
+pub struct BuiltResources {
     /// The snapshot to serve.
     pub snapshot: Arc<Snapshot>,
     /// The services that are not served as requested, by owner.
@@ -25,7 +25,7 @@ pub struct Quarantined {
     /// All reasons.
     pub reasons: Vec<Reason>,
     /// True if its last known good form is served meanwhile.
-    pub serves_last_good: bool,
+    pub serves_last_known_good: bool,
 }
 
 /// A problem that Envoy would reject, or would interpret in an unintended way.

@@ -62,9 +62,9 @@ pub struct ServiceResources {
     /// The service's listeners.
     pub listeners: Vec<Listener>,
     /// The interval at which REST clients poll its endpoints. `None` for
-    /// [`AssembleOptions::refresh_delay`].
+    /// [`ResourceOptions::refresh_delay`].
     ///
-    /// [`AssembleOptions::refresh_delay`]: super::AssembleOptions::refresh_delay
+    /// [`ResourceOptions::refresh_delay`]: super::ResourceOptions::refresh_delay
     pub refresh_delay: Option<Duration>,
 }
 

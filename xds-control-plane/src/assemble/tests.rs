@@ -48,7 +48,7 @@ fn all(services: &[ServiceResources]) -> Vec<Arc<ServiceResources>> {
 fn a_service_becomes_resources_of_all_types() {
     let mut a = service("registry", "a");
     a.listeners.push(listener("in", 8080));
-    let assembled = assemble(&all(&[a]), AssembleOptions::default());
+    let assembled = assemble(&all(&[a]), ResourceOptions::default());
     let snapshot = &assembled.snapshot;
     assert_eq!(names(snapshot, ResourceType::Cluster), ["a"]);
     assert_eq!(names(snapshot, ResourceType::Endpoint), ["a"]);
@@ -65,7 +65,7 @@ fn a_service_becomes_resources_of_all_types() {
 
 #[test]
 fn without_services_there_is_an_empty_route_configuration() {
-    let assembled = assemble(&[], AssembleOptions::default().with_route_config("edge"));
+    let assembled = assemble(&[], ResourceOptions::default().with_route_config("edge"));
     let routes: RouteConfiguration = decoded(&assembled.snapshot, ResourceType::Route, "edge");
     assert_eq!(
         (routes.name.as_str(), routes.virtual_hosts.len()),
@@ -76,7 +76,7 @@ fn without_services_there_is_an_empty_route_configuration() {
 /// Section 4.2 of Envoy's four ways to subscribe: the source of endpoints is the one that the cluster came from.
 #[test]
 fn each_subscription_is_told_its_own_source() {
-    let options = AssembleOptions::default().with_xds_cluster("plane");
+    let options = ResourceOptions::default().with_xds_cluster("plane");
     let mut polled = service("registry", "a");
     polled.refresh_delay = Some(Duration::from_millis(1500));
     let snapshot = assemble(&all(&[polled]), options).snapshot;
@@ -113,14 +113,14 @@ fn a_bad_service_is_quarantined_with_reasons_and_the_rest_goes_out() {
     bad.clusters[0].name.clear();
     let assembled = assemble(
         &all(&[service("registry", "a"), bad]),
-        AssembleOptions::default(),
+        ResourceOptions::default(),
     );
     assert_eq!(names(&assembled.snapshot, ResourceType::Cluster), ["a"]);
     let [quarantined] = &assembled.quarantined[..] else {
         panic!("one: {:?}", assembled.quarantined);
     };
     assert_eq!(quarantined.owner, Owner::new("registry", "bad"));
-    assert!(!quarantined.serves_last_good);
+    assert!(!quarantined.serves_last_known_good);
     let fields: Vec<_> = quarantined
         .reasons
         .iter()
@@ -130,17 +130,18 @@ fn a_bad_service_is_quarantined_with_reasons_and_the_rest_goes_out() {
 }
 
 #[test]
-fn a_service_that_turns_bad_keeps_its_last_good_form_with_endpoints_that_move() {
-    let mut assembler = Assembler::new(AssembleOptions::default());
+fn a_service_that_turns_bad_keeps_its_last_known_good_form_with_endpoints_that_move() {
+    let mut assembler = ResourceBuilder::new(ResourceOptions::default());
     let good = service("registry", "a");
     let first = assembler.assemble(&all(std::slice::from_ref(&good)));
     let mut bad = good.clone();
     bad.clusters[0].connect_timeout = Some(crate::proto::duration(Duration::ZERO));
     bad.assignments = vec![assignment("a", &[81])];
     let second = assembler.assemble(&all(&[bad]));
-    assert!(second.quarantined[0].serves_last_good);
-    let clusters =
-        |assembled: &Assembled| Arc::clone(assembled.snapshot.resources(ResourceType::Cluster));
+    assert!(second.quarantined[0].serves_last_known_good);
+    let clusters = |assembled: &BuiltResources| {
+        Arc::clone(assembled.snapshot.resources(ResourceType::Cluster))
+    };
     assert_eq!(clusters(&second), clusters(&first));
     assert_eq!(ports(&second.snapshot, "a"), [81]);
 
@@ -156,13 +157,13 @@ fn a_service_that_turns_bad_keeps_its_last_good_form_with_endpoints_that_move() 
 
 #[test]
 fn what_is_equal_is_not_published_anew() {
-    let mut assembler = Assembler::new(AssembleOptions::default());
+    let mut assembler = ResourceBuilder::new(ResourceOptions::default());
     let first = assembler.assemble(&all(&[service("registry", "a"), service("registry", "b")]));
     let again = assembler.assemble(&all(&[service("registry", "b"), service("registry", "a")]));
     assert!(Arc::ptr_eq(&first.snapshot, &again.snapshot));
     let elsewhere = assemble(
         &all(&[service("registry", "b"), service("registry", "a")]),
-        AssembleOptions::default(),
+        ResourceOptions::default(),
     );
     assert_eq!(
         first.snapshot, elsewhere.snapshot,
@@ -173,7 +174,7 @@ fn what_is_equal_is_not_published_anew() {
 /// Endpoints are updated first: a change of them leaves all other resources unchanged, by pointer.
 #[test]
 fn new_endpoints_touch_nothing_else() {
-    let mut assembler = Assembler::new(AssembleOptions::default());
+    let mut assembler = ResourceBuilder::new(ResourceOptions::default());
     let services = all(&[service("registry", "a"), service("registry", "b")]);
     let first = assembler.assemble(&services).snapshot;
     let mut moved = (*services[0]).clone();
@@ -211,7 +212,7 @@ fn new_endpoints_touch_nothing_else() {
 
 #[test]
 fn endpoints_that_went_back_meanwhile_are_served_as_wanted() {
-    let mut assembler = Assembler::new(AssembleOptions::default());
+    let mut assembler = ResourceBuilder::new(ResourceOptions::default());
     let first = service("registry", "a");
     assembler.assemble(&all(std::slice::from_ref(&first)));
     let mut moved = first.clone();
@@ -223,7 +224,7 @@ fn endpoints_that_went_back_meanwhile_are_served_as_wanted() {
 
 #[test]
 fn bad_endpoints_do_not_get_by_on_the_fast_way() {
-    let mut assembler = Assembler::new(AssembleOptions::default());
+    let mut assembler = ResourceBuilder::new(ResourceOptions::default());
     let good = service("registry", "a");
     let first = assembler
         .assemble(&all(std::slice::from_ref(&good)))
@@ -238,7 +239,7 @@ fn bad_endpoints_do_not_get_by_on_the_fast_way() {
 fn a_cluster_without_endpoints_is_told_so() {
     let mut silent = service("registry", "a");
     silent.assignments.clear();
-    let snapshot = assemble(&all(&[silent]), AssembleOptions::default()).snapshot;
+    let snapshot = assemble(&all(&[silent]), ResourceOptions::default()).snapshot;
     assert_eq!(ports(&snapshot, "a"), <[u32; 0]>::default());
 }
 
@@ -256,7 +257,7 @@ fn a_domain_is_had_once_in_any_case_by_who_comes_first() {
         with("consul", "c", &["shop.example"]),
         with("registry", "z", &["shop.EXAMPLE"]),
     ];
-    let options = AssembleOptions::default().with_precedence(["registry", "consul", "static"]);
+    let options = ResourceOptions::default().with_precedence(["registry", "consul", "static"]);
     let assembled = assemble(&all(&services), options);
     let expected = [
         ("z".to_owned(), vec!["shop.EXAMPLE".to_owned()]),
@@ -292,7 +293,7 @@ fn a_cluster_name_is_had_once_and_nothing_of_the_loser_leads_to_the_winner() {
         testing::host_to("x", &["x.example"], "a"),
         testing::host_to("y", &["y.example"], "mine"),
     ];
-    let options = AssembleOptions::default().with_precedence(["registry"]);
+    let options = ResourceOptions::default().with_precedence(["registry"]);
     let assembled = assemble(&all(&[loser, service("registry", "a")]), options);
     assert_eq!(ports(&assembled.snapshot, "a"), [80]);
     assert_eq!(ports(&assembled.snapshot, "mine"), [98]);
@@ -343,7 +344,7 @@ fn a_host_loses_its_routes_to_clusters_of_others_only() {
         (&[("a", 100)], ("503", 503)),
     ] {
         let services = all(&[service("registry", "a"), to(weights)]);
-        let assembled = assemble(&services, AssembleOptions::default());
+        let assembled = assemble(&services, ResourceOptions::default());
         assert_eq!(assembled.warnings.len(), 1);
         let routes: RouteConfiguration = decoded(&assembled.snapshot, ResourceType::Route, "main");
         let host = routes.virtual_hosts.iter().find(|host| host.name == "b");
@@ -387,7 +388,7 @@ fn a_listener_and_its_address_are_had_once() {
             ],
         ),
     ];
-    let assembled = assemble(&all(&services), AssembleOptions::default());
+    let assembled = assemble(&all(&services), ResourceOptions::default());
     assert_eq!(
         names(&assembled.snapshot, ResourceType::Listener),
         ["free", "in"]
@@ -402,12 +403,12 @@ fn a_listener_and_its_address_are_had_once() {
 
 #[test]
 fn what_is_kept_begins_again_as_it_was() {
-    let mut assembler = Assembler::new(AssembleOptions::default());
+    let mut assembler = ResourceBuilder::new(ResourceOptions::default());
     let good = service("registry", "a");
     assembler.assemble(&all(std::slice::from_ref(&good)));
     let mut moved = good;
     moved.assignments = vec![assignment("a", &[81])];
     let served = assembler.update_endpoints(&all(&[moved])).snapshot;
-    let again = assemble(&all(&assembler.kept()), AssembleOptions::default());
+    let again = assemble(&all(&assembler.kept()), ResourceOptions::default());
     assert_eq!(again.snapshot, served);
 }

@@ -105,8 +105,12 @@ fn failure(status: &ProviderStatus) -> Option<String> {
 fn left_out(status: &ProviderStatus, problems: &Problems) -> Vec<LeftOut> {
     let quarantined = status.quarantined.iter().map(|quarantined| {
         let reasons = quarantined.problems.iter().map(ToString::to_string);
-        let serves_last_good = quarantined.last_good.is_some();
-        LeftOut::new(&*quarantined.service, reasons.collect(), serves_last_good)
+        let serves_last_known_good = quarantined.last_known_good.is_some();
+        LeftOut::new(
+            &*quarantined.service,
+            reasons.collect(),
+            serves_last_known_good,
+        )
     });
     let mut by_place: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let errors = problems

@@ -14,7 +14,7 @@ use crate::proto::unavailable;
 /// A route in the form in which it is carried.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Carried<'r> {
+struct CarriedRoute<'r> {
     /// Among all routes.
     position: usize,
     route: &'r RouteConfig,
@@ -54,7 +54,7 @@ pub(super) fn route(
     if options.carry_source {
         source::carry(
             &mut written,
-            &Carried {
+            &CarriedRoute {
                 position,
                 route: route.config(),
             },

@@ -19,7 +19,7 @@ use proxy_model::{Problems, yaml};
 pub use self::limits::LimitsSection;
 #[cfg(feature = "providers")]
 pub use self::providers::{ProviderError, ProvidersSection};
-use crate::assemble::AssembleOptions;
+use crate::assemble::ResourceOptions;
 use crate::pipeline::PipelineOptions;
 use crate::server::ServerOptions;
 #[cfg(feature = "tls")]
@@ -122,7 +122,7 @@ impl Default for Config {
             admin: loopback(ADMIN_PORT),
             admin_hosts: Vec::new(),
             limits: LimitsSection::default(),
-            xds_cluster: AssembleOptions::default().xds_cluster,
+            xds_cluster: ResourceOptions::default().xds_cluster,
             route_config: translate.route_config,
             domain_suffix: translate.domain_suffix,
             domain_ports: translate.domain_ports,
@@ -173,7 +173,7 @@ impl Config {
                 legacy_regex: self.legacy_regex,
                 route_config: Arc::clone(&self.route_config),
             },
-            assemble: AssembleOptions::default()
+            assemble: ResourceOptions::default()
                 .with_xds_cluster(Arc::clone(&self.xds_cluster))
                 .with_route_config(Arc::clone(&self.route_config))
                 .with_precedence([REGISTRY, CONSUL, STATIC]),

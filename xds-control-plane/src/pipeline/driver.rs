@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::kept::{KeptError, KeptFile};
 use super::{PipelineOptions, PipelineStatus};
-use crate::assemble::{Assembled, Assembler, Owner, ServiceResources, Warning};
+use crate::assemble::{BuiltResources, Owner, ResourceBuilder, ServiceResources, Warning};
 use crate::snapshot::Snapshot;
 use crate::sources::{Followed, Sources};
 use crate::translate::{CONSUL, Known, REGISTRY, Translator};
@@ -57,7 +57,7 @@ pub(super) struct Driver {
     fall_back_at: Option<Instant>,
     /// The warnings of the translation.
     warnings: Vec<Warning>,
-    assembled: Assembled,
+    assembled: BuiltResources,
 }
 
 /// The published state of a pipeline.
@@ -70,7 +70,7 @@ pub(super) struct Shown {
 /// The work that takes a while for thousands of services.
 struct Work {
     translator: Translator,
-    assembler: Assembler,
+    assembler: ResourceBuilder,
 }
 
 /// The input of the work.
@@ -84,7 +84,7 @@ struct Task {
 
 /// The result of the work.
 struct Done {
-    assembled: Assembled,
+    assembled: BuiltResources,
     warnings: Vec<Warning>,
     services: usize,
     /// True if there are changes in more than endpoints.
@@ -170,7 +170,7 @@ pub(super) async fn drive(
         sources: sources.start(served),
         work: Some(Box::new(Work {
             translator: Translator::new(options.translate.clone()),
-            assembler: Assembler::new(options.assemble.clone()),
+            assembler: ResourceBuilder::new(options.assemble.clone()),
         })),
         kept,
         options,
@@ -188,7 +188,7 @@ pub(super) async fn drive(
         is_kept: false,
         fall_back_at: None,
         warnings: Vec::new(),
-        assembled: Assembled::default(),
+        assembled: BuiltResources::default(),
     };
     driver.begin_with(services);
     driver.run().await;

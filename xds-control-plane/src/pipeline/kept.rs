@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_torn_or_changed_anywhere_is_refused() {
+    fn a_file_that_was_torn_or_changed_anywhere_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let file = KeptFile::new(folder.path().join("last"));
         file.save(&[service("registry", "a")]).unwrap();

@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::assemble::{AssembleOptions, Quarantined, Warning};
+use crate::assemble::{Quarantined, ResourceOptions, Warning};
 use crate::snapshot::Snapshot;
 use crate::sources::{SourceStatus, Sources};
 use crate::translate::TranslateOptions;
@@ -39,7 +39,7 @@ pub struct PipelineOptions {
     /// The options of the translation.
     pub translate: TranslateOptions,
     /// The options of the assembly.
-    pub assemble: AssembleOptions,
+    pub assemble: ResourceOptions,
     /// The time for which changes of endpoints are gathered. Default: 10 ms.
     pub endpoint_quiet: Duration,
     /// The time without changes of the sources after which anything else is served. Default: 100 ms.
@@ -59,7 +59,7 @@ impl Default for PipelineOptions {
         use crate::translate::{CONSUL, REGISTRY, STATIC};
         Self {
             translate: TranslateOptions::default(),
-            assemble: AssembleOptions::default().with_precedence([REGISTRY, CONSUL, STATIC]),
+            assemble: ResourceOptions::default().with_precedence([REGISTRY, CONSUL, STATIC]),
             endpoint_quiet: Duration::from_millis(10),
             config_quiet: Duration::from_millis(100),
             config_max: Duration::from_secs(1),

@@ -16,25 +16,25 @@ impl PipelineStatus {
     #[must_use]
     pub fn not_as_wanted(&self) -> Vec<QuarantineEntry> {
         let mut entries: BTreeMap<String, QuarantineEntry> = BTreeMap::new();
-        let mut add = |owner: String, reasons: Vec<String>, serves_last_good: bool| {
+        let mut add = |owner: String, reasons: Vec<String>, serves_last_known_good: bool| {
             let entry = entries
                 .entry(owner)
                 .or_insert_with_key(|owner| QuarantineEntry {
                     owner: owner.clone(),
                     reasons: Vec::new(),
-                    serves_last_good: false,
+                    serves_last_known_good: false,
                 });
             entry.reasons.extend(reasons);
-            entry.serves_last_good |= serves_last_good;
+            entry.serves_last_known_good |= serves_last_known_good;
         };
         for it in &self.quarantined {
             let reasons = it.reasons.iter().map(ToString::to_string).collect();
-            add(it.owner.to_string(), reasons, it.serves_last_good);
+            add(it.owner.to_string(), reasons, it.serves_last_known_good);
         }
         for source in &self.sources {
             for it in source.left_out.iter() {
                 let owner = format!("{}/{}", source.name, it.service);
-                add(owner, it.reasons.clone(), it.serves_last_good);
+                add(owner, it.reasons.clone(), it.serves_last_known_good);
             }
         }
         for warning in &self.warnings {
@@ -49,7 +49,7 @@ impl PipelineStatus {
     #[must_use]
     pub fn findings(&self) -> Vec<WarningEntry> {
         let quarantined = self.quarantined.iter().flat_map(|it| {
-            let code = code_of(it.serves_last_good);
+            let code = code_of(it.serves_last_known_good);
             let entry =
                 move |reason: &Reason| found(it.owner.to_string(), code, reason.to_string());
             it.reasons.iter().map(entry)
@@ -80,7 +80,11 @@ fn of_source(source: &SourceStatus) -> Vec<WarningEntry> {
     for it in source.left_out.iter() {
         for why in &it.reasons {
             let owner = format!("{}/{}", source.name, it.service);
-            entries.push(found(owner, code_of(it.serves_last_good), why.clone()));
+            entries.push(found(
+                owner,
+                code_of(it.serves_last_known_good),
+                why.clone(),
+            ));
         }
     }
     let name = || source.name.to_string();
@@ -97,8 +101,8 @@ fn of_source(source: &SourceStatus) -> Vec<WarningEntry> {
     entries
 }
 
-fn code_of(serves_last_good: bool) -> &'static str {
-    match serves_last_good {
+fn code_of(serves_last_known_good: bool) -> &'static str {
+    match serves_last_known_good {
         true => "serves_last_good",
         false => "not_served",
     }

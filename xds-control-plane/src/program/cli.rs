@@ -39,7 +39,7 @@ pub(super) struct Render {
     pub(super) config: PathBuf,
     /// Type of the resources to print; all types if left out
     #[arg(long = "type", value_enum, value_name = "TYPE")]
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<ListedKind>,
     /// Subscription for which the resources are printed
     #[arg(long, value_enum, default_value_t)]
     pub(super) via: Via,
@@ -59,20 +59,20 @@ pub(super) struct Check {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Kind {
+pub(super) enum ListedKind {
     Lds,
     Rds,
     Cds,
     Eds,
 }
 
-impl From<Kind> for ResourceType {
-    fn from(kind: Kind) -> Self {
+impl From<ListedKind> for ResourceType {
+    fn from(kind: ListedKind) -> Self {
         match kind {
-            Kind::Lds => Self::Listener,
-            Kind::Rds => Self::Route,
-            Kind::Cds => Self::Cluster,
-            Kind::Eds => Self::Endpoint,
+            ListedKind::Lds => Self::Listener,
+            ListedKind::Rds => Self::Route,
+            ListedKind::Cds => Self::Cluster,
+            ListedKind::Eds => Self::Endpoint,
         }
     }
 }

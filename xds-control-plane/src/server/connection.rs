@@ -35,7 +35,7 @@ pub(crate) enum Transport {
 /// The reader waits without a limit for the bytes that distinguish the versions of HTTP; these have a
 /// separate time limit. Afterwards, pings and time limits for heads detect silent clients.
 #[derive(Debug)]
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedConnection {
     transport: Transport,
     peer: SocketAddr,
     opening: Option<Opening>,
@@ -59,7 +59,7 @@ impl Opening {
     }
 }
 
-impl Accepted {
+impl AcceptedConnection {
     /// Creates a connection. Its first bytes must arrive before `until`.
     pub(crate) fn new(
         transport: Transport,
@@ -80,7 +80,7 @@ impl Accepted {
     }
 }
 
-impl Connected for Accepted {
+impl Connected for AcceptedConnection {
     type ConnectInfo = PeerAddress;
 
     fn connect_info(&self) -> PeerAddress {
@@ -88,7 +88,7 @@ impl Connected for Accepted {
     }
 }
 
-impl AsyncRead for Accepted {
+impl AsyncRead for AcceptedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -112,7 +112,7 @@ impl AsyncRead for Accepted {
     }
 }
 
-impl AsyncWrite for Accepted {
+impl AsyncWrite for AcceptedConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -3,9 +3,9 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
 use super::metrics::Metrics;
+use super::node_view::NodeView;
 use super::nodes::Nodes;
 use super::options::ServerOptions;
-use super::view::View;
 use super::wire::Blocks;
 
 /// The state shared by streams and calls.
@@ -14,7 +14,7 @@ pub(crate) struct Context {
     pub(crate) options: ServerOptions,
     pub(crate) identifier: Arc<str>,
     /// The view to serve. `None` before the first snapshot.
-    pub(crate) views: watch::Receiver<Option<Arc<View>>>,
+    pub(crate) views: watch::Receiver<Option<Arc<NodeView>>>,
     /// The readiness of the view. Unset, it is ready as soon as it exists.
     pub(crate) readiness: OnceLock<watch::Receiver<bool>>,
     /// Becomes true, or is closed, when streams have to end.
@@ -31,7 +31,7 @@ impl Context {
         self.views.borrow().is_some() && readiness.is_none_or(|readiness| *readiness.borrow())
     }
 
-    pub(crate) fn view(&self) -> Option<Arc<View>> {
+    pub(crate) fn view(&self) -> Option<Arc<NodeView>> {
         self.views.borrow().clone()
     }
 }

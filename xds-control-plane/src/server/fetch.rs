@@ -7,7 +7,7 @@ use xds_types::pb::envoy::service::discovery::v3::DiscoveryRequest;
 
 use super::context::Context;
 use super::nodes::NodeIdentity;
-use super::protocol::{Protocol, Reply, WILDCARD};
+use super::protocol::{Reply, StreamProtocol, WILDCARD};
 use super::wire::Response;
 use crate::snapshot::{Resource, ResourceType, Subscription, Version};
 
@@ -85,7 +85,7 @@ pub(crate) fn fetch(
                 resources,
                 removed: Vec::new(),
             },
-            protocol: Protocol::Sotw,
+            protocol: StreamProtocol::Sotw,
             subscription,
             identifier: Arc::clone(&context.identifier),
         },

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::connection::{Accepted, Transport};
+use super::connection::{AcceptedConnection, Transport};
 use super::metrics::Metrics;
 
 /// The wait after a connection could not be accepted, usually for lack of file descriptors.
@@ -109,7 +109,7 @@ struct Acceptor<U> {
     places: Arc<Semaphore>,
     peers: Peers,
     /// Connections that have yet to agree on TLS.
-    opening: JoinSet<Option<Accepted>>,
+    opening: JoinSet<Option<AcceptedConnection>>,
 }
 
 /// The connections that arrive, as long as there are places for them.
@@ -118,7 +118,7 @@ pub(crate) fn accept(
     limits: ConnectionLimits,
     upgrade: impl Upgrade,
     metrics: Arc<Metrics>,
-) -> impl Stream<Item = io::Result<Accepted>> {
+) -> impl Stream<Item = io::Result<AcceptedConnection>> {
     let acceptor = Acceptor {
         listener,
         limits,
@@ -136,7 +136,7 @@ pub(crate) fn accept(
 
 impl<U: Upgrade> Acceptor<U> {
     /// Returns the next connection. `None` if there are no more, which does not happen.
-    async fn next(&mut self) -> Option<Accepted> {
+    async fn next(&mut self) -> Option<AcceptedConnection> {
         loop {
             tokio::select! {
                 Some(opened) = self.opening.join_next() => {
@@ -173,7 +173,7 @@ impl<U: Upgrade> Acceptor<U> {
         self.opening.spawn(async move {
             let upgraded = tokio::time::timeout_at(until, upgrade.upgrade(stream)).await;
             match upgraded {
-                Ok(Ok(transport)) => Some(Accepted::new(transport, peer, until, place)),
+                Ok(Ok(transport)) => Some(AcceptedConnection::new(transport, peer, until, place)),
                 Ok(Err(error)) => {
                     tracing::info!(%peer, %error, "a client does not agree on TLS");
                     None

@@ -9,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 
-use super::protocol::{Heard, Protocol};
+use super::protocol::{Heard, StreamProtocol};
 use super::wire::Response;
 use crate::snapshot::{ResourceType, Snapshot, Subscription};
 
@@ -25,7 +25,7 @@ pub(crate) struct Metrics {
     resources_sent: Family<TypeLabels, Counter>,
     bytes: Family<TypeLabels, Counter>,
     acknowledged: Family<TypeLabel, Counter>,
-    refused: Family<TypeLabel, Counter>,
+    rejected: Family<TypeLabel, Counter>,
     fetches: Family<TypeLabels, Counter>,
     snapshots: Counter,
     resources: Family<TypeLabel, Gauge>,
@@ -57,12 +57,12 @@ impl Metrics {
         registry.register("streams_opened", "Streams opened", self.opened.clone());
         registry.register(
             "withheld_streams",
-            "Streams whose client has refused a cluster, and gets no routes to it",
+            "Streams whose client has rejected a cluster, and gets no routes to it",
             self.withheld.clone(),
         );
         registry.register(
             "streams_turned_away",
-            "Streams refused since their peer has too many",
+            "Streams rejected since their peer has too many",
             self.turned_away.clone(),
         );
         registry.register(
@@ -90,10 +90,14 @@ impl Metrics {
             "Responses that clients accepted",
             self.acknowledged.clone(),
         );
+        // From the start, so that queries see the first rejection as an increase.
+        for resource_type in ResourceType::MAKE_BEFORE_BREAK {
+            drop(self.rejected.get_or_create(&type_label(resource_type)));
+        }
         registry.register(
             "refusals",
-            "Responses that clients refused (NACK)",
-            self.refused.clone(),
+            "Responses that clients rejected (NACK)",
+            self.rejected.clone(),
         );
         registry.register(
             "fetches",
@@ -114,13 +118,13 @@ impl Metrics {
         registry.register_collector(Box::new(Age(std::sync::Arc::clone(self))));
     }
 
-    pub(crate) fn opened(&self, protocol: Protocol, subscription: Subscription) {
+    pub(crate) fn opened(&self, protocol: StreamProtocol, subscription: Subscription) {
         let labels = stream_labels(protocol, subscription);
         self.opened.get_or_create(&labels).inc();
         self.streams.get_or_create(&labels).inc();
     }
 
-    pub(crate) fn closed(&self, protocol: Protocol, subscription: Subscription) {
+    pub(crate) fn closed(&self, protocol: StreamProtocol, subscription: Subscription) {
         let labels = stream_labels(protocol, subscription);
         self.streams.get_or_create(&labels).dec();
     }
@@ -155,7 +159,7 @@ impl Metrics {
     pub(crate) fn heard(&self, resource_type: ResourceType, heard: &Heard) {
         let family = match heard {
             Heard::Acknowledged(_) => &self.acknowledged,
-            Heard::Refused(..) => &self.refused,
+            Heard::Rejected(..) => &self.rejected,
             Heard::Asked | Heard::Stale => return,
         };
         family.get_or_create(&type_label(resource_type)).inc();
@@ -203,7 +207,7 @@ impl Collector for Age {
         };
         let gauge = ConstGauge::new(age.as_secs_f64());
         let metric = encoder.encode_descriptor(
-            "xds_snapshot_age_seconds",
+            "snapshot_age_seconds",
             "How old the newest snapshot is",
             None,
             gauge.metric_type(),
@@ -225,12 +229,12 @@ fn type_labels(resource_type: ResourceType, subscription: Subscription) -> TypeL
     }
 }
 
-fn stream_labels(protocol: Protocol, subscription: Subscription) -> StreamLabels {
+fn stream_labels(protocol: StreamProtocol, subscription: Subscription) -> StreamLabels {
     StreamLabels {
         via: via(subscription),
         protocol: match protocol {
-            Protocol::Sotw => "sotw",
-            Protocol::Delta => "delta",
+            StreamProtocol::Sotw => "sotw",
+            StreamProtocol::Delta => "delta",
         },
     }
 }

@@ -22,6 +22,7 @@ mod fetch;
 mod grpc;
 mod listen;
 mod metrics;
+mod node_view;
 mod nodes;
 mod options;
 mod protocol;
@@ -30,7 +31,6 @@ mod rest;
 #[cfg(feature = "tls")]
 mod tls;
 mod unknown;
-mod view;
 mod wire;
 
 #[cfg(test)]
@@ -54,15 +54,15 @@ pub use self::descriptors::ENVOY_DESCRIPTORS;
 pub(crate) use self::descriptors::resource_json;
 use self::listen::{ConnectionLimits, Plain, Upgrade, accept};
 use self::metrics::Metrics;
+use self::node_view::Feed;
 use self::nodes::Nodes;
 pub use self::nodes::{
-    NodeIdentity, NodeStatus, PollStatus, Refusal, StreamKind, StreamStatus, TypeStatus,
+    NodeIdentity, NodeStatus, PollStatus, Rejection, StreamKind, StreamStatus, TypeStatus,
 };
 pub use self::options::ServerOptions;
 use self::publish::Publisher;
 #[cfg(feature = "tls")]
 pub use self::tls::{ServerTls, ServerTlsError};
-use self::view::Feed;
 use self::wire::Blocks;
 use crate::snapshot::Snapshot;
 
@@ -146,7 +146,7 @@ impl XdsServer {
         #[cfg(feature = "tls")]
         if let Some(files) = self.context.options.tls.clone() {
             let (followed, handshakes) =
-                tls::Followed::new(files).map_err(|error| ServeError(error.into()))?;
+                tls::FollowedFiles::new(files).map_err(|error| ServeError(error.into()))?;
             return tokio::select! {
                 served = self.serve_over(listener, handshakes, shutdown) => served,
                 never = followed.run() => match never {},

@@ -5,7 +5,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::metrics::Metrics;
-use super::view::{Feed, View};
+use super::node_view::{Feed, NodeView};
 use crate::snapshot::Snapshot;
 
 /// Turns snapshots into views, as they come and as time goes by.
@@ -13,7 +13,7 @@ use crate::snapshot::Snapshot;
 pub(crate) struct Publisher {
     snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
     feed: Feed,
-    views: watch::Sender<Option<Arc<View>>>,
+    views: watch::Sender<Option<Arc<NodeView>>>,
     metrics: Arc<Metrics>,
 }
 
@@ -23,7 +23,7 @@ impl Publisher {
         snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
         feed: Feed,
         metrics: Arc<Metrics>,
-    ) -> (Self, watch::Receiver<Option<Arc<View>>>) {
+    ) -> (Self, watch::Receiver<Option<Arc<NodeView>>>) {
         let (views, receiver) = watch::channel(None);
         let publisher = Self {
             snapshots,

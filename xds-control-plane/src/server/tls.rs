@@ -148,13 +148,13 @@ impl Upgrade for Handshakes {
 
 /// Keeps up with the files.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(super) struct FollowedFiles {
     files: ServerTls,
     seen: Vec<Option<Vec<u8>>>,
     configs: watch::Sender<Arc<ServerConfig>>,
 }
 
-impl Followed {
+impl FollowedFiles {
     pub(super) fn new(files: ServerTls) -> Result<(Self, Handshakes), ServerTlsError> {
         let seen = tls::file::contents(files.files());
         let (configs, newest) = watch::channel(Arc::new(files.config()?));
@@ -242,7 +242,7 @@ mod tests {
             CertificateAuthority::new("new"),
         );
         let files = write(folder.path(), &old.issue(&["xds.test"]));
-        let (followed, mut handshakes) = Followed::new(files.clone()).unwrap();
+        let (followed, mut handshakes) = FollowedFiles::new(files.clone()).unwrap();
         assert!(is_trusted(&handshakes, &old).await);
         tokio::spawn(followed.run());
 

@@ -391,7 +391,7 @@ fn take_defaults(reading: &mut Reading<Defaults>, pair: Option<&KvPair>, key: &s
         Err(why) => {
             let last = reading.value.as_deref().cloned();
             let applies = if last.is_some() {
-                "those that were last good"
+                "those that were last known good"
             } else {
                 "the built-in settings"
             };

@@ -58,7 +58,7 @@ pub(super) async fn follow(path: PathBuf, published: watch::Sender<Reading<Stati
         published.send_if_modified(|reading| match read {
             Ok(config) => reading.read(config, Vec::new()),
             Err(failure) => {
-                tracing::warn!(target: super::TARGET, failure, "the static file cannot be used; what was last good stays");
+                tracing::warn!(target: super::TARGET, failure, "the static file cannot be used; what was last known good stays");
                 reading.failed(failure)
             }
         });

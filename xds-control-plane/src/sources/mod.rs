@@ -168,7 +168,7 @@ pub struct SourceStatus {
     /// The services that are left out, or that stay in an earlier form.
     pub left_out: Arc<[LeftOut]>,
     /// The time of the last successful read.
-    pub last_ok: Option<discovery_core::Moment>,
+    pub last_ok: Option<discovery_core::Timestamp>,
 }
 
 impl Followed {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use discovery_core::Moment;
+use discovery_core::Timestamp;
 
 /// A service of a source that is not served in its current form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,24 +11,24 @@ pub struct LeftOut {
     /// All reasons.
     pub reasons: Vec<String>,
     /// True if its last known good form is served meanwhile.
-    pub serves_last_good: bool,
+    pub serves_last_known_good: bool,
 }
 
 impl LeftOut {
     pub(crate) fn new(
         service: impl Into<String>,
         reasons: Vec<String>,
-        serves_last_good: bool,
+        serves_last_known_good: bool,
     ) -> Self {
         Self {
             service: service.into(),
             reasons,
-            serves_last_good,
+            serves_last_known_good,
         }
     }
 }
 
-/// The state of a source: the last good result, and the problems since then.
+/// The state of a source: the last known good result, and the problems since then.
 #[derive(Debug)]
 pub struct Reading<T> {
     /// The last result. `None` if there was none yet.
@@ -42,7 +42,7 @@ pub struct Reading<T> {
     /// The services that are left out, or that stay in an earlier form.
     pub left_out: Arc<[LeftOut]>,
     /// The time of the last successful read.
-    pub last_ok: Option<Moment>,
+    pub last_ok: Option<Timestamp>,
 }
 
 impl<T> Default for Reading<T> {
@@ -76,7 +76,7 @@ impl<T: PartialEq> Reading<T> {
     pub(crate) fn read(&mut self, value: T, problems: Vec<String>) -> bool {
         let was_good = self.failure.take().is_none();
         let is_same = self.value.as_deref() == Some(&value) && *self.problems == problems;
-        self.last_ok = Some(Moment::now());
+        self.last_ok = Some(Timestamp::now());
         self.has_failed = false;
         if !is_same {
             self.value = Some(Arc::new(value));

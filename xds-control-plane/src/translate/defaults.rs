@@ -80,7 +80,7 @@ impl Defaults {
         if !document.is_object() {
             return Err("the value is not a JSON object".to_owned());
         }
-        let mut reading = Reading {
+        let mut reading = DefaultsReader {
             document: &document,
             problems: Vec::new(),
         };
@@ -138,12 +138,12 @@ pub(super) fn least_of(limit: &str) -> u32 {
     u32::from(limit != "max_retries")
 }
 
-struct Reading<'d> {
+struct DefaultsReader<'d> {
     document: &'d Value,
     problems: Vec<String>,
 }
 
-impl Reading<'_> {
+impl DefaultsReader<'_> {
     fn field<T: Copy>(
         &mut self,
         pointer: &str,

@@ -64,7 +64,7 @@ impl Translated {
             let name = domain.rsplit_once(':').map(|(name, _)| name.to_owned());
             name.is_some_and(|name| domains.contains(&name))
         };
-        let refused: Vec<String> = (domains.iter())
+        let rejected: Vec<String> = (domains.iter())
             .filter(|domain| !without_port(domain))
             .filter_map(|domain| {
                 let error = not_for_gateways(domain)?;
@@ -74,7 +74,7 @@ impl Translated {
                 ))
             })
             .collect();
-        for message in refused {
+        for message in rejected {
             self.warn("domain_not_for_gateways", message);
         }
     }
@@ -92,12 +92,12 @@ pub(super) struct Surroundings {
 #[derive(Debug, Default)]
 pub struct Translator {
     options: TranslateOptions,
-    done: BTreeMap<Owner, Done>,
+    done: BTreeMap<Owner, TranslatedService>,
 }
 
 /// A service that was translated, and of what.
 #[derive(Debug)]
-struct Done {
+struct TranslatedService {
     of: Ingredients,
     resources: Arc<ServiceResources>,
     warnings: Vec<Warning>,
@@ -236,8 +236,8 @@ impl Translator {
 
 /// One translation of everything.
 struct Round<'k> {
-    before: BTreeMap<Owner, Done>,
-    done: BTreeMap<Owner, Done>,
+    before: BTreeMap<Owner, TranslatedService>,
+    done: BTreeMap<Owner, TranslatedService>,
     known: &'k Known,
     /// Number of services that may still take new settings.
     left: usize,
@@ -253,7 +253,7 @@ impl Round<'_> {
     }
 
     /// Returns the settings for a service: the newest, if it is new or its turn.
-    fn defaults_after(&mut self, before: Option<&Done>) -> Arc<Defaults> {
+    fn defaults_after(&mut self, before: Option<&TranslatedService>) -> Arc<Defaults> {
         let newest = &self.known.defaults;
         match before.map(|before| &before.of.defaults) {
             Some(older) if **older != **newest => {
@@ -294,7 +294,7 @@ impl Round<'_> {
                 translated.report_domains();
                 let same = before.map(|before| before.resources);
                 let same = same.filter(|resources| **resources == translated.resources);
-                Done {
+                TranslatedService {
                     of,
                     resources: same.unwrap_or_else(|| Arc::new(translated.resources)),
                     warnings: translated.warnings,

@@ -187,3 +187,36 @@ async fn every_option_of_every_command_exists() {
     }
     assert!(seen > 3, "only {seen} commands");
 }
+
+/// The alert rules, and the page that explains them.
+const RULES: &str = include_str!("../../../packaging/monitoring/xds-control-plane.rules.yml");
+const RULE_TESTS: &str =
+    include_str!("../../../packaging/monitoring/xds-control-plane.rules.test.yml");
+const SCALE: &str = include_str!("../../../docs/scale.md");
+
+#[test]
+fn every_alert_is_explained_and_tried() {
+    let lines = RULES.lines().map(str::trim);
+    let alerts: Vec<_> = lines
+        .filter_map(|line| line.strip_prefix("- alert: "))
+        .collect();
+    let rows = SCALE.lines().filter_map(|line| line.strip_prefix("| `"));
+    let listed: Vec<_> = rows
+        .filter_map(|row| row.split('`').next())
+        .filter(|name| name.starts_with("ControlPlane"))
+        .collect();
+    assert!(alerts.len() > 4, "{alerts:?}");
+    assert_eq!(listed, alerts);
+    for alert in alerts {
+        let fires = format!("- alertname: {alert}\n");
+        assert!(RULE_TESTS.contains(&fires), "no test lets {alert} fire");
+    }
+}
+
+/// The metrics that the alert rules name.
+pub(crate) fn metrics_of_rules() -> BTreeSet<&'static str> {
+    let queries = RULES.lines().filter_map(|line| line.split_once("expr: "));
+    let words = queries
+        .flat_map(|(_, query)| query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    words.filter(|word| word.starts_with("xds_")).collect()
+}

@@ -163,6 +163,16 @@ async fn it_serves_until_it_is_told_to_stop() {
         metrics.contains("xds_source_ready{source=\"registry\"} 1"),
         "{metrics}"
     );
+    let named = crate::docs::metrics_of_rules();
+    assert!(named.len() > 4, "{named:?}");
+    for name in named {
+        let (family, kind) = match name.strip_suffix("_total") {
+            Some(family) => (family, "counter"),
+            None => (name, "gauge"),
+        };
+        let declared = format!("# TYPE {family} {kind}\n");
+        assert!(metrics.contains(&declared), "no metric `{name}`: {metrics}");
+    }
 
     // Files are followed.
     let registry = Path::new(&config).with_file_name("registry.yaml");
@@ -232,7 +242,7 @@ async fn what_is_left_out_is_listed() {
         "services: [{name: shop, provides: [{name: http, proto: smtp}]}]\n",
     )
     .unwrap();
-    eventually("the last good form serves", async || {
+    eventually("the last known good form serves", async || {
         let mut admin = Connection::http1(port(&config, "admin")).await.unwrap();
         let quarantine: Value = admin.get("/api/v1/quarantine").await.unwrap().json();
         let mut entries = quarantine["quarantine"].as_array().unwrap().iter();
@@ -381,9 +391,13 @@ async fn it_serves_over_tls_and_check_says_what_is_wrong_with_the_files() {
     let found: Value = serde_json::from_str(&missing.stdout).unwrap();
     assert_eq!(found["problems"][0]["pointer"], "/tls");
     let serve = || command(&["serve", "--config", &config]);
-    let refused = peers::output(serve()).await;
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(refused.stderr.contains("server.pem"), "{}", refused.stderr);
+    let rejected = peers::output(serve()).await;
+    assert_eq!(rejected.status.code(), Some(1));
+    assert!(
+        rejected.stderr.contains("server.pem"),
+        "{}",
+        rejected.stderr
+    );
 
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write("server.pem", identity.certificate_pem());

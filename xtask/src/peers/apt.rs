@@ -89,7 +89,7 @@ impl Apt {
     fn resolve(&self, packages: &[&str]) -> crate::Result<Vec<Package>> {
         // First with the state of the system; if that is broken, as if nothing were installed.
         let empty = ["-o".to_owned(), status_option(&self.directory)];
-        let mut refused = String::new();
+        let mut rejected = String::new();
         for status in [&[][..], &empty[..]] {
             let simulation = self
                 .apt_get("install")
@@ -100,11 +100,11 @@ impl Apt {
             if ended.is_success() {
                 return Ok(packages_to_install(&output));
             }
-            refused = last_lines(&output);
+            rejected = last_lines(&output);
         }
         let lists = self.lists.iter().flatten();
         Err(lists
-            .fold(refused, |why, lists| format!("{why}\n    {lists}"))
+            .fold(rejected, |why, lists| format!("{why}\n    {lists}"))
             .into())
     }
 

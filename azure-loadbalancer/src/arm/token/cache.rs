@@ -21,11 +21,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(in crate::arm) struct TokenCache {
     source: Arc<dyn TokenSource>,
-    state: Mutex<State>,
+    state: Mutex<TokenState>,
 }
 
 #[derive(Default)]
-struct State {
+struct TokenState {
     held: Option<Held>,
     /// The last failure: its time, its message, and whether it is transient.
     failed: Option<(Instant, String, bool)>,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_the_refused_token_is_forgotten() {
+    async fn only_the_rejected_token_is_forgotten() {
         let cache = TokenCache::new(Arc::new(Arc::new(Counting::default())));
         let first = cache.header().await.unwrap();
         cache.forget(&HeaderValue::from_static("Bearer t0")).await;

@@ -24,7 +24,7 @@ struct Granted {
 }
 
 #[derive(Default, Deserialize)]
-struct Refused {
+struct Rejected {
     #[serde(default)]
     error: String,
     #[serde(default)]
@@ -55,8 +55,8 @@ pub(super) async fn ask(
 
 fn read(whom: &str, response: &Response<Bytes>) -> Result<AccessToken, TokenError> {
     if !response.status().is_success() {
-        let refused: Refused = serde_json::from_slice(response.body()).unwrap_or_default();
-        let said = format!("{} {}", refused.error, refused.error_description);
+        let rejected: Rejected = serde_json::from_slice(response.body()).unwrap_or_default();
+        let said = format!("{} {}", rejected.error, rejected.error_description);
         let said: String = said
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })

@@ -10,16 +10,16 @@ use super::network::requested_address;
 use crate::emulator::json::{
     Object, children, id_of, key, last_segment, name, object_at, tidy_children,
 };
-use crate::emulator::refusal::Refusal;
+use crate::emulator::rejection::Rejection;
 use crate::emulator::store::Store;
 
-pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Refusal> {
+pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Rejection> {
     let properties = object_at(body, "properties")?;
     tidy_children(properties, "ipConfigurations", &[])?;
     if let Some(group) = properties.get("networkSecurityGroup").and_then(id_of)
         && context.store.find(group).is_none()
     {
-        return Err(Refusal::dangling(group, &context.id()));
+        return Err(Rejection::dangling(group, &context.id()));
     }
     let configurations = properties
         .get_mut("ipConfigurations")
@@ -59,13 +59,13 @@ fn allocate(
     name: &str,
     properties: &mut Object,
     own: &mut BTreeSet<std::net::IpAddr>,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let Some(id) = properties.get("subnet").and_then(id_of).map(str::to_owned) else {
         let message = format!("The IP configuration {name} has no subnet.");
-        return Err(Refusal::bad("SubnetRequired", message));
+        return Err(Rejection::bad("SubnetRequired", message));
     };
     let Some((_, subnet)) = context.store.subnet(&id) else {
-        return Err(Refusal::dangling(&id, &context.id()));
+        return Err(Rejection::dangling(&id, &context.id()));
     };
     let mut taken = context
         .store
@@ -94,7 +94,7 @@ fn allocate(
 }
 
 /// Checks that the pools that an interface joins exist.
-pub(super) fn check_pools(context: &Context<'_>, properties: &Object) -> Result<(), Refusal> {
+pub(super) fn check_pools(context: &Context<'_>, properties: &Object) -> Result<(), Rejection> {
     let pools = properties
         .get("loadBalancerBackendAddressPools")
         .and_then(Value::as_array);
@@ -108,13 +108,13 @@ pub(super) fn check_pools(context: &Context<'_>, properties: &Object) -> Result<
                 pools.find(|one| name(one).eq_ignore_ascii_case(last_segment(pool)))
             });
         let Some(found) = found else {
-            return Err(Refusal::dangling(pool, &context.id()));
+            return Err(Rejection::dangling(pool, &context.id()));
         };
         if has_addresses(found) {
             let message = format!(
                 "Pool {pool} has addresses as members and cannot have network interfaces as well."
             );
-            return Err(Refusal::bad(MIXED, message));
+            return Err(Rejection::bad(MIXED, message));
         }
     }
     Ok(())

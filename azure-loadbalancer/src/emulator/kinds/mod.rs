@@ -12,10 +12,10 @@ mod service_tags;
 use serde_json::{Value, json};
 
 use super::json::{Object, children, drop_nulls, name, object_at};
-use super::path::{Kind, Place};
+use super::path::{Kind, ResourcePath};
 use super::references::References;
-use super::refusal::Refusal;
-use super::store::{Resource, Store};
+use super::rejection::Rejection;
+use super::store::{Store, StoredResource};
 
 /// The maximum number of tags of a resource:
 /// <https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations>.
@@ -25,8 +25,8 @@ const MOST_TAGS: usize = 50;
 pub(super) struct Context<'a> {
     pub(super) store: &'a Store,
     pub(super) references: &'a References,
-    pub(super) place: &'a Place,
-    pub(super) previous: Option<&'a Resource>,
+    pub(super) place: &'a ResourcePath,
+    pub(super) previous: Option<&'a StoredResource>,
 }
 
 impl Context<'_> {
@@ -37,7 +37,7 @@ impl Context<'_> {
 }
 
 /// Validates a written resource, and adds defaults and immediately allocated values.
-pub(super) fn accept(context: &Context<'_>, mut body: Object) -> Result<Value, Refusal> {
+pub(super) fn accept(context: &Context<'_>, mut body: Object) -> Result<Value, Rejection> {
     // The server sets these fields.
     for key in ["id", "name", "type", "etag"] {
         body.remove(key);
@@ -49,7 +49,7 @@ pub(super) fn accept(context: &Context<'_>, mut body: Object) -> Result<Value, R
         .unwrap_or_default();
     if location.is_empty() {
         let message = "The location property is required for this definition.";
-        return Err(Refusal::bad("LocationRequired", message));
+        return Err(Rejection::bad("LocationRequired", message));
     }
     if let Some(previous) = context.previous {
         let before = previous.body["location"].as_str().unwrap_or_default();
@@ -59,7 +59,7 @@ pub(super) fn accept(context: &Context<'_>, mut body: Object) -> Result<Value, R
                  location '{location}'.",
                 context.place.name
             );
-            return Err(Refusal::conflict("InvalidResourceLocation", message));
+            return Err(Rejection::conflict("InvalidResourceLocation", message));
         }
     }
     let tags = body
@@ -68,7 +68,7 @@ pub(super) fn accept(context: &Context<'_>, mut body: Object) -> Result<Value, R
         .map_or(0, |tags| tags.len());
     if tags > MOST_TAGS {
         let message = format!("A resource has {MOST_TAGS} tags at most; this one has {tags}.");
-        return Err(Refusal::bad("TooManyTags", message));
+        return Err(Rejection::bad("TooManyTags", message));
     }
     let properties = object_at(&mut body, "properties")?;
     drop_nulls(properties);
@@ -88,7 +88,7 @@ pub(super) fn accept(context: &Context<'_>, mut body: Object) -> Result<Value, R
 }
 
 /// Returns a resource in the form for clients.
-pub(super) fn render(references: &References, resource: &Resource) -> Value {
+pub(super) fn render(references: &References, resource: &StoredResource) -> Value {
     let place = &resource.place;
     let mut body = resource.body.clone();
     body["id"] = json!(place.id());
@@ -134,7 +134,7 @@ pub(super) fn collections(kind: Kind) -> &'static [(&'static str, bool)] {
 }
 
 /// Adds ids, etags, types and states to children.
-fn dress_children(resource: &Resource, body: &mut Value, collection: &str) {
+fn dress_children(resource: &StoredResource, body: &mut Value, collection: &str) {
     let (etag, state) = (resource.etag(), resource.state.text());
     let kind = resource.place.kind;
     let kind = format!("{}/{}/{collection}", kind.provider(), kind.segment());
@@ -154,7 +154,7 @@ fn references_to(ids: &[String]) -> Value {
 }
 
 /// Sets the SKU: the requested one, else the former one, else the default. It cannot be changed.
-fn settle_sku(context: &Context<'_>, body: &mut Object, allowed: &[&str]) -> Result<(), Refusal> {
+fn settle_sku(context: &Context<'_>, body: &mut Object, allowed: &[&str]) -> Result<(), Rejection> {
     let before = context
         .previous
         .map(|previous| previous.body["sku"].clone());
@@ -171,7 +171,7 @@ fn settle_sku(context: &Context<'_>, body: &mut Object, allowed: &[&str]) -> Res
         .unwrap_or_default();
     let Some(known) = allowed.iter().find(|one| one.eq_ignore_ascii_case(wanted)) else {
         let message = format!("The sku '{wanted}' is none of {}.", allowed.join(", "));
-        return Err(Refusal::bad("InvalidSku", message));
+        return Err(Rejection::bad("InvalidSku", message));
     };
     // A static and unused address may become Standard, and nothing becomes Basic.
     let is_upgrade = context.place.kind == Kind::PublicIp
@@ -185,7 +185,7 @@ fn settle_sku(context: &Context<'_>, body: &mut Object, allowed: &[&str]) -> Res
             "The sku of {} cannot be changed from {usual} to {known}.",
             context.id()
         );
-        return Err(Refusal::bad("SkuCannotBeChanged", message));
+        return Err(Rejection::bad("SkuCannotBeChanged", message));
     }
     sku.insert("name".to_owned(), json!(known));
     sku.entry("tier").or_insert_with(|| json!("Regional"));

@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::{Context, dress_children, has_child, references_to};
 use crate::emulator::json::{Object, children, id_of, key, name, object_at, tidy_children};
 use crate::emulator::references::References;
-use crate::emulator::refusal::Refusal;
-use crate::emulator::store::{Resource, Store};
+use crate::emulator::rejection::Rejection;
+use crate::emulator::store::{Store, StoredResource};
 
-pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Refusal> {
+pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Rejection> {
     let properties = object_at(body, "properties")?;
     tidy_children(properties, "subnets", &["ipConfigurations"])?;
     let body = Value::Object(body.clone());
@@ -27,13 +27,13 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
                 "Subnet {} is in use by {user} and cannot be deleted.",
                 name(subnet)
             );
-            return Err(Refusal::bad("InUseSubnetCannotBeDeleted", message));
+            return Err(Rejection::bad("InUseSubnetCannotBeDeleted", message));
         }
     }
     Ok(())
 }
 
-fn check_subnet(context: &Context<'_>, subnet: &Value) -> Result<(), Refusal> {
+fn check_subnet(context: &Context<'_>, subnet: &Value) -> Result<(), Rejection> {
     let properties = &subnet["properties"];
     let texts = properties["addressPrefixes"]
         .as_array()
@@ -47,17 +47,17 @@ fn check_subnet(context: &Context<'_>, subnet: &Value) -> Result<(), Refusal> {
     let is_network = |text: &&str| text.parse::<IpNet>().is_ok_and(|net| net.trunc() == net);
     if texts.is_empty() || !texts.iter().all(is_network) {
         let message = format!("Subnet {} has no valid address prefix.", name(subnet));
-        return Err(Refusal::bad("NetcfgInvalidSubnet", message));
+        return Err(Rejection::bad("NetcfgInvalidSubnet", message));
     }
     match id_of(&properties["networkSecurityGroup"]) {
         Some(group) if context.store.find(group).is_none() => {
-            Err(Refusal::dangling(group, &context.id()))
+            Err(Rejection::dangling(group, &context.id()))
         }
         _ => Ok(()),
     }
 }
 
-pub(super) fn render(references: &References, resource: &Resource, body: &mut Value) {
+pub(super) fn render(references: &References, resource: &StoredResource, body: &mut Value) {
     dress_children(resource, body, "subnets");
     for subnet in body["properties"]["subnets"]
         .as_array_mut()
@@ -76,7 +76,7 @@ pub(super) fn requested_address(
     subnet: &Value,
     wanted: &str,
     taken: &std::collections::BTreeSet<std::net::IpAddr>,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let address = wanted.parse().ok();
     let inside = |address: std::net::IpAddr| {
         Store::prefixes(subnet)
@@ -84,14 +84,14 @@ pub(super) fn requested_address(
             .any(|net| net.contains(&address))
     };
     match address {
-        Some(address) if !inside(address) => Err(Refusal::bad(
+        Some(address) if !inside(address) => Err(Rejection::bad(
             "PrivateIPAddressNotInSubnet",
             format!(
                 "Private static IP address {wanted} does not belong to the range of subnet {}.",
                 name(subnet)
             ),
         )),
-        Some(address) if taken.contains(&address) => Err(Refusal::bad(
+        Some(address) if taken.contains(&address) => Err(Rejection::bad(
             "PrivateIPAddressIsAllocated",
             format!(
                 "IP address {wanted} is already allocated to another resource in subnet {}.",
@@ -99,7 +99,7 @@ pub(super) fn requested_address(
             ),
         )),
         Some(_) => Ok(()),
-        None => Err(Refusal::bad(
+        None => Err(Rejection::bad(
             "InvalidIPAddress",
             format!("`{wanted}` is not an IP address."),
         )),

@@ -6,10 +6,10 @@ use super::{Context, settle_sku};
 use crate::emulator::json::{Object, number_in, object_at, one_of};
 use crate::emulator::path::Kind;
 use crate::emulator::references::References;
-use crate::emulator::refusal::Refusal;
-use crate::emulator::store::{Resource, Store};
+use crate::emulator::rejection::Rejection;
+use crate::emulator::store::{Store, StoredResource};
 
-pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Refusal> {
+pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Rejection> {
     settle_sku(context, body, &["Basic", "Standard"])?;
     let is_standard = body["sku"]["name"] == "Standard";
     let location = body["location"].clone();
@@ -36,7 +36,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
             "Standard sku publicIp {} must have AllocationMethod set to Static.",
             context.id()
         );
-        return Err(Refusal::bad(
+        return Err(Rejection::bad(
             "StandardSkuPublicIPAddressesMustBeStatic",
             message,
         ));
@@ -62,7 +62,7 @@ fn settle_label(
     context: &Context<'_>,
     properties: &mut Object,
     location: &Value,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let Some(settings) = properties
         .get_mut("dnsSettings")
         .and_then(Value::as_object_mut)
@@ -89,10 +89,10 @@ fn settle_label(
             "The domain name label {label} is invalid. It must conform to the following regular expression: \
              ^[a-z][a-z0-9-]{{1,61}}[a-z0-9]$."
         );
-        return Err(Refusal::bad("InvalidDomainNameLabel", message));
+        return Err(Rejection::bad("InvalidDomainNameLabel", message));
     }
     // A label is unique in its region.
-    let has_label = |other: &&Resource| {
+    let has_label = |other: &&StoredResource| {
         let theirs = &other.body["properties"]["dnsSettings"]["domainNameLabel"];
         other.place.kind == Kind::PublicIp
             && other.place.key() != context.place.key()
@@ -107,7 +107,7 @@ fn settle_label(
     );
     if context.store.all().any(|other| has_label(&other)) {
         let message = format!("DNS record {name} is already used by another public IP.");
-        return Err(Refusal::bad("DnsRecordInUse", message));
+        return Err(Rejection::bad("DnsRecordInUse", message));
     }
     settings.insert("fqdn".to_owned(), json!(name));
     Ok(())
@@ -115,7 +115,7 @@ fn settle_label(
 
 /// Assigns the address when the operation that creates it completes.
 pub(in crate::emulator) fn settle(store: &mut Store, key: &str) {
-    let has_none = |resource: &Resource| resource.body["properties"]["ipAddress"].is_null();
+    let has_none = |resource: &StoredResource| resource.body["properties"]["ipAddress"].is_null();
     if !store.get(key).is_some_and(has_none) {
         return;
     }
@@ -125,7 +125,7 @@ pub(in crate::emulator) fn settle(store: &mut Store, key: &str) {
     }
 }
 
-pub(super) fn render(references: &References, resource: &Resource, body: &mut Value) {
+pub(super) fn render(references: &References, resource: &StoredResource, body: &mut Value) {
     let properties = &mut body["properties"];
     match references.to(&resource.place.key()).first() {
         Some(id) => properties["ipConfiguration"] = json!({ "id": id }),

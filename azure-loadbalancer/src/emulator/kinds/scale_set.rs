@@ -5,22 +5,22 @@ use serde_json::{Value, json};
 use super::Context;
 use super::interface::check_pools;
 use crate::emulator::json::{Object, name, object_at};
-use crate::emulator::refusal::Refusal;
-use crate::emulator::store::Resource;
+use crate::emulator::rejection::Rejection;
+use crate::emulator::store::StoredResource;
 
 /// The maximum number of instances of a scale set.
 const MAX_INSTANCES: u64 = 1_000;
 /// The property that holds the instances. Clients do not see it.
 const INSTANCES: &str = "emulatedInstances";
 
-pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Refusal> {
+pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Rejection> {
     let capacity = body
         .get("sku")
         .and_then(|sku| sku["capacity"].as_u64())
         .unwrap_or(0);
     if capacity > MAX_INSTANCES {
         let message = format!("A scale set can have {MAX_INSTANCES} instances, not {capacity}.");
-        return Err(Refusal::bad("InvalidParameter", message));
+        return Err(Rejection::bad("InvalidParameter", message));
     }
     let properties = object_at(body, "properties")?;
     // Only the emulator sets the instances.
@@ -55,10 +55,13 @@ fn follow(profile: &Value) -> Value {
 }
 
 /// Applies the model to instances: the named ones, or all with `*`.
-pub(in crate::emulator) fn upgrade(resource: &mut Resource, ids: &Value) -> Result<(), Refusal> {
+pub(in crate::emulator) fn upgrade(
+    resource: &mut StoredResource,
+    ids: &Value,
+) -> Result<(), Rejection> {
     let Some(ids) = ids["instanceIds"].as_array() else {
         let message = "Required parameter 'instanceIds' is missing (null).";
-        return Err(Refusal::bad("InvalidParameter", message));
+        return Err(Rejection::bad("InvalidParameter", message));
     };
     let ids: Vec<&str> = ids.iter().filter_map(Value::as_str).collect();
     let profile = resource.body["properties"]["virtualMachineProfile"].clone();
@@ -73,7 +76,7 @@ pub(in crate::emulator) fn upgrade(resource: &mut Resource, ids: &Value) -> Resu
         let message = format!(
             "The provided instanceId {stranger} is not an active Virtual Machine Scale Set VM instanceId."
         );
-        return Err(Refusal::bad("InvalidParameter", message));
+        return Err(Rejection::bad("InvalidParameter", message));
     }
     for instance in resource.body["properties"][INSTANCES]
         .as_array_mut()
@@ -89,7 +92,7 @@ pub(in crate::emulator) fn upgrade(resource: &mut Resource, ids: &Value) -> Resu
 }
 
 /// Returns the instances.
-pub(in crate::emulator) fn instances(resource: &Resource) -> &[Value] {
+pub(in crate::emulator) fn instances(resource: &StoredResource) -> &[Value] {
     resource.body["properties"][INSTANCES]
         .as_array()
         .map_or(&[], Vec::as_slice)
@@ -110,7 +113,7 @@ pub(in crate::emulator) fn configurations(profile: &Value) -> Vec<(&str, &Value)
 }
 
 /// Returns an instance in the form for clients.
-pub(in crate::emulator) fn render_instance(resource: &Resource, instance: &Value) -> Value {
+pub(in crate::emulator) fn render_instance(resource: &StoredResource, instance: &Value) -> Value {
     let id = instance["instanceId"].as_str().unwrap_or_default();
     let place = &resource.place;
     json!({
@@ -128,7 +131,10 @@ pub(in crate::emulator) fn render_instance(resource: &Resource, instance: &Value
 }
 
 /// The network interfaces of an instance.
-pub(in crate::emulator) fn render_interfaces(resource: &Resource, instance: &Value) -> Vec<Value> {
+pub(in crate::emulator) fn render_interfaces(
+    resource: &StoredResource,
+    instance: &Value,
+) -> Vec<Value> {
     let id = instance["instanceId"].as_str().unwrap_or_default();
     let base = format!(
         "{}/virtualMachines/{id}/networkInterfaces",

@@ -8,8 +8,8 @@ use super::security_rule::{check, values};
 use super::{dress_children, references_to};
 use crate::emulator::json::{Object, children, name, object_at, tidy_children};
 use crate::emulator::references::References;
-use crate::emulator::refusal::Refusal;
-use crate::emulator::store::Resource;
+use crate::emulator::rejection::Rejection;
+use crate::emulator::store::StoredResource;
 
 /// The maximum number of rules of a group.
 const MAX_RULES: usize = 1_000;
@@ -17,7 +17,7 @@ const MAX_RULES: usize = 1_000;
 /// group, for each kind.
 const MAX_VALUES: usize = 4_000;
 
-pub(super) fn accept(body: &mut Object) -> Result<(), Refusal> {
+pub(super) fn accept(body: &mut Object) -> Result<(), Rejection> {
     let properties = object_at(body, "properties")?;
     for server_set in ["defaultSecurityRules", "networkInterfaces", "subnets"] {
         properties.remove(server_set);
@@ -30,7 +30,7 @@ pub(super) fn accept(body: &mut Object) -> Result<(), Refusal> {
             "A network security group can have {MAX_RULES} rules; this one has {}.",
             rules.len()
         );
-        return Err(Refusal::bad("SecurityRuleCountLimitReached", message));
+        return Err(Rejection::bad("SecurityRuleCountLimitReached", message));
     }
     let mut priorities = BTreeMap::new();
     for rule in rules {
@@ -46,7 +46,7 @@ pub(super) fn accept(body: &mut Object) -> Result<(), Refusal> {
                 "Security rule {} conflicts with rule {other}. Rules cannot have the same Priority and Direction.",
                 name(rule)
             );
-            return Err(Refusal::bad("SecurityRuleConflict", message));
+            return Err(Rejection::bad("SecurityRuleConflict", message));
         }
     }
     for (one, many) in [
@@ -63,13 +63,13 @@ pub(super) fn accept(body: &mut Object) -> Result<(), Refusal> {
             let message =
                 format!("The rules have {count} values in {many}; {MAX_VALUES} are allowed.");
             let code = "SecurityRuleAddressesOrPortsPerSecurityGroupLimitReached";
-            return Err(Refusal::bad(code, message));
+            return Err(Rejection::bad(code, message));
         }
     }
     Ok(())
 }
 
-pub(super) fn render(references: &References, resource: &Resource, body: &mut Value) {
+pub(super) fn render(references: &References, resource: &StoredResource, body: &mut Value) {
     let users = references.to(&resource.place.key());
     let (subnets, interfaces): (Vec<String>, Vec<String>) = users
         .iter()

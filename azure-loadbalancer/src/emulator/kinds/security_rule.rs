@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::service_tags;
 use crate::emulator::json::{name, number_in, one_of};
-use crate::emulator::refusal::Refusal;
+use crate::emulator::rejection::Rejection;
 
 /// The pairs of fields for one value and for several, of which exactly one may be given.
 const PAIRS: [(&str, &str); 4] = [
@@ -18,7 +18,7 @@ const PAIRS: [(&str, &str); 4] = [
 ];
 
 /// Checks a rule on its own.
-pub(super) fn check(rule: &Value) -> Result<(), Refusal> {
+pub(super) fn check(rule: &Value) -> Result<(), Rejection> {
     let label = format!("security rule {}", name(rule));
     let properties = &rule["properties"];
     number_in(properties, "priority", 100..=4096, &label)?
@@ -44,7 +44,7 @@ pub(super) fn check(rule: &Value) -> Result<(), Refusal> {
                 .is_some_and(|text| !text.is_empty())
         {
             let message = format!("{label} may have only one of {one} and {many}.");
-            return Err(Refusal::bad("SecurityRuleParameterConflict", message));
+            return Err(Rejection::bad("SecurityRuleParameterConflict", message));
         }
         if texts.is_empty() && !has_groups(properties, one) {
             return Err(missing(one, &label));
@@ -63,7 +63,7 @@ pub(super) fn check(rule: &Value) -> Result<(), Refusal> {
                     "SecurityRuleInvalidAddressPrefix"
                 };
                 let message = format!("{label} has invalid {one}: `{text}`.");
-                return Err(Refusal::bad(code, message));
+                return Err(Rejection::bad(code, message));
             }
         }
     }
@@ -89,8 +89,8 @@ fn has_groups(properties: &Value, one: &str) -> bool {
         .is_some_and(|groups| !groups.is_empty())
 }
 
-fn missing(field: &str, label: &str) -> Refusal {
-    Refusal::bad(
+fn missing(field: &str, label: &str) -> Rejection {
+    Rejection::bad(
         "SecurityRuleParameterMissing",
         format!("{label} has no {field}."),
     )
@@ -171,8 +171,8 @@ mod tests {
         ] {
             let mut properties = good.clone();
             properties[field] = value.clone();
-            let refusal = check(&json!({ "name": "a", "properties": properties })).unwrap_err();
-            assert_eq!(refusal.code, code, "{field}: {value}");
+            let rejection = check(&json!({ "name": "a", "properties": properties })).unwrap_err();
+            assert_eq!(rejection.code, code, "{field}: {value}");
         }
     }
 }

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use crate::annotations::{Intent, Protocol};
 use crate::plan::PlanError;
+use crate::plan::cluster_state::{ClusterState, Owner, SubjectIndex};
 use crate::plan::placement::{Placed, Placement};
-use crate::plan::world::{Owner, SubjectIndex, World};
 use crate::resources::{
     ArmId, InboundNat, LoadBalancer, LoadBalancingRule, SubResource, TransportProtocol,
 };
@@ -64,7 +64,7 @@ impl Taken {
             });
     }
 
-    fn add_rule(&mut self, world: &World<'_>, balancer: &str, rule: &LoadBalancingRule) {
+    fn add_rule(&mut self, world: &ClusterState<'_>, balancer: &str, rule: &LoadBalancingRule) {
         let properties = &rule.properties;
         let protocols: &[Protocol] = match properties.protocol {
             Some(TransportProtocol::Tcp) => &[Protocol::Tcp],
@@ -131,7 +131,7 @@ impl Taken {
 }
 
 pub(in crate::plan) fn find(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     placement: &Placement,
 ) -> Vec<(SubjectIndex, PlanError)> {
     let mut taken = Taken::default();
@@ -177,7 +177,7 @@ pub(in crate::plan) fn find(
 
 /// Returns the rules of a load balancer that do not change, and counts the others by service.
 fn staying<'b>(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     balancer: &'b LoadBalancer,
     has_rules: &mut BTreeMap<SubjectIndex, usize>,
 ) -> Vec<&'b LoadBalancingRule> {

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{ADDED, CHANGED, Draft, Drafts, REMOVED, SWEPT};
 use crate::config::FlipOrder;
 use crate::naming;
+use crate::plan::cluster_state::{ClusterState, Owner, Standing, SubjectIndex};
 use crate::plan::placement::{Placed, Placement};
 use crate::plan::request::Balancers;
 use crate::plan::target::Place;
-use crate::plan::world::{Owner, Standing, SubjectIndex, World};
 use crate::plan::{Deferred, Orphan, Warning};
 use crate::resources::{
     AllocationMethod, FrontendIpConfiguration, FrontendProperties, LoadBalancer, SubResource,
@@ -16,7 +16,7 @@ use crate::resources::{
 
 /// The plan for a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Disposition {
     /// The frontend stays: it belongs to a service out of scope, or another service uses it.
     Stays,
     /// The frontend and the rules that lead to it are removed in a later round.
@@ -28,16 +28,16 @@ pub(super) enum Fate {
 }
 
 /// The plans for frontends, by lower-case name.
-pub(super) type Fates = BTreeMap<String, Fate>;
+pub(super) type Dispositions = BTreeMap<String, Disposition>;
 
-pub(super) fn fates(
-    world: &World<'_>,
+pub(super) fn dispositions(
+    world: &ClusterState<'_>,
     placement: &Placement,
     draft: &Draft<'_>,
     residents: &[(SubjectIndex, &Placed)],
     ours: bool,
     all: &mut Drafts<'_>,
-) -> Fates {
+) -> Dispositions {
     let referenced = referenced(world, &draft.resource, ours);
     let growing = is_growing(world, residents);
     let attached: BTreeSet<String> = residents
@@ -52,11 +52,11 @@ pub(super) fn fates(
         attached,
         growing,
     };
-    let mut fates = Fates::new();
+    let mut dispositions = Dispositions::new();
     for frontend in &draft.resource.properties.frontend_ip_configurations {
         let lower = frontend.name.to_ascii_lowercase();
-        let fate = match world.owner(&frontend.name, ours) {
-            Owner::Foreign => Fate::Stays,
+        let disposition = match world.owner(&frontend.name, ours) {
+            Owner::Foreign => Disposition::Stays,
             Owner::Orphan => {
                 all.orphans.push(Orphan {
                     id: draft
@@ -67,14 +67,14 @@ pub(super) fn fates(
                     removed: world.sweeps(),
                 });
                 if world.sweeps() {
-                    Fate::Goes
+                    Disposition::Goes
                 } else {
-                    Fate::Stays
+                    Disposition::Stays
                 }
             }
             Owner::Subject(index) => match world.subjects.get(index).map(|s| &s.standing) {
-                Some(Standing::Held) | None => Fate::Stays,
-                Some(Standing::Unwanted) => Fate::Goes,
+                Some(Standing::Held) | None => Disposition::Stays,
+                Some(Standing::Unwanted) => Disposition::Goes,
                 Some(Standing::Wanted(_)) => {
                     let Some(placed) = placement.get(&index) else {
                         continue;
@@ -84,8 +84,8 @@ pub(super) fn fates(
             },
         };
         // Azure rejects the removal of a frontend that other parts still use.
-        let fate = match (fate, referenced.get(&lower)) {
-            (Fate::Goes, Some(by)) => {
+        let disposition = match (disposition, referenced.get(&lower)) {
+            (Disposition::Goes, Some(by)) => {
                 all.warnings.insert(Warning {
                     service: None,
                     what: format!(
@@ -93,18 +93,18 @@ pub(super) fn fates(
                         frontend.name, draft.resource.name
                     ),
                 });
-                Fate::Stays
+                Disposition::Stays
             }
-            (fate, _) => fate,
+            (disposition, _) => disposition,
         };
-        fates.insert(lower, fate);
+        dispositions.insert(lower, disposition);
     }
-    fates
+    dispositions
 }
 
 /// The inputs of decisions about the frontends of one load balancer.
 struct View<'v, 'w> {
-    world: &'v World<'w>,
+    world: &'v ClusterState<'w>,
     placement: &'v Placement,
     draft: &'v Draft<'w>,
     /// The lower-case names of frontends that services will have there.
@@ -119,10 +119,10 @@ impl View<'_, '_> {
         index: SubjectIndex,
         frontend: &FrontendIpConfiguration,
         deferred: &mut Vec<Deferred>,
-    ) -> Fate {
+    ) -> Disposition {
         let Self { world, draft, .. } = self;
         let Some(subject) = world.subjects.get(index) else {
-            return Fate::Stays;
+            return Disposition::Stays;
         };
         let here = draft.resource.is_named(&placed.balancer);
         let its_own = here && frontend.name.eq_ignore_ascii_case(&placed.target.frontend);
@@ -139,28 +139,28 @@ impl View<'_, '_> {
                     && other.target.place.names_that_of(frontend)
             });
         if awaited && !(its_own && placed.later.is_none()) {
-            return Fate::Goes;
+            return Disposition::Goes;
         }
         if placed.later.is_some() {
             let flipped_first = world.config.flip_order == FlipOrder::BreakFirst
                 || world.request.classes.load_balancers == Balancers::Flipped;
             let in_the_way = !here && placed.target.place.is_that_of(frontend);
             return if (flipped && flipped_first) || (in_the_way && !its_own) {
-                Fate::Goes
+                Disposition::Goes
             } else {
-                Fate::Lingers
+                Disposition::Lingers
             };
         }
         if its_own || self.attached.contains(&frontend.name.to_ascii_lowercase()) && here {
-            return Fate::Updated;
+            return Disposition::Updated;
         }
         // On the same load balancer the new frontend is written together with the removal of the old one.
         if here || world.config.flip_order == FlipOrder::BreakFirst {
-            return Fate::Goes;
+            return Disposition::Goes;
         }
         // The new place works, so the old one is no longer needed.
         if is_live(world, placed) && !self.growing {
-            return Fate::Goes;
+            return Disposition::Goes;
         }
         deferred.push(Deferred {
             service: Some(subject.key().clone()),
@@ -169,12 +169,12 @@ impl View<'_, '_> {
                 frontend.name, draft.resource.name, placed.balancer
             ),
         });
-        Fate::Lingers
+        Disposition::Lingers
     }
 }
 
 /// Returns true if the load balancer already has the service's new frontend.
-fn is_live(world: &World<'_>, placed: &Placed) -> bool {
+fn is_live(world: &ClusterState<'_>, placed: &Placed) -> bool {
     let Some(balancer) = world.balancer(&placed.balancer) else {
         return false;
     };
@@ -191,7 +191,7 @@ fn is_live(world: &World<'_>, placed: &Placed) -> bool {
 
 /// Returns true if a frontend is created or moved on this load balancer. The same write then removes nothing
 /// that security rules must follow: it precedes the write of the security group, and removals come after it.
-fn is_growing(world: &World<'_>, residents: &[(SubjectIndex, &Placed)]) -> bool {
+fn is_growing(world: &ClusterState<'_>, residents: &[(SubjectIndex, &Placed)]) -> bool {
     residents.iter().any(|(_, placed)| {
         placed.later.is_none() && {
             let balancer = world.balancer(&placed.balancer);
@@ -211,7 +211,7 @@ fn is_growing(world: &World<'_>, residents: &[(SubjectIndex, &Placed)]) -> bool 
 
 /// Returns the frontends, by lower-case name, to which unchanged parts refer.
 pub(in crate::plan) fn referenced(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     balancer: &LoadBalancer,
     ours: bool,
 ) -> BTreeMap<String, String> {
@@ -256,15 +256,16 @@ pub(in crate::plan) fn referenced(
 }
 
 pub(super) fn apply(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     draft: &mut Draft<'_>,
     residents: &[(SubjectIndex, &Placed)],
-    fates: &Fates,
+    dispositions: &Dispositions,
     ours: bool,
 ) {
     let mut frontends = std::mem::take(&mut draft.resource.properties.frontend_ip_configurations);
     frontends.retain(|frontend| {
-        let goes = fates.get(&frontend.name.to_ascii_lowercase()) == Some(&Fate::Goes);
+        let goes =
+            dispositions.get(&frontend.name.to_ascii_lowercase()) == Some(&Disposition::Goes);
         if goes {
             match world.owner(&frontend.name, ours) {
                 Owner::Subject(index) => {

@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) use self::conflicts::find as find_conflicts;
 pub(super) use self::frontends::referenced as frontends_of_others;
 pub(super) use self::pool::other_kind as members_of_other_kind;
+use super::cluster_state::{ClusterState, Owner, SubjectIndex};
 use super::placement::{Placed, Placement};
 use super::request::Balancers;
-use super::world::{Owner, SubjectIndex, World};
 use super::{Deferred, Orphan, Warning};
 use crate::config::LoadBalancerSku;
 use crate::resources::{ArmId, LoadBalancer, ProvisioningState, Sku, SkuName};
@@ -84,7 +84,7 @@ pub(super) struct Drafts<'a> {
     pub(super) orphans: Vec<Orphan>,
 }
 
-pub(super) fn build<'a>(world: &World<'a>, placement: &Placement) -> Drafts<'a> {
+pub(super) fn build<'a>(world: &ClusterState<'a>, placement: &Placement) -> Drafts<'a> {
     let mut names: BTreeMap<String, Option<&'a LoadBalancer>> = BTreeMap::new();
     let ours = world.snapshot.load_balancers.iter();
     for balancer in ours.filter(|balancer| world.may_be_ours(balancer)) {
@@ -114,7 +114,7 @@ pub(super) fn build<'a>(world: &World<'a>, placement: &Placement) -> Drafts<'a> 
 }
 
 fn one<'a>(
-    world: &World<'a>,
+    world: &ClusterState<'a>,
     placement: &Placement,
     name: &str,
     current: Option<&'a LoadBalancer>,
@@ -160,12 +160,12 @@ fn one<'a>(
         ProvisioningState::clear_failed(&mut draft.resource.properties.provisioning_state);
     }
     let is_mended = current.is_some() && draft.is_changed();
-    let fates = frontends::fates(world, placement, &draft, residents, ours, all);
-    frontends::apply(world, &mut draft, residents, &fates, ours);
+    let dispositions = frontends::dispositions(world, placement, &draft, residents, ours, all);
+    frontends::apply(world, &mut draft, residents, &dispositions, ours);
     if world.request.classes.load_balancers == Balancers::All {
         pool::ensure(world, &mut draft, residents);
     }
-    rules::apply(world, &mut draft, residents, ours, placement, &fates);
+    rules::apply(world, &mut draft, residents, ours, placement, &dispositions);
     probes::apply(world, &mut draft, residents, ours);
     // A new load balancer cannot be created without a frontend.
     if draft
@@ -189,7 +189,7 @@ fn one<'a>(
     Some(draft)
 }
 
-fn new(world: &World<'_>, name: &str, id: &ArmId) -> LoadBalancer {
+fn new(world: &ClusterState<'_>, name: &str, id: &ArmId) -> LoadBalancer {
     let config = world.config;
     let standard = config.load_balancer_sku == LoadBalancerSku::Standard;
     LoadBalancer {

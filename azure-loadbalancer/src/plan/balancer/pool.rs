@@ -8,8 +8,8 @@ use super::Draft;
 use crate::config::PoolMembership;
 use crate::naming;
 use crate::node::{Node, Readiness};
+use crate::plan::cluster_state::{ClusterState, SubjectIndex};
 use crate::plan::placement::Placed;
-use crate::plan::world::{SubjectIndex, World};
 use crate::plan::{Warning, machines};
 use crate::resources::{
     BackendAddress, BackendAddressPool, BackendAddressPoolProperties, BackendAddressProperties,
@@ -18,7 +18,7 @@ use crate::resources::{
 
 /// Creates the pool, if any service is on the load balancer. Other pools stay.
 pub(super) fn ensure(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     draft: &mut Draft<'_>,
     residents: &[(SubjectIndex, &Placed)],
 ) {
@@ -34,7 +34,7 @@ pub(super) fn ensure(
 
 /// Sets the addresses of the pool to those of the nodes. Existing entries keep their order.
 pub(super) fn members(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     draft: &mut Draft<'_>,
     residents: &[(SubjectIndex, &Placed)],
     ours: bool,
@@ -118,7 +118,11 @@ pub(super) fn members(
 }
 
 /// Returns a warning about a pool with rules but without nodes.
-fn without_nodes(world: &World<'_>, balancer: &LoadBalancer, members: usize) -> Option<String> {
+fn without_nodes(
+    world: &ClusterState<'_>,
+    balancer: &LoadBalancer,
+    members: usize,
+) -> Option<String> {
     if balancer.properties.load_balancing_rules.is_empty() {
         return None;
     }
@@ -154,7 +158,10 @@ fn different(before: &[BackendAddress], after: &[BackendAddress]) -> BTreeSet<St
 
 /// Returns a warning if the members of the cluster's pool are of another kind than configured. A pool of
 /// network interfaces also lists its members, by name and without an address.
-pub(in crate::plan) fn other_kind(world: &World<'_>, balancer: &LoadBalancer) -> Option<String> {
+pub(in crate::plan) fn other_kind(
+    world: &ClusterState<'_>,
+    balancer: &LoadBalancer,
+) -> Option<String> {
     let cluster = &world.config.cluster_name;
     let mut pools = balancer.properties.backend_address_pools.iter();
     let pool = &pools.find(|pool| pool.is_named(cluster))?.properties;
@@ -188,7 +195,7 @@ pub(in crate::plan) fn other_kind(world: &World<'_>, balancer: &LoadBalancer) ->
 /// over one that is not, which may linger after another machine has got its address; then a member has
 /// precedence.
 fn addresses(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     pool: &BackendAddressPoolProperties,
     kept: &BTreeSet<String>,
     warnings: &mut BTreeSet<Warning>,

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{ADDED, CHANGED, Draft, SWEPT, rules};
 use crate::annotations::{Intent, ProbeIntent};
 use crate::config::Edition;
+use crate::plan::cluster_state::{ClusterState, Owner, Subject, SubjectIndex};
 use crate::plan::placement::Placed;
-use crate::plan::world::{Owner, Subject, SubjectIndex, World};
 use crate::resources::{Probe, ProbeProperties};
 
 pub(super) fn apply(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     draft: &mut Draft<'_>,
     residents: &[(SubjectIndex, &Placed)],
     ours: bool,
@@ -84,7 +84,7 @@ pub(super) fn name(subject: &Subject<'_>, intent: &Intent, probe: &ProbeIntent) 
     rules::name(subject, intent, protocol, port)
 }
 
-fn update(world: &World<'_>, properties: &mut ProbeProperties, probe: &ProbeIntent) {
+fn update(world: &ClusterState<'_>, properties: &mut ProbeProperties, probe: &ProbeIntent) {
     rules::set(&mut properties.protocol, probe.protocol.clone(), None);
     properties.port = probe.port;
     rules::set(&mut properties.interval_in_seconds, probe.interval, None);

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::frontends::{Fate, Fates};
+use super::frontends::{Disposition, Dispositions};
 use super::{ADDED, CHANGED, Draft, REMOVED, SWEPT, conflicts, probes};
 use crate::annotations::{Intent, PortIntent, Protocol};
 use crate::naming;
+use crate::plan::cluster_state::{ClusterState, Owner, Standing, Subject, SubjectIndex};
 use crate::plan::placement::{Placed, Placement};
-use crate::plan::world::{Owner, Standing, Subject, SubjectIndex, World};
 use crate::resources::{LoadBalancingRule, LoadDistribution, RuleProperties, SubResource};
 use crate::service::ServiceKey;
 
@@ -15,7 +15,7 @@ use crate::service::ServiceKey;
 const DEFAULT_IDLE_TIMEOUT: u32 = 4;
 
 /// A rule that a service requests.
-struct Desired<'w> {
+struct RequestedRule<'w> {
     name: String,
     subject: &'w Subject<'w>,
     intent: &'w Intent,
@@ -24,12 +24,12 @@ struct Desired<'w> {
 }
 
 pub(super) fn apply(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     draft: &mut Draft<'_>,
     residents: &[(SubjectIndex, &Placed)],
     ours: bool,
     placement: &Placement,
-    fates: &Fates,
+    dispositions: &Dispositions,
 ) {
     let mut desired: BTreeMap<String, usize> = BTreeMap::new();
     let mut wanted = Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn apply(
             let name = name(subject, intent, port.protocol, port.port);
             desired.insert(name.to_ascii_lowercase(), wanted.len());
             let frontend = placed.target.frontend.as_str();
-            wanted.push(Some(Desired {
+            wanted.push(Some(RequestedRule {
                 name,
                 subject,
                 intent,
@@ -95,16 +95,16 @@ pub(super) fn apply(
             return true;
         }
         let leads_to = rule.properties.frontend_ip_configuration.as_ref();
-        let fate = leads_to
+        let disposition = leads_to
             .and_then(|reference| reference.id.as_ref())
-            .and_then(|id| fates.get(&id.name().to_ascii_lowercase()));
-        let stays = match fate {
-            Some(Fate::Lingers) => true,
+            .and_then(|id| dispositions.get(&id.name().to_ascii_lowercase()));
+        let stays = match disposition {
+            Some(Disposition::Lingers) => true,
             // While the new place is not created yet, nothing is removed from a frontend that stays.
-            Some(Fate::Stays | Fate::Updated) => placement
+            Some(Disposition::Stays | Disposition::Updated) => placement
                 .get(&index)
                 .is_some_and(|placed| placed.later.is_some()),
-            Some(Fate::Goes) | None => false,
+            Some(Disposition::Goes) | None => false,
         };
         // A rule whose port another service requests is removed in any case.
         let slots = conflicts::slots_of_rule(&draft.resource.name, rule);
@@ -143,12 +143,12 @@ pub(super) fn name(
 /// Updates a rule to match the request. Equal values, written differently or left to the default, stay as
 /// they are written.
 fn update(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     balancer: &crate::resources::ArmId,
     rule: &mut LoadBalancingRule,
-    desired: &Desired<'_>,
+    desired: &RequestedRule<'_>,
 ) {
-    let Desired {
+    let RequestedRule {
         subject,
         intent,
         port,

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::first_interface;
 use crate::node::Readiness;
-use crate::plan::machines::{self, Machine, Machines};
-use crate::plan::world::World;
+use crate::plan::cluster_state::ClusterState;
+use crate::plan::machines::{self, Machines, NodeMachine};
 use crate::resources::ArmId;
 
 /// The state of a node, from worst to best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum State {
+enum NodeState {
     /// The node is excluded.
     Excluded,
     /// The node has not been ready for too long.
@@ -24,21 +24,21 @@ enum State {
 /// While no node takes part, only excluded nodes leave: a controller that sees no node has more often lost
 /// its own view. A machine without a node leaves only if every node has a machine; otherwise the list and the
 /// machines disagree about names.
-pub(super) fn of<'a>(world: &World<'a>, machines: &Machines<'a>) -> BTreeSet<&'a ArmId> {
-    let mut states: BTreeMap<&ArmId, State> = BTreeMap::new();
+pub(super) fn of<'a>(world: &ClusterState<'a>, machines: &Machines<'a>) -> BTreeSet<&'a ArmId> {
+    let mut states: BTreeMap<&ArmId, NodeState> = BTreeMap::new();
     let mut has_all_machines = true;
     let mut is_anybody_there = false;
     for node in &world.nodes {
         let state = match node.readiness {
-            _ if !machines::takes_part(world.config, node) => State::Excluded,
-            _ if node.unreadable.is_some() => State::There,
-            Readiness::Ready => State::There,
-            Readiness::NotReady(since) if since < world.config.not_ready_grace => State::There,
-            Readiness::NotReady(_) => State::NotReady,
+            _ if !machines::takes_part(world.config, node) => NodeState::Excluded,
+            _ if node.unreadable.is_some() => NodeState::There,
+            Readiness::Ready => NodeState::There,
+            Readiness::NotReady(since) if since < world.config.not_ready_grace => NodeState::There,
+            Readiness::NotReady(_) => NodeState::NotReady,
         };
-        let is_known = node.unreadable.is_none() && state == State::There;
+        let is_known = node.unreadable.is_none() && state == NodeState::There;
         match machines.machine(node) {
-            Some(Machine::Single(machine)) => {
+            Some(NodeMachine::Single(machine)) => {
                 is_anybody_there |= is_known;
                 let reference = first_interface(machine);
                 if let Some(id) = reference.and_then(|reference| reference.id.as_ref()) {
@@ -46,8 +46,8 @@ pub(super) fn of<'a>(world: &World<'a>, machines: &Machines<'a>) -> BTreeSet<&'a
                     *known = state.max(*known);
                 }
             }
-            Some(Machine::OfScaleSet(_)) => is_anybody_there |= is_known,
-            None => has_all_machines &= state == State::Excluded,
+            Some(NodeMachine::OfScaleSet(_)) => is_anybody_there |= is_known,
+            None => has_all_machines &= state == NodeState::Excluded,
         }
     }
     let mut gone = BTreeSet::new();
@@ -57,9 +57,9 @@ pub(super) fn of<'a>(world: &World<'a>, machines: &Machines<'a>) -> BTreeSet<&'a
             continue;
         };
         let leaves = match states.get(id) {
-            Some(State::There) => false,
-            Some(State::NotReady) => is_anybody_there,
-            Some(State::Excluded) => true,
+            Some(NodeState::There) => false,
+            Some(NodeState::NotReady) => is_anybody_there,
+            Some(NodeState::Excluded) => true,
             None => is_anybody_there && has_all_machines,
         };
         if leaves {

@@ -8,7 +8,7 @@ use crate::annotations::{Intent, PortIntent, Protocol};
 use crate::config::{Edition, PoolMembership};
 use crate::naming::{self, Family};
 use crate::node::Readiness;
-use crate::plan::world::{Subject, SubjectIndex, World};
+use crate::plan::cluster_state::{ClusterState, Subject, SubjectIndex};
 use crate::plan::{PlanError, Warning, machines};
 use crate::resources::{Access, NetworkSecurityGroup, SecurityProtocol};
 
@@ -40,7 +40,7 @@ pub(super) struct Desired {
 
 impl Desired {
     pub(super) fn of(
-        world: &World<'_>,
+        world: &ClusterState<'_>,
         destinations: &BTreeMap<SubjectIndex, Destination>,
         known: &Known<'_>,
         current: &NetworkSecurityGroup,
@@ -163,7 +163,11 @@ struct Counts {
 
 impl Counts {
     /// Counts the parts that stay whatever services request.
-    fn of_others(world: &World<'_>, known: &Known<'_>, current: &NetworkSecurityGroup) -> Self {
+    fn of_others(
+        world: &ClusterState<'_>,
+        known: &Known<'_>,
+        current: &NetworkSecurityGroup,
+    ) -> Self {
         let mut counts = Self::default();
         for existing in &current.properties.security_rules {
             let properties = &existing.properties;
@@ -215,7 +219,7 @@ impl Counts {
 }
 
 fn of_service(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     index: SubjectIndex,
     subject: &Subject<'_>,
     intent: &Intent,
@@ -263,7 +267,7 @@ fn per_source(
 }
 
 fn aggregated(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     index: SubjectIndex,
     subject: &Subject<'_>,
     intent: &Intent,
@@ -309,7 +313,7 @@ fn aggregated(
         // A rule that denies access to the nodes themselves would cut them off from each other.
         warnings.insert(Warning {
             service: Some(subject.key().clone()),
-            what: "nobody else is refused by a rule of its own, since without a floating address that would close the nodes".to_owned(),
+            what: "nobody else is rejected by a rule of its own, since without a floating address that would close the nodes".to_owned(),
         });
     } else if intent.access.deny_others {
         rules.push(DesiredRule {
@@ -328,7 +332,7 @@ fn aggregated(
 
 /// Returns the addresses of the members of pools, to which packets without a floating address are sent. Other
 /// addresses are not opened, since they would no longer be known as the cluster's once their node has left.
-pub(super) fn node_addresses(world: &World<'_>) -> BTreeSet<String> {
+pub(super) fn node_addresses(world: &ClusterState<'_>) -> BTreeSet<String> {
     // Members that stay because they cannot be read, or because their change was rejected, remain reachable.
     let kept = world.kept_members();
     let held = &world.request.held_members;

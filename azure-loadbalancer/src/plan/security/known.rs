@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::{Destination, desired, rule};
-use crate::plan::world::{Owner, Subject, SubjectIndex, World};
+use crate::plan::cluster_state::{ClusterState, Owner, Subject, SubjectIndex};
 use crate::resources::{SecurityProtocol, SecurityRuleProperties};
 use crate::service::ServiceKey;
 
@@ -29,7 +29,7 @@ pub(super) struct Known<'w> {
 
 impl<'w> Known<'w> {
     pub(super) fn of(
-        world: &'w World<'_>,
+        world: &'w ClusterState<'_>,
         destinations: &BTreeMap<SubjectIndex, Destination>,
     ) -> Self {
         let stays = |(index, subject): &(SubjectIndex, &Subject<'_>)| match destinations.get(index)
@@ -169,7 +169,7 @@ fn is_about(properties: &SecurityRuleProperties, wanted: &Ports) -> bool {
 /// Returns the addresses of unchanged services: those that no changing service uses, and the others with
 /// their ports.
 fn addresses_of_who_stays(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     staying: &HashSet<SubjectIndex>,
 ) -> (HashSet<String>, HashMap<String, Ports>) {
     let mut retained = HashSet::new();
@@ -207,7 +207,7 @@ fn addresses_of_who_stays(
 }
 
 /// Returns the protocols and ports at which load balancers reach nodes for unchanged services, named or not.
-fn node_ports(world: &World<'_>, staying: &HashSet<SubjectIndex>) -> Ports {
+fn node_ports(world: &ClusterState<'_>, staying: &HashSet<SubjectIndex>) -> Ports {
     let balancers = world.snapshot.load_balancers.iter();
     let balancers = balancers.filter(|balancer| world.is_ours(balancer));
     let rules = balancers.flat_map(|balancer| &balancer.properties.load_balancing_rules);

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use self::desired::{Desired, DesiredRule};
 use self::known::Known;
+use super::cluster_state::{ClusterState, Owner, Standing, SubjectIndex};
 use super::placement::{Placed, Placement};
 use super::target::Place;
-use super::world::{Owner, Standing, SubjectIndex, World};
 use super::{Deferred, Orphan, PlanError, Warning};
 use crate::naming;
 use crate::resources::{Access, ArmId, NetworkSecurityGroup, SecurityRule};
@@ -48,7 +48,7 @@ pub(super) enum Destination {
 type Failures = Vec<(SubjectIndex, PlanError)>;
 
 pub(super) fn build<'a>(
-    world: &World<'a>,
+    world: &ClusterState<'a>,
     placement: &Placement,
 ) -> Result<Option<SecurityDraft<'a>>, Failures> {
     let Some(id) = world.config.security_group_id() else {
@@ -109,7 +109,7 @@ pub(super) fn build<'a>(
     }
 }
 
-fn destination(world: &World<'_>, index: SubjectIndex, placed: &Placed) -> Destination {
+fn destination(world: &ClusterState<'_>, index: SubjectIndex, placed: &Placed) -> Destination {
     if let Some(only) = &world.request.only
         && world
             .subjects
@@ -152,7 +152,7 @@ fn destination(world: &World<'_>, index: SubjectIndex, placed: &Placed) -> Desti
 }
 
 fn reconcile(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     draft: &mut SecurityDraft<'_>,
     destinations: &BTreeMap<SubjectIndex, Destination>,
     known: &Known<'_>,
@@ -240,7 +240,7 @@ fn reconcile(
 /// Updates a shared rule to match the combined requests of its services. Returns true if anything of it is
 /// left.
 fn merge(
-    world: &World<'_>,
+    world: &ClusterState<'_>,
     draft: &mut SecurityDraft<'_>,
     known: &Known<'_>,
     rule: &mut SecurityRule,

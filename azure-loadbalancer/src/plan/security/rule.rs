@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::desired::DesiredRule;
 use crate::naming;
-use crate::plan::world::{Owner, World};
+use crate::plan::cluster_state::{ClusterState, Owner};
 use crate::resources::{Direction, SecurityProtocol, SecurityRule, SecurityRuleProperties};
 
 /// Returns true if a rule can be shared by several services: `shared-TCP-80-…`, or an aggregated one.
@@ -26,7 +26,7 @@ pub(super) fn is_private(name: &str) -> bool {
 }
 
 /// Returns true if a rule that is not merged stays whatever services request.
-pub(super) fn stays(world: &World<'_>, name: &str) -> bool {
+pub(super) fn stays(world: &ClusterState<'_>, name: &str) -> bool {
     match world.owner(name, is_private(name)) {
         Owner::Foreign => true,
         Owner::Orphan => !(world.sweeps() && world.config.exclusive_security_group),

@@ -67,7 +67,7 @@ pub enum KubernetesError {
     },
     /// The response is an error.
     #[error("{call}: {status}: {message}")]
-    Refused {
+    Rejected {
         /// The call.
         call: String,
         /// The status.
@@ -90,7 +90,7 @@ impl KubernetesError {
     pub fn is_retriable(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::TimedOut { .. } => true,
-            Self::Refused { status, .. } => {
+            Self::Rejected { status, .. } => {
                 let passing = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
                 status.is_server_error() || passing.contains(status)
             }
@@ -102,7 +102,7 @@ impl KubernetesError {
     pub(super) fn is_gone(&self) -> bool {
         matches!(
             self,
-            Self::Refused {
+            Self::Rejected {
                 status: StatusCode::GONE,
                 ..
             }
@@ -226,7 +226,7 @@ where
         request.headers_mut().insert(CONTENT_TYPE, merge);
         // A service that was deleted meanwhile needs no status.
         match self.whole(request).await {
-            Err(KubernetesError::Refused {
+            Err(KubernetesError::Rejected {
                 status: StatusCode::NOT_FOUND,
                 ..
             }) => Ok(()),
@@ -258,7 +258,7 @@ where
         let merge = HeaderValue::from_static("application/strategic-merge-patch+json");
         request.headers_mut().insert(CONTENT_TYPE, merge);
         match self.whole(request).await {
-            Err(KubernetesError::Refused {
+            Err(KubernetesError::Rejected {
                 status: StatusCode::NOT_FOUND,
                 ..
             }) => Ok(()),
@@ -383,7 +383,7 @@ where
             .filter(|c| !c.is_control())
             .take(500)
             .collect();
-        Err(KubernetesError::Refused {
+        Err(KubernetesError::Rejected {
             call,
             status,
             message,

@@ -22,7 +22,7 @@ pub(super) fn apply<T: FromDocument>(
         let status = object["code"]
             .as_u64()
             .and_then(|code| u16::try_from(code).ok());
-        return Err(KubernetesError::Refused {
+        return Err(KubernetesError::Rejected {
             call: call.to_owned(),
             status: status
                 .and_then(|code| StatusCode::from_u16(code).ok())

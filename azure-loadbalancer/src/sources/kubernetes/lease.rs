@@ -328,7 +328,7 @@ where
         }
         let found = match self.client.document(self.url(true)).await {
             Ok(found) => found,
-            Err(KubernetesError::Refused {
+            Err(KubernetesError::Rejected {
                 status: StatusCode::NOT_FOUND,
                 ..
             }) => return self.try_write(&Method::POST, None).await,
@@ -436,7 +436,7 @@ where
 /// Returns true if another program has written or deleted the lease meanwhile.
 fn is_overtaken(error: &KubernetesError) -> bool {
     let statuses = [StatusCode::CONFLICT, StatusCode::NOT_FOUND];
-    matches!(error, KubernetesError::Refused { status, .. } if statuses.contains(status))
+    matches!(error, KubernetesError::Rejected { status, .. } if statuses.contains(status))
 }
 
 /// Returns the time in Kubernetes' form with microseconds.

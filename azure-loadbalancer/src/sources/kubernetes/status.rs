@@ -38,14 +38,14 @@ const REWRITE: Duration = Duration::from_secs(60);
 /// when it differs from the last one written.
 pub struct StatusWriter<S> {
     client: KubernetesClient<S>,
-    written: BTreeMap<ServiceKey, Written>,
+    written: BTreeMap<ServiceKey, WrittenStatus>,
     puts_finalizers: bool,
     events: Option<Events>,
 }
 
 /// The last written status.
 #[derive(Debug)]
-struct Written {
+struct WrittenStatus {
     ingress: Vec<Ingress>,
     at: Instant,
 }
@@ -182,7 +182,7 @@ where
             match done {
                 Ok(()) => {
                     let at = Instant::now();
-                    self.written.insert(key, Written { ingress, at });
+                    self.written.insert(key, WrittenStatus { ingress, at });
                 }
                 Err(error) => {
                     let cause = error.source().map(ToString::to_string);

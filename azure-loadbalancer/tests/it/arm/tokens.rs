@@ -86,7 +86,7 @@ async fn errors_say_why_there_is_no_token_and_nothing_secret() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_token_is_renewed_once() {
+async fn a_rejected_token_is_renewed_once() {
     let script = Script::new(vec![
         answer(401, &[], ""),
         answer(200, &[], "{}"),

@@ -5,7 +5,7 @@ use azure_loadbalancer::arm::token::StaticToken;
 use crate::arm::script::Script;
 
 #[tokio::test]
-async fn endpoints_that_cannot_be_used_are_refused() {
+async fn endpoints_that_cannot_be_used_are_rejected() {
     let script = Script::new(Vec::new());
     for (endpoint, why) in [
         ("management.azure.com", "relative URL"),

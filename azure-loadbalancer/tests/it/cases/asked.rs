@@ -168,7 +168,7 @@ fn the_annotation_for_an_address_is_that_of_the_specification() {
 }
 
 #[test]
-fn what_azure_would_refuse_is_refused_before_anything_is_written() {
+fn what_azure_would_reject_is_rejected_before_anything_is_written() {
     let mut azure = empty();
     azure.add_public_ip("rg", "far", "1.2.3.4", "Standard", &[]);
     azure.add_public_ip("rg", "near", "1.2.3.5", "Standard", &[]);
@@ -266,7 +266,7 @@ fn basic_load_balancers_have_interfaces_unless_the_file_says_otherwise() {
 
 /// A document with a UID of another form leaves its resources as they are, and gets an explanation.
 #[test]
-fn documents_with_uids_that_are_none_are_refused() {
+fn documents_with_uids_that_are_none_are_rejected() {
     let read = |uid: &str| {
         let document = json!({"metadata": {"name": "a", "namespace": "default", "uid": uid},
             "spec": {"type": "LoadBalancer", "ports": [{"port": 80, "nodePort": 30080}]}});

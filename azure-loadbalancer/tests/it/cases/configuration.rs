@@ -150,7 +150,7 @@ fn what_generators_of_cloud_configs_write_is_read() {
 }
 
 #[test]
-fn names_that_lead_elsewhere_are_refused() {
+fn names_that_lead_elsewhere_are_rejected() {
     let good = serde_json::from_str::<Config>(OF_OPENSHIFT).expect("it reads");
     type Change = fn(&mut Config);
     let cases: [(&str, Change); 9] = [

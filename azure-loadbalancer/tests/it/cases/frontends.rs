@@ -204,7 +204,7 @@ fn two_flips_in_opposite_ways_do_not_block_each_other() {
 
 // Cases C12, F6.
 #[test]
-fn an_address_that_a_user_brings_takes_over_without_a_refusal() {
+fn an_address_that_a_user_brings_takes_over_without_a_rejection() {
     let mut azure = empty();
     azure.add_public_ip("rg", "mine", "1.2.3.4", "Basic", &[]);
     azure.converge(&note(), &[service("a", &[80])], &[]);
@@ -425,7 +425,7 @@ fn an_internal_address_that_nobody_asks_for_is_not_changed() {
 }
 
 #[test]
-fn a_uid_that_two_have_is_refused() {
+fn a_uid_that_two_have_is_rejected() {
     let mut twin = service("b", &[80]);
     twin.uid = "a".to_owned();
     let mut azure = empty();

@@ -129,7 +129,7 @@ fn deletion_begins_with_the_security_group() {
 }
 
 #[test]
-fn an_address_changes_step_by_step_without_a_refusal() {
+fn an_address_changes_step_by_step_without_a_rejection() {
     for order in [FlipOrder::MakeBeforeBreak, FlipOrder::BreakFirst] {
         let config = Config {
             flip_order: order,

@@ -20,7 +20,7 @@ fn made(config: &Config, asked: Service) -> Azure {
     azure
 }
 
-fn refused(config: &Config, asked: Service) -> PlanError {
+fn rejected(config: &Config, asked: Service) -> PlanError {
     let (plan, log) = empty().converge(config, &[asked], &[]);
     assert_eq!(log, Vec::<String>::new());
     plan.services
@@ -103,13 +103,13 @@ fn local_traffic_is_probed_where_nodes_tell() {
     );
     assert_eq!(probe.request_path.as_deref(), Some("/healthz"));
     assert!(matches!(
-        refused(&note(), local(mixed("a"))),
+        rejected(&note(), local(mixed("a"))),
         PlanError::Annotation(_)
     ));
     let mut nowhere = local(service("a", &[80]));
     nowhere.health_check_node_port = None;
     assert!(
-        refused(&note(), nowhere)
+        rejected(&note(), nowhere)
             .to_string()
             .contains("healthCheckNodePort")
     );
@@ -167,7 +167,7 @@ fn services_share_a_load_balancer() {
 #[test]
 fn idle_timeouts_have_limits() {
     for wrong in ["3", "31", "abc", "4.5", "", "-4", "4294967296"] {
-        let error = refused(
+        let error = rejected(
             &note(),
             with(service("a", &[80]), keys::TCP_IDLE_TIMEOUT, wrong),
         );
@@ -176,7 +176,7 @@ fn idle_timeouts_have_limits() {
             "{error}"
         );
     }
-    refused(
+    rejected(
         &current(),
         with(service("a", &[80]), keys::TCP_IDLE_TIMEOUT, "101"),
     );
@@ -272,7 +272,7 @@ fn a_probes_port_may_be_that_of_another_port() {
             10090
         );
     }
-    let error = refused(
+    let error = rejected(
         &current(),
         with(asked, &keys::of_port(80, keys::PORT_PROBE_PORT), "nope"),
     );
@@ -280,7 +280,7 @@ fn a_probes_port_may_be_that_of_another_port() {
 }
 
 #[test]
-fn probes_that_take_too_long_are_refused() {
+fn probes_that_take_too_long_are_rejected() {
     for (interval, count) in [
         ("60", "2"),
         ("4", "2"),
@@ -290,7 +290,7 @@ fn probes_that_take_too_long_are_refused() {
         ("4294967295", "4294967295"),
     ] {
         let asked = with(service("a", &[80]), keys::PROBE_INTERVAL, interval);
-        refused(&current(), with(asked, keys::PROBE_COUNT, count));
+        rejected(&current(), with(asked, keys::PROBE_COUNT, count));
     }
     made(
         &current(),
@@ -335,7 +335,7 @@ fn a_port_of_nodes_is_that_of_one_service() {
 }
 
 #[test]
-fn ports_that_cannot_be_are_refused() {
+fn ports_that_cannot_be_are_rejected() {
     let mut sctp = service("a", &[80]);
     sctp.ports[0].protocol = "SCTP".to_owned();
     let mut without = service("a", &[80]);
@@ -347,8 +347,8 @@ fn ports_that_cannot_be_are_refused() {
         service("a", &[80, 80]),
         service("a", &[0]),
     ] {
-        refused(&note(), asked.clone());
-        refused(&current(), asked);
+        rejected(&note(), asked.clone());
+        rejected(&current(), asked);
     }
 }
 

@@ -242,7 +242,7 @@ fn when_all_priorities_are_used_nothing_is_written() {
 
 // Case E35: rules.
 #[test]
-fn too_many_rules_are_refused_before_anything_is_written() {
+fn too_many_rules_are_rejected_before_anything_is_written() {
     let mut azure = empty();
     for priority in 0..998u16 {
         azure.add_security_rule(&format!("theirs-{priority}"), 4095 - priority, "*");

@@ -323,7 +323,7 @@ fn a_network_that_cannot_be_read_closes_the_service() {
 }
 
 #[test]
-fn networks_said_twice_are_refused_and_everybody_is_the_internet() {
+fn networks_said_twice_are_rejected_and_everybody_is_the_internet() {
     let twice = with(
         ranges(service("a", &[80]), &["10.0.0.0/8"]),
         keys::ALLOWED_IP_RANGES,
@@ -475,7 +475,7 @@ fn without_a_floating_address_rules_lead_to_nodes() {
 
 // Case E35: prefixes.
 #[test]
-fn too_many_prefixes_are_refused() {
+fn too_many_prefixes_are_rejected() {
     let mut many = service("a", &[80]);
     many.source_ranges = (0..4001u32)
         .map(|i| format!("10.{}.{}.1/32", i / 250, i % 250))

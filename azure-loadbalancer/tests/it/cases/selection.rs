@@ -75,7 +75,7 @@ fn sets_are_chosen_by_name_in_any_case() {
 
 // Cases B12, B13.
 #[test]
-fn modes_that_name_nothing_are_refused() {
+fn modes_that_name_nothing_are_rejected() {
     for mode in ["as-1,nope", "", " ", "nope", "as-1,,as"] {
         let (mut azure, nodes) = cluster(4, 2);
         let asked = with(service("a", &[80]), keys::MODE, mode);
@@ -214,7 +214,7 @@ fn the_rules_of_both_load_balancers_count_for_the_nodes_behind_them() {
         internal("c", &[82, 83]),
     ];
     let (plan, _) = azure.converge(&few, &services, &[]);
-    let refused = |count, needed| {
+    let rejected = |count, needed| {
         Some(PlanError::InterfaceRuleLimit {
             load_balancer: "testCluster-internal".to_owned(),
             count,
@@ -222,7 +222,7 @@ fn the_rules_of_both_load_balancers_count_for_the_nodes_behind_them() {
             maximum: 5,
         })
     };
-    assert_eq!(plan.services[&key("c")].error, refused(4, 2));
+    assert_eq!(plan.services[&key("c")].error, rejected(4, 2));
     assert_eq!(azure.rules("testCluster").len(), 2);
     assert_eq!(azure.rules("testCluster-internal").len(), 2);
     // One rule is left, and existing services come first.
@@ -230,7 +230,7 @@ fn the_rules_of_both_load_balancers_count_for_the_nodes_behind_them() {
     services[0] = service("a", &[80, 81, 82]);
     let (plan, _) = azure.converge(&few, &services, &[]);
     assert_eq!(plan.services[&key("a")].error, None);
-    assert_eq!(plan.services[&key("c")].error, refused(5, 1));
+    assert_eq!(plan.services[&key("c")].error, rejected(5, 1));
     let count = |name| azure.rules(name).len();
     assert_eq!(count("testCluster") + count("testCluster-internal"), 5);
     // A service that needs no more than it has is not rejected.

@@ -26,7 +26,7 @@ struct Store {
 
 type Answer = (StatusCode, Value);
 
-fn refusal(status: u16, code: &str) -> Answer {
+fn rejection(status: u16, code: &str) -> Answer {
     let status = StatusCode::from_u16(status).unwrap();
     (status, json!({"error": {"code": code, "message": code}}))
 }
@@ -130,7 +130,7 @@ impl Store {
         let old = self.documents.get(path).cloned();
         let etag = old.as_ref().and_then(|old| old["etag"].as_str());
         if if_match.is_some() && if_match != etag {
-            return refusal(412, "PreconditionFailed");
+            return rejection(412, "PreconditionFailed");
         }
         self.version += 1;
         let etag = json!(format!("W/\"{}\"", self.version));
@@ -150,7 +150,7 @@ impl Store {
             let is_free = path.contains("/publicipaddresses/") && self.users(path).is_empty();
             let is_static = old["properties"]["publicIPAllocationMethod"] == "Static";
             if !is_free || !is_static || sku(old) == "Standard" {
-                return refusal(400, "SkuCannotBeChanged");
+                return rejection(400, "SkuCannotBeChanged");
             }
         }
         if path.contains("/publicipaddresses/") {
@@ -174,7 +174,7 @@ impl Store {
                     inner["priority"].to_string(),
                 );
                 if !taken.insert(slot) {
-                    return refusal(400, "SecurityRuleConflict");
+                    return rejection(400, "SecurityRuleConflict");
                 }
             }
         }
@@ -183,7 +183,7 @@ impl Store {
                 .as_array()
                 .is_none_or(Vec::is_empty)
             {
-                return refusal(400, "LoadBalancerFrontendsMissing");
+                return rejection(400, "LoadBalancerFrontendsMissing");
             }
             for list in [
                 "frontendIPConfigurations",
@@ -206,10 +206,10 @@ impl Store {
                 let address = text(&inner["publicIPAddress"]["id"]);
                 let found = self.documents.get(&address);
                 if !address.is_empty() && found.is_none() {
-                    return refusal(400, "InvalidResourceReference");
+                    return rejection(400, "InvalidResourceReference");
                 }
                 if found.is_some_and(|found| sku(found) != own_sku) {
-                    return refusal(400, "PublicIPAndLBSkuDoNotMatch");
+                    return rejection(400, "PublicIPAndLBSkuDoNotMatch");
                 }
                 if !inner["subnet"].is_null() && inner["privateIPAddress"].is_null() {
                     inner["privateIPAddress"] = self.allocate("10.0.7");
@@ -237,12 +237,12 @@ impl Store {
         self.version += 1;
         let etag = json!(format!("W/\"{}\"", self.version));
         let Some(document) = self.documents.get_mut(balancer) else {
-            return refusal(404, "ResourceNotFound");
+            return rejection(404, "ResourceNotFound");
         };
         let mut pools = at(document, "backendAddressPools");
         let found = pools.find(|one| text(&one["name"]) == pool).unwrap();
         if if_match.is_some() && if_match != found["etag"].as_str() {
-            return refusal(412, "PreconditionFailed");
+            return rejection(412, "PreconditionFailed");
         }
         found["properties"] = body["properties"].clone();
         found["etag"] = etag.clone();
@@ -259,10 +259,10 @@ impl Store {
             return (StatusCode::NO_CONTENT, Value::Null);
         };
         if if_match.is_some() && if_match != document["etag"].as_str() {
-            return refusal(412, "PreconditionFailed");
+            return rejection(412, "PreconditionFailed");
         }
         if !self.users(path).is_empty() {
-            return refusal(400, "PublicIPAddressCannotBeDeleted");
+            return rejection(400, "PublicIPAddressCannotBeDeleted");
         }
         // A dynamic address that is no longer used goes to another owner.
         let used: Vec<_> = self
@@ -298,14 +298,14 @@ impl Store {
             }
             Method::GET => match self.seen(&path) {
                 Some(document) => (StatusCode::OK, document),
-                None => refusal(404, "ResourceNotFound"),
+                None => rejection(404, "ResourceNotFound"),
             },
             Method::PUT => {
                 let body = serde_json::from_slice(request.body()).unwrap();
                 self.put(&path, id, if_match, body)
             }
             Method::DELETE => self.delete(&path, if_match),
-            _ => refusal(405, "MethodNotAllowed"),
+            _ => rejection(405, "MethodNotAllowed"),
         }
     }
 }

@@ -74,8 +74,8 @@ fn what_each_stage_writes_is_what_was_planned_and_addresses_stay() {
     let (azure, services) = old();
     let before = values(&azure);
     // The reason for the migration: nothing else leads there.
-    let refused = reconcile(&azure, &current(), &services);
-    let error = refused.error_of(&key("a")).unwrap().to_string();
+    let rejected = reconcile(&azure, &current(), &services);
+    let error = rejected.error_of(&key("a")).unwrap().to_string();
     assert!(
         error.contains("`plan --migrate-to-standard` shows the way"),
         "{error}"

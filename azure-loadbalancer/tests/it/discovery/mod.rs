@@ -108,7 +108,7 @@ async fn each_rule_is_a_service_with_the_members_of_its_pool() {
         ["http://10.0.0.11:8080", "http://10.0.0.12:8080"]
     );
     assert_eq!(addresses(services["api"]), ["http://10.0.0.21:8081"]);
-    assert_eq!(services["direct"].content, ServiceContent::NotEnlisted);
+    assert_eq!(services["direct"].content, ServiceContent::NotEnabled);
     assert_eq!(services["direct"].problems.len(), 1);
     let labels = |name: &str| match &services[name].content {
         ServiceContent::Labelled(labelled) => labelled.labels.clone(),

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::emulator::world::*;
 
 #[test]
-fn a_write_over_what_has_changed_is_refused() {
+fn a_write_over_what_has_changed_is_rejected() {
     let mut machine = world(EmulatorOptions::default());
     let path = network("publicIPAddresses", "a");
     let put = |machine: &mut Machine, header: (&str, &str)| {
@@ -19,9 +19,9 @@ fn a_write_over_what_has_changed_is_refused() {
             &[header],
         )
     };
-    put(&mut machine, ("if-match", "W/\"x\"")).refused(412, "PreconditionFailed");
+    put(&mut machine, ("if-match", "W/\"x\"")).rejected(412, "PreconditionFailed");
     let created = put(&mut machine, ("if-none-match", "*")).expect(201);
-    put(&mut machine, ("if-none-match", "*")).refused(412, "PreconditionFailed");
+    put(&mut machine, ("if-none-match", "*")).rejected(412, "PreconditionFailed");
     machine.finish_operations();
     let old = created.body["etag"].as_str().unwrap().to_owned();
     let current = machine.get(&path).unwrap()["etag"]
@@ -30,9 +30,9 @@ fn a_write_over_what_has_changed_is_refused() {
         .to_owned();
     assert!(current.starts_with("W/\""));
     assert_ne!(old, current, "it changes once more when the write is over");
-    let refused = put(&mut machine, ("if-match", &old)).refused(412, "PreconditionFailed");
+    let rejected = put(&mut machine, ("if-match", &old)).rejected(412, "PreconditionFailed");
     assert_eq!(
-        refused.body["error"]["details"][0]["code"],
+        rejected.body["error"]["details"][0]["code"],
         "PreconditionFailedEtagMismatch"
     );
     put(&mut machine, ("if-match", &current)).expect(200);
@@ -45,7 +45,7 @@ fn a_write_over_what_has_changed_is_refused() {
         None,
         &[("if-match", &current)],
     )
-    .refused(412, "PreconditionFailed");
+    .rejected(412, "PreconditionFailed");
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn somebody_else_writes_first() {
         Some(public_ip("Standard")),
         &[("if-match", &etag)],
     )
-    .refused(412, "PreconditionFailed");
+    .rejected(412, "PreconditionFailed");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn faults_are_set_and_requests_are_seen_over_http() {
         &format!("{NETWORK}/loadBalancers"),
         None,
     )
-    .refused(429, "TooManyRequests");
+    .rejected(429, "TooManyRequests");
     assert_eq!(answer.header("retry-after"), Some("7"));
     ask(&mut machine, "DELETE", "/emulator/faults", None).expect(204);
     ask(
@@ -92,7 +92,7 @@ fn faults_are_set_and_requests_are_seen_over_http() {
         json!({ "reads": 2, "writes": 0, "polls": 0 })
     );
     assert_eq!(seen["requests"][0]["code"], "TooManyRequests");
-    ask(&mut machine, "POST", "/emulator/faults", Some(json!({}))).refused(400, "InvalidFault");
+    ask(&mut machine, "POST", "/emulator/faults", Some(json!({}))).rejected(400, "InvalidFault");
     ask_with(
         &mut machine,
         "POST",
@@ -100,8 +100,8 @@ fn faults_are_set_and_requests_are_seen_over_http() {
         Some(fault),
         &[("origin", "http://evil.test")],
     )
-    .refused(403, "CrossOriginRequest");
-    ask(&mut machine, "GET", "/emulator/nothing", None).refused(404, "NotFound");
+    .rejected(403, "CrossOriginRequest");
+    ask(&mut machine, "GET", "/emulator/nothing", None).rejected(404, "NotFound");
     assert_eq!(
         ask(&mut machine, "GET", "/emulator/resources", None)
             .expect(200)

@@ -54,7 +54,7 @@ fn limits_of_security_groups_are_kept() {
     wide["properties"]["sourceAddressPrefixes"] = json!(sources);
     let mut outbound = security_rule("b", 500);
     outbound["properties"]["direction"] = json!("Outbound");
-    for (rules, refusal) in [
+    for (rules, rejection) in [
         (many(1_000), None),
         (many(1_001), Some("SecurityRuleCountLimitReached")),
         (
@@ -69,8 +69,8 @@ fn limits_of_security_groups_are_kept() {
         (vec![security_rule("a", 99)], Some("InvalidRequestFormat")),
     ] {
         let answer = ask(&mut machine, "PUT", &path, Some(group(&rules)));
-        match refusal {
-            Some(code) => drop(answer.refused(400, code)),
+        match rejection {
+            Some(code) => drop(answer.rejected(400, code)),
             None => drop(answer.expect(200)),
         }
     }
@@ -100,7 +100,7 @@ fn rules_are_written_one_by_one_too() {
         &format!("{rules}/b"),
         Some(security_rule("b", 501)),
     )
-    .refused(400, "SecurityRuleConflict");
+    .rejected(400, "SecurityRuleConflict");
     let list = ask(&mut machine, "GET", &rules, None).expect(200).body;
     assert_eq!(list["value"].as_array().unwrap().len(), 1);
     assert_eq!(
@@ -112,7 +112,7 @@ fn rules_are_written_one_by_one_too() {
     );
     ask(&mut machine, "DELETE", &format!("{rules}/a"), None).expect(202);
     ask(&mut machine, "DELETE", &format!("{rules}/a"), None).expect(204);
-    ask(&mut machine, "GET", &format!("{rules}/a"), None).refused(404, "NotFound");
+    ask(&mut machine, "GET", &format!("{rules}/a"), None).rejected(404, "NotFound");
 }
 
 #[test]
@@ -143,32 +143,32 @@ fn labels_are_one_of_their_kind_in_a_region() {
         &network("publicIPAddresses", "b"),
         Some(labelled("FRONT")),
     )
-    .refused(400, "InvalidDomainNameLabel");
+    .rejected(400, "InvalidDomainNameLabel");
     ask(
         &mut machine,
         "PUT",
         &network("publicIPAddresses", "b"),
         Some(labelled("front")),
     )
-    .refused(400, "DnsRecordInUse");
+    .rejected(400, "DnsRecordInUse");
 }
 
 #[test]
-fn what_cannot_change_is_refused() {
+fn what_cannot_change_is_rejected() {
     let mut machine = world(at_once());
     let path = network("publicIPAddresses", "a");
     ask(&mut machine, "PUT", &path, Some(public_ip("Standard"))).expect(201);
-    ask(&mut machine, "PUT", &path, Some(public_ip("Basic"))).refused(400, "SkuCannotBeChanged");
+    ask(&mut machine, "PUT", &path, Some(public_ip("Basic"))).rejected(400, "SkuCannotBeChanged");
     let mut elsewhere = public_ip("Standard");
     elsewhere["location"] = json!("eastus");
-    ask(&mut machine, "PUT", &path, Some(elsewhere)).refused(409, "InvalidResourceLocation");
+    ask(&mut machine, "PUT", &path, Some(elsewhere)).rejected(409, "InvalidResourceLocation");
     ask(
         &mut machine,
         "PUT",
         &path,
         Some(json!({ "sku": { "name": "Standard" } })),
     )
-    .refused(400, "LocationRequired");
+    .rejected(400, "LocationRequired");
     let dynamic = json!({ "location": "westus", "sku": { "name": "Standard" } });
     ask(
         &mut machine,
@@ -176,7 +176,7 @@ fn what_cannot_change_is_refused() {
         &network("publicIPAddresses", "b"),
         Some(dynamic),
     )
-    .refused(400, "StandardSkuPublicIPAddressesMustBeStatic");
+    .rejected(400, "StandardSkuPublicIPAddressesMustBeStatic");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_load_balancer_has_so_many_frontends_and_no_more() {
             Some(json!({ "location": "westus", "sku": { "name": sku }, "properties": properties }))
         };
         ask(&mut machine, "PUT", &path, with(maximum)).expect(201);
-        let refused = ask(&mut machine, "PUT", &path, with(maximum + 1));
-        refused.refused(400, "LoadBalancerFrontendIPConfigurationCountLimitReached");
+        let rejected = ask(&mut machine, "PUT", &path, with(maximum + 1));
+        rejected.rejected(400, "LoadBalancerFrontendIPConfigurationCountLimitReached");
     }
 }

@@ -48,9 +48,9 @@ fn only_one_write_at_a_time() {
         &network("loadBalancers", "lb"),
         Some(body.clone()),
     )
-    .refused(409, "ReferencedResourceNotProvisioned");
+    .rejected(409, "ReferencedResourceNotProvisioned");
     ask(&mut machine, "PUT", &path, Some(public_ip("Standard")))
-        .refused(409, "AnotherOperationInProgress");
+        .rejected(409, "AnotherOperationInProgress");
     ask(&mut machine, "GET", &path, None).expect(200);
     ask(
         &mut machine,
@@ -80,11 +80,11 @@ fn a_deletion_takes_time_too() {
         &network("publicIPAddresses", "a"),
         None,
     )
-    .refused(400, "PublicIPAddressCannotBeDeleted");
+    .rejected(400, "PublicIPAddressCannotBeDeleted");
     let location = target(&gone, "location");
     ask(&mut machine, "GET", &location, None).expect(204);
     ask(&mut machine, "GET", &network("loadBalancers", "lb"), None)
-        .refused(404, "ResourceNotFound");
+        .rejected(404, "ResourceNotFound");
     ask(
         &mut machine,
         "DELETE",
@@ -98,7 +98,7 @@ fn a_deletion_takes_time_too() {
         &location.replace("operationResults/", "operationResults/x"),
         None,
     )
-    .refused(404, "OperationNotFound");
+    .rejected(404, "OperationNotFound");
 }
 
 #[test]

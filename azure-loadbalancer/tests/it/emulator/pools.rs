@@ -39,15 +39,15 @@ fn a_pool_has_addresses_or_interfaces() {
     let mut mixed = shown;
     mixed["properties"]["backendAddressPools"] = json!([pool_of_addresses()]);
     ask(&mut machine, "PUT", &lb, Some(mixed.clone()))
-        .refused(400, "BackendAddressPoolMixesAddressesAndInterfaces");
+        .rejected(400, "BackendAddressPoolMixesAddressesAndInterfaces");
     ask(&mut machine, "PUT", &pool, Some(pool_of_addresses()))
-        .refused(400, "BackendAddressPoolMixesAddressesAndInterfaces");
+        .rejected(400, "BackendAddressPoolMixesAddressesAndInterfaces");
 
     // The other way round.
     ask(&mut machine, "PUT", &nic, Some(interface(&[]))).expect(200);
     ask(&mut machine, "PUT", &lb, Some(mixed)).expect(200);
     ask(&mut machine, "PUT", &nic, Some(interface(&[&pool])))
-        .refused(400, "BackendAddressPoolMixesAddressesAndInterfaces");
+        .rejected(400, "BackendAddressPoolMixesAddressesAndInterfaces");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn the_interfaces_of_a_load_balancer_are_those_in_its_pools() {
     assert_eq!(listed["value"][0], own);
     ask(&mut machine, "PUT", &nic("nic"), Some(interface(&[]))).expect(200);
     assert_eq!(ids(&mut machine), [""; 0]);
-    ask(&mut machine, "PUT", &path, Some(json!({}))).refused(405, "MethodNotAllowed");
+    ask(&mut machine, "PUT", &path, Some(json!({}))).rejected(405, "MethodNotAllowed");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_port_of_a_frontend_is_had_once() {
         body["properties"][field] = parts.clone();
         let answer = ask(&mut machine, "PUT", &lb, Some(body));
         if is_taken {
-            answer.refused(400, "RulesUseSameFrontendPortAndProtocol");
+            answer.rejected(400, "RulesUseSameFrontendPortAndProtocol");
         } else {
             assert_eq!(answer.status, 200, "{parts}: {}", answer.body);
         }

@@ -52,7 +52,7 @@ fn ids_in_a_load_balancer_lead_somewhere() {
             &network("loadBalancers", "lb"),
             Some(balancer("Standard", &frontends)),
         );
-        answer.refused(400, code);
+        answer.rejected(400, code);
     }
     assert!(machine.get(&network("loadBalancers", "lb")).is_none());
 }
@@ -206,7 +206,7 @@ fn what_is_used_is_not_deleted() {
             "InUseBackendAddressPoolCannotBeDeleted",
         ),
     ] {
-        ask(&mut machine, "DELETE", &path, None).refused(400, code);
+        ask(&mut machine, "DELETE", &path, None).rejected(400, code);
     }
     // A load balancer can be deleted with members; they leave its pool.
     ask(
@@ -338,7 +338,7 @@ fn private_addresses_are_given_out_once() {
         ("g", &subnet),
         ("h", &subnet),
     ];
-    ask(&mut machine, "PUT", &lb, Some(balancer("Standard", &four))).refused(400, "SubnetIsFull");
+    ask(&mut machine, "PUT", &lb, Some(balancer("Standard", &four))).rejected(400, "SubnetIsFull");
     for (wanted, code) in [
         ("10.0.0.9", "PrivateIPAddressNotInSubnet"),
         ("x", "InvalidIPAddress"),
@@ -347,7 +347,7 @@ fn private_addresses_are_given_out_once() {
         let properties = &mut body["properties"]["frontendIPConfigurations"][0]["properties"];
         properties["privateIPAllocationMethod"] = json!("Static");
         properties["privateIPAddress"] = json!(wanted);
-        ask(&mut machine, "PUT", &lb, Some(body)).refused(400, code);
+        ask(&mut machine, "PUT", &lb, Some(body)).rejected(400, code);
     }
 }
 

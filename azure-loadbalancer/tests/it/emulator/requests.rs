@@ -44,7 +44,7 @@ fn requests_are_checked_before_anything_else() {
         ("POST", lbs.clone(), 405, "MethodNotAllowed"),
         ("GET", "/nothing".to_owned(), 404, "InvalidRequestUri"),
     ] {
-        ask(&mut machine, method, &path, None).refused(status, code);
+        ask(&mut machine, method, &path, None).rejected(status, code);
     }
     let put = |body: &str| {
         let request = http::Request::put(format!("{lbs}/lb?api-version=2025-05-01"))
@@ -134,7 +134,7 @@ fn lists_come_in_pages() {
         &format!("{NETWORK}/publicIPAddresses?$skiptoken=x"),
         None,
     )
-    .refused(400, "InvalidSkipToken");
+    .rejected(400, "InvalidSkipToken");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn tags_are_merged_and_everything_else_is_replaced() {
 fn who_has_no_token_is_not_let_in() {
     let mut machine = world(EmulatorOptions::default().token("good"));
     let path = format!("{NETWORK}/loadBalancers");
-    ask(&mut machine, "GET", &path, None).refused(401, "AuthenticationFailed");
+    ask(&mut machine, "GET", &path, None).rejected(401, "AuthenticationFailed");
     ask_with(
         &mut machine,
         "GET",
@@ -180,7 +180,7 @@ fn who_has_no_token_is_not_let_in() {
         None,
         &[("authorization", "Bearer bad")],
     )
-    .refused(401, "AuthenticationFailed");
+    .rejected(401, "AuthenticationFailed");
     ask_with(
         &mut machine,
         "GET",
@@ -199,8 +199,8 @@ fn who_has_no_token_is_not_let_in() {
 fn groups_are_made_and_shown() {
     let mut machine = world(at_once());
     let path = "/subscriptions/s/resourceGroups/rg2";
-    ask(&mut machine, "GET", path, None).refused(404, "ResourceGroupNotFound");
-    ask(&mut machine, "PUT", path, Some(json!({}))).refused(400, "LocationRequired");
+    ask(&mut machine, "GET", path, None).rejected(404, "ResourceGroupNotFound");
+    ask(&mut machine, "PUT", path, Some(json!({}))).rejected(400, "LocationRequired");
     ask(
         &mut machine,
         "PUT",

@@ -26,7 +26,7 @@ fn machines_follow_their_model_when_they_are_told_to() {
         &path,
         Some(scale_set(&["/subscriptions/s/nowhere"])),
     )
-    .refused(400, "InvalidResourceReference");
+    .rejected(400, "InvalidResourceReference");
     ask(&mut machine, "PUT", &path, Some(scale_set(&[]))).expect(201);
     let shown = ask(&mut machine, "PUT", &path, Some(scale_set(&[&pool])))
         .expect(200)
@@ -70,7 +70,7 @@ fn machines_follow_their_model_when_they_are_told_to() {
         (latest(&mut machine), members(&machine)),
         (vec![false, true], 1)
     );
-    upgrade(&mut machine, json!(["7"])).refused(400, "InvalidParameter");
+    upgrade(&mut machine, json!(["7"])).rejected(400, "InvalidParameter");
     upgrade(&mut machine, json!(["*"])).expect(202);
     assert_eq!(
         (latest(&mut machine), members(&machine)),
@@ -103,9 +103,9 @@ fn machines_follow_their_model_when_they_are_told_to() {
 
     // The load balancer cannot be deleted before the model and the machines have left it.
     let delete = |machine: &mut _| ask(machine, "DELETE", &lb, None);
-    delete(&mut machine).refused(400, "LoadBalancerInUseByVirtualMachineScaleSet");
+    delete(&mut machine).rejected(400, "LoadBalancerInUseByVirtualMachineScaleSet");
     ask(&mut machine, "PUT", &path, Some(scale_set(&[]))).expect(200);
-    delete(&mut machine).refused(400, "LoadBalancerInUseByVirtualMachineScaleSet");
+    delete(&mut machine).rejected(400, "LoadBalancerInUseByVirtualMachineScaleSet");
     upgrade(&mut machine, json!(["*"])).expect(202);
     delete(&mut machine).expect(202);
     ask(
@@ -114,12 +114,12 @@ fn machines_follow_their_model_when_they_are_told_to() {
         &format!("{path}/virtualMachines/9"),
         None,
     )
-    .refused(404, "NotFound");
+    .rejected(404, "NotFound");
     ask(
         &mut machine,
         "GET",
         &format!("{path}/rollingUpgrades"),
         None,
     )
-    .refused(404, "NotFound");
+    .rejected(404, "NotFound");
 }

@@ -59,7 +59,7 @@ impl Answer {
 
     /// Checks that the request was rejected with this status and code.
     #[track_caller]
-    pub(crate) fn refused(self, status: u16, code: &str) -> Self {
+    pub(crate) fn rejected(self, status: u16, code: &str) -> Self {
         assert_eq!((self.status, self.code()), (status, code), "{}", self.body);
         self
     }

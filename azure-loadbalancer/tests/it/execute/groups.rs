@@ -16,7 +16,7 @@ fn in_rg2(emulator: &Emulator) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_is_deleted_although_its_deletion_was_refused_at_first() {
+async fn an_address_is_deleted_although_its_deletion_was_rejected_at_first() {
     let web = service("web", &[80]);
     let there = elsewhere(web.clone());
     let wishes: [&[Service]; 2] = [std::slice::from_ref(&web), &[]];
@@ -38,10 +38,10 @@ async fn an_address_is_deleted_although_its_deletion_was_refused_at_first() {
             let report = executor.reconcile(there, &nodes(1)).await.unwrap();
             assert!(report.is_converged(), "{report:#?}");
             assert_eq!(in_rg2(&emulator).len(), 1);
-            let refused = answer(status, code)
+            let rejected = answer(status, code)
                 .method(&Method::DELETE)
                 .path("publicIPAddresses");
-            emulator.with(|machine| machine.inject(refused));
+            emulator.with(|machine| machine.inject(rejected));
             // A lock stays for the next run, which begins without any reference to it.
             for _ in 0..2 {
                 executor.reconcile(after, &nodes(1)).await.unwrap();

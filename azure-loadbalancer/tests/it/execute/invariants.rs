@@ -171,7 +171,7 @@ proptest! {
             settle(&emulator, &config, &[], &[], Vec::new()).await;
             assert_eq!(contents(&emulator), initial, "nothing is left behind");
             // No request was one that Azure would reject.
-            assert_nothing_refused(&emulator);
+            assert_nothing_rejected(&emulator);
         });
     }
 
@@ -247,7 +247,7 @@ proptest! {
                 (without_rules(contents(&emulator)), without_rules(initial))
             };
             assert_eq!(end, initial, "nothing is left behind");
-            assert_nothing_refused(&emulator);
+            assert_nothing_rejected(&emulator);
         });
     }
 

@@ -10,7 +10,7 @@ mod groups;
 mod invariants;
 mod neighbours;
 mod provider;
-mod refusals;
+mod rejections;
 mod remembered;
 mod rounds;
 mod scenario;

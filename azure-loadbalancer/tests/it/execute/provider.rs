@@ -39,7 +39,7 @@ async fn a_service_comes_and_goes() {
     provider.ensure_deleted(&web, &nodes(2)).await.unwrap();
     assert_eq!(provider.get(&web).await.unwrap(), None);
     assert_eq!(contents(&emulator), before);
-    assert_nothing_refused(&emulator);
+    assert_nothing_rejected(&emulator);
 }
 
 #[tokio::test(start_paused = true)]

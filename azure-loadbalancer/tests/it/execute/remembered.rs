@@ -55,11 +55,17 @@ async fn what_a_failed_write_left_open_is_closed_by_the_next() {
     let services = [flat(), inside("10.0.8.2")];
     let report = executor.reconcile(&services, &nodes(2)).await.unwrap();
     assert!(!report.is_converged());
-    let refused = emulator.with(|machine| machine.requests());
-    let refused = refused.iter().filter(|one| one.status == Some(400)).count();
+    let rejected = emulator.with(|machine| machine.requests());
+    let rejected = rejected
+        .iter()
+        .filter(|one| one.status == Some(400))
+        .count();
     // One for both services and the orphans, one without the second half of them, and one for each of that
     // half.
-    assert!((3..=5).contains(&refused), "{refused} writes were refused");
+    assert!(
+        (3..=5).contains(&rejected),
+        "{rejected} writes were rejected"
+    );
     let rules = security_rules(&emulator);
     assert!(rules.contains("10.0.9.3") && rules.contains("10.0.8.1"));
     assert!(

@@ -45,7 +45,7 @@ async fn services_get_what_they_ask_for_and_nothing_is_left_behind() {
     let report = executor.reconcile(&[], &nodes(3)).await.unwrap();
     assert!(report.is_converged(), "{report:#?}");
     assert_eq!(contents(&emulator), before);
-    assert_nothing_refused(&emulator);
+    assert_nothing_rejected(&emulator);
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +96,7 @@ async fn names_that_lead_elsewhere_stop_nobody_else() {
     }
     executor.reconcile(&[], &nodes(1)).await.unwrap();
     assert_eq!(contents(&emulator), before);
-    assert_nothing_refused(&emulator);
+    assert_nothing_rejected(&emulator);
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,13 +110,17 @@ async fn a_group_that_cannot_be_read_stops_nobody_else() {
             forbid_the_list(&emulator);
         }
         let executor = executor(&emulator);
-        let refusal = FaultAction::Answer {
+        let rejection = FaultAction::Answer {
             status,
             code: "NotThisGroup".to_owned(),
             retry_after: None,
         };
         emulator.with(|machine| {
-            machine.inject(Fault::new(refusal).path("resourceGroups/other").times(100))
+            machine.inject(
+                Fault::new(rejection)
+                    .path("resourceGroups/other")
+                    .times(100),
+            )
         });
         let bad = annotated(
             service("bad", &[81]),
@@ -134,17 +138,17 @@ async fn a_group_that_cannot_be_read_stops_nobody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_is_told_once_and_not_tried_again() {
+async fn what_is_rejected_is_told_once_and_not_tried_again() {
     let emulator = azure(EmulatorOptions::default());
     let executor = executor(&emulator);
-    let refusal = FaultAction::Answer {
+    let rejection = FaultAction::Answer {
         status: 400,
         code: "QuotaExceeded".to_owned(),
         retry_after: None,
     };
     emulator.with(|machine| {
         machine.inject(
-            Fault::new(refusal)
+            Fault::new(rejection)
                 .method(&Method::PUT)
                 .path("publicIPAddresses")
                 .times(100),
@@ -217,7 +221,7 @@ async fn a_dry_run_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_configuration_that_cannot_be_used_is_refused_at_once() {
+async fn a_configuration_that_cannot_be_used_is_rejected_at_once() {
     let emulator = azure(EmulatorOptions::default());
     let client = executor(&emulator).client().clone();
     let config = azure_loadbalancer::Config {
@@ -264,7 +268,7 @@ async fn an_address_of_the_user_is_used_and_survives() {
     assert!(
         contents(&emulator).contains_key(&network("publicIPAddresses", "user-ip").to_lowercase())
     );
-    assert_nothing_refused(&emulator);
+    assert_nothing_rejected(&emulator);
 }
 
 // Case G7.
@@ -278,13 +282,13 @@ async fn a_service_whose_group_is_not_there_can_go() {
         }
         let executor = executor(&emulator);
         if let Some(status) = status {
-            let refusal = FaultAction::Answer {
+            let rejection = FaultAction::Answer {
                 status,
                 code: "NotThisGroup".to_owned(),
                 retry_after: None,
             };
             emulator.with(|machine| {
-                machine.inject(Fault::new(refusal).path("resourceGroups/nope").times(100))
+                machine.inject(Fault::new(rejection).path("resourceGroups/nope").times(100))
             });
         }
         let named = annotated(
@@ -401,5 +405,5 @@ async fn a_node_that_nobody_could_write_keeps_no_service_waiting() {
         "{report:#?}"
     );
     assert_eq!(members(), [("10.0.9.1".to_owned(), "b".to_owned())]);
-    assert_nothing_refused(&emulator);
+    assert_nothing_rejected(&emulator);
 }

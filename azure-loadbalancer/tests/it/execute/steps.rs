@@ -52,21 +52,21 @@ async fn one_service_comes_changes_and_goes_in_steps() {
     call(&executor, Call::EnsureDeleted, &turned, "b").await;
     assert_eq!(call(&executor, Call::EnsureDeleted, &turned, "b").await, 0);
     assert_eq!(contents(&emulator), before);
-    assert_nothing_refused(&emulator);
+    assert_nothing_rejected(&emulator);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_write_that_fails_is_not_begun() {
     let emulator = azure(EmulatorOptions::default());
     let executor = executor(&emulator);
-    let refusal = FaultAction::Answer {
+    let rejection = FaultAction::Answer {
         status: 400,
         code: "Refused".to_owned(),
         retry_after: None,
     };
     emulator.with(|machine| {
         machine.inject(
-            Fault::new(refusal)
+            Fault::new(rejection)
                 .method(&Method::PUT)
                 .path("loadBalancers"),
         )

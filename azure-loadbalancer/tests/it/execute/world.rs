@@ -198,13 +198,13 @@ pub(crate) fn forbid_the_list(emulator: &Emulator) {
 
 /// Checks that no request was invalid.
 #[track_caller]
-pub(crate) fn assert_nothing_refused(emulator: &Emulator) {
-    let refused: Vec<_> = emulator.with(|machine| {
+pub(crate) fn assert_nothing_rejected(emulator: &Emulator) {
+    let rejected: Vec<_> = emulator.with(|machine| {
         let requests = machine.requests().into_iter();
         requests
             .filter(|one| matches!(one.status, Some(400 | 404 | 405)))
             .filter(|one| one.method != "GET")
             .collect()
     });
-    assert!(refused.is_empty(), "{refused:#?}");
+    assert!(rejected.is_empty(), "{rejected:#?}");
 }

@@ -23,7 +23,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Open,
-    Refused,
+    Rejected,
     /// Requests are dropped: no effect and no response.
     Silent,
     /// Requests take effect, but their responses are lost.
@@ -84,7 +84,7 @@ impl tower_service::Service<Request<Bytes>> for Api {
                     let body = Full::new(Bytes::from(body.to_string()));
                     Ok(Response::builder().status(status).body(body).unwrap())
                 }
-                Way::Refused => Err(io::Error::other("connection refused")),
+                Way::Rejected => Err(io::Error::other("connection refused")),
                 Way::Silent => std::future::pending().await,
                 Way::Deaf => {
                     answer(&leases);
@@ -161,7 +161,7 @@ async fn a_holder_that_renews_keeps_it_and_one_that_releases_is_followed_at_once
 
 #[tokio::test(start_paused = true)]
 async fn a_holder_gives_up_before_others_may_take_it() {
-    for way in [Way::Refused, Way::Silent] {
+    for way in [Way::Rejected, Way::Silent] {
         let leases = Leases::default();
         let api = Api::new(&leases);
         let mut lease = api.lease("one");
@@ -278,7 +278,7 @@ async fn never_do_two_lead() {
             }));
         }
         for _ in 0..100 {
-            let all = [Way::Open, Way::Open, Way::Refused, Way::Silent, Way::Deaf];
+            let all = [Way::Open, Way::Open, Way::Rejected, Way::Silent, Way::Deaf];
             ways[random.usize(..3)].set(all[random.usize(..all.len())]);
             sleep(Duration::from_millis(random.u64(100..8_000))).await;
             assert!(tasks.iter().all(|task| !task.is_finished()), "{seed}");

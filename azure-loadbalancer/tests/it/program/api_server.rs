@@ -48,7 +48,7 @@ pub(crate) async fn start_with(times: usize, status: u16, leases: Leases) -> (St
                 let (patches, leases) = (Arc::clone(&patches), leases.clone());
                 async move {
                     match fails {
-                        Ok(_) => Ok(refusal(status)),
+                        Ok(_) => Ok(rejection(status)),
                         Err(_) => answer(request, patches, leases).await,
                     }
                 }
@@ -75,7 +75,7 @@ impl hyper::body::Body for Quiet {
     }
 }
 
-fn refusal(status: u16) -> Response<BoxBody<Bytes, Infallible>> {
+fn rejection(status: u16) -> Response<BoxBody<Bytes, Infallible>> {
     let text = json!({ "kind": "Status", "code": status, "message": "not now" });
     let body = Full::new(Bytes::from(text.to_string())).boxed();
     let mut response = Response::new(body);

@@ -29,7 +29,7 @@ fn page(items: &Value) -> (StatusCode, Value) {
     (StatusCode::OK, body)
 }
 
-fn refusal(status: StatusCode, code: &str) -> (StatusCode, Value) {
+fn rejection(status: StatusCode, code: &str) -> (StatusCode, Value) {
     (status, json!({"Error": {"Code": code, "Message": code}}))
 }
 
@@ -65,7 +65,7 @@ fn answer(path: &str, instances: &Instances) -> (StatusCode, Value) {
         path if path == format!("/Partitions/{PARTITION}/$/GetReplicas") => {
             let Some(instances) = &*instances.lock() else {
                 let busy = StatusCode::SERVICE_UNAVAILABLE;
-                return refusal(busy, "FABRIC_E_RECONFIGURATION_PENDING");
+                return rejection(busy, "FABRIC_E_RECONFIGURATION_PENDING");
             };
             let shown = instances.iter().map(|(id, status, address)| {
                 json!({
@@ -77,7 +77,7 @@ fn answer(path: &str, instances: &Instances) -> (StatusCode, Value) {
             page(&shown.collect())
         }
         // The health of the whole cluster, which an old gateway does not have.
-        _ => refusal(StatusCode::BAD_REQUEST, "E_INVALIDARG"),
+        _ => rejection(StatusCode::BAD_REQUEST, "E_INVALIDARG"),
     }
 }
 

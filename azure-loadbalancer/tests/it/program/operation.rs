@@ -59,8 +59,8 @@ async fn azure_is_reached_through_the_proxy_of_the_environment() {
 #[tokio::test]
 async fn nobody_waits_in_silence() {
     // No server listens: the program reports that at once, and continues.
-    let mut refused = peers::spawn(plan("http://127.0.0.1:1"));
-    refused.wait_for_output("a call is made again").await;
+    let mut rejected = peers::spawn(plan("http://127.0.0.1:1"));
+    rejected.wait_for_output("a call is made again").await;
     // The server accepts and stays silent.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut silent = peers::spawn(plan(&format!("http://{}", listener.local_addr().unwrap())));

@@ -5,7 +5,7 @@ mod azure;
 mod echo;
 mod fixture;
 pub(crate) mod leases;
-mod refusals;
+mod rejections;
 
 pub(crate) use self::azure::Azure;
 pub(crate) use self::echo::Echo;

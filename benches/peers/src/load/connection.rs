@@ -15,7 +15,7 @@ use crate::poll::{Interest, would_block};
 
 /// The result of an operation on a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum LoadOutcome {
     /// Idle, or waiting for the response.
     Waiting,
     Complete,
@@ -24,19 +24,19 @@ pub(super) enum Outcome {
     Failed(String),
 }
 
-pub(super) struct Connection {
+pub(super) struct LoadConnection {
     stream: Stream,
     response: Response,
     /// Number of sent bytes of the request.
     sent: usize,
-    state: State,
+    state: LoadState,
     interest: Interest,
     /// The time from which the latency counts, since the start of the run.
     pub(super) since: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LoadState {
     Idle,
     Sending,
     Receiving,
@@ -47,7 +47,7 @@ enum Stream {
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
-impl Connection {
+impl LoadConnection {
     /// Connects, which is immediate over loopback. The TLS handshake is part of the first request.
     pub(super) fn open(target: &Target, expected: u64) -> io::Result<Self> {
         let socket = TcpStream::connect(target.address)?;
@@ -66,37 +66,42 @@ impl Connection {
             stream,
             response: Response::new(expected),
             sent: 0,
-            state: State::Idle,
+            state: LoadState::Idle,
             interest: Interest::Read,
             since: Duration::ZERO,
         })
     }
 
     pub(super) fn is_busy(&self) -> bool {
-        self.state != State::Idle
+        self.state != LoadState::Idle
     }
 
     /// Starts an exchange.
-    pub(super) fn start(&mut self, request: &[u8], since: Duration) -> Outcome {
+    pub(super) fn start(&mut self, request: &[u8], since: Duration) -> LoadOutcome {
         self.response.reset();
         self.sent = 0;
         self.since = since;
-        self.state = State::Sending;
+        self.state = LoadState::Sending;
         match self.send(request) {
-            Ok(()) => Outcome::Waiting,
-            Err(error) => Outcome::Failed(format!("writing: {error}")),
+            Ok(()) => LoadOutcome::Waiting,
+            Err(error) => LoadOutcome::Failed(format!("writing: {error}")),
         }
     }
 
     /// Continues after the socket has become ready.
-    pub(super) fn go_on(&mut self, request: &[u8], readable: bool, buffer: &mut [u8]) -> Outcome {
-        if self.state == State::Sending
+    pub(super) fn go_on(
+        &mut self,
+        request: &[u8],
+        readable: bool,
+        buffer: &mut [u8],
+    ) -> LoadOutcome {
+        if self.state == LoadState::Sending
             && let Err(error) = self.send(request)
         {
-            return Outcome::Failed(format!("writing: {error}"));
+            return LoadOutcome::Failed(format!("writing: {error}"));
         }
         if !readable {
-            return Outcome::Waiting;
+            return LoadOutcome::Waiting;
         }
         loop {
             let read = match self.stream.read(buffer) {
@@ -104,43 +109,45 @@ impl Connection {
                 Err(error) if would_block(&error) => {
                     // The handshake has just ended, so the request can be sent.
                     return match self.send(request) {
-                        Ok(()) => Outcome::Waiting,
-                        Err(error) => Outcome::Failed(format!("writing: {error}")),
+                        Ok(()) => LoadOutcome::Waiting,
+                        Err(error) => LoadOutcome::Failed(format!("writing: {error}")),
                     };
                 }
-                Err(_) if self.state == State::Idle => return Outcome::Closed,
+                Err(_) if self.state == LoadState::Idle => return LoadOutcome::Closed,
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
-                Err(error) => return Outcome::Failed(format!("reading: {error}")),
+                Err(error) => return LoadOutcome::Failed(format!("reading: {error}")),
             };
             let consumed = match (self.state, read) {
-                (State::Idle, 0) => return Outcome::Closed,
-                (State::Idle, _) => Err("bytes that nobody asked for".to_owned()),
+                (LoadState::Idle, 0) => return LoadOutcome::Closed,
+                (LoadState::Idle, _) => Err("bytes that nobody asked for".to_owned()),
                 (_, 0) => self.response.end(),
                 (_, read) => self.response.consume(&buffer[..read]),
             };
             match consumed {
                 Ok(false) if self.stream.may_hold_more() => {}
-                Ok(false) => return Outcome::Waiting,
-                Ok(true) if self.state == State::Sending => {
-                    return Outcome::Failed("an answer before the request was complete".to_owned());
+                Ok(false) => return LoadOutcome::Waiting,
+                Ok(true) if self.state == LoadState::Sending => {
+                    return LoadOutcome::Failed(
+                        "an answer before the request was complete".to_owned(),
+                    );
                 }
                 Ok(true) => {
-                    self.state = State::Idle;
-                    return Outcome::Complete;
+                    self.state = LoadState::Idle;
+                    return LoadOutcome::Complete;
                 }
-                Err(why) => return Outcome::Failed(why),
+                Err(why) => return LoadOutcome::Failed(why),
             }
         }
     }
 
     fn send(&mut self, request: &[u8]) -> io::Result<()> {
-        while self.state == State::Sending {
+        while self.state == LoadState::Sending {
             match self.stream.write(&request[self.sent..]) {
                 Err(error) if would_block(&error) => break,
                 written => self.sent += written?,
             }
             if self.sent == request.len() {
-                self.state = State::Receiving;
+                self.state = LoadState::Receiving;
             }
         }
         self.stream.flush()
@@ -149,10 +156,10 @@ impl Connection {
     /// The new events to watch the socket for, if they have changed.
     pub(super) fn changed_interest(&mut self) -> Option<Interest> {
         let write = match &self.stream {
-            Stream::Plain(_) => self.state == State::Sending,
+            Stream::Plain(_) => self.state == LoadState::Sending,
             Stream::Tls(stream) => {
                 stream.conn.wants_write()
-                    || (self.state == State::Sending && !stream.conn.is_handshaking())
+                    || (self.state == LoadState::Sending && !stream.conn.is_handshaking())
             }
         };
         let wanted = Interest::of(true, write);
@@ -163,7 +170,7 @@ impl Connection {
     }
 }
 
-impl AsFd for Connection {
+impl AsFd for LoadConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.stream {
             Stream::Plain(socket) => socket.as_fd(),

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::arrivals::Arrivals;
-use super::connection::{Connection, Outcome};
+use super::connection::{LoadConnection, LoadOutcome};
 use super::phase::{Course, Phase, Step};
 use super::{Edge, Pace, Plan, Tally, Target};
 use crate::poll::{Interest, Poll, Ready};
@@ -70,7 +70,7 @@ struct Generator<'a> {
     target: &'a Target,
     request: Vec<u8>,
     poll: Poll,
-    connections: Vec<Option<Connection>>,
+    connections: Vec<Option<LoadConnection>>,
     /// The indices of free connections.
     free: Vec<usize>,
     arrivals: Option<Arrivals>,
@@ -165,12 +165,11 @@ impl<'a> Generator<'a> {
     fn send(&mut self, number: usize, since: Duration) -> bool {
         self.course.has_sent();
         if self.connections[number].is_none() {
-            let opened = Connection::open(self.target, self.plan.exchange.resource.len()).and_then(
-                |connection| {
+            let opened = LoadConnection::open(self.target, self.plan.exchange.resource.len())
+                .and_then(|connection| {
                     self.poll.add(&connection, number, Interest::Read)?;
                     Ok(connection)
-                },
-            );
+                });
             match opened {
                 Ok(connection) => self.connections[number] = Some(connection),
                 Err(error) => {
@@ -201,10 +200,10 @@ impl<'a> Generator<'a> {
     }
 
     /// Records the outcome of a connection's turn. Returns `false` if the exchange has failed.
-    fn settle(&mut self, number: usize, outcome: Outcome) -> bool {
+    fn settle(&mut self, number: usize, outcome: LoadOutcome) -> bool {
         match outcome {
-            Outcome::Waiting => {}
-            Outcome::Complete => {
+            LoadOutcome::Waiting => {}
+            LoadOutcome::Complete => {
                 self.count(number);
                 // The proxy was asked to close, and a new connection is opened when it has.
                 if self.plan.pace != Pace::Churn {
@@ -212,7 +211,7 @@ impl<'a> Generator<'a> {
                     self.free.push(number);
                 }
             }
-            Outcome::Closed => {
+            LoadOutcome::Closed => {
                 self.connections[number] = None;
                 if self.plan.pace == Pace::Churn {
                     self.under_way -= 1;
@@ -224,7 +223,7 @@ impl<'a> Generator<'a> {
                 }
                 return true;
             }
-            Outcome::Failed(why) => {
+            LoadOutcome::Failed(why) => {
                 self.tally.fail(|| why);
                 let closed = self.connections[number].take();
                 if self.plan.pace == Pace::Churn || closed.is_some_and(|closed| closed.is_busy()) {

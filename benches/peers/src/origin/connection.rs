@@ -13,9 +13,9 @@ const FIELDS: usize = 64;
 /// Maximum size of a request head in bytes.
 const HEAD: usize = 64 << 10;
 
-pub(super) struct Connection {
+pub(super) struct OriginConnection {
     socket: TcpStream,
-    state: State,
+    state: OriginState,
     /// The beginning of an incomplete head.
     partial: Vec<u8>,
     /// True if the connection closes after the current answer.
@@ -23,7 +23,7 @@ pub(super) struct Connection {
     interest: Interest,
 }
 
-enum State {
+enum OriginState {
     Head,
     /// The rest of a request body, and the answer to send at its end.
     Body(Body, Answer),
@@ -45,11 +45,11 @@ impl Answer {
     }
 }
 
-impl Connection {
+impl OriginConnection {
     pub(super) fn new(socket: TcpStream) -> Self {
         Self {
             socket,
-            state: State::Head,
+            state: OriginState::Head,
             partial: Vec::new(),
             closes: false,
             interest: Interest::Read,
@@ -63,8 +63,8 @@ impl Connection {
     /// The new interest in socket events, if it has changed.
     pub(super) fn changed_interest(&mut self) -> Option<Interest> {
         let wanted = match self.state {
-            State::Answer(..) => Interest::Write,
-            State::Head | State::Body(..) => Interest::Read,
+            OriginState::Answer(..) => Interest::Write,
+            OriginState::Head | OriginState::Body(..) => Interest::Read,
         };
         (wanted != self.interest).then(|| {
             self.interest = wanted;
@@ -79,13 +79,13 @@ impl Connection {
         replies: &Replies,
         buffer: &mut [u8],
     ) -> io::Result<bool> {
-        if matches!(self.state, State::Answer(..)) {
+        if matches!(self.state, OriginState::Answer(..)) {
             self.write(replies)?;
             if self.has_ended() {
                 return Ok(false);
             }
             // Bytes of a pipelined request may already be in the buffer.
-            if matches!(self.state, State::Head) && !self.partial.is_empty() {
+            if matches!(self.state, OriginState::Head) && !self.partial.is_empty() {
                 let kept = std::mem::take(&mut self.partial);
                 self.consume(&kept, replies)?;
             }
@@ -113,34 +113,35 @@ impl Connection {
 
     /// Returns true if the last answer has been written.
     fn has_ended(&self) -> bool {
-        self.closes && matches!(self.state, State::Head)
+        self.closes && matches!(self.state, OriginState::Head)
     }
 
     /// Parses incoming bytes and answers each complete request.
     fn consume(&mut self, mut bytes: &[u8], replies: &Replies) -> io::Result<()> {
         loop {
             match &mut self.state {
-                State::Answer(..) => {
+                OriginState::Answer(..) => {
                     self.partial.extend_from_slice(bytes);
                     return Ok(());
                 }
-                State::Body(body, _) => {
+                OriginState::Body(body, _) => {
                     bytes = &bytes[body.consume(bytes).map_err(invalid)?..];
                     if !body.has_ended() {
                         return Ok(());
                     }
-                    let State::Body(_, answer) = std::mem::replace(&mut self.state, State::Head)
+                    let OriginState::Body(_, answer) =
+                        std::mem::replace(&mut self.state, OriginState::Head)
                     else {
                         unreachable!("it was one a moment ago")
                     };
                     self.answer(answer, replies)?;
                 }
-                State::Head if bytes.is_empty() || self.closes => return Ok(()),
-                State::Head => match parse(bytes, replies)? {
+                OriginState::Head if bytes.is_empty() || self.closes => return Ok(()),
+                OriginState::Head => match parse(bytes, replies)? {
                     Some(request) => {
                         bytes = &bytes[request.length..];
                         self.closes = request.closes;
-                        self.state = State::Body(request.body, request.answer);
+                        self.state = OriginState::Body(request.body, request.answer);
                     }
                     None if bytes.len() > HEAD => return Err(invalid("the head is too long")),
                     None => {
@@ -153,12 +154,12 @@ impl Connection {
     }
 
     fn answer(&mut self, answer: Answer, replies: &Replies) -> io::Result<()> {
-        self.state = State::Answer(answer, 0);
+        self.state = OriginState::Answer(answer, 0);
         self.write(replies)
     }
 
     fn write(&mut self, replies: &Replies) -> io::Result<()> {
-        let State::Answer(answer, sent) = &mut self.state else {
+        let OriginState::Answer(answer, sent) = &mut self.state else {
             return Ok(());
         };
         let bytes = answer.bytes(replies);
@@ -167,7 +168,7 @@ impl Connection {
             written => *sent += written?,
         }
         if *sent == bytes.len() {
-            self.state = State::Head;
+            self.state = OriginState::Head;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use self::connection::Connection;
+use self::connection::OriginConnection;
 use self::reply::Replies;
 use crate::poll::{Interest, Poll, Ready, Slots, would_block};
 use crate::system;
@@ -91,7 +91,7 @@ impl Drop for Origin {
 struct Server {
     poll: Poll,
     listeners: Vec<TcpListener>,
-    connections: Slots<Connection>,
+    connections: Slots<OriginConnection>,
     replies: Replies,
     buffer: Vec<u8>,
 }
@@ -137,7 +137,7 @@ impl Server {
             socket.set_nodelay(true)?;
             let token = self.connections.next();
             self.poll.add(&socket, token, Interest::Read)?;
-            self.connections.insert(Connection::new(socket));
+            self.connections.insert(OriginConnection::new(socket));
         }
     }
 

@@ -67,6 +67,12 @@ async function seenByDay() {
   assert.ok(names.some((name) => /^127\.0\.0\.1:\d+$/.test(name)), `no address among ${names}`);
   await page.screenshot({ path: join(SCREENSHOTS, 'admin-light.png'), fullPage: false });
 
+  // Routes have the same names, and are found by them.
+  await page.locator('#routes td strong', { hasText: /^fabric:\/Shop\/Catalog:catalog$/ }).waitFor();
+  await page.fill('#route-filter', 'shop/catalog');
+  await page.waitForFunction(() => document.querySelectorAll('#routes td strong').length === 1);
+  await page.fill('#route-filter', '');
+
   // The box explains a decision.
   await page.fill('#explain-form input[name=url]', 'localhost/catalog/shoes?size=42');
   await page.click('#explain-form button');

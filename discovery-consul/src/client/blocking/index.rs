@@ -62,10 +62,10 @@ impl BlockingIndex {
     /// server may have another history, and waiting on an index above its own would block for the full
     /// time. After a rejection (4xx), nothing has changed.
     pub fn failed(&mut self, error: &ConsulError) {
-        let is_refusal = error
+        let is_rejection = error
             .status()
             .is_some_and(|status| status.is_client_error());
-        if !is_refusal {
+        if !is_rejection {
             self.0 = 0;
         }
     }
@@ -120,7 +120,7 @@ mod tests {
                 ],
             ),
             (
-                "a refusal changes nothing",
+                "a rejection changes nothing",
                 &[
                     (Answer(Some(7), Moved::Forward), 7),
                     (Status(400), 7),

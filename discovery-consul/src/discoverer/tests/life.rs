@@ -218,7 +218,7 @@ async fn a_service_that_nobody_could_read_is_failed_and_others_are_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn defaults_apply_where_nothing_is_said_and_bad_ones_leave_the_last_good() {
+async fn defaults_apply_where_nothing_is_said_and_bad_ones_leave_the_last_known_good() {
     let consul = FakeConsul::new("sas");
     let own = served("own", "own", 80).with_tag("proxy.cluster.loadBalancingPolicy=Random");
     consul.register("sas", "n1", served("web", "web", 80));

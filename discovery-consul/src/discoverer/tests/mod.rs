@@ -38,7 +38,7 @@ pub(super) fn discoverer(consul: &FakeConsul, options: DiscoveryOptions) -> Cons
     ConsulDiscoverer::with_client(consul.client(), options)
 }
 
-/// Runs one round, and returns its result.
+/// Runs one cycle, and returns its result.
 pub(super) async fn once(consul: &FakeConsul, options: DiscoveryOptions) -> Once {
     discoverer(consul, options).runner().run_once().await
 }

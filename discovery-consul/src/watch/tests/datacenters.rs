@@ -53,7 +53,7 @@ async fn indexes_and_failures_of_one_datacenter_are_no_matter_to_another() {
         watched.pass(120).await;
         assert!(watched.datacenter("vla").failure.is_some());
         assert_eq!(watched.datacenter("sas").failure, None);
-        assert_eq!(watched.instances("vla"), 1, "last good");
+        assert_eq!(watched.instances("vla"), 1, "last known good");
         let started = tokio::time::Instant::now();
         consul.set_check("sas", "s0000-0", Critical);
         let now = [

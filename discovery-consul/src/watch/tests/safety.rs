@@ -54,7 +54,7 @@ async fn no_error_takes_anything_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_cannot_be_read_keeps_its_last_good_state_and_the_others_go_on() {
+async fn a_service_that_cannot_be_read_keeps_its_last_known_good_state_and_the_others_go_on() {
     let consul = consul_with(5);
     let mut watched = Watched::start(&consul, options()).await;
     consul.fail("health/service/s0001", Fault::Status(500, "boom"));

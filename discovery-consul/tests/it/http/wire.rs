@@ -96,7 +96,7 @@ async fn redirects_are_not_followed_and_what_is_no_agent_is_said() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_reset_and_one_that_is_refused_are_unreachable() {
+async fn a_connection_that_is_reset_and_one_that_is_rejected_are_unreachable() {
     let origin = RawOrigin::script(|mut connection| async move {
         connection.read_request().await?;
         // So does an agent with too many connections from one address.

@@ -354,7 +354,7 @@ async fn errors_are_as_expected(client: ConsulClient) {
     client.deregister("nobody").await.unwrap();
     let dotted = ServiceDefinition::new("web", 80).with_meta("proxy.enable", "true");
     let error = client.register(&dotted).await.unwrap_err();
-    assert_eq!(error.kind(), ConsulErrorKind::Refused, "{error}");
+    assert_eq!(error.kind(), ConsulErrorKind::Rejected, "{error}");
     assert!(
         error.to_string().contains("Invalid Service Meta"),
         "{error}"

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn too_much_is_refused_and_cut_short() {
+fn too_much_is_rejected_and_cut_short() {
     let many: Labels = (0..20_000)
         .map(|i| (format!("proxy.junk{i}"), String::new()))
         .chain([("proxy.enable".to_owned(), "true".to_owned())])

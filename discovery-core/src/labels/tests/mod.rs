@@ -115,7 +115,7 @@ fn only_services_that_ask_for_it_are_served() {
 }
 
 #[test]
-fn a_service_that_may_have_asked_is_refused_and_not_ignored() {
+fn a_service_that_may_have_asked_is_rejected_and_not_ignored() {
     let parsed = parse(&[("proxy.enable", "yes")]);
     assert!(parsed.problems.has_errors());
 }
@@ -370,7 +370,7 @@ fn labels_without_the_one_that_enables_are_told() {
             .iter()
             .map(|&(k, v): &(&str, &str)| (k.to_owned(), v.to_owned()));
         let described = LabelledService::new(labels.collect(), Default::default());
-        assert_eq!(parser.parse("web", &described), Parsed::not_enlisted());
+        assert_eq!(parser.parse("web", &described), Parsed::not_enabled());
     }
 }
 
@@ -411,7 +411,7 @@ fn an_alias_stays_on_its_level() {
 }
 
 #[test]
-fn a_dialect_may_refuse_what_it_does_not_know() {
+fn a_dialect_may_reject_what_it_does_not_know() {
     let labels = labels(&[
         ("x.List.[0].Nmae", "1"),
         ("x.List.[0]", "2"),
@@ -421,7 +421,7 @@ fn a_dialect_may_refuse_what_it_does_not_know() {
     let rules = LabelRules::new("x.");
     let tree = LabelTree::new(&labels, &rules);
     let root = tree.root();
-    root.child("List").refuse_unknown();
+    root.child("List").reject_unknown();
     for (_, element) in root.elements("List") {
         assert_eq!(element.text("Name"), None);
     }
@@ -441,7 +441,7 @@ fn a_dialect_may_refuse_what_it_does_not_know() {
 }
 
 #[test]
-fn empty_values_are_kept_for_those_who_refuse_them() {
+fn empty_values_are_kept_for_those_who_reject_them() {
     let labels = labels(&[("x.H.[0].Name", "a"), ("x.H.[0].Values", " 1,, 2 ")]);
     for (keep_empty_values, expected) in [(false, &["1", "2"][..]), (true, &["1", "", "2"])] {
         let rules = LabelRules::new("x.");

@@ -284,7 +284,7 @@ proptest! {
                     revision: Revision::of(config),
                     config: Arc::new(config.clone()),
                     problems: proxy_model::Problems::new(),
-                    refused: false,
+                    rejected: false,
                     kept: Default::default(),
                     retry: false,
                 })),

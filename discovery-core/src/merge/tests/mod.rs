@@ -1,8 +1,8 @@
 mod conflicts;
-mod last_good;
+mod last_known_good;
 mod policies;
 mod publishing;
-mod refusals;
+mod rejections;
 #[cfg(feature = "dns")]
 mod resolving;
 

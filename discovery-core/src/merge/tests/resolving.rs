@@ -186,7 +186,7 @@ impl DestinationResolver for Careless {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resolver_s_bad_answer_leaves_the_last_good_destinations() {
+async fn a_resolver_s_bad_answer_leaves_the_last_known_good_destinations() {
     let one = provider("one", simple(&[], &[("a", "http://1"), ("b", "http://1")]));
     let merged = Merge::new()
         .provider(one.clone())

@@ -16,9 +16,9 @@ use super::watch::DirectoryWatch;
 use super::{FileError, FileOptions};
 use crate::contain::Blocking;
 use crate::error::DiscoverError;
-use crate::moment::Moment;
 use crate::provider::ProviderState;
 use crate::status::{Failure, SourceState};
+use crate::timestamp::Timestamp;
 
 /// Minimum interval of polls. With a shorter one, reading the files would be a busy loop.
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
@@ -72,7 +72,7 @@ impl Follower {
         let mut first = ProviderState::serving(loaded.config).with_problems(loaded.problems);
         first.section = loaded.section.into();
         first.origins = loaded.origins;
-        first.status.rounds = 1;
+        first.status.cycles = 1;
         let (state, receiver) = channel::channel(Arc::new(first));
         let follower = Self {
             layers,
@@ -131,11 +131,11 @@ impl Follower {
 
     fn note(&self, outcome: Option<Result<Loaded, FileError>>) {
         let mut state = (**self.state.borrow()).clone();
-        state.status.rounds += 1;
+        state.status.cycles += 1;
         let notify = match outcome {
             None => {
                 if state.status.state == SourceState::Live {
-                    state.status.last_ok = Some(Moment::now());
+                    state.status.last_ok = Some(Timestamp::now());
                 }
                 false
             }

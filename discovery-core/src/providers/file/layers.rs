@@ -53,7 +53,8 @@ impl Layers {
     }
 
     /// Adds a directory in which each file holds one value, as secrets are mounted into containers: the
-    /// file `ReverseProxy__Routes__r__Order` holds `Order`. The last line end of a file is left out.
+    /// file `ReverseProxy__Routes__r__Order` holds `Order`. The last line end of a file is left out. Files
+    /// without `__` in their names are not read.
     #[must_use]
     pub fn with_key_directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.directories.push(path.into());
@@ -121,7 +122,9 @@ pub(super) fn read_keys(directory: &Path) -> Result<Vec<Setting>, (PathBuf, io::
         let Some(name) = name.to_str() else {
             continue;
         };
-        if name.starts_with('.') || name.starts_with(IGNORED) {
+        // Every section is an object, so a value has a path. Others are secrets of other programs.
+        let is_key = name.contains(SEPARATOR) && !name.starts_with(IGNORED);
+        if name.starts_with('.') || !is_key {
             continue;
         }
         names.push(name.to_owned());
@@ -205,8 +208,9 @@ mod tests {
         let path = directory.path();
         for (name, content) in [
             ("A__B", &b"one\n"[..]),
-            ("C", b"two\r\n\r\n"),
-            ("D__0", b"\xff\xfet\0h\0r\0e\0e\0"),
+            ("C__D", b"two\r\n\r\n"),
+            ("keystore.p12", b"\xff"),
+            ("E__0", b"\xff\xfet\0h\0r\0e\0e\0"),
             (".hidden", b"no"),
             ("ignore.me", b"no"),
         ] {
@@ -219,10 +223,10 @@ mod tests {
             .iter()
             .map(|s| (s.key.as_str(), s.value.as_str()))
             .collect();
-        assert_eq!(read, [("A:B", "one"), ("C", "two\r\n"), ("D:0", "three")]);
-        fs::write(path.join("E"), b"\xff").unwrap();
+        assert_eq!(read, [("A:B", "one"), ("C:D", "two\r\n"), ("E:0", "three")]);
+        fs::write(path.join("F__G"), b"\xff").unwrap();
         let (failed, error) = read_keys(path).unwrap_err();
-        assert_eq!(failed, path.join("E"));
+        assert_eq!(failed, path.join("F__G"));
         assert!(error.to_string().contains("UTF-8"), "{error}");
     }
 }

@@ -152,7 +152,7 @@ async fn a_section_may_be_in_settings_alone() {
 }
 
 #[tokio::test]
-async fn a_broken_layer_leaves_the_last_good_configuration_and_says_which() {
+async fn a_broken_layer_leaves_the_last_known_good_configuration_and_says_which() {
     let fixture = Fixture::new(&base("\"Order\": 1,"));
     let provider = fixture.open(&[]).await;
     fixture.write(
@@ -178,7 +178,7 @@ async fn a_broken_layer_leaves_the_last_good_configuration_and_says_which() {
         assert_eq!(order(&state), Some(2), "{place}");
         assert_eq!(state.status.state, SourceState::Failing);
     }
-    // It was there, so the configuration without it is nothing that somebody wanted.
+    // It was there, so its loss is an error.
     fs::remove_file(fixture.at("appsettings.Staging.json")).unwrap();
     let is_told = |state: &Arc<ProviderState>| state.problems.to_string().contains("cannot read");
     assert_eq!(order(&*wait_for(&provider, is_told).await), Some(2));

@@ -391,7 +391,7 @@ async fn dropping_the_provider_ends_the_following() {
 
 /// A bad value in a file rejects the file as a whole, and is reported.
 #[tokio::test]
-async fn a_bad_value_refuses_the_file_and_not_what_serves() {
+async fn a_bad_value_rejects_the_file_and_not_what_serves() {
     let fixture = Fixture::new(&text("http://a"));
     let provider = fixture.open(watching()).await;
     let merged = Merge::new().provider(provider).start();
@@ -422,7 +422,7 @@ async fn a_bad_value_refuses_the_file_and_not_what_serves() {
 /// Opening a pipe waits for a writer, and never ends without one.
 #[cfg(unix)]
 #[tokio::test]
-async fn what_is_no_regular_file_is_refused_and_recovered_from() {
+async fn what_is_no_regular_file_is_rejected_and_recovered_from() {
     let pipe = |path: &Path| {
         let made = std::process::Command::new("mkfifo").arg(path).status();
         assert!(made.unwrap().success());
@@ -475,9 +475,9 @@ async fn problems_are_placed_in_the_text_that_is_there() {
         .start();
     let mut states = merged.subscribe();
     // The serving configuration has a warning too.
-    let mut told = async |refusals: u64| {
+    let mut told = async |rejections: u64| {
         let reached =
-            states.wait_for(|s| s.ready && s.refusals == refusals && !s.problems.is_empty());
+            states.wait_for(|s| s.ready && s.rejections == rejections && !s.problems.is_empty());
         let state = tokio::time::timeout(LONG, reached).await.expect("in time");
         let state = state.expect("it is followed");
         let problems = state.problems.iter().map(|sourced| &sourced.problem);
@@ -490,23 +490,23 @@ async fn problems_are_placed_in_the_text_that_is_there() {
     );
     assert_eq!(told(0).await, std::slice::from_ref(&warning));
     fs::write(&fixture.path, document("{", "c")).unwrap();
-    let refused = told(1).await;
+    let rejected = told(1).await;
     assert_eq!(
-        refused[0].0, "/reverseproxy/Routes/r/Match/Path",
-        "{refused:?}"
+        rejected[0].0, "/reverseproxy/Routes/r/Match/Path",
+        "{rejected:?}"
     );
     fs::write(&fixture.path, "{").unwrap();
     let unread = told(2).await;
     assert!(
-        !unread.contains(&refused[0]),
+        !unread.contains(&rejected[0]),
         "it is not there any more: {unread:?}"
     );
     assert!(unread.contains(&warning), "it still serves: {unread:?}");
     fs::write(&fixture.path, document("}", "c")).unwrap();
-    let refused = told(3).await;
+    let rejected = told(3).await;
     assert_eq!(
-        refused[0].0, "/reverseproxy/Routes/r/Match/Path",
-        "{refused:?}"
+        rejected[0].0, "/reverseproxy/Routes/r/Match/Path",
+        "{rejected:?}"
     );
     let unsupported = Problem::warning("/Routes/r/AuthorizationPolicy", "x", "y");
     let placed = merged.state().placed(unsupported);

@@ -19,7 +19,7 @@ impl Running {
         let source = ScriptedDiscoverer::new("script");
         source.answer([service("a", "http://a1"), service("b", "http://b")]);
         let provider = Runner::new(source.clone()).options(options()).start();
-        after_rounds(&source, &provider, 1).await;
+        after_cycles(&source, &provider, 1).await;
         // The middle of an interval of 30 s.
         tokio::time::sleep(Duration::from_secs(10)).await;
         Self { source, provider }
@@ -52,13 +52,13 @@ async fn nothing_is_asked_while_requests_succeed() {
     let running = Running::start().await;
     let calls = running.source.calls();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let rounds = running.source.calls() - calls;
-    assert!((18..=23).contains(&rounds), "{rounds}");
+    let cycles = running.source.calls() - calls;
+    assert!((18..=23).contains(&cycles), "{cycles}");
     assert!(running.source.take_unreachable().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_connection_asks_within_moments() {
+async fn a_rejected_connection_asks_within_moments() {
     let running = Running::start().await;
     running
         .source
@@ -165,9 +165,9 @@ async fn a_source_that_comes_back_is_noticed_while_requests_fail() {
     }
 }
 
-/// Looking at a cluster whose rounds take long takes half of the time.
+/// Looking at a cluster whose cycles take long takes half of the time.
 #[tokio::test(start_paused = true)]
-async fn rounds_that_take_long_are_not_asked_for_all_the_time() {
+async fn cycles_that_take_long_are_not_asked_for_all_the_time() {
     let running = Running::start().await;
     for _ in 0..10 {
         running.source.delay(Duration::from_secs(5));
@@ -259,7 +259,7 @@ async fn wake_ups_are_paced_as_looks_are() {
         .collect();
     let looks = source.calls() - calls;
     assert!((4..=16).contains(&looks), "{looks}");
-    // A round and its look wake the runner some times more.
+    // A cycle and its look wake the runner some times more.
     assert!(
         polls[1] <= 55 && polls[0] <= 55 + 16 * looks,
         "{polls:?}, {looks} looks"

@@ -52,35 +52,35 @@ async fn a_wrong_label_keeps_the_rules_and_no_address() {
     source.answer([labelled("abc", &[])]);
     source.answer([labelled("8", &["http://5"])]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    for (round, expected) in [
+    for (cycle, expected) in [
         (1, vec!["http://1", "http://2"]),
         (2, vec!["http://1", "http://2"]),
         (3, vec!["http://3", "http://4"]),
         // Known to be empty.
         (4, vec![]),
     ] {
-        let state = after_rounds(&source, &provider, round).await;
-        assert_eq!(addresses(&state), expected, "{round}");
-        assert_eq!(orders(&state), [Some(7)], "{round}");
+        let state = after_cycles(&source, &provider, cycle).await;
+        assert_eq!(addresses(&state), expected, "{cycle}");
+        assert_eq!(orders(&state), [Some(7)], "{cycle}");
         let quarantined = state.status.quarantined.first();
-        assert_eq!(quarantined.is_some(), round > 1, "{round}");
+        assert_eq!(quarantined.is_some(), cycle > 1, "{cycle}");
         if let Some(service) = quarantined {
-            let rules = service.last_good.unwrap().age();
+            let rules = service.last_known_good.unwrap().age();
             let destinations = service.destinations.unwrap().age();
-            assert!(rules >= Duration::from_secs(27) * (round as u32 - 1));
+            assert!(rules >= Duration::from_secs(27) * (cycle as u32 - 1));
             assert!(destinations < Duration::from_secs(1), "{destinations:?}");
         }
     }
     let reports = source.wait_for_reports(4).await;
     let ServiceOutcome::Quarantined {
-        last_good_age: Some(rules),
+        last_known_good_age: Some(rules),
         destinations_age: Some(destinations),
     } = reports[3].services[0].outcome
     else {
         panic!("{:?}", reports[3]);
     };
     assert!(rules > Duration::from_secs(60) && destinations < Duration::from_secs(1));
-    let state = after_rounds(&source, &provider, 5).await;
+    let state = after_cycles(&source, &provider, 5).await;
     assert_eq!(addresses(&state), ["http://5"]);
     assert_eq!(orders(&state), [Some(8)]);
     assert!(state.status.quarantined.is_empty());
@@ -128,8 +128,8 @@ async fn a_source_makes_configuration_again_of_labels_that_were_right() {
     source.answer([made("7", &["http://1"])]);
     source.answer([made("x", &["http://2", "http://3"])]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    after_rounds(&source, &provider, 1).await;
-    let state = after_rounds(&source, &provider, 2).await;
+    after_cycles(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 2).await;
     assert_eq!(
         serving(&state),
         ["web-2=http://2", "web-3=http://3"],
@@ -157,14 +157,14 @@ async fn labels_that_cannot_be_read_freeze_no_address() {
     silent.rebuild = None;
     source.answer([silent]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    after_rounds(&source, &provider, 1).await;
-    let state = after_rounds(&source, &provider, 2).await;
+    after_cycles(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 2).await;
     assert_eq!(addresses(&state), ["http://2"]);
-    let state = after_rounds(&source, &provider, 3).await;
+    let state = after_cycles(&source, &provider, 3).await;
     assert_eq!(addresses(&state), ["http://2"]);
     let service = &state.status.quarantined[0];
     assert!(service.destinations.unwrap().age() >= Duration::from_secs(27));
-    assert!(service.last_good.unwrap().age() >= Duration::from_secs(54));
+    assert!(service.last_known_good.unwrap().age() >= Duration::from_secs(54));
 }
 
 /// Configuration that the source made without a way to rebuild it.
@@ -223,8 +223,8 @@ async fn clusters_of_the_same_name_give_their_destinations() {
         source.answer([with("/r", &good)]);
         source.answer([bad]);
         let provider = Runner::new(source.clone()).options(options()).start();
-        after_rounds(&source, &provider, 1).await;
-        let state = after_rounds(&source, &provider, 2).await;
+        after_cycles(&source, &provider, 1).await;
+        let state = after_cycles(&source, &provider, 2).await;
         assert_eq!(addresses(&state), expected);
         let path = &state.config.as_ref().unwrap().routes[0].r#match.path;
         assert_eq!(path.as_deref(), Some("/r"));
@@ -236,11 +236,11 @@ async fn clusters_of_the_same_name_give_their_destinations() {
 async fn a_clash_freezes_no_address() {
     let source = ScriptedDiscoverer::new("script");
     source.answer([service("a", "http://a1"), service("b", "http://b1")]);
-    let usurper = DiscoveredService::configured("b", fragment("a", "http://b2"));
-    source.answer([service("a", "http://a2"), usurper]);
+    let conflicting_owner = DiscoveredService::configured("b", fragment("a", "http://b2"));
+    source.answer([service("a", "http://a2"), conflicting_owner]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    after_rounds(&source, &provider, 1).await;
-    let state = after_rounds(&source, &provider, 2).await;
+    after_cycles(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 2).await;
     assert_eq!(serving(&state), ["a=http://a2", "b=http://b2"]);
     assert_eq!(quarantined(&state), ["b"]);
 }
@@ -252,8 +252,8 @@ async fn new_clusters_of_a_service_with_wrong_labels_take_nobody_s_place() {
     source.answer([made("7", &["http://1"]), service("web-2", "http://other")]);
     source.answer([made("x", &["http://2"]), service("web-2", "http://other")]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    after_rounds(&source, &provider, 1).await;
-    let state = after_rounds(&source, &provider, 2).await;
+    after_cycles(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 2).await;
     let mut serving = serving(&state);
     serving.sort();
     assert_eq!(serving, ["web-1=http://1", "web-2=http://other"]);
@@ -267,8 +267,8 @@ impl ConfigValidator for NoNines {
     async fn validate(&self, candidate: &Candidate<'_>) -> Problems {
         let clusters = candidate.config.clusters.values();
         let mut destinations = clusters.flat_map(|cluster| cluster.destinations.values());
-        let refused = destinations.any(|destination| destination.address.contains('9'));
-        let problem = refused.then(|| Problem::error("", "forbidden", "no nines"));
+        let rejected = destinations.any(|destination| destination.address.contains('9'));
+        let problem = rejected.then(|| Problem::error("", "forbidden", "no nines"));
         problem.into_iter().collect()
     }
 }
@@ -284,14 +284,14 @@ async fn validators_are_asked_about_current_destinations_too() {
         .options(options())
         .validator(NoNines)
         .start();
-    for (round, expected) in [
+    for (cycle, expected) in [
         (1, "http://1"),
         (2, "http://1"),
         (3, "http://1"),
         (4, "http://2"),
     ] {
-        let state = after_rounds(&source, &provider, round).await;
-        assert_eq!(addresses(&state), [expected], "{round}");
+        let state = after_cycles(&source, &provider, cycle).await;
+        assert_eq!(addresses(&state), [expected], "{cycle}");
     }
 }
 
@@ -314,8 +314,8 @@ async fn a_parser_that_panics_leaves_everything_as_it_was() {
         .options(options())
         .labels(Touchy)
         .start();
-    after_rounds(&source, &provider, 1).await;
-    let state = after_rounds(&source, &provider, 2).await;
+    after_cycles(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 2).await;
     assert_eq!(addresses(&state), ["http://1"]);
     assert_eq!(quarantined(&state), ["web"]);
 }
@@ -329,9 +329,9 @@ async fn a_service_that_is_removed_while_its_labels_are_wrong_is_gone() {
     // It has no past when it comes back.
     source.answer([labelled("x", &["http://3"])]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    for (round, expected) in [(2, vec!["http://2"]), (3, vec![]), (4, vec![])] {
-        let state = after_rounds(&source, &provider, round).await;
-        assert_eq!(addresses(&state), expected, "{round}");
+    for (cycle, expected) in [(2, vec!["http://2"]), (3, vec![]), (4, vec![])] {
+        let state = after_cycles(&source, &provider, cycle).await;
+        assert_eq!(addresses(&state), expected, "{cycle}");
     }
     assert_eq!(quarantined(&provider.state()), ["web"]);
 }
@@ -356,7 +356,7 @@ async fn rules_outlive_the_program_and_addresses_do_not() {
         let state = tokio::time::timeout(Duration::from_secs(60), wanted).await;
         let state = Arc::clone(&state.expect("in time").unwrap());
         assert_eq!(orders(&state), [Some(7)]);
-        // A round saves before it reports.
+        // A cycle saves before it reports.
         let reports = source.reports().len();
         source.wait_for_reports(reports + 1).await;
         let persistence = provider.state().status.persistence.clone();
@@ -396,7 +396,7 @@ proptest! {
     /// serves at that address.
     #[test]
     fn what_serves_serves_at_its_current_address(
-        rounds in prop::collection::vec(
+        cycles in prop::collection::vec(
             (
                 prop::collection::vec(
                     prop_oneof![
@@ -429,7 +429,7 @@ proptest! {
             DiscoveredService::labelled(format!("s{i}"), labels, [destination(&address)])
         };
         let mut registry = Registry::new(false, None);
-        for (acts, restart) in rounds {
+        for (acts, restart) in cycles {
             if restart {
                 let kept: Vec<KeptService> = registry.kept();
                 registry = Registry::new(false, None);
@@ -474,7 +474,7 @@ proptest! {
                 }
             }
             for service in &settled.quarantined {
-                prop_assert_eq!(service.last_good.is_some(), service.destinations.is_some());
+                prop_assert_eq!(service.last_known_good.is_some(), service.destinations.is_some());
             }
             let compiled = proxy_model::Snapshot::compile(settled.config, &CompileOptions::default());
             prop_assert!(compiled.is_ok());

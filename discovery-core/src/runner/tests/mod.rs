@@ -1,9 +1,9 @@
+mod cycles;
 mod hints;
 mod live_destinations;
-mod not_enlisted;
+mod not_enabled;
 mod outages;
 mod quiet;
-mod rounds;
 mod services;
 mod timing;
 mod unread;
@@ -76,17 +76,17 @@ fn quarantined(state: &ProviderState) -> Vec<&str> {
     services.map(|service| &*service.service).collect()
 }
 
-/// Returns the state after this many rounds have ended.
-async fn after_rounds(
+/// Returns the state after this many cycles have ended.
+async fn after_cycles(
     source: &ScriptedDiscoverer,
     provider: &DiscoveryProvider,
-    rounds: u64,
+    cycles: u64,
 ) -> Arc<ProviderState> {
     let waited = async {
-        source.wait_for_calls(rounds as usize).await;
+        source.wait_for_calls(cycles as usize).await;
         loop {
             let state = provider.state();
-            if state.status.rounds >= rounds && state.status.next_round.is_some() {
+            if state.status.cycles >= cycles && state.status.next_cycle.is_some() {
                 return state;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -94,7 +94,7 @@ async fn after_rounds(
     };
     tokio::time::timeout(LONG, waited)
         .await
-        .expect("the rounds go on")
+        .expect("the cycles go on")
 }
 
 async fn in_state(

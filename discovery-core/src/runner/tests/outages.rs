@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::discovery::Discovery;
 use crate::error::{DiscoverError, DiscoverErrorKind};
-use crate::report::RoundReport;
+use crate::report::CycleReport;
 
 #[tokio::test(start_paused = true)]
 async fn an_error_never_empties() {
@@ -15,8 +15,8 @@ async fn an_error_never_empties() {
     source.fail(DiscoverError::transient("down"));
     source.answer([service("a", "http://a2")]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    let live = after_rounds(&source, &provider, 1).await;
-    let state = after_rounds(&source, &provider, 3).await;
+    let live = after_cycles(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 3).await;
     assert_eq!(serving(&state), ["a=http://a"]);
     assert_eq!(state.revision, live.revision);
     assert_eq!(state.status.state, SourceState::Failing);
@@ -28,7 +28,7 @@ async fn an_error_never_empties() {
         (DiscoverErrorKind::Transient, "down")
     );
 
-    let state = after_rounds(&source, &provider, 4).await;
+    let state = after_cycles(&source, &provider, 4).await;
     assert_eq!(serving(&state), ["a=http://a2"]);
     assert_eq!(state.status.state, SourceState::Live);
     assert_eq!(state.status.consecutive_failures, 0);
@@ -40,10 +40,10 @@ async fn a_source_that_never_answered_has_nothing_to_serve() {
     let source = ScriptedDiscoverer::new("script");
     source.fail(DiscoverError::permanent("wrong key"));
     let provider = Runner::new(source.clone()).options(options()).start();
-    let state = after_rounds(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 1).await;
     assert!(state.config.is_none());
     assert_eq!(state.status.state, SourceState::Failing);
-    let wait = state.status.next_round.unwrap() - Instant::now();
+    let wait = state.status.next_cycle.unwrap() - Instant::now();
     assert!(wait >= Duration::from_secs(14), "{wait:?}");
 }
 
@@ -56,7 +56,7 @@ async fn a_call_that_hangs_is_dropped_in_time() {
     let provider = Runner::new(source.clone())
         .options(options().with_discover_timeout(Duration::from_secs(7)))
         .start();
-    after_rounds(&source, &provider, 1).await;
+    after_cycles(&source, &provider, 1).await;
     let begun = Instant::now();
     let state = in_state(&mut provider.subscribe(), SourceState::Failing).await;
     assert!(begun.elapsed() <= Duration::from_secs(33 + 8));
@@ -67,7 +67,7 @@ async fn a_call_that_hangs_is_dropped_in_time() {
         (DiscoverErrorKind::TimedOut, "no answer within 7s")
     );
     assert_eq!(
-        serving(&*after_rounds(&source, &provider, 3).await),
+        serving(&*after_cycles(&source, &provider, 3).await),
         ["a=http://a2"]
     );
 }
@@ -79,14 +79,14 @@ async fn a_panic_is_an_error_like_others() {
     source.panic();
     source.answer([service("a", "http://a2")]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    after_rounds(&source, &provider, 1).await;
-    let state = after_rounds(&source, &provider, 2).await;
+    after_cycles(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 2).await;
     assert_eq!(serving(&state), ["a=http://a"]);
     let error = state.status.last_error.as_ref().unwrap();
     assert_eq!(error.kind, DiscoverErrorKind::Panicked);
     assert!(error.message.contains("as the script says"));
     assert_eq!(
-        serving(&*after_rounds(&source, &provider, 3).await),
+        serving(&*after_cycles(&source, &provider, 3).await),
         ["a=http://a2"]
     );
 }
@@ -107,7 +107,7 @@ impl Discoverer for Grumpy {
         self.script.discover().await
     }
 
-    async fn published(&self, _: &RoundReport) {
+    async fn published(&self, _: &CycleReport) {
         match self.reports.fetch_add(1, Ordering::Relaxed) {
             0 => panic!("no report, please"),
             _ => std::future::pending().await,
@@ -125,7 +125,7 @@ async fn reports_that_panic_or_hang_hold_nothing_up_for_long() {
     };
     let provider = Runner::new(grumpy).options(options()).start();
     let begun = Instant::now();
-    let state = after_rounds(&source, &provider, 5).await;
+    let state = after_cycles(&source, &provider, 5).await;
     assert_eq!(state.status.state, SourceState::Live);
     // Four intervals of at most 33 s, and four times 10 s for a report.
     assert!(begun.elapsed() <= Duration::from_secs(4 * 33 + 4 * 10 + 1));
@@ -139,7 +139,7 @@ async fn a_restart_during_an_outage_serves_what_was_kept() {
     source.answer([service("a", "http://a"), service("b", "http://b")]);
     let provider = Runner::new(source.clone()).options(options.clone()).start();
     source.wait_for_reports(1).await;
-    let saved = after_rounds(&source, &provider, 1).await;
+    let saved = after_cycles(&source, &provider, 1).await;
     assert!(saved.status.persistence.as_ref().unwrap().error.is_none());
     drop(provider);
 
@@ -173,16 +173,16 @@ async fn what_was_kept_and_cannot_be_used_is_not() {
     let provider = Runner::new(source.clone())
         .options(options().with_persist(path.clone()))
         .start();
-    let state = after_rounds(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 1).await;
     assert!(state.config.is_none());
     source.wait_for_reports(1).await;
-    let state = after_rounds(&source, &provider, 2).await;
+    let state = after_cycles(&source, &provider, 2).await;
     assert_eq!(serving(&state), ["a=http://a"]);
     assert!(std::fs::read_to_string(&path).unwrap().contains("http://a"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_refuses_changes_nothing_but_the_status() {
+async fn a_disk_that_rejects_changes_nothing_but_the_status() {
     let directory = tempfile::tempdir().unwrap();
     let missing = directory.path().join("missing");
     let source = ScriptedDiscoverer::new("script");
@@ -191,22 +191,22 @@ async fn a_disk_that_refuses_changes_nothing_but_the_status() {
         .options(options().with_persist(missing.join("last-good")))
         .start();
     source.wait_for_reports(1).await;
-    let state = after_rounds(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 1).await;
     assert_eq!(serving(&state), ["a=http://a"]);
     assert!(state.status.persistence.as_ref().unwrap().error.is_some());
     // It is tried again when a minute has passed, though nothing has changed.
     std::fs::create_dir(&missing).unwrap();
-    let mut rounds = 1;
+    let mut cycles = 1;
     let state = loop {
-        rounds += 1;
-        source.wait_for_reports(rounds).await;
-        let state = after_rounds(&source, &provider, rounds as u64).await;
+        cycles += 1;
+        source.wait_for_reports(cycles).await;
+        let state = after_cycles(&source, &provider, cycles as u64).await;
         if state.status.persistence.as_ref().unwrap().error.is_none() {
             break state;
         }
-        assert!(rounds < 6);
+        assert!(cycles < 6);
     };
-    assert!(rounds >= 3, "{rounds}");
+    assert!(cycles >= 3, "{cycles}");
     assert!(missing.join("last-good").exists());
     assert_eq!(state.status.changes, 1);
 }
@@ -228,7 +228,7 @@ async fn pipes_in_place_of_the_kept_file_are_replaced() {
             .options(options().with_persist(persist))
             .start();
         source.wait_for_reports(1).await;
-        let state = after_rounds(&source, &provider, 1).await;
+        let state = after_cycles(&source, &provider, 1).await;
         assert_eq!(serving(&state), ["a=http://a"]);
         let error = state.status.persistence.as_ref().unwrap().error.clone();
         assert_eq!(error, None, "what is in the way is replaced");
@@ -244,7 +244,7 @@ impl LabelsParser for HungParser {
         if let Some(held) = self.0.lock().take() {
             let _ = held.recv();
         }
-        crate::Parsed::not_enlisted()
+        crate::Parsed::not_enabled()
     }
 }
 

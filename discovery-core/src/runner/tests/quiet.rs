@@ -60,7 +60,7 @@ fn settle_callsites() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_warning_is_logged_when_a_state_begins_and_not_every_round() {
+async fn a_warning_is_logged_when_a_state_begins_and_not_every_cycle() {
     let warnings = Warnings::default();
     let _guard = tracing::subscriber::set_default(warnings.clone());
     settle_callsites();
@@ -74,7 +74,7 @@ async fn a_warning_is_logged_when_a_state_begins_and_not_every_round() {
         }
     }
     let provider = Runner::new(source.clone()).options(options()).start();
-    after_rounds(&source, &provider, 20).await;
+    after_cycles(&source, &provider, 20).await;
     let away = "the source does not answer; what it said last goes on serving";
     let expected = [
         "the service cannot be served as it is described",

@@ -16,16 +16,16 @@ fn failed(name: &str) -> DiscoveredService {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bad_service_keeps_its_last_good_rules_and_recovers() {
+async fn a_bad_service_keeps_its_last_known_good_rules_and_recovers() {
     let source = ScriptedDiscoverer::new("script");
     source.answer([service("a", "http://a1"), service("b", "http://b1")]);
     source.answer([broken("a"), service("b", "http://b2")]);
     source.answer([broken("a"), service("b", "http://b2")]);
     source.answer([service("a", "http://a2"), service("b", "http://b2")]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    after_rounds(&source, &provider, 1).await;
+    after_cycles(&source, &provider, 1).await;
 
-    let state = after_rounds(&source, &provider, 2).await;
+    let state = after_cycles(&source, &provider, 2).await;
     assert_eq!(serving(&state), ["a=http://broken", "b=http://b2"]);
     let path = &state.config.as_ref().unwrap().routes[0].r#match.path;
     assert_eq!(path.as_deref(), Some("/a"));
@@ -38,33 +38,33 @@ async fn a_bad_service_keeps_its_last_good_rules_and_recovers() {
     );
     assert_eq!(state.status.state, SourceState::Live);
 
-    let state = after_rounds(&source, &provider, 3).await;
+    let state = after_cycles(&source, &provider, 3).await;
     let service = &state.status.quarantined[0];
     let interval = Duration::from_secs(27);
     assert!(service.since.age() >= interval, "{:?}", service.since.age());
-    assert!(service.last_good.unwrap().age() >= interval * 2);
+    assert!(service.last_known_good.unwrap().age() >= interval * 2);
 
-    let state = after_rounds(&source, &provider, 4).await;
+    let state = after_cycles(&source, &provider, 4).await;
     assert_eq!(serving(&state), ["a=http://a2", "b=http://b2"]);
     assert!(state.status.quarantined.is_empty());
     assert!(state.problems.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_cannot_be_read_keeps_its_last_good_form() {
+async fn a_service_that_cannot_be_read_keeps_its_last_known_good_form() {
     let source = ScriptedDiscoverer::new("script");
     source.answer([service("a", "http://a"), service("b", "http://b")]);
     source.answer([failed("a"), failed("new"), service("b", "http://b")]);
     source.answer([service("b", "http://b")]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    after_rounds(&source, &provider, 1).await;
-    let state = after_rounds(&source, &provider, 2).await;
+    after_cycles(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 2).await;
     assert_eq!(serving(&state), ["a=http://a", "b=http://b"]);
     assert_eq!(quarantined(&state), ["a", "new"]);
-    assert!(state.status.quarantined[1].last_good.is_none());
+    assert!(state.status.quarantined[1].last_known_good.is_none());
     assert_eq!(state.status.changes, 1);
     // The source now reports its removal.
-    let state = after_rounds(&source, &provider, 3).await;
+    let state = after_cycles(&source, &provider, 3).await;
     assert_eq!(serving(&state), ["b=http://b"]);
     assert!(state.status.quarantined.is_empty());
 }
@@ -80,16 +80,16 @@ async fn a_group_that_cannot_be_listed_keeps_its_services() {
     source.answer_with(Discovery::new(vec![]).group_failed("app1", reason.clone()));
     source.answer_with(Discovery::new(vec![of("app1", "a")]).group_failed("app2", reason));
     let provider = Runner::new(source.clone()).options(options()).start();
-    after_rounds(&source, &provider, 1).await;
-    let state = after_rounds(&source, &provider, 2).await;
+    after_cycles(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 2).await;
     assert_eq!(serving(&state), ["a=http://a", "b=http://b"]);
     assert_eq!(state.problems.iter().next().unwrap().code, "listing");
     let report = source.wait_for_reports(2).await[1].clone();
     assert!(
-        matches!(report.services[0].outcome, ServiceOutcome::Kept { last_good_age } if last_good_age > Duration::ZERO)
+        matches!(report.services[0].outcome, ServiceOutcome::Kept { last_known_good_age } if last_known_good_age > Duration::ZERO)
     );
     // The group can be listed again, and services missing from it are removed.
-    let state = after_rounds(&source, &provider, 3).await;
+    let state = after_cycles(&source, &provider, 3).await;
     assert_eq!(serving(&state), ["a=http://a"]);
 }
 
@@ -105,7 +105,7 @@ async fn the_first_service_that_claims_an_id_has_it() {
         claims("3", "other"),
     ]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    let state = after_rounds(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 1).await;
     assert_eq!(serving(&state), ["orders=http://1", "other=http://3"]);
     assert_eq!(quarantined(&state), ["2"]);
     let problems: Vec<_> = state.problems.iter().map(ToString::to_string).collect();
@@ -128,7 +128,7 @@ async fn the_order_of_the_answer_can_decide() {
     let provider = Runner::new(source.clone())
         .options(options().with_keep_order(true))
         .start();
-    let state = after_rounds(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 1).await;
     assert_eq!(serving(&state), ["orders=http://2"]);
     assert_eq!(quarantined(&state), ["1"]);
 }
@@ -143,22 +143,22 @@ async fn a_clash_that_comes_later_leaves_both_as_they_were() {
         DiscoveredService::configured("b", fragment("a", "http://b")),
     ]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    after_rounds(&source, &provider, 1).await;
-    let state = after_rounds(&source, &provider, 2).await;
+    after_cycles(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 2).await;
     assert_eq!(serving(&state), ["a=http://a", "b=http://b"]);
     assert_eq!(quarantined(&state), ["b"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_services_are_refused_as_a_whole() {
+async fn too_many_services_are_rejected_as_a_whole() {
     let source = ScriptedDiscoverer::new("script");
     source.answer([service("a", "http://a")]);
     source.answer((0..11).map(|i| service(&format!("s{i}"), "http://s")));
     let provider = Runner::new(source.clone())
         .options(options().with_max_services(10))
         .start();
-    after_rounds(&source, &provider, 1).await;
-    let state = after_rounds(&source, &provider, 2).await;
+    after_cycles(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 2).await;
     assert_eq!(state.status.state, SourceState::Failing);
     assert_eq!(serving(&state), ["a=http://a"]);
 }
@@ -175,13 +175,13 @@ async fn a_sudden_disappearance_is_confirmed_first() {
     let provider = Runner::new(source.clone())
         .options(options().with_confirm_removal(rule))
         .start();
-    after_rounds(&source, &provider, 1).await;
-    let state = after_rounds(&source, &provider, 2).await;
+    after_cycles(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 2).await;
     assert_eq!(
         serving(&state),
         ["a=http://a", "agent=http://agent", "b=http://b"]
     );
-    let next = state.status.next_round.unwrap() - Instant::now();
+    let next = state.status.next_cycle.unwrap() - Instant::now();
     assert!(next <= Duration::from_secs(2));
     // It is polled again every 2 s, and trusted after 10 s.
     let begun = Instant::now();
@@ -205,24 +205,24 @@ async fn services_that_come_back_in_time_were_never_gone() {
     let provider = Runner::new(source.clone())
         .options(options().with_confirm_removal(ConfirmRemoval::default()))
         .start();
-    for rounds in 1..=3 {
-        let state = after_rounds(&source, &provider, rounds).await;
+    for cycles in 1..=3 {
+        let state = after_cycles(&source, &provider, cycles).await;
         assert_eq!(serving(&state), ["a=http://a", "b=http://b"]);
         assert_eq!(state.status.changes, 1);
     }
     // One of two is an ordinary removal.
-    let state = after_rounds(&source, &provider, 4).await;
+    let state = after_cycles(&source, &provider, 4).await;
     assert_eq!(serving(&state), ["a=http://a"]);
 }
 
-/// The behaviour of a service in one round of the property test.
+/// The behaviour of a service in one cycle of the property test.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Absent,
     Good(u8),
     Bad,
     Failed,
-    NotEnlisted,
+    NotEnabled,
     Claims(u8),
 }
 
@@ -233,11 +233,11 @@ proptest! {
     /// and a listed service that was good before serves in some form unless another one took its id.
     #[test]
     fn good_services_always_serve(
-        rounds in prop::collection::vec(
+        cycles in prop::collection::vec(
             prop::collection::vec(
                 prop_oneof![
                     Just(Act::Absent), (0..3_u8).prop_map(Act::Good), Just(Act::Bad), Just(Act::Failed),
-                    Just(Act::NotEnlisted), (0..4_u8).prop_map(Act::Claims),
+                    Just(Act::NotEnabled), (0..4_u8).prop_map(Act::Claims),
                 ],
                 4,
             ),
@@ -253,7 +253,7 @@ proptest! {
             unread_grace: Duration::from_secs(60),
         };
         let mut registry = Registry::new(keep_order, None);
-        for acts in rounds {
+        for acts in cycles {
             let services = acts.iter().enumerate().filter_map(|(i, act)| {
                 let name = format!("s{i}");
                 Some(match *act {
@@ -261,7 +261,7 @@ proptest! {
                     Act::Good(version) => service(&name, &format!("http://{name}-{version}")),
                     Act::Bad => broken(&name),
                     Act::Failed => failed(&name),
-                    Act::NotEnlisted => DiscoveredService::not_enlisted(name),
+                    Act::NotEnabled => DiscoveredService::not_enabled(name),
                     Act::Claims(other) => DiscoveredService::configured(
                         name.clone(),
                         fragment(&format!("S{other}"), &format!("http://{name}")),
@@ -285,14 +285,14 @@ proptest! {
             prop_assert_eq!(settled.services.len(), listed);
             prop_assert!(settled.config.clusters.len() <= listed);
             for (i, act) in acts.iter().enumerate() {
-                if matches!(act, Act::NotEnlisted) {
+                if matches!(act, Act::NotEnabled) {
                     let report = settled.services.iter().find(|s| *s.name == *format!("s{i}"));
-                    prop_assert_eq!(&report.unwrap().outcome, &ServiceOutcome::NotEnlisted);
+                    prop_assert_eq!(&report.unwrap().outcome, &ServiceOutcome::NotEnabled);
                 }
                 let Act::Good(version) = act else { continue };
                 let contested = acts.iter().enumerate().any(|(j, other)| {
                     j != i && matches!(other, Act::Claims(claimed) if usize::from(*claimed) == i)
-                }) || settled.quarantined.iter().any(|q| q.last_good.is_some());
+                }) || settled.quarantined.iter().any(|q| q.last_known_good.is_some());
                 if !contested {
                     let cluster = &settled.config.clusters[&ClusterId::new(format!("s{i}"))];
                     let address = format!("http://s{i}-{version}");
@@ -325,9 +325,9 @@ async fn each_service_is_missing_for_as_long_as_it_is_missing() {
         let clusters = state.config.as_ref().unwrap().clusters.keys();
         clusters.map(|id| id.as_str()).collect()
     };
-    for (round, expected) in [(7, "abcd"), (11, "abcd"), (12, "cd"), (16, "cd"), (17, "")] {
-        let state = after_rounds(&source, &provider, round).await;
-        assert_eq!(names(&state), expected, "{round}");
+    for (cycle, expected) in [(7, "abcd"), (11, "abcd"), (12, "cd"), (16, "cd"), (17, "")] {
+        let state = after_cycles(&source, &provider, cycle).await;
+        assert_eq!(names(&state), expected, "{cycle}");
     }
 
     // A service that comes back starts over when it is missing again.
@@ -340,9 +340,9 @@ async fn each_service_is_missing_for_as_long_as_it_is_missing() {
     }
     source.answer([]);
     let provider = Runner::new(source.clone()).options(options).start();
-    for (round, expected) in [(10, "ab"), (11, "ab"), (12, "a"), (20, "a"), (21, "")] {
-        let state = after_rounds(&source, &provider, round).await;
-        assert_eq!(names(&state), expected, "{round}");
+    for (cycle, expected) in [(10, "ab"), (11, "ab"), (12, "a"), (20, "a"), (21, "")] {
+        let state = after_cycles(&source, &provider, cycle).await;
+        assert_eq!(names(&state), expected, "{cycle}");
     }
 }
 
@@ -363,16 +363,16 @@ async fn a_newcomer_does_not_get_what_an_established_service_has() {
         source.answer([claims("aaa", "y"), claims("bbb", "x")]);
         let options = options().with_keep_order(keep_order);
         let provider = Runner::new(source.clone()).options(options).start();
-        for (round, expected, bad) in [
+        for (cycle, expected, bad) in [
             (2, &["shop=http://shop"][..], &["aaa"][..]),
             (3, &["shop=http://broken"], &["aaa", "shop"]),
             (4, &["Shop=http://aaa"], &[]),
             (5, &["x=http://aaa", "y=http://bbb"], &[]),
             (6, &["y=http://aaa", "x=http://bbb"], &[]),
         ] {
-            let state = after_rounds(&source, &provider, round).await;
-            assert_eq!(serving(&state), expected, "{round}");
-            assert_eq!(quarantined(&state), bad, "{round}");
+            let state = after_cycles(&source, &provider, cycle).await;
+            assert_eq!(serving(&state), expected, "{cycle}");
+            assert_eq!(quarantined(&state), bad, "{cycle}");
         }
     }
 }
@@ -389,8 +389,8 @@ async fn another_order_of_the_same_routes_is_another_configuration() {
     source.answer([DiscoveredService::configured("s", first)]);
     source.answer([DiscoveredService::configured("s", second.clone())]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    after_rounds(&source, &provider, 1).await;
-    let state = after_rounds(&source, &provider, 2).await;
+    after_cycles(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 2).await;
     let config = state.config.as_ref().unwrap();
     assert!(config.routes.keys().eq(second.routes.keys()));
 }
@@ -409,9 +409,9 @@ async fn a_cluster_of_another_service_is_there() {
     source.answer([routes.clone(), clusters]);
     source.answer([routes]);
     let provider = Runner::new(source.clone()).options(options()).start();
-    let state = after_rounds(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 1).await;
     assert!(state.problems.is_empty(), "{}", state.problems);
-    let state = after_rounds(&source, &provider, 2).await;
+    let state = after_cycles(&source, &provider, 2).await;
     let codes: Vec<_> = state.problems.iter().map(|p| &*p.code).collect();
     assert_eq!(codes, ["unknown_cluster"]);
 }

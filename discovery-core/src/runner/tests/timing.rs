@@ -14,7 +14,7 @@ async fn seconds_until_call(source: &ScriptedDiscoverer, calls: usize) -> f64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rounds_come_on_a_jittered_interval() {
+async fn cycles_come_on_a_jittered_interval() {
     let source = ScriptedDiscoverer::new("script");
     let _provider = Runner::new(source.clone()).options(options()).start();
     assert!(seconds_until_call(&source, 1).await < 0.01);
@@ -32,7 +32,7 @@ async fn rounds_come_on_a_jittered_interval() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_interval_counts_from_the_end_of_a_round() {
+async fn the_interval_counts_from_the_end_of_a_cycle() {
     let source = ScriptedDiscoverer::new("script");
     source.delay(Duration::from_secs(20));
     let _provider = Runner::new(source.clone()).options(options()).start();
@@ -45,7 +45,7 @@ async fn the_interval_counts_from_the_end_of_a_round() {
 async fn a_trigger_is_answered_at_once_but_for_the_debounce() {
     let source = ScriptedDiscoverer::new("script");
     let provider = Runner::new(source.clone()).options(options()).start();
-    after_rounds(&source, &provider, 1).await;
+    after_cycles(&source, &provider, 1).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     source.trigger();
     let wait = seconds_until_call(&source, 2).await;
@@ -56,7 +56,7 @@ async fn a_trigger_is_answered_at_once_but_for_the_debounce() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rounds_keep_their_distance() {
+async fn cycles_keep_their_distance() {
     let source = ScriptedDiscoverer::new("script");
     let options = options().with_min_gap(Duration::from_secs(3));
     let _provider = Runner::new(source.clone()).options(options).start();
@@ -71,7 +71,7 @@ async fn rounds_keep_their_distance() {
 async fn a_flood_of_triggers_is_folded() {
     let source = ScriptedDiscoverer::new("script");
     let provider = Runner::new(source.clone()).options(options()).start();
-    after_rounds(&source, &provider, 1).await;
+    after_cycles(&source, &provider, 1).await;
     let mut before = 0;
     // Timers are in milliseconds, so ten in each.
     for _ in 0..10_000 {
@@ -81,7 +81,7 @@ async fn a_flood_of_triggers_is_folded() {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // Never quiet for the debounce, so every round waited for the longest: one a second for ten seconds.
+    // Never quiet for the debounce, so every cycle waited for the longest: one a second for ten seconds.
     let calls = source.calls() - 1;
     assert!((9..=11).contains(&calls), "{calls}");
     // The last trigger is handled, and only once.
@@ -90,7 +90,7 @@ async fn a_flood_of_triggers_is_folded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trigger_during_a_round_leads_to_one_more() {
+async fn a_trigger_during_a_cycle_leads_to_one_more() {
     let source = ScriptedDiscoverer::new("script");
     source.delay(Duration::from_secs(4));
     let _provider = Runner::new(source.clone()).options(options()).start();
@@ -104,7 +104,7 @@ async fn a_trigger_during_a_round_leads_to_one_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trigger_before_a_round_is_answered_by_it() {
+async fn a_trigger_before_a_cycle_is_answered_by_it() {
     let source = ScriptedDiscoverer::new("script");
     source.trigger();
     let _provider = Runner::new(source.clone()).options(options()).start();
@@ -139,9 +139,9 @@ async fn success_ends_the_back_off() {
     source.answer([]);
     source.fail(DiscoverError::transient("down"));
     let provider = Runner::new(source.clone()).options(options()).start();
-    let state = after_rounds(&source, &provider, 9).await;
+    let state = after_cycles(&source, &provider, 9).await;
     assert_eq!(state.status.consecutive_failures, 0);
-    let state = after_rounds(&source, &provider, 10).await;
+    let state = after_cycles(&source, &provider, 10).await;
     assert_eq!(state.status.consecutive_failures, 1);
     let wait = seconds_until_call(&source, 11).await;
     assert!(wait < 0.51, "{wait}");
@@ -230,7 +230,7 @@ async fn the_interval_survives_triggers_that_panic() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_wait_is_shorter_than_the_distance_between_rounds() {
+async fn no_wait_is_shorter_than_the_distance_between_cycles() {
     let gap = Duration::from_secs(3);
     // The interval, the back-off, and looking again at what is missing.
     for fails in [0, 20] {

@@ -43,7 +43,7 @@ async fn each_part_serves_on_for_its_own_time() {
     let options = options().with_unread_grace(Duration::from_secs(75));
     let provider = Runner::new(source.clone()).options(options).start();
     let (kept, old) = ("destinations_not_read", "destinations_too_old");
-    for (round, expected, said) in [
+    for (cycle, expected, said) in [
         (1, &["p1/1", "p2/1", "p3/1"][..], &[][..]),
         (2, &["p1/2", "p3/1", "p2/1"], &[kept]),
         (3, &["p1/2", "p3/1", "p2/1"], &[kept]),
@@ -52,11 +52,11 @@ async fn each_part_serves_on_for_its_own_time() {
         // The current rules of the source count again.
         (6, &["p1/3", "p2/9"], &[]),
     ] {
-        let state = after_rounds(&source, &provider, round).await;
+        let state = after_cycles(&source, &provider, cycle).await;
         let mut found = ids(&state);
         let mut expected = expected.to_vec();
         found.sort_unstable();
         expected.sort_unstable();
-        assert_eq!((found, codes(&state)), (expected, said.to_vec()), "{round}");
+        assert_eq!((found, codes(&state)), (expected, said.to_vec()), "{cycle}");
     }
 }

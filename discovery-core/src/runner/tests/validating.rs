@@ -42,15 +42,15 @@ async fn a_service_whose_validator_hangs_harms_no_other() {
         .options(options())
         .validator(HungAbout)
         .start();
-    let state = after_rounds(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 1).await;
     assert_eq!(serving(&state), ["later=http://l", "zoo=http://z"]);
     assert_eq!(quarantined(&state), ["hung"]);
 }
 
-/// More services hang than a round can validate. Those that were not reached are validated first in the
-/// next round.
+/// More services hang than a cycle can validate. Those that were not reached are validated first in the
+/// next cycle.
 #[tokio::test(start_paused = true)]
-async fn services_that_were_not_reached_come_first_in_the_next_round() {
+async fn services_that_were_not_reached_come_first_in_the_next_cycle() {
     let source = ScriptedDiscoverer::new("script");
     let hung = (0..200).map(|n| service(&format!("hung{n}"), "http://h"));
     source.answer(hung.chain([service("zoo", "http://z")]));
@@ -59,10 +59,10 @@ async fn services_that_were_not_reached_come_first_in_the_next_round() {
         .validator(HungAbout)
         .start();
     let begun = Instant::now();
-    let state = after_rounds(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 1).await;
     assert!(begun.elapsed() <= Duration::from_secs(41));
     assert!(serving(&state).is_empty());
-    let state = after_rounds(&source, &provider, 4).await;
+    let state = after_cycles(&source, &provider, 4).await;
     assert_eq!(serving(&state), ["zoo=http://z"]);
     assert_eq!(quarantined(&state).len(), 200);
 }
@@ -96,10 +96,10 @@ async fn services_that_are_right_again_wait_for_no_turn() {
         .options(options())
         .validator(hangs.clone())
         .start();
-    after_rounds(&source, &provider, 1).await;
+    after_cycles(&source, &provider, 1).await;
     hangs.0.store(true, Ordering::Relaxed);
     source.answer(forty_and_zoo("abc", "http://new"));
-    let state = after_rounds(&source, &provider, 2).await;
+    let state = after_cycles(&source, &provider, 2).await;
     assert_eq!(quarantined(&state).len(), 41);
 
     hangs.0.store(false, Ordering::Relaxed);
@@ -109,10 +109,10 @@ async fn services_that_are_right_again_wait_for_no_turn() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(begun.elapsed() < Duration::from_secs(60));
     }
-    let before = provider.state().status.rounds;
+    let before = provider.state().status.cycles;
     tokio::time::sleep(10 * options().interval).await;
-    let rounds = provider.state().status.rounds - before;
-    assert!(rounds <= 11, "{rounds} rounds in ten intervals");
+    let cycles = provider.state().status.cycles - before;
+    assert!(cycles <= 11, "{cycles} cycles in ten intervals");
 }
 
 /// Sixteen services whose validators hang about their new addresses, and one behind them: it comes to its own address.
@@ -125,13 +125,13 @@ async fn hanging_validators_keep_no_other_quarantined_service_at_old_addresses()
         .options(options())
         .validator(hangs.clone())
         .start();
-    let state = after_rounds(&source, &provider, 1).await;
+    let state = after_cycles(&source, &provider, 1).await;
     assert_eq!(serving(&state).len(), 41);
 
     hangs.0.store(true, Ordering::Relaxed);
     source.answer(forty_and_zoo("abc", "http://new"));
     let begun = Instant::now();
-    let mut state = after_rounds(&source, &provider, 2).await;
+    let mut state = after_cycles(&source, &provider, 2).await;
     let moved = begun.elapsed();
     while !serving(&state).contains(&"zoo=http://new".to_owned()) {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -139,16 +139,16 @@ async fn hanging_validators_keep_no_other_quarantined_service_at_old_addresses()
         assert!(begun.elapsed() < moved + Duration::from_secs(40), "starved");
     }
     assert_eq!(quarantined(&state).len(), 41);
-    // Behind 40 that hang it is among the third sixteen: two rounds of 10 s and their gaps.
+    // Behind 40 that hang it is among the third sixteen: two cycles of 10 s and their gaps.
     assert!(
         begun.elapsed() < moved + Duration::from_secs(25),
         "{:?}",
         begun.elapsed() - moved
     );
-    // It stays there, and moves again in the next round: those that hung come after it.
-    let rounds = state.status.rounds;
+    // It stays there, and moves again in the next cycle: those that hung come after it.
+    let cycles = state.status.cycles;
     source.answer(forty_and_zoo("abc", "http://newer"));
-    let state = after_rounds(&source, &provider, rounds + 1).await;
+    let state = after_cycles(&source, &provider, cycles + 1).await;
     assert!(serving(&state).contains(&"zoo=http://newer".to_owned()));
 }
 
@@ -173,9 +173,9 @@ struct Strict(Arc<AtomicBool>);
 #[async_trait]
 impl ConfigValidator for Strict {
     async fn validate(&self, candidate: &Candidate<'_>) -> Problems {
-        let refused = self.0.load(Ordering::Relaxed) && service_of(candidate) != "allowed";
+        let rejected = self.0.load(Ordering::Relaxed) && service_of(candidate) != "allowed";
         let problem = || Problem::error("", "refused", "not any more");
-        refused.then(problem).into_iter().collect()
+        rejected.then(problem).into_iter().collect()
     }
 }
 
@@ -202,7 +202,7 @@ async fn what_was_kept_is_validated_before_it_serves() {
             .options(options)
             .validator(validator)
             .start();
-        let state = after_rounds(&source, &provider, 1).await;
+        let state = after_cycles(&source, &provider, 1).await;
         let dropped = state
             .problems
             .iter()

@@ -9,7 +9,7 @@ use crate::wire::messages::DecodeError;
 ///
 /// Bodies are decoded here, by the task of the connection: if one is malformed, the next message must not
 /// be read.
-pub(super) trait Answer: Send {
+pub(super) trait PendingReply: Send {
     /// Receives the body of a reply, which is empty where there is none.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ pub(super) struct Waiting<T> {
     pub(super) decode: fn(&[u8]) -> Result<T, DecodeError>,
 }
 
-impl<T: Send> Answer for Waiting<T> {
+impl<T: Send> PendingReply for Waiting<T> {
     fn succeed(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         // A long list is not decoded without a caller.
         if self.reply.as_ref().is_some_and(|reply| !reply.is_closed()) {
@@ -54,7 +54,7 @@ impl<T> Waiting<T> {
 /// The receiver for a request without a caller.
 pub(super) struct Nobody;
 
-impl Answer for Nobody {
+impl PendingReply for Nobody {
     fn succeed(&mut self, _: &[u8]) -> Result<(), DecodeError> {
         Ok(())
     }

@@ -37,7 +37,7 @@ pub(super) struct Handle {
     agent: Arc<str>,
     options: ConnectOptions,
     /// Bounded by `permits`.
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<TaskRequest>,
     permits: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     shared: Arc<Shared>,
@@ -62,7 +62,7 @@ impl Shared {
 }
 
 /// A request for the task.
-struct Order {
+struct TaskRequest {
     seq: u64,
     /// Header and body.
     bytes: Vec<u8>,
@@ -169,7 +169,7 @@ impl Handle {
             stream,
             _permit: Some(permit),
         };
-        let order = Order {
+        let order = TaskRequest {
             seq,
             bytes,
             pending,

@@ -8,7 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::super::queue::Queue;
-use super::answer::Answer;
+use super::answer::PendingReply;
 use super::failure::Failure;
 use super::{ClientError, ClientErrorKind, Shared};
 use crate::wire::messages::{
@@ -26,14 +26,14 @@ pub(super) struct Pending {
     pub(super) body: ReplyBody,
     /// The time limit of the agent, from the end of the previous request.
     pub(super) timeout: Duration,
-    pub(super) answer: Box<dyn Answer>,
+    pub(super) answer: Box<dyn PendingReply>,
     /// The queue for the records, if the agent accepts a stream.
     pub(super) stream: Option<Arc<Queue>>,
     pub(super) _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// The receiver of the next message.
-enum Next {
+enum NextMessage {
     /// The message is a header.
     Header,
     /// The message is the body of a reply, with this error.
@@ -59,7 +59,7 @@ pub(super) struct Routes {
     since: Instant,
     streams: BTreeMap<u64, Arc<Queue>>,
     stopped: VecDeque<u64>,
-    next: Next,
+    next: NextMessage,
 }
 
 impl Routes {
@@ -73,7 +73,7 @@ impl Routes {
             since: Instant::now(),
             streams: BTreeMap::new(),
             stopped: VecDeque::new(),
-            next: Next::Header,
+            next: NextMessage::Header,
         }
     }
 
@@ -109,21 +109,21 @@ impl Routes {
     ///
     /// Returns an error if the connection cannot continue.
     pub(super) fn take(&mut self, message: &[u8], now: Instant) -> Result<(), Failure> {
-        match std::mem::replace(&mut self.next, Next::Header) {
-            Next::Header => self.take_header(ResponseHeader::decode(message)?, now),
-            Next::Reply {
+        match std::mem::replace(&mut self.next, NextMessage::Header) {
+            NextMessage::Header => self.take_header(ResponseHeader::decode(message)?, now),
+            NextMessage::Reply {
                 seq,
                 pending,
                 error,
             } => {
-                let refusal = self.refusal(&pending, &error);
-                self.answer(seq, pending, refusal, message, now)
+                let rejection = self.rejection(&pending, &error);
+                self.answer(seq, pending, rejection, message, now)
             }
-            Next::Record(queue) => {
+            NextMessage::Record(queue) => {
                 queue.push(message);
                 Ok(())
             }
-            Next::Stopped => Ok(()),
+            NextMessage::Stopped => Ok(()),
         }
     }
 
@@ -133,8 +133,8 @@ impl Routes {
             return self.take_reply(seq, pending, error, now);
         }
         let next = match self.streams.get(&seq) {
-            Some(queue) => Next::Record(Arc::clone(queue)),
-            None if self.stopped.contains(&seq) => Next::Stopped,
+            Some(queue) => NextMessage::Record(Arc::clone(queue)),
+            None if self.stopped.contains(&seq) => NextMessage::Stopped,
             // The presence of a body depends on the request.
             None => {
                 let detail = format!("the agent answers a request that nobody made ({seq})");
@@ -142,8 +142,10 @@ impl Routes {
             }
         };
         if !error.is_empty() {
-            let refusal = ClientError::refusal(&self.agent, "stream", &error);
-            return Err(Failure::protocol("a record of a stream has an error").with_source(refusal));
+            let rejection = ClientError::rejection(&self.agent, "stream", &error);
+            return Err(
+                Failure::protocol("a record of a stream has an error").with_source(rejection)
+            );
         }
         self.next = next;
         Ok(())
@@ -158,14 +160,14 @@ impl Routes {
         now: Instant,
     ) -> Result<(), Failure> {
         if pending.body.follows(&error) {
-            self.next = Next::Reply {
+            self.next = NextMessage::Reply {
                 seq,
                 pending,
                 error,
             };
             return Ok(());
         }
-        let refusal = self.refusal(&pending, &error);
+        let rejection = self.rejection(&pending, &error);
         let ends = match &*error {
             // The agent has not read the body of the request, and takes it for the next request.
             AUTHENTICATION_REQUIRED => Some(ClientErrorKind::Denied),
@@ -176,14 +178,14 @@ impl Routes {
         if let Some(kind) = ends {
             // One of three texts, so it needs no cleaning.
             let detail = format!("the agent does not go on: {error}");
-            self.next = Next::Reply {
+            self.next = NextMessage::Reply {
                 seq,
                 pending,
                 error,
             };
-            return Err(Failure::new(kind, detail).about(seq, refusal));
+            return Err(Failure::new(kind, detail).about(seq, rejection));
         }
-        if refusal.is_none()
+        if rejection.is_none()
             && let Some(queue) = &pending.stream
         {
             self.streams.insert(seq, Arc::clone(queue));
@@ -192,12 +194,12 @@ impl Routes {
                 self.shared.stream_dropped.notify_one();
             }
         }
-        self.answer(seq, pending, refusal, &[], now)
+        self.answer(seq, pending, rejection, &[], now)
     }
 
-    fn refusal(&self, pending: &Pending, error: &str) -> Option<ClientError> {
-        let refused = !error.is_empty();
-        refused.then(|| ClientError::refusal(&self.agent, &pending.command, error))
+    fn rejection(&self, pending: &Pending, error: &str) -> Option<ClientError> {
+        let rejected = !error.is_empty();
+        rejected.then(|| ClientError::rejection(&self.agent, &pending.command, error))
     }
 
     /// Passes the reply to its caller. The agent continues with the next request.
@@ -205,7 +207,7 @@ impl Routes {
         &mut self,
         seq: u64,
         mut pending: Pending,
-        refusal: Option<ClientError>,
+        rejection: Option<ClientError>,
         body: &[u8],
         now: Instant,
     ) -> Result<(), Failure> {
@@ -213,8 +215,8 @@ impl Routes {
             self.since = now;
         }
         self.order.retain(|other| *other != seq);
-        match refusal {
-            Some(refusal) => pending.answer.fail(refusal),
+        match rejection {
+            Some(rejection) => pending.answer.fail(rejection),
             None => {
                 if let Err(error) = pending.answer.succeed(body) {
                     // Answered by the end of the connection.
@@ -246,8 +248,8 @@ impl Routes {
     /// Ends all requests and streams, since the connection has ended.
     pub(super) fn end(self, failure: &Failure) {
         let without_body = match self.next {
-            Next::Reply { seq, pending, .. } => Some((seq, pending)),
-            Next::Header | Next::Record(_) | Next::Stopped => None,
+            NextMessage::Reply { seq, pending, .. } => Some((seq, pending)),
+            NextMessage::Header | NextMessage::Record(_) | NextMessage::Stopped => None,
         };
         for (seq, mut pending) in without_body.into_iter().chain(self.pending) {
             // An agent that leaves the cluster ends, and it may end before its reply is sent.
@@ -270,7 +272,7 @@ impl Routes {
     fn first(&self) -> Option<&Pending> {
         let first = self.first_seq()?;
         match &self.next {
-            Next::Reply { seq, pending, .. } if *seq == first => Some(pending),
+            NextMessage::Reply { seq, pending, .. } if *seq == first => Some(pending),
             _ => self.pending.get(&first),
         }
     }

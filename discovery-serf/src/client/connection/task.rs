@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use super::answer::Nobody;
 use super::failure::Failure;
 use super::routes::{Pending, Routes};
-use super::{ClientErrorKind, Order, Shared};
+use super::{ClientErrorKind, Shared, TaskRequest};
 use crate::wire::frames::{FrameError, FrameReader};
 use crate::wire::messages::{ReplyBody, Request};
 
@@ -26,7 +26,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) struct Task<Io> {
     reader: FrameReader<ReadHalf<Io>>,
     writer: Writer<WriteHalf<Io>>,
-    orders: mpsc::UnboundedReceiver<Order>,
+    orders: mpsc::UnboundedReceiver<TaskRequest>,
     routes: Routes,
     shared: Arc<Shared>,
 }
@@ -48,7 +48,7 @@ impl<Io: AsyncRead + AsyncWrite + Send> Task<Io> {
     pub(super) fn new(
         io: Io,
         max_frame: usize,
-        orders: mpsc::UnboundedReceiver<Order>,
+        orders: mpsc::UnboundedReceiver<TaskRequest>,
         routes: Routes,
         shared: Arc<Shared>,
     ) -> Self {
@@ -99,7 +99,7 @@ impl<Io: AsyncRead + AsyncWrite + Send> Task<Io> {
             }
             order = self.orders.recv() => match order {
                 None => return Err(End::Dropped),
-                Some(Order { seq, bytes, pending }) => self.ask(seq, &bytes, pending),
+                Some(TaskRequest { seq, bytes, pending }) => self.ask(seq, &bytes, pending),
             },
             () = self.shared.stream_dropped.notified() => {
                 // It may have been the last handle, and then closing the connection suffices.

@@ -113,7 +113,7 @@ async fn what_an_agent_says_is_short_and_printable() {
         agent.reply(seq, &"no\r\n\u{1b}[2J".repeat(10_000)).await;
     });
     let error = done.await.unwrap_err();
-    assert_eq!(error.kind(), ClientErrorKind::Refused);
+    assert_eq!(error.kind(), ClientErrorKind::Rejected);
     let text = with_causes(&error);
     assert!(
         text.len() < 5_000 && !text.contains(char::is_control),
@@ -143,11 +143,11 @@ async fn a_success_that_is_none_is_no_success() {
 async fn what_is_too_long_is_not_sent() {
     let (mut agent, client) = introduced().await;
     let payload = vec![0; 2 << 20];
-    let refused = client.event("e", &payload, false).await;
-    assert_eq!(kind(&refused), ClientErrorKind::InvalidRequest);
+    let rejected = client.event("e", &payload, false).await;
+    assert_eq!(kind(&rejected), ClientErrorKind::InvalidRequest);
     let many = vec![""; 1 << 20];
-    let refused = client.join(&many, false).await;
-    assert_eq!(kind(&refused), ClientErrorKind::InvalidRequest);
+    let rejected = client.join(&many, false).await;
+    assert_eq!(kind(&rejected), ClientErrorKind::InvalidRequest);
     check_goes_on(&mut agent, &client).await;
 }
 
@@ -158,8 +158,8 @@ async fn a_filter_that_cannot_be_said_is_not_sent() {
         EventFilter::user_event("a,*"),
         EventFilter::member_events([]),
     ] {
-        let refused = client.stream(&filter).await;
-        assert_eq!(kind(&refused), ClientErrorKind::InvalidRequest);
+        let rejected = client.stream(&filter).await;
+        assert_eq!(kind(&rejected), ClientErrorKind::InvalidRequest);
     }
     check_goes_on(&mut agent, &client).await;
 }
@@ -206,7 +206,7 @@ async fn leaving_ends_with_an_answer_or_without() {
     let left = answered(client.leave(), &mut agent, async |agent, seq| {
         agent.reply(seq, "timeout while leaving").await;
     });
-    assert_eq!(kind(&left.await), ClientErrorKind::Refused);
+    assert_eq!(kind(&left.await), ClientErrorKind::Rejected);
     // With nonsense.
     let (mut agent, client) = introduced().await;
     let left = answered(client.leave(), &mut agent, async |agent, _| {

@@ -190,7 +190,7 @@ async fn a_join_that_fails_has_a_body() {
         agent.say(&out).await;
     });
     let error = joined.await.unwrap_err();
-    assert_eq!(error.kind(), ClientErrorKind::Refused);
+    assert_eq!(error.kind(), ClientErrorKind::Rejected);
     assert_eq!(error.agent_error(), Some("1 error occurred"));
     check_goes_on(&mut agent, &client).await;
 
@@ -273,14 +273,14 @@ async fn addresses_have_4_or_16_bytes() {
 
 /// Case 99.
 #[tokio::test]
-async fn a_filter_that_is_refused_leaves_the_connection_as_it_was() {
+async fn a_filter_that_is_rejected_leaves_the_connection_as_it_was() {
     let (mut agent, client) = introduced().await;
     let filter = EventFilter::members();
     let stream = answered(client.stream(&filter), &mut agent, async |agent, seq| {
         agent.reply(seq, "Invalid event filter").await;
     });
     let error = stream.await.unwrap_err();
-    assert_eq!(error.kind(), ClientErrorKind::Refused);
+    assert_eq!(error.kind(), ClientErrorKind::Rejected);
     assert_eq!(error.agent_error(), Some("Invalid event filter"));
     // There is nothing to stop.
     check_goes_on(&mut agent, &client).await;

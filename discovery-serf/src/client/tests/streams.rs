@@ -181,8 +181,8 @@ async fn there_are_not_too_many_streams() {
     for _ in 0..32 {
         streams.push(open(&mut agent, &client).await);
     }
-    let refused = client.stream(&EventFilter::members()).await;
-    assert_eq!(kind(&refused), ClientErrorKind::InvalidRequest);
+    let rejected = client.stream(&EventFilter::members()).await;
+    assert_eq!(kind(&rejected), ClientErrorKind::InvalidRequest);
     let (_, seq) = streams.pop().unwrap();
     let stop = agent.expect(&Request::Stop { seq }).await;
     agent.ok(stop).await;

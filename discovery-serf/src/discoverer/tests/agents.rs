@@ -9,13 +9,13 @@ async fn the_next_agent_is_asked_at_once_when_one_does_not_answer() {
     let network = Network::of([("a:7373", &first), ("b:7373", &second)]);
     let discoverer = network.discoverer(&["a", "b"]);
     let start = Instant::now();
-    assert_eq!(round(&discoverer).await, ALL);
+    assert_eq!(cycle(&discoverer).await, ALL);
     assert!(start.elapsed() < millis(100));
     assert_eq!(discoverer.agent().as_deref(), Some("b:7373"));
     // It stays with the one that responds.
     first.start();
     for _ in 0..3 {
-        round(&discoverer).await;
+        cycle(&discoverer).await;
     }
     assert_eq!(first.all_calls(), [""; 0]);
 }
@@ -92,7 +92,7 @@ async fn when_none_answers_each_is_named_with_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_that_is_cut_off_goes_on_with_the_next_agent() {
+async fn a_cycle_that_is_cut_off_goes_on_with_the_next_agent() {
     let (stalled, good) = (agent(), agent());
     stalled.stall();
     let network = Network::of([("a:7373", &stalled), ("b:7373", &good)]);
@@ -100,7 +100,7 @@ async fn a_round_that_is_cut_off_goes_on_with_the_next_agent() {
     let cut = timeout(seconds(1), discoverer.discover()).await;
     assert!(cut.is_err());
     let start = Instant::now();
-    assert_eq!(round(&discoverer).await, ALL);
+    assert_eq!(cycle(&discoverer).await, ALL);
     assert!(start.elapsed() < seconds(1));
 }
 

@@ -16,7 +16,7 @@ async fn the_key_is_shown_before_anything_is_asked() {
     agent.delay("auth", seconds(1));
     let options = SerfOptions::default().with_auth_key("sekrit");
     let discoverer = with_options(&agent, options);
-    assert_eq!(round(&discoverer).await, ALL);
+    assert_eq!(cycle(&discoverer).await, ALL);
     assert_eq!(
         agent.all_calls(),
         ["handshake", "auth", "stream", "members"]
@@ -70,14 +70,14 @@ async fn a_key_in_a_file_can_be_changed() {
     assert_eq!(agent.all_calls(), [""; 0]);
 
     std::fs::write(&path, "sekrit\n").unwrap();
-    assert_eq!(round(&discoverer).await, ALL);
+    assert_eq!(cycle(&discoverer).await, ALL);
 
     agent.demand_key(Some("new".into()));
     agent.restart();
     let error = discoverer.discover().await.unwrap_err();
     assert!(!error.chain().contains("sekrit"), "{}", error.chain());
     std::fs::write(&path, "new\n").unwrap();
-    assert_eq!(round(&discoverer).await, ALL);
+    assert_eq!(cycle(&discoverer).await, ALL);
 }
 
 /// The file is checked every two seconds, and the agent receives a rejected key every ten.
@@ -110,7 +110,7 @@ async fn a_key_that_is_put_into_the_file_is_used_within_two_seconds() {
 #[tokio::test(start_paused = true)]
 async fn another_version_of_the_protocol_is_asked_rarely() {
     let agent = agent();
-    agent.refuse("handshake", "Unsupported IPC version");
+    agent.reject("handshake", "Unsupported IPC version");
     let error = discoverer(&agent).discover().await.unwrap_err();
     assert_eq!(error.kind(), DiscoverErrorKind::Permanent);
     assert_eq!(error.retry_after(), Some(seconds(10)));

@@ -51,7 +51,7 @@ async fn a_lost_event_is_repaired_by_the_interval() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn repeated_events_make_one_round_and_no_publication() {
+async fn repeated_events_make_one_cycle_and_no_publication() {
     let agent = agent();
     let running = Running::serving(&by_event_only(&agent)).await;
     let mut states = running.provider.subscribe();
@@ -68,7 +68,7 @@ async fn repeated_events_make_one_round_and_no_publication() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_storm_of_events_makes_a_round_a_second_at_most() {
+async fn a_storm_of_events_makes_a_cycle_a_second_at_most() {
     let agent = agent();
     let _running = Running::serving(&by_event_only(&agent)).await;
     sleep(seconds(10)).await;
@@ -111,7 +111,7 @@ async fn an_event_during_a_question_makes_one_more_question_afterwards() {
 async fn events_that_nobody_waits_for_take_no_room_and_are_not_lost() {
     let agent = agent();
     let discoverer = by_event_only(&agent);
-    round(&discoverer).await;
+    cycle(&discoverer).await;
     assert!(timeout(HOUR, discoverer.changed()).await.is_err(), "quiet");
     for _ in 0..200 {
         for _ in 0..100 {
@@ -122,7 +122,7 @@ async fn events_that_nobody_waits_for_take_no_room_and_are_not_lost() {
     }
     agent.put(instance("payments", 4));
     agent.forget_calls();
-    let asked = timeout(seconds(1), round(&discoverer)).await.unwrap();
+    let asked = timeout(seconds(1), cycle(&discoverer)).await.unwrap();
     assert_eq!(asked.len(), 4, "the answer does not wait behind events");
     assert_eq!(agent.all_calls(), ["members"]);
     timeout(millis(1), discoverer.changed())
@@ -144,8 +144,8 @@ async fn a_flapping_member_is_followed_at_a_bounded_pace() {
         agent.join(instance("payments", 3));
         sleep(millis(150)).await;
     }
-    let rounds = agent.calls("members");
-    assert!((30..=121).contains(&rounds), "{rounds}");
+    let cycles = agent.calls("members");
+    assert!((30..=121).contains(&cycles), "{cycles}");
     running.until_serves(&ALL).await;
     agent.fail("payments3");
     let took = running.until_serves(&ALL[..2]).await;
@@ -177,7 +177,7 @@ async fn bytes_that_are_no_text_harm_nobody() {
     strange.tags.insert([0xc3], [0x28]);
     agent.join(strange);
     let took = running
-        .until(|state| state.status.rounds > 1 && !state.problems.is_empty())
+        .until(|state| state.status.cycles > 1 && !state.problems.is_empty())
         .await;
     assert!(took <= seconds(1));
     assert_eq!(running.serves(), ALL);
@@ -186,7 +186,7 @@ async fn bytes_that_are_no_text_harm_nobody() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_sends_no_events_is_asked_more_often() {
     let agent = agent();
-    agent.refuse("stream", "Invalid event filter");
+    agent.reject("stream", "Invalid event filter");
     let running = Running::serving(&by_event_only(&agent)).await;
     assert_eq!(running.state().status.state, SourceState::Live);
     assert_eq!(running.problems(), ["no_events"]);

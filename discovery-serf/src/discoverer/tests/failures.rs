@@ -15,7 +15,7 @@ async fn an_agent_that_is_down_is_tried_until_it_is_up() {
     assert!(error.contains("`-rpc-addr`"), "{error}");
     assert!(running.state().config.is_none());
     sleep(HOUR).await;
-    let tries = running.state().status.rounds;
+    let tries = running.state().status.cycles;
     assert!((1_800..=5_000).contains(&tries), "{tries}");
     agent.start();
     let took = running.until_serves(&ALL).await;

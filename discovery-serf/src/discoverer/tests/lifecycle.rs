@@ -15,13 +15,13 @@ async fn an_agent_agrees_to_send_events_before_it_is_asked_for_members() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_round_is_one_question() {
+async fn a_quiet_cycle_is_one_question() {
     let agent = agent();
     let discoverer = discoverer(&agent);
-    assert_eq!(round(&discoverer).await, ALL);
+    assert_eq!(cycle(&discoverer).await, ALL);
     for _ in 0..5 {
         agent.forget_calls();
-        assert_eq!(round(&discoverer).await, ALL);
+        assert_eq!(cycle(&discoverer).await, ALL);
         assert_eq!(agent.all_calls(), ["members"]);
     }
     assert_eq!(agent.connections(), 1);
@@ -41,19 +41,19 @@ async fn a_quiet_hour_is_a_question_every_half_minute_and_no_publication() {
     assert!(!states.has_changed().unwrap());
     let state = running.state();
     assert_eq!(state.status.changes, 1);
-    assert_eq!(state.status.rounds as usize, calls.len() + 1);
+    assert_eq!(state.status.cycles as usize, calls.len() + 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn dropping_the_handles_closes_the_connection() {
     let agent = agent();
     let discoverer = discoverer(&agent);
-    round(&discoverer).await;
+    cycle(&discoverer).await;
     assert_eq!(agent.connections(), 1);
     let clone = discoverer.clone();
     drop(discoverer);
     tokio::task::yield_now().await;
-    assert_eq!(round(&clone).await, ALL);
+    assert_eq!(cycle(&clone).await, ALL);
     assert_eq!(agent.calls("handshake"), 1);
     agent.forget_calls();
     drop(clone);
@@ -74,7 +74,7 @@ async fn dropping_the_provider_ends_runner_and_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_that_is_cut_off_leaves_nothing_behind() {
+async fn a_cycle_that_is_cut_off_leaves_nothing_behind() {
     let agent = agent();
     agent.delay("members", seconds(2));
     let discoverer = discoverer(&agent);
@@ -83,7 +83,7 @@ async fn a_round_that_is_cut_off_leaves_nothing_behind() {
         let closed = timeout(seconds(10), agent.wait_for_connections(0)).await;
         assert!(closed.is_ok(), "{cut:?}");
     }
-    assert_eq!(round(&discoverer).await, ALL);
+    assert_eq!(cycle(&discoverer).await, ALL);
     assert_eq!(agent.connections(), 1);
 }
 
@@ -92,7 +92,7 @@ async fn members_are_those_with_a_service_if_only_those_are_asked_for() {
     let agent = agent();
     let options = SerfOptions::default().with_prefilter_members(true);
     let discoverer = with_options(&agent, options);
-    assert_eq!(round(&discoverer).await, ALL);
+    assert_eq!(cycle(&discoverer).await, ALL);
     assert_eq!(
         agent.all_calls(),
         ["handshake", "stream", "members-filtered"]
@@ -106,7 +106,7 @@ async fn members_are_those_with_a_service_if_only_those_are_asked_for() {
     };
     assert_eq!(nodes(&discoverer), [""; 0], "`gw` is not seen");
     agent.fail("orders2");
-    assert_eq!(round(&discoverer).await, [ALL[0], ALL[2]]);
+    assert_eq!(cycle(&discoverer).await, [ALL[0], ALL[2]]);
     assert_eq!(nodes(&discoverer), ["orders2"]);
 }
 
@@ -117,7 +117,7 @@ async fn what_is_left_out_is_said_with_a_reason() {
     assert_eq!(discoverer.left_out(), []);
     assert_eq!(discoverer.agent(), None);
     agent.fail("orders1");
-    round(&discoverer).await;
+    cycle(&discoverer).await;
     let left_out = discoverer.left_out();
     let failed = left_out.iter().find(|left| &*left.member == "orders1");
     let failed = failed.expect("it is left out");
@@ -137,7 +137,7 @@ async fn ten_thousand_members_are_one_question() {
     });
     agent.set_members(members);
     let discoverer = discoverer(&agent);
-    assert_eq!(round(&discoverer).await.len(), 10_000);
+    assert_eq!(cycle(&discoverer).await.len(), 10_000);
     assert_eq!(agent.calls("members"), 1);
 }
 
@@ -148,16 +148,16 @@ async fn agents_are_reached_over_tcp() {
     let address = agent.listen().await.unwrap().to_string();
     let options = SerfOptions::of([address.as_str()]);
     let discoverer = SerfDiscoverer::new(options);
-    assert_eq!(round(&discoverer).await, ALL);
+    assert_eq!(cycle(&discoverer).await, ALL);
     assert_eq!(discoverer.agent().as_deref(), Some(&*address));
     agent.join(instance("payments", 4));
     timeout(seconds(60), discoverer.changed()).await.unwrap();
-    assert_eq!(round(&discoverer).await.len(), 4);
+    assert_eq!(cycle(&discoverer).await.len(), 4);
     agent.stop();
     timeout(seconds(60), discoverer.changed()).await.unwrap();
     let error = discoverer.discover().await.unwrap_err();
     assert!(error.chain().contains(&address), "{}", error.chain());
     assert_eq!(discoverer.agent(), None);
     agent.start();
-    assert_eq!(round(&discoverer).await.len(), 4);
+    assert_eq!(cycle(&discoverer).await.len(), 4);
 }

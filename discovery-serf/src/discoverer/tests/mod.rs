@@ -119,9 +119,9 @@ fn destinations(config: &ProxyConfig) -> Vec<String> {
     all
 }
 
-/// Returns the result of one successful round.
-async fn round(discoverer: &SerfDiscoverer) -> Vec<String> {
-    let discovery = discoverer.discover().await.expect("the round works");
+/// Returns the result of one successful cycle.
+async fn cycle(discoverer: &SerfDiscoverer) -> Vec<String> {
+    let discovery = discoverer.discover().await.expect("the cycle works");
     let mut all = Vec::new();
     for service in &discovery.services {
         if let discovery_core::ServiceContent::Config(config) = &service.content {

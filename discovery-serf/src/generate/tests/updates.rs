@@ -30,7 +30,7 @@ impl Publishing {
         }
     }
 
-    /// The state after a round in which the agent lists these.
+    /// The state after a cycle in which the agent lists these.
     async fn list(&self, members: &[Member]) -> Arc<ProviderState> {
         let catalog = ServiceCatalog::build(members, &CatalogOptions::default());
         self.source
@@ -39,18 +39,18 @@ impl Publishing {
         self.source.trigger();
         let waited = async {
             loop {
-                // A round may have been running from before the response.
+                // A cycle may have been running from before the response.
                 let known = self.source.wait_for_reports(reports + 1).await;
                 let state = self.provider.state();
                 let report = known.last().expect("there is one");
-                if report.round == state.status.rounds {
+                if report.cycle == state.status.cycles {
                     return state;
                 }
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
         let state = tokio::time::timeout(LONG, waited).await;
-        let state = state.expect("rounds go on");
+        let state = state.expect("cycles go on");
         assert!(state.status.quarantined.is_empty(), "{:?}", state.problems);
         state
     }

@@ -129,7 +129,7 @@ async fn what_is_said_once_more_is_checked_once_more() {
 async fn an_agent_that_is_away_is_asked_at_once_then_ever_more_rarely() {
     let agent = AgentInMemory::new("n1");
     let registered = registered_at(&agent).await;
-    agent.refuse("stats", "not now");
+    agent.reject("stats", "not now");
     agent.forget_calls();
     agent.restart();
     until(&registered, |state| !state.is_announced()).await;

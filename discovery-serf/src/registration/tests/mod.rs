@@ -40,7 +40,7 @@ fn a_registration_is_tags() {
 }
 
 #[test]
-fn what_a_proxy_would_not_understand_is_refused_by_name() {
+fn what_a_proxy_would_not_understand_is_rejected_by_name() {
     let wrong = [
         ("http-port", Registration::new("orders", 0)),
         ("service", Registration::new("or\nders", 5000)),

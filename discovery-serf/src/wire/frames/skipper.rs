@@ -64,7 +64,7 @@ impl Skipper {
             }
             let rest = usize::try_from(self.position).ok();
             let rest = rest.and_then(|position| buffer.get(position..));
-            let Some(value) = rest.map(Value::read).transpose()?.flatten() else {
+            let Some(value) = rest.map(OpenValue::read).transpose()?.flatten() else {
                 return Ok(None);
             };
             *remaining -= 1;
@@ -100,14 +100,14 @@ impl Skipper {
 }
 
 /// A value without those that are in it.
-struct Value {
+struct OpenValue {
     /// The length of the marker, the length field and the bytes.
     length: u64,
     /// Number of values in it; keys count.
     children: u64,
 }
 
-impl Value {
+impl OpenValue {
     /// The value that begins here; `None` if its length is not there yet.
     fn read(bytes: &[u8]) -> Result<Option<Self>, Violation> {
         let Some(marker) = bytes.first().copied() else {

@@ -115,7 +115,7 @@ async fn the_end_inside_of_a_message_is_not_the_end_after_one() {
 
 /// Case 97.
 #[test]
-fn what_is_too_much_is_refused_when_it_is_announced() {
+fn what_is_too_much_is_rejected_when_it_is_announced() {
     let limit = LIMIT;
     let too_long = Err(Violation::TooLong { limit });
     for lie in [
@@ -136,8 +136,8 @@ fn what_is_too_much_is_refused_when_it_is_announced() {
     assert_eq!(skip(&nested(10_000)), Err(Violation::TooDeep));
     let many = u32::try_from(MAX_VALUES).unwrap().to_be_bytes();
     let many = [&b"\xdd"[..], &many].concat();
-    let refused = Skipper::new().advance(&many, usize::MAX);
-    assert_eq!(refused, Err(Violation::TooManyValues));
+    let rejected = Skipper::new().advance(&many, usize::MAX);
+    assert_eq!(rejected, Err(Violation::TooManyValues));
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn a_message_may_be_as_long_as_the_limit() {
     let limit = text.len();
     assert_eq!(Skipper::new().advance(&text, limit), Ok(Some(limit)));
     let limit = limit - 1;
-    let refused = Err(Violation::TooLong { limit });
-    assert_eq!(Skipper::new().advance(&text[..3], limit), refused);
+    let rejected = Err(Violation::TooLong { limit });
+    assert_eq!(Skipper::new().advance(&text[..3], limit), rejected);
 }
 
 #[tokio::test]

@@ -11,10 +11,10 @@ use crate::wire::text::Text;
 /// The body of the reply to `stats`: sections by name, with values by name, which are all strings.
 pub(crate) fn decode_stats(frame: &[u8]) -> Result<BTreeMap<String, Tags>, DecodeError> {
     #[derive(Deserialize)]
-    struct Section(#[serde(deserialize_with = "member::tags")] Tags);
-    let sections: BTreeMap<Text, Section> = decode("the reply to stats", frame)?;
+    struct StatsSection(#[serde(deserialize_with = "member::tags")] Tags);
+    let sections: BTreeMap<Text, StatsSection> = decode("the reply to stats", frame)?;
     Ok(sections
         .into_iter()
-        .map(|(name, Section(values))| (name.lossy().into_owned(), values))
+        .map(|(name, StatsSection(values))| (name.lossy().into_owned(), values))
         .collect())
 }

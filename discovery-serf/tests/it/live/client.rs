@@ -108,7 +108,7 @@ async fn clusters_are_joined_and_left_by_command() {
     let nobody = testkit::peers::free_port();
     let address = format!("127.0.0.1:{nobody}");
     let error = client.join(&[address.as_str()], false).await.unwrap_err();
-    assert_eq!(error.kind(), ClientErrorKind::Refused, "{error}");
+    assert_eq!(error.kind(), ClientErrorKind::Rejected, "{error}");
     assert_eq!(client.members().await.unwrap().len(), 2);
 
     client.leave().await.unwrap();

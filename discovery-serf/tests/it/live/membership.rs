@@ -95,6 +95,6 @@ async fn an_event_that_changes_nothing_publishes_nothing() {
 
     // The agents gossip this and report it in an event, and again with each later event of any node.
     orders.set_tag("http-port", "5001").await;
-    published.next_round().await;
+    published.next_cycle().await;
     assert_eq!(published.changes(), changes);
 }

@@ -102,11 +102,11 @@ impl Published {
             .await;
     }
 
-    /// Waits for one more successful round.
-    pub(crate) async fn next_round(&self) {
-        let rounds = self.state().status.rounds;
+    /// Waits for one more successful cycle.
+    pub(crate) async fn next_cycle(&self) {
+        let cycles = self.state().status.cycles;
         let mut reports = self.provider.reports();
-        let wait = reports.wait_for(|report| report.as_ref().is_some_and(|r| r.round > rounds));
+        let wait = reports.wait_for(|report| report.as_ref().is_some_and(|r| r.cycle > cycles));
         within(GUARD, wait).await.unwrap().unwrap();
     }
 }

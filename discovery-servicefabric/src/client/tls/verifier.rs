@@ -58,7 +58,7 @@ impl GatewayVerifier {
             let has_one = names.iter().any(|name| has_name(certificate, name));
             has_one
                 .then_some(())
-                .ok_or_else(|| refused(Refusal::Names(named(certificate))))
+                .ok_or_else(|| rejected(CertificateRejection::Names(named(certificate))))
         };
         match issuers {
             Named::System(verifier) => ask_system(&**verifier, names, presented),
@@ -134,7 +134,7 @@ impl CertificateRule for GatewayVerifier {
                 let shown = Thumbprint::of(presented.certificate);
                 match thumbprints.contains(&shown) {
                     true => Ok(()),
-                    false => Err(refused(Refusal::Thumbprint(shown))),
+                    false => Err(rejected(CertificateRejection::Thumbprint(shown))),
                 }
             }
             Accept::Names(names, issuers) => self.verify_named(names, issuers, presented),
@@ -180,13 +180,13 @@ fn named(certificate: &CertificateDer<'_>) -> String {
 
 /// The reason why a certificate is rejected.
 #[derive(Debug, thiserror::Error)]
-enum Refusal {
+enum CertificateRejection {
     #[error("the certificate's thumbprint is {0}, which is not in the list")]
     Thumbprint(Thumbprint),
     #[error("the certificate is for {0}, which is not in the list")]
     Names(String),
 }
 
-fn refused(refusal: Refusal) -> Error {
-    Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(refusal))))
+fn rejected(rejection: CertificateRejection) -> Error {
+    Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(rejection))))
 }

@@ -19,22 +19,22 @@ use super::{BearerToken, TokenError, TokenSource};
 /// briefly when a file is not replaced atomically. At most 64 KiB are read.
 #[derive(Clone)]
 pub struct TokenFile {
-    state: Arc<State>,
+    state: Arc<TokenFileState>,
 }
 
-struct State {
+struct TokenFileState {
     path: PathBuf,
     last: Mutex<Option<Found>>,
 }
 
 /// The token that was read, and the version of the file.
 struct Found {
-    version: Version,
+    version: FileVersion,
     token: BearerToken,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Version {
+struct FileVersion {
     length: u64,
     changed: Option<SystemTime>,
 }
@@ -42,7 +42,7 @@ struct Version {
 impl TokenFile {
     /// Creates a source for the token in the file at `path`, which is not read yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        let state = State {
+        let state = TokenFileState {
             path: path.into(),
             last: Mutex::default(),
         };
@@ -54,21 +54,21 @@ impl TokenFile {
 
 #[async_trait]
 impl TokenSource for TokenFile {
-    async fn token(&self, refused: Option<&BearerToken>) -> Result<BearerToken, TokenError> {
+    async fn token(&self, rejected: Option<&BearerToken>) -> Result<BearerToken, TokenError> {
         let state = Arc::clone(&self.state);
-        let refused = refused.cloned();
+        let rejected = rejected.cloned();
         // Disks block, and those on a network may hang.
-        tokio::task::spawn_blocking(move || state.token(refused.as_ref()))
+        tokio::task::spawn_blocking(move || state.token(rejected.as_ref()))
             .await
             .map_err(|error| TokenError::new("reading the token was cut off").with_source(error))?
     }
 }
 
-impl State {
-    fn token(&self, refused: Option<&BearerToken>) -> Result<BearerToken, TokenError> {
+impl TokenFileState {
+    fn token(&self, rejected: Option<&BearerToken>) -> Result<BearerToken, TokenError> {
         // Only one reads; the others wait for what it finds.
         let mut last = self.last.lock();
-        match read(&self.path, last.as_ref(), refused) {
+        match read(&self.path, last.as_ref(), rejected) {
             Ok(Some(found)) => {
                 let token = found.token.clone();
                 *last = Some(found);
@@ -98,7 +98,7 @@ impl State {
 fn read(
     path: &Path,
     last: Option<&Found>,
-    refused: Option<&BearerToken>,
+    rejected: Option<&BearerToken>,
 ) -> io::Result<Option<Found>> {
     const LONGEST: u64 = 64 * 1024;
     // Opening a pipe would wait for its other end.
@@ -106,8 +106,8 @@ fn read(
         return Err(io::Error::other("it is not a file"));
     }
     let mut file = File::open(path)?;
-    let version = Version::of(&file.metadata()?);
-    if last.is_some_and(|last| last.version == version && refused != Some(&last.token)) {
+    let version = FileVersion::of(&file.metadata()?);
+    if last.is_some_and(|last| last.version == version && rejected != Some(&last.token)) {
         return Ok(None);
     }
     let mut text = String::new();
@@ -117,7 +117,7 @@ fn read(
     Ok(Some(Found { version, token }))
 }
 
-impl Version {
+impl FileVersion {
     fn of(metadata: &Metadata) -> Self {
         Self {
             length: metadata.len(),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_token_is_read_again_although_nothing_seems_to_have_changed() {
+    async fn a_rejected_token_is_read_again_although_nothing_seems_to_have_changed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
         std::fs::write(&path, "aaaa").unwrap();

@@ -25,20 +25,20 @@ pub use self::file::TokenFile;
 pub trait TokenSource: Send + Sync {
     /// Returns the token to send now. Called for every request, so an implementation caches its token.
     ///
-    /// `refused` is the token that the gateway has just rejected, so that another one is needed. Several
+    /// `rejected` is the token that the gateway has just rejected, so that another one is needed. Several
     /// concurrent calls may pass the same. The call fails if the same token is returned again.
     ///
     /// # Errors
     ///
     /// Returns an error if there is no token. The call then fails as
     /// [`Denied`](crate::CallErrorKind::Denied).
-    async fn token(&self, refused: Option<&BearerToken>) -> Result<BearerToken, TokenError>;
+    async fn token(&self, rejected: Option<&BearerToken>) -> Result<BearerToken, TokenError>;
 }
 
 #[async_trait]
 impl<T: TokenSource + ?Sized> TokenSource for Arc<T> {
-    async fn token(&self, refused: Option<&BearerToken>) -> Result<BearerToken, TokenError> {
-        (**self).token(refused).await
+    async fn token(&self, rejected: Option<&BearerToken>) -> Result<BearerToken, TokenError> {
+        (**self).token(rejected).await
     }
 }
 
@@ -142,7 +142,7 @@ pub struct TokenFn<F>(F);
 /// ```
 /// use discovery_servicefabric::client::{BearerToken, TokenError, token_fn};
 ///
-/// let source = token_fn(|_refused| async {
+/// let source = token_fn(|_rejected| async {
 ///     let text = std::env::var("CLUSTER_TOKEN");
 ///     let text = text.map_err(|error| TokenError::new("no CLUSTER_TOKEN").with_source(error))?;
 ///     BearerToken::new(&text).map_err(|error| TokenError::new("CLUSTER_TOKEN").with_source(error))
@@ -163,8 +163,8 @@ where
     F: Fn(Option<BearerToken>) -> A + Send + Sync,
     A: Future<Output = Result<BearerToken, TokenError>> + Send,
 {
-    async fn token(&self, refused: Option<&BearerToken>) -> Result<BearerToken, TokenError> {
-        (self.0)(refused.cloned()).await
+    async fn token(&self, rejected: Option<&BearerToken>) -> Result<BearerToken, TokenError> {
+        (self.0)(rejected.cloned()).await
     }
 }
 

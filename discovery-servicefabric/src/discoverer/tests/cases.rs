@@ -35,7 +35,7 @@ fn with_labels(labels: &[(&str, &str)]) -> FakeCluster {
     cluster
 }
 
-/// The result of a round, in short form.
+/// The result of a cycle, in short form.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     /// `cluster destination address`.

@@ -62,15 +62,18 @@ async fn the_services_of_an_application_that_cannot_be_listed_serve_on() {
         .services
         .iter()
         .filter(|service| match service.outcome {
-            ServiceOutcome::Quarantined { last_good_age, .. } => last_good_age.is_some(),
+            ServiceOutcome::Quarantined {
+                last_known_good_age,
+                ..
+            } => last_known_good_age.is_some(),
             _ => false,
         });
     assert_eq!(kept.count(), 2);
 }
 
-/// Failing calls that old responses replace are reported within a round.
+/// Failing calls that old responses replace are reported within a cycle.
 #[tokio::test(start_paused = true)]
-async fn a_source_that_answers_in_part_says_so_within_a_round() {
+async fn a_source_that_answers_in_part_says_so_within_a_cycle() {
     for (call, kind) in [
         ("applications", CallErrorKind::Busy),
         ("applications", CallErrorKind::Denied),
@@ -118,10 +121,10 @@ async fn a_source_that_answers_in_part_says_so_within_a_round() {
 
 /// 57
 #[tokio::test(start_paused = true)]
-async fn an_application_that_is_gone_is_dropped_and_the_round_goes_on() {
+async fn an_application_that_is_gone_is_dropped_and_the_cycle_goes_on() {
     let cluster = cluster();
     let discoverer = with_options(&cluster, cold());
-    assert_eq!(round(&discoverer).await.services.len(), 4);
+    assert_eq!(cycle(&discoverer).await.services.len(), 4);
     cluster.edit(|contents| {
         contents.services.remove("A");
     });
@@ -142,7 +145,7 @@ async fn a_service_without_partitions_has_no_destinations() {
             contents.partitions.remove("A~S1");
             contents.services.get_mut("A").unwrap()[0].service_status = status;
         });
-        let discovery = round(&discoverer).await;
+        let discovery = cycle(&discoverer).await;
         assert_eq!(addresses(&discovery)["fabric:/A/S1"], Some(Vec::new()));
         assert_eq!(discovery.services.len(), 4);
     }
@@ -201,7 +204,7 @@ async fn an_old_list_of_applications_is_no_answer_when_nothing_else_can_be_read(
     let cluster = cluster();
     let options = ServiceFabricOptions::default().with_change_probe(false);
     let discoverer = with_options(&cluster, options);
-    round(&discoverer).await;
+    cycle(&discoverer).await;
     cluster.fail("applications", CallErrorKind::Busy);
     cluster.fail("partitions", CallErrorKind::Rejected);
     tokio::time::advance(Duration::from_secs(30)).await;
@@ -209,7 +212,7 @@ async fn an_old_list_of_applications_is_no_answer_when_nothing_else_can_be_read(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_round_in_which_everything_is_forbidden_is_a_permanent_error() {
+async fn a_first_cycle_in_which_everything_is_forbidden_is_a_permanent_error() {
     for call in ["services", "partitions", "service_types"] {
         let cluster = cluster();
         cluster.fail(call, CallErrorKind::Denied);
@@ -233,7 +236,7 @@ async fn a_service_that_cannot_be_read_whole_says_which_part_is_missing() {
         );
     });
     let discoverer = with_options(&cluster, cold());
-    round(&discoverer).await;
+    cycle(&discoverer).await;
     for (call, kind, missing) in [
         ("replicas m2", CallErrorKind::Busy, Some("m2/")),
         ("replicas m3", CallErrorKind::Gone, Some("m3/")),
@@ -262,7 +265,7 @@ async fn a_partition_that_vanishes_meanwhile_is_looked_for_once_more() {
     let cluster = cluster();
     let discoverer = with_options(&cluster, cold());
     cluster.fail_times("replicas a1", CallErrorKind::Gone, 1);
-    let discovery = round(&discoverer).await;
+    let discovery = cycle(&discoverer).await;
     assert_eq!(
         addresses(&discovery)["fabric:/A/S1"],
         Some(vec!["https://a1/".to_owned()])
@@ -271,7 +274,7 @@ async fn a_partition_that_vanishes_meanwhile_is_looked_for_once_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_without_the_applications_is_an_error_of_the_right_kind() {
+async fn a_cycle_without_the_applications_is_an_error_of_the_right_kind() {
     for (kind, expected) in [
         (CallErrorKind::Unreachable, DiscoverErrorKind::Transient),
         (CallErrorKind::TimedOut, DiscoverErrorKind::Transient),
@@ -296,7 +299,7 @@ async fn a_round_without_the_applications_is_an_error_of_the_right_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_in_which_nothing_can_be_read_is_an_error_and_not_an_empty_answer() {
+async fn a_cycle_in_which_nothing_can_be_read_is_an_error_and_not_an_empty_answer() {
     for call in [
         "services",
         "partitions",
@@ -310,7 +313,7 @@ async fn a_round_in_which_nothing_can_be_read_is_an_error_and_not_an_empty_answe
         let error = discoverer.discover().await.unwrap_err();
         assert_eq!(error.kind(), DiscoverErrorKind::Transient, "{call}");
         cluster.heal();
-        assert_eq!(round(&discoverer).await.services.len(), 4, "{call}");
+        assert_eq!(cycle(&discoverer).await.services.len(), 4, "{call}");
     }
 }
 
@@ -318,7 +321,7 @@ async fn a_round_in_which_nothing_can_be_read_is_an_error_and_not_an_empty_answe
 async fn a_cluster_without_anything_is_an_answer() {
     let cluster = FakeCluster::new();
     let discoverer = discoverer(&cluster);
-    assert_eq!(round(&discoverer).await, Discovery::default());
+    assert_eq!(cycle(&discoverer).await, Discovery::default());
 }
 
 #[tokio::test(start_paused = true)]
@@ -384,7 +387,7 @@ async fn old_answers_stand_in_for_calls_that_fail_while_others_work() {
 async fn what_was_read_from_memory_is_read_again() {
     let cluster = cluster();
     let discoverer = discoverer(&cluster);
-    round(&discoverer).await;
+    cycle(&discoverer).await;
     cluster.edit(|contents| {
         contents.instances("a1", &[(77, "https://moved:443")]);
     });
@@ -421,7 +424,7 @@ async fn old_labels_are_told_until_there_are_new_ones() {
             .property("fabric:/A/D", "YARP.Routes.x.Path", "/one");
     });
     let discoverer = discoverer(&cluster);
-    let first = round(&discoverer).await;
+    let first = cycle(&discoverer).await;
     cluster.fail("properties", CallErrorKind::Busy);
     let old = next(&discoverer).await;
     assert_eq!(old.services, first.services);
@@ -431,12 +434,12 @@ async fn old_labels_are_told_until_there_are_new_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_that_is_dropped_leaves_nothing_half_done() {
+async fn a_cycle_that_is_dropped_leaves_nothing_half_done() {
     let cluster = cluster();
     let discoverer = discoverer(&cluster);
     let whole = {
         let other = super::discoverer(&cluster);
-        round(&other).await
+        cycle(&other).await
     };
     cluster.delay(Duration::from_secs(1));
     for seconds in 0..9 {
@@ -446,14 +449,14 @@ async fn a_round_that_is_dropped_leaves_nothing_half_done() {
             assert_eq!(done.unwrap(), whole);
         }
     }
-    assert_eq!(round(&discoverer).await, whole);
+    assert_eq!(cycle(&discoverer).await, whole);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_application_of_a_type_that_is_not_listed_waits() {
     let cluster = cluster();
     let discoverer = discoverer(&cluster);
-    round(&discoverer).await;
+    cycle(&discoverer).await;
     cluster.edit(|contents| {
         contents.application("fabric:/C", "T", "2", []);
     });
@@ -479,7 +482,7 @@ async fn defaults_that_cannot_be_read_are_not_taken_for_none() {
             .stateless("fabric:/A/S", "S", [("p", vec![(1, "https://a:1")])]);
     });
     let discoverer = with_options(&cluster, cold());
-    let first = round(&discoverer).await;
+    let first = cycle(&discoverer).await;
     cluster.fail("application_types", CallErrorKind::Busy);
     let second = next(&discoverer).await;
     assert_eq!(second.services, first.services);

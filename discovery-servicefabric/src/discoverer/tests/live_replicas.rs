@@ -31,8 +31,8 @@ const WRONG: [(&str, &str); 3] = [
 ];
 
 /// Types are read every ten minutes at the latest.
-async fn after_a_while(running: &Running) -> Arc<RoundReport> {
-    let now = running.provider.state().status.rounds;
+async fn after_a_while(running: &Running) -> Arc<CycleReport> {
+    let now = running.provider.state().status.cycles;
     running.report(now + 40).await
 }
 
@@ -53,7 +53,7 @@ async fn a_wrong_label_freezes_no_address() {
         ["https://b:3/", "https://b:4/"]
     );
     let ServiceOutcome::Quarantined {
-        last_good_age: Some(labels),
+        last_known_good_age: Some(labels),
         destinations_age: Some(replicas),
     } = report.services[0].outcome
     else {
@@ -64,12 +64,12 @@ async fn a_wrong_label_freezes_no_address() {
 
     // The next fail-over is seen as fast as ever.
     edit(&cluster, &WRONG, &[(5, "https://c:5")]);
-    let now = running.provider.state().status.rounds;
+    let now = running.provider.state().status.cycles;
     running.report(now + 2).await;
     assert_eq!(addresses_in(&running.config()), ["https://c:5/"]);
     // Known to be empty.
     edit(&cluster, &WRONG, &[]);
-    let now = running.provider.state().status.rounds;
+    let now = running.provider.state().status.cycles;
     running.report(now + 2).await;
     assert_eq!(running.config().routes.len(), 1);
     assert!(addresses_in(&running.config()).is_empty());
@@ -87,7 +87,9 @@ async fn the_cluster_is_told_that_labels_are_old_and_replicas_are_not() {
     let text = &reports[0].information.description;
     assert!(text.starts_with("What serves: labels of "), "{text}");
     assert!(
-        text.contains(" ago, replicas of 0 s ago. The service is served by its last good labels"),
+        text.contains(
+            " ago, replicas of 0 s ago. The service is served by its last known good labels"
+        ),
         "{text}"
     );
 }
@@ -139,7 +141,7 @@ async fn labels_that_say_nothing_at_all_freeze_no_address() {
     cluster.edit(|contents| {
         contents.instances("p", &[(4, "https://d:4")]);
     });
-    let now = running.provider.state().status.rounds;
+    let now = running.provider.state().status.cycles;
     running.report(now + 2).await;
     assert_eq!(addresses_in(&running.config()), ["https://d:4/"]);
 }

@@ -1,13 +1,13 @@
 //! Discovery as a whole, over a cluster in memory.
 
 mod cases;
+mod cycles;
 mod failures;
 mod live_replicas;
 mod names;
 mod naming;
 mod parts;
 mod properties;
-mod rounds;
 mod slow;
 mod timing;
 mod unreachable;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use discovery_core::{
-    ConfigProvider, DiscoveredService, Discoverer, Discovery, DiscoveryProvider, RoundReport,
+    ConfigProvider, CycleReport, DiscoveredService, Discoverer, Discovery, DiscoveryProvider,
     ServiceContent,
 };
 use proxy_model::config::ProxyConfig;
@@ -88,15 +88,15 @@ fn addresses_in(config: &ProxyConfig) -> Vec<String> {
         .collect()
 }
 
-/// One round that works.
-async fn round(discoverer: &ServiceFabricDiscoverer) -> Discovery {
-    discoverer.discover().await.expect("the round works")
+/// One cycle that works.
+async fn cycle(discoverer: &ServiceFabricDiscoverer) -> Discovery {
+    discoverer.discover().await.expect("the cycle works")
 }
 
-/// The next whole round: a period later.
+/// The next whole cycle: a period later.
 async fn next(discoverer: &ServiceFabricDiscoverer) -> Discovery {
     tokio::time::advance(discoverer.runner_options().interval).await;
-    round(discoverer).await
+    cycle(discoverer).await
 }
 
 /// A runner, and its reports.
@@ -111,16 +111,16 @@ impl Running {
         }
     }
 
-    /// Waits for the report of the first successful round from this one on.
-    async fn report(&self, round: u64) -> Arc<RoundReport> {
+    /// Waits for the report of the first successful cycle from this one on.
+    async fn report(&self, cycle: u64) -> Arc<CycleReport> {
         let mut reports = self.provider.reports();
-        let is_it = |report: &Option<Arc<RoundReport>>| {
-            report.as_ref().is_some_and(|report| report.round >= round)
+        let is_it = |report: &Option<Arc<CycleReport>>| {
+            report.as_ref().is_some_and(|report| report.cycle >= cycle)
         };
         let guard = Duration::from_secs(24 * 3600);
         let found = tokio::time::timeout(guard, reports.wait_for(is_it)).await;
         found
-            .expect("there is a round within a day")
+            .expect("there is a cycle within a day")
             .expect("the runner runs")
             .clone()
             .expect("it was waited for")

@@ -26,11 +26,11 @@ async fn a_name_with_a_tilde_is_not_read_and_says_so() {
             .application("fabric:/B~S1", "T", "1", []);
     });
     let discoverer = discoverer(&cluster);
-    let discovery = round(&discoverer).await;
+    let discovery = cycle(&discoverer).await;
     let slash = Some(vec!["https://slash:1/".to_owned()]);
     assert_eq!(addresses(&discovery)["fabric:/A/We/b"], slash);
     let tilde = found(&discovery, "fabric:/A/We~b");
-    assert_eq!(tilde.content, ServiceContent::NotEnlisted);
+    assert_eq!(tilde.content, ServiceContent::NotEnabled);
     let problem = tilde.problems.iter().next().unwrap();
     assert_eq!(problem.code, "name_not_usable");
     assert!(problem.message.contains("has a `~`"), "{problem}");
@@ -41,7 +41,7 @@ async fn a_name_with_a_tilde_is_not_read_and_says_so() {
     let decisions = discoverer.decisions().decisions;
     for name in ["fabric:/A/We~b", "fabric:/B~S1"] {
         let decision = decisions.iter().find(|of| &*of.name == name).unwrap();
-        assert_eq!(decision.verdict, Verdict::Refused);
+        assert_eq!(decision.verdict, Verdict::Rejected);
     }
 
     let once = discoverer.runner().run_once().await;
@@ -54,7 +54,7 @@ async fn a_name_with_a_tilde_is_not_read_and_says_so() {
 
 const PAY: &str = "fabric:/Shop/Pay";
 
-fn usurper(contents: &mut Contents, application: &str) {
+fn conflicting_owner(contents: &mut Contents, application: &str) {
     let mut labels = LABELS.to_vec();
     labels.push(("YARP.Backend.BackendId", "Fabric:/shop/pay"));
     let name = format!("{application}/Evil");
@@ -73,7 +73,7 @@ fn pay(contents: &mut Contents) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_with_the_name_of_another_service_is_refused_whoever_was_first() {
+async fn a_cluster_with_the_name_of_another_service_is_rejected_whoever_was_first() {
     for (application, seen_before) in [
         ("fabric:/AAA", false),
         ("fabric:/AAA", true),
@@ -81,13 +81,13 @@ async fn a_cluster_with_the_name_of_another_service_is_refused_whoever_was_first
         ("fabric:/ZZZ", true),
     ] {
         let cluster = FakeCluster::new();
-        cluster.edit(|contents| usurper(contents, application));
+        cluster.edit(|contents| conflicting_owner(contents, application));
         if !seen_before {
             cluster.edit(pay);
         }
         let discoverer = discoverer(&cluster);
         let running = Running::start(&discoverer);
-        let mut round = running.report(1).await.round;
+        let mut cycle = running.report(1).await.cycle;
         if seen_before {
             assert_eq!(addresses_in(&running.config()), ["https://evil:1/"]);
             cluster.edit(|contents| {
@@ -96,12 +96,12 @@ async fn a_cluster_with_the_name_of_another_service_is_refused_whoever_was_first
                 contents.instances("e", &[(2, "https://evil:2")]);
             });
             // Types are read again with the full refresh.
-            round += 14;
+            cycle += 14;
         } else {
             assert_eq!(addresses_in(&running.config()), ["https://pay:1/"]);
-            round += 2;
+            cycle += 2;
         }
-        let report = running.report(round).await;
+        let report = running.report(cycle).await;
         assert_eq!(addresses_in(&running.config()), ["https://pay:1/"]);
         assert_eq!(running.served(), [PAY]);
         let evil = report.services.iter().find(|of| of.name.ends_with("Evil"));
@@ -109,7 +109,7 @@ async fn a_cluster_with_the_name_of_another_service_is_refused_whoever_was_first
         assert!(matches!(
             evil.outcome,
             ServiceOutcome::Quarantined {
-                last_good_age: None,
+                last_known_good_age: None,
                 ..
             }
         ));
@@ -125,10 +125,10 @@ async fn a_cluster_with_the_name_of_another_service_is_refused_whoever_was_first
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_with_the_name_of_a_service_that_is_not_served_is_not_refused() {
+async fn a_cluster_with_the_name_of_a_service_that_is_not_served_is_not_rejected() {
     let cluster = FakeCluster::new();
     cluster.edit(|contents| {
-        usurper(contents, "fabric:/AAA");
+        conflicting_owner(contents, "fabric:/AAA");
         contents
             .service_type("T", "1", "Off", [("YARP.Enable", "false")])
             .application("fabric:/Shop", "T", "1", [])

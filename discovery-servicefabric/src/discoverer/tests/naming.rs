@@ -53,7 +53,7 @@ async fn an_instance_that_is_not_named_in_a_new_answer_is_taken_away() {
         contents.instances("a1", &[(21, "https://p:1"), (22, "https://q:1")]);
         contents.draining.push(21);
     });
-    let discovery = round(&resolving(&cluster)).await;
+    let discovery = cycle(&resolving(&cluster)).await;
     assert_eq!(
         addresses(&discovery)["fabric:/A/S1"],
         texts(&["https://q:1/"])
@@ -83,7 +83,7 @@ async fn what_is_not_named_serves_on_while_nothing_else_does() {
     cluster.edit(|contents| {
         contents.instances("a1", &[(1, "https://a1:443"), (9, "https://new:1")]);
     });
-    running.report(report.round + 12).await;
+    running.report(report.cycle + 12).await;
     let config = running.config();
     assert!(addresses_in(&config).contains(&"https://new:1/".to_owned()));
     assert!(!addresses_in(&config).contains(&"https://a1/".to_owned()));
@@ -97,7 +97,7 @@ async fn a_challenge_that_fails_takes_nothing_away() {
         contents.instances("a1", &[(21, "https://p:1"), (22, "https://q:1")]);
     });
     cluster.fail("resolve a1 old-v1", crate::calls::CallErrorKind::Busy);
-    let discovery = round(&resolving(&cluster)).await;
+    let discovery = cycle(&resolving(&cluster)).await;
     assert_eq!(
         addresses(&discovery)["fabric:/A/S1"],
         texts(&["https://p:1/", "https://q:1/"])

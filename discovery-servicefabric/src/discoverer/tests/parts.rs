@@ -12,7 +12,7 @@ use super::super::{Decision, Verdict};
 use super::*;
 use crate::calls::{CallError, ClusterCalls};
 use crate::extension::{
-    DeclaredTypes, Enlisted, ExtensionLabels, LabelledBy, LabelsProvider, ServiceLabels,
+    DeclaredTypes, ExtensionLabels, LabelledBy, LabelsProvider, OptIn, ServiceLabels,
 };
 use crate::labels::{ParsedService, ServiceParser, YarpLabels};
 use crate::model::ServiceType;
@@ -39,7 +39,7 @@ async fn a_service_that_did_not_change_is_not_parsed_again() {
         .parser(parser.clone())
         .discoverer();
     let parsed = || parser.0.swap(0, Ordering::Relaxed);
-    let first = round(&discoverer).await;
+    let first = cycle(&discoverer).await;
     assert_eq!(parsed(), 4);
     assert_eq!(next(&discoverer).await, first);
     assert_eq!(parsed(), 0);
@@ -70,7 +70,7 @@ async fn a_parser_that_panics_fails_its_service_alone() {
     assert!(matches!(
         bad.outcome,
         ServiceOutcome::Quarantined {
-            last_good_age: None,
+            last_known_good_age: None,
             ..
         }
     ));
@@ -103,7 +103,7 @@ async fn a_parser_that_hangs_holds_one_thread_and_no_more() {
     let hung = tokio::time::timeout(limit, discoverer.discover()).await;
     assert!(hung.is_err());
     let error = discoverer.discover().await.unwrap_err();
-    assert!(error.to_string().contains("earlier round"), "{error}");
+    assert!(error.to_string().contains("earlier cycle"), "{error}");
     *held.0.lock() = true;
     held.1.notify_all();
     let guard = async {
@@ -144,7 +144,7 @@ impl LabelsProvider for Fixed {
         let labels = LABELS.map(|(key, value)| (key.to_owned(), value.to_owned()));
         Ok(ServiceLabels {
             labels: Arc::new(labels.into()),
-            enlisted: Enlisted::Yes,
+            enabled: OptIn::Yes,
             ..ServiceLabels::default()
         })
     }
@@ -157,7 +157,7 @@ async fn labels_may_come_from_elsewhere_and_their_panic_fails_one_service_alone(
         contents.stateless("fabric:/A/P", "Plain", [("p", vec![(1, "https://p:1")])]);
     });
     let discoverer = ServiceFabric::new(cluster).labels(Fixed).discoverer();
-    let found = addresses(&round(&discoverer).await);
+    let found = addresses(&cycle(&discoverer).await);
     assert_eq!(found["fabric:/A/P"], Some(vec!["https://p:1/".to_owned()]));
     assert_eq!(found["fabric:/B/S1"], None);
     assert_eq!(found.len(), 5);
@@ -200,7 +200,7 @@ async fn labels_that_cannot_be_read_again_stay_as_they_were() {
         .labels(Fickle::default())
         .options(options)
         .discoverer();
-    let first = round(&discoverer).await;
+    let first = cycle(&discoverer).await;
     let second = next(&discoverer).await;
     assert_eq!(second.services, first.services);
     let told = second.problems.iter().next().unwrap();
@@ -244,7 +244,7 @@ async fn it_is_told_why_something_is_served_or_not() {
     cluster.fail("replicas unread", crate::calls::CallErrorKind::Busy);
     let options = ServiceFabricOptions::default().with_discovery_period(Duration::from_secs(1));
     let discoverer = with_options(&cluster, options);
-    round(&discoverer).await;
+    cycle(&discoverer).await;
     let told = discoverer.decisions();
     assert_eq!(told.left_out, 0);
     let told = told.decisions;
@@ -255,13 +255,13 @@ async fn it_is_told_why_something_is_served_or_not() {
     );
     assert_eq!(
         of("fabric:/A/Off"),
-        (Verdict::NotEnlisted, "its label `YARP.Enable` is `no`")
+        (Verdict::NotEnabled, "its label `YARP.Enable` is `no`")
     );
-    assert_eq!(of("fabric:/A/Typo").0, Verdict::NotEnlisted);
+    assert_eq!(of("fabric:/A/Typo").0, Verdict::NotEnabled);
     let typo = told.iter().find(|d| &*d.name == "fabric:/A/Typo").unwrap();
     assert!(typo.reasons[1].contains("did you mean"), "{typo:?}");
-    assert_eq!(of("fabric:/A/Bad").0, Verdict::Refused);
-    assert_eq!(of("fabric:/A/Broken").0, Verdict::Refused);
+    assert_eq!(of("fabric:/A/Bad").0, Verdict::Rejected);
+    assert_eq!(of("fabric:/A/Broken").0, Verdict::Rejected);
     assert_eq!(
         of("fabric:/A/Unread"),
         (
@@ -277,7 +277,7 @@ async fn it_is_told_why_something_is_served_or_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_runner_refuses_is_told_too() {
+async fn what_the_runner_rejects_is_told_too() {
     let discoverer = discoverer(&cluster());
     let runner = discoverer.runner().validator(NoSecond);
     let running = Running {
@@ -286,7 +286,7 @@ async fn what_the_runner_refuses_is_told_too() {
     running.report(2).await;
     let told = discoverer.decisions().decisions;
     let (verdict, reason) = decision(&told, "fabric:/A/S2");
-    assert_eq!(verdict, Verdict::Refused);
+    assert_eq!(verdict, Verdict::Rejected);
     assert!(reason.contains("not this one"), "{reason}");
     assert_eq!(decision(&told, "fabric:/A/S1").0, Verdict::Served);
 }
@@ -312,7 +312,7 @@ async fn labels_that_break_keep_what_served_before() {
     let running = Running::start(&discoverer);
     running.report(1).await;
     let before = running.config();
-    for (round, broken) in [
+    for (cycle, broken) in [
         (3, "<Labels".to_owned()),
         (
             5,
@@ -332,13 +332,13 @@ async fn labels_that_break_keep_what_served_before() {
                 }
             }
         });
-        let report = running.report(round).await;
+        let report = running.report(cycle).await;
         assert_eq!(running.config(), before);
         let quarantined = report.services.iter().filter(|service| {
             matches!(
                 service.outcome,
                 ServiceOutcome::Quarantined {
-                    last_good_age: Some(_),
+                    last_known_good_age: Some(_),
                     ..
                 }
             )

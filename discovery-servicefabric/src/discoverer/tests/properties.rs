@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::calls::CallErrorKind;
 
-/// Every call that a round of [`cluster`] makes.
+/// Every call that a cycle of [`cluster`] makes.
 const CALLS: [&str; 15] = [
     "application_types",
     "applications",
@@ -78,7 +78,7 @@ async fn no_single_failing_call_loses_a_service() {
                     let options = ServiceFabricOptions::default().with_cache_duration(cache);
                     let discoverer = with_options(&cluster, options);
                     if warm {
-                        round(&discoverer).await;
+                        cycle(&discoverer).await;
                         // Everything is due.
                         tokio::time::advance(Duration::from_secs(400)).await;
                     }
@@ -89,7 +89,7 @@ async fn no_single_failing_call_loses_a_service() {
                     }
                     cluster.heal();
                     tokio::time::advance(Duration::from_secs(31)).await;
-                    let healed = round(&discoverer).await;
+                    let healed = cycle(&discoverer).await;
                     assert_eq!(healed.services.len(), 4, "{call} {kind:?}");
                     assert!(addresses(&healed).values().all(Option::is_some));
                 }
@@ -116,7 +116,7 @@ proptest! {
         shuffled.shuffle(seed);
         let answers = block_on(async {
             let (one, other) = (discoverer(&ordered), discoverer(&shuffled));
-            let first = (round(&one).await, round(&other).await);
+            let first = (cycle(&one).await, cycle(&other).await);
             shuffled.shuffle(seed.wrapping_add(1));
             (first, next(&other).await)
         });
@@ -139,7 +139,7 @@ proptest! {
             let options = ServiceFabricOptions::default().with_cache_duration(Duration::from_secs(90));
             let full_refresh = options.full_refresh_period;
             let discoverer = with_options(&cluster, options);
-            round(&discoverer).await;
+            cycle(&discoverer).await;
             for (call, kind, seconds, heals) in steps {
                 if heals {
                     cluster.heal();

@@ -63,7 +63,7 @@ async fn many_partitions_that_hang_take_no_longer_than_one() {
     }
     let discoverer = discoverer(&cluster);
     let start = Instant::now();
-    let found = addresses(&round(&discoverer).await);
+    let found = addresses(&cycle(&discoverer).await);
     assert!((20..=31).contains(&start.elapsed().as_secs()));
     assert_eq!(found["fabric:/A/Hung"], None);
     assert_eq!(found.values().flatten().count(), 4);
@@ -82,6 +82,6 @@ async fn a_service_that_is_read_for_minutes_is_read() {
     cluster.delay(Duration::from_secs(15));
     let options = ServiceFabricOptions::default().with_max_concurrent_calls(4);
     let discoverer = with_options(&cluster, options);
-    let found = addresses(&round(&discoverer).await);
+    let found = addresses(&cycle(&discoverer).await);
     assert_eq!(found["fabric:/A/Large"].as_ref().map(Vec::len), Some(100));
 }

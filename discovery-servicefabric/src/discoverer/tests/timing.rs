@@ -1,4 +1,4 @@
-//! Tests of the start of rounds.
+//! Tests of the start of cycles.
 
 use std::time::Duration;
 
@@ -44,9 +44,9 @@ async fn nothing_hurries_a_settled_cluster() {
     assert_eq!(
         fires_after(&discoverer).await,
         None,
-        "before the first round"
+        "before the first cycle"
     );
-    round(&discoverer).await;
+    cycle(&discoverer).await;
     assert_eq!(fires_after(&discoverer).await, None);
 }
 
@@ -55,17 +55,17 @@ async fn what_stays_unready_is_hurried_for_half_a_minute_and_then_left_to_the_in
     let cluster = cluster();
     unready(&cluster);
     let discoverer = discoverer(&cluster);
-    round(&discoverer).await;
+    cycle(&discoverer).await;
     let mut waits = Vec::new();
     while let Some(wait) = fires_after(&discoverer).await {
-        assert_eq!(fires_after(&discoverer).await, None, "once for each round");
+        assert_eq!(fires_after(&discoverer).await, None, "once for each cycle");
         // The hour without fast refreshes.
         let discoverer = &discoverer;
         waits.push(wait.as_secs());
         if waits.len() > 20 {
             break;
         }
-        round(discoverer).await;
+        cycle(discoverer).await;
     }
     assert!(waits.iter().all(|wait| *wait == 5), "{waits:?}");
     assert!((5..=8).contains(&waits.len()), "{waits:?}");
@@ -76,7 +76,7 @@ async fn a_trigger_that_nobody_waited_for_is_not_lost() {
     let cluster = cluster();
     unready(&cluster);
     let discoverer = discoverer(&cluster);
-    round(&discoverer).await;
+    cycle(&discoverer).await;
     tokio::time::advance(Duration::from_secs(100)).await;
     assert_eq!(fires_after(&discoverer).await, Some(Duration::ZERO));
 }
@@ -108,7 +108,7 @@ async fn the_runner_sees_a_service_become_ready_within_the_fast_period() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_listed_in_time_although_rounds_come_in_a_hurry() {
+async fn everything_is_listed_in_time_although_cycles_come_in_a_hurry() {
     let cluster = cluster();
     unready(&cluster);
     let discoverer = discoverer(&cluster);
@@ -160,12 +160,12 @@ async fn what_cannot_be_listed_is_tried_again_in_a_hurry_for_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_round_hurries_nothing() {
+async fn a_failing_cycle_hurries_nothing() {
     let cluster = cluster();
     unready(&cluster);
     let options = ServiceFabricOptions::default().with_cache_duration(Duration::ZERO);
     let discoverer = with_options(&cluster, options);
-    round(&discoverer).await;
+    cycle(&discoverer).await;
     cluster.fail("applications", CallErrorKind::Busy);
     tokio::time::advance(Duration::from_secs(60)).await;
     assert!(discoverer.discover().await.is_err());

@@ -145,7 +145,7 @@ async fn a_partition_that_cannot_be_read_at_the_start_serves_at_the_addresses_th
 
 /// Labels of which nothing is right and a partition of which nothing is known, after a restart.
 #[tokio::test(start_paused = true)]
-async fn last_good_rules_have_the_addresses_that_were_kept_of_an_unread_partition() {
+async fn last_known_good_rules_have_the_addresses_that_were_kept_of_an_unread_partition() {
     let directory = tempfile::tempdir().unwrap();
     let mut options = apart();
     options.persist = Some(directory.path().join("kept"));
@@ -167,7 +167,7 @@ async fn last_good_rules_have_the_addresses_that_were_kept_of_an_unread_partitio
     assert!(matches!(
         outcome,
         ServiceOutcome::Quarantined {
-            last_good_age: Some(_),
+            last_known_good_age: Some(_),
             ..
         }
     ));
@@ -176,7 +176,7 @@ async fn last_good_rules_have_the_addresses_that_were_kept_of_an_unread_partitio
 }
 
 /// Returns the codes of the only service's problems.
-fn codes(report: &RoundReport) -> Vec<&str> {
+fn codes(report: &CycleReport) -> Vec<&str> {
     let problems = report.services[0].problems.iter();
     problems.map(|problem| &*problem.code).collect()
 }
@@ -186,8 +186,8 @@ async fn minutes(minutes: u64) {
 }
 
 /// Returns the last report of a runner.
-async fn latest(running: &Running) -> Arc<RoundReport> {
-    running.report(running.provider.state().status.rounds).await
+async fn latest(running: &Running) -> Arc<CycleReport> {
+    running.report(running.provider.state().status.cycles).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -358,8 +358,8 @@ async fn partitions_that_begin_to_hang_cost_the_others_one_wait() {
         contents.instances("p99", &[(2, "https://moved:1")]);
     });
     let begun = tokio::time::Instant::now();
-    let round = running.provider.state().status.rounds + 1;
-    running.report(round).await;
+    let cycle = running.provider.state().status.cycles + 1;
+    running.report(cycle).await;
     let took = begun.elapsed();
     assert!(took <= Duration::from_secs(33 + 31), "{took:?}");
     let found = db(&running);
@@ -392,7 +392,7 @@ async fn slow_partitions_at_the_start_cost_the_others_one_wait() {
     }
     let discoverer = with_options(&cluster, apart());
     let begun = tokio::time::Instant::now();
-    round(&discoverer).await;
+    cycle(&discoverer).await;
     assert!(
         begun.elapsed() <= Duration::from_secs(31),
         "{:?}",

@@ -34,7 +34,7 @@ pub(super) fn warn(root: &LabelNode<'_>, labelled: &Labelled) {
             _ => {}
         }
     }
-    let mut places: HashMap<&Place, Listed<'_>> = HashMap::new();
+    let mut places: HashMap<&Place, ListedRoutes<'_>> = HashMap::new();
     for route in &listed {
         places.entry(&route.place).or_default().add(route);
     }
@@ -115,7 +115,7 @@ impl<'l> Ranked<'l> {
 
 /// Routes of one place that have methods, some of which are of reads.
 #[derive(Debug, Default)]
-struct Listed<'r> {
+struct ListedRoutes<'r> {
     /// The last route of each set of hosts.
     last: HashMap<usize, &'r Ranked<'r>>,
     /// A route for every host.
@@ -148,7 +148,7 @@ impl<'r> Two<'r> {
     }
 }
 
-impl<'r> Listed<'r> {
+impl<'r> ListedRoutes<'r> {
     fn add(&mut self, route: &'r Ranked<'r>) {
         match self.last.entry(route.set) {
             Entry::Vacant(entry) => {
@@ -274,7 +274,7 @@ mod tests {
                 .map(|(i, (hosts, headers))| ranked(hosts, *headers, 2 * i).numbered(&mut sets))
                 .collect();
             let open = ranked(&open.0, open.1, 2 * place + 1).numbered(&mut sets);
-            let mut index = Listed::default();
+            let mut index = ListedRoutes::default();
             for route in &listed {
                 index.add(route);
             }
@@ -297,7 +297,7 @@ mod tests {
         };
         let listed: Vec<_> = (0..150).map(|i| route(i, "listed")).collect();
         let open: Vec<_> = (150..300).map(|i| route(i, "open")).collect();
-        let mut index = Listed::default();
+        let mut index = ListedRoutes::default();
         for route in &listed {
             index.add(route);
         }

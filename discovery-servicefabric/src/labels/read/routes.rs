@@ -98,7 +98,7 @@ fn config(node: &LabelNode<'_>) -> RouteConfig {
         "Transforms",
         "WeightedClusters",
     ] {
-        node.child(list).refuse_unknown();
+        node.child(list).reject_unknown();
     }
     for list in [LABELS.headers, LABELS.query_parameters] {
         for (_, condition) in node.elements(list) {

@@ -88,7 +88,7 @@ fn cases_6_7_9_11_13_and_20_endpoints() {
             name,
         )
     };
-    let refusal = "its listener `http` has the scheme `http`, which the option `DiscoverInsecureHttpDestinations` would allow";
+    let rejection = "its listener `http` has the scheme `http`, which the option `DiscoverInsecureHttpDestinations` would allow";
     let two = r#""b":"https://b","B":"https://B:8443","a":"https://a/""#;
     for (case, options, listeners, label, expected) in [
         (
@@ -103,7 +103,7 @@ fn cases_6_7_9_11_13_and_20_endpoints() {
             &secure,
             r#"{"Endpoints":{"http":"http://10.0.0.1"}}"#,
             None,
-            Err(refusal),
+            Err(rejection),
         ),
         (
             "8",
@@ -119,7 +119,7 @@ fn cases_6_7_9_11_13_and_20_endpoints() {
             Some(name("a")),
             Ok(("https://a/", "a")),
         ),
-        ("11", &secure, ADDRESS, Some(name("http")), Err(refusal)),
+        ("11", &secure, ADDRESS, Some(name("http")), Err(rejection)),
         (
             "13",
             &secure,
@@ -351,7 +351,7 @@ fn unsupported(snapshot: &Snapshot) -> Problems {
         let pointer = pointer_to("/Routes", route.id().as_str());
         if route.config().authorization_policy.is_some() {
             let pointer = format!("{pointer}/AuthorizationPolicy");
-            problems.push(Problem::warning(pointer, "unsupported", "it is refused"));
+            problems.push(Problem::warning(pointer, "unsupported", "it is rejected"));
         }
     }
     for cluster in snapshot.clusters() {
@@ -392,7 +392,7 @@ fn what_the_proxy_does_not_honour_is_told_with_its_label() {
     assert_eq!(
         problems(&parsed),
         [
-            "warning at /YARP.Routes.r1.AuthorizationPolicy: it is refused",
+            "warning at /YARP.Routes.r1.AuthorizationPolicy: it is rejected",
             "warning at /YARP.Backend.SessionAffinity.Enabled: nothing is done",
             "warning at /YARP.Backend.HealthCheck.Passive.Enabled: nothing is done",
         ]
@@ -461,10 +461,10 @@ fn cases_31_to_44_labels_that_are_wrong_or_look_so() {
             "error at /YARP.Backend.HealthCheck.Active.Timeout: `foobar` is not a length of time (write `15s`, `1m30s` or `00:00:15`)",
         ),
     ] {
-        let told = refused(&web(&[ROUTE, label]));
+        let told = rejected(&web(&[ROUTE, label]));
         assert_eq!(told, [expected], "{case}");
     }
-    let told = refused(&web(&[
+    let told = rejected(&web(&[
         ROUTE,
         ("YARP.Routes.r1.MatchHeaders.[0].Name", "X"),
         ("YARP.Routes.r1.MatchHeaders.[0].Mode", "Nope"),
@@ -474,7 +474,7 @@ fn cases_31_to_44_labels_that_are_wrong_or_look_so() {
         told[0].starts_with("error at /YARP.Routes.r1.MatchHeaders.[0].Mode: `Nope` is not one of")
     );
 
-    let told = refused(&web(&[
+    let told = rejected(&web(&[
         ROUTE,
         ("YARP.Routes.r1.Transforms.[0].PathPrefix", "/p"),
         ("YARP.Routes.r1.Transforms.[0].pathprefix", "/p"),

@@ -119,7 +119,7 @@ fn what_is_wrong_is_told_with_its_label() {
         );
     }
     // O24: an empty text among the values; no condition is compared with nothing.
-    let told = refused(&web(&[
+    let told = rejected(&web(&[
         ("YARP.Routes.r.Path", "/"),
         ("YARP.Routes.r.MatchHeaders.[7].Name", "X"),
         (
@@ -137,7 +137,7 @@ fn what_is_wrong_is_told_with_its_label() {
 
 #[test]
 fn everything_that_is_wrong_is_told_at_once() {
-    let told = refused(&web(&[
+    let told = rejected(&web(&[
         ("YARP.Backend.HealthCheck.Active.Interval", "foobar"),
         ("YARP.Routes.a.Order", "x"),
         ("YARP.Routes.b!.Path", "/"),
@@ -145,7 +145,7 @@ fn everything_that_is_wrong_is_told_at_once() {
         ("YARP.Bakend.BackendId", "x"),
     ]));
     assert_eq!(told.len(), 5, "{told:#?}");
-    let told = refused(&web(&[
+    let told = rejected(&web(&[
         ("YARP.Routes.a.Path", "/{"),
         ("YARP.Routes.b.Path", "/"),
         ("YARP.Routes.b.Methods", "POTS"),
@@ -160,7 +160,7 @@ fn a_slip_is_told_once() {
     let partitions = (0..100)
         .map(|i| named(&format!("p{i}"), &format!("n{i}"), vec![]))
         .collect();
-    let told = refused(&service(
+    let told = rejected(&service(
         ServiceKind::Stateful,
         &[
             ("YARP.Backend.ServiceFabric.PartitionMode", "PerPartition"),
@@ -267,7 +267,7 @@ fn two_spellings_of_one_label_are_an_error() {
         ),
         ("YARP.Backend.BackendId", "Yarp.Backend.BackendId"),
     ] {
-        let told = refused(&web(&[(first, "1s"), (second, "1s")]));
+        let told = rejected(&web(&[(first, "1s"), (second, "1s")]));
         assert_eq!(
             told,
             [format!(
@@ -275,7 +275,7 @@ fn two_spellings_of_one_label_are_an_error() {
             )]
         );
     }
-    let told = refused(&web(&[
+    let told = rejected(&web(&[
         ("YARP.Routes.r.Path", "/"),
         ("YARP.Routes.R.Path", "/"),
     ]));
@@ -294,7 +294,7 @@ fn what_a_service_becomes_is_bounded() {
     let mut pairs = vec![("YARP.Backend.ServiceFabric.PartitionMode", "PerPartition")];
     pairs.extend(routes.iter().map(|key| (key.as_str(), "/")));
     let large = service(ServiceKind::Stateful, &pairs, partitions.clone());
-    let told = refused(&large);
+    let told = rejected(&large);
     assert_eq!(told.len(), 1);
     assert!(
         told[0].contains("1000 clusters with 0 destinations and 60000 routes")
@@ -314,7 +314,7 @@ fn what_a_service_becomes_is_bounded() {
 
     // Few routes that are long.
     let long = "x".repeat(200_000);
-    let told = refused(&service(
+    let told = rejected(&service(
         ServiceKind::Stateful,
         &[
             ("YARP.Backend.ServiceFabric.PartitionMode", "PerPartition"),
@@ -342,7 +342,7 @@ fn labels_have_a_size() {
     let parsed = parse(&sized(256 << 10));
     assert_eq!(problems(&parsed), Vec::<String>::new());
     assert_eq!(
-        refused(&sized((256 << 10) + 1)),
+        rejected(&sized((256 << 10) + 1)),
         [
             "error at /: the labels of the service have 262145 bytes, more than 262144 (properties of the service's name count, too, if they override labels)"
         ]

@@ -137,8 +137,8 @@ fn a_listener_does_not_take_the_place_of_secondaries() {
 }
 
 #[test]
-fn listeners_that_would_be_one_cluster_are_refused() {
-    let told = refused(&three(&[
+fn listeners_that_would_be_one_cluster_are_rejected() {
+    let told = rejected(&three(&[
         ("YARP.Routes.a.Path", "/"),
         ("YARP.Routes.a.ServiceFabric.ListenerName", "grpc"),
         ("YARP.Routes.b.Path", "/b"),

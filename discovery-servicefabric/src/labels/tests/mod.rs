@@ -133,7 +133,7 @@ fn assert_compiles(config: &ProxyConfig) {
 
 /// Returns the errors of a rejected service, which has no configuration.
 #[track_caller]
-fn refused(service: &ServiceDescription) -> Vec<String> {
+fn rejected(service: &ServiceDescription) -> Vec<String> {
     let parsed = parse(service);
     assert!(parsed.problems.has_errors(), "{:?}", parsed.problems);
     assert_eq!(parsed.config.as_deref(), Some(&ProxyConfig::default()));

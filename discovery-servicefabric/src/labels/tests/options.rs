@@ -96,7 +96,7 @@ fn paths_may_begin_with_the_name() {
 /// Problems are reported at the label's own position, although an added transform precedes it.
 #[test]
 fn positions_of_transforms_are_those_of_labels() {
-    let told = refused(&web(&[
+    let told = rejected(&web(&[
         PREFIX,
         ("YARP.Routes.a.Path", "/"),
         ("YARP.Routes.a.Transforms.[0].PathPrefix", "/v1"),

@@ -248,7 +248,7 @@ fn keys_that_make_no_sense_are_told() {
 }
 
 #[test]
-fn partitions_that_cannot_be_told_apart_are_refused() {
+fn partitions_that_cannot_be_told_apart_are_rejected() {
     let unknown = PartitionDescription::new(
         PartitionInformation {
             id: "p".into(),
@@ -265,7 +265,7 @@ fn partitions_that_cannot_be_told_apart_are_refused() {
         vec![range("", 0, 10, vec![]), range("b", 11, 20, vec![])],
         vec![unknown],
     ] {
-        let told = refused(&stateful(&[PATH, BY_KEY, QUERY], partitions.clone()));
+        let told = rejected(&stateful(&[PATH, BY_KEY, QUERY], partitions.clone()));
         assert_eq!(told.len(), 1);
         let merged = good(&YarpLabels::default(), &stateful(&[PATH], partitions));
         assert_eq!(merged.clusters.len(), 1);

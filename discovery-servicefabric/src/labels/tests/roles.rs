@@ -74,7 +74,7 @@ fn the_primary_takes_the_writes_and_reads_while_nobody_else_can() {
         reads.values().map(|d| d.priority).collect::<Vec<_>>(),
         [Some(4), Some(3)]
     );
-    let told = refused(&stateful(&[
+    let told = rejected(&stateful(&[
         BY_METHOD,
         ("YARP.Destinations.Priority", "127"),
     ]));
@@ -169,7 +169,7 @@ fn a_header_tells_reads() {
 
 #[test]
 fn labels_about_roles_that_make_no_sense_are_told() {
-    let told = refused(&stateful(&[BY_HEADER]));
+    let told = rejected(&stateful(&[BY_HEADER]));
     assert_eq!(
         told,
         [
@@ -177,7 +177,7 @@ fn labels_about_roles_that_make_no_sense_are_told() {
         ]
     );
     let bad = ("YARP.Backend.ServiceFabric.RoleRouting.Header.Name", "a b");
-    let told = refused(&stateful(&[BY_HEADER, bad, ("YARP.Routes.r.Path", "/")]));
+    let told = rejected(&stateful(&[BY_HEADER, bad, ("YARP.Routes.r.Path", "/")]));
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(
         told[0].starts_with("error at /YARP.Backend.ServiceFabric.RoleRouting.Header.Name: "),

@@ -268,7 +268,7 @@ fn a_route_may_go_to_other_clusters() {
         parsed.config.unwrap().routes[0].cluster_id,
         Some("blue".into())
     );
-    let told = refused(&web(&[
+    let told = rejected(&web(&[
         ("YARP.Routes.r.Path", "/"),
         ("YARP.Routes.r.ClusterId", "blue"),
         ("YARP.Routes.r.ServiceFabric.ListenerName", "x"),
@@ -306,7 +306,7 @@ fn empty_values_are_unset_where_they_can_be() {
         "YARP.Backend.Healthcheck.Passive.Enabled",
         "YARP.Backend.SessionAffinity.Enabled",
     ] {
-        let told = refused(&web(&[(key, "")]));
+        let told = rejected(&web(&[(key, "")]));
         assert_eq!(
             told,
             [format!(

@@ -284,7 +284,7 @@ async fn answers_that_make_no_sense_take_nothing_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reports_that_are_refused_are_a_problem_of_the_source() {
+async fn reports_that_are_rejected_are_a_problem_of_the_source() {
     let (gateway, changes) = gateway();
     changes
         .lock()

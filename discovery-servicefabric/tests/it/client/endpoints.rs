@@ -99,7 +99,7 @@ async fn a_gateway_that_answers_with_errors_of_its_own_is_left() {
         bare(403),
         bare(404),
         bare(302),
-        Act::Fail(TransportErrorKind::CertificateRefused),
+        Act::Fail(TransportErrorKind::CertificateRejected),
     ] {
         let gateway = without("ab", how.clone());
         let client = client(&gateway);
@@ -207,7 +207,7 @@ async fn a_report_goes_elsewhere_only_if_it_was_not_sent() {
 }
 
 #[tokio::test]
-async fn what_is_no_gateway_is_refused_when_the_client_is_built() {
+async fn what_is_no_gateway_is_rejected_when_the_client_is_built() {
     let gateway = Gateway::acts([]);
     let build = |first: &str, second: &str| {
         Client::builder(first)

@@ -127,7 +127,7 @@ async fn a_status_without_words_is_nothing_that_a_gateway_says_of_an_entity() {
 #[tokio::test(start_paused = true)]
 async fn transport_errors_are_tried_again_where_that_can_help() {
     use TransportErrorKind::{
-        CertificateRefused, Connect, Interrupted, NotTls, TooLarge, Untrusted,
+        CertificateRejected, Connect, Interrupted, NotTls, TooLarge, Untrusted,
     };
     let cases = [
         (Connect, Unreachable, 3),
@@ -135,7 +135,7 @@ async fn transport_errors_are_tried_again_where_that_can_help() {
         (TransportErrorKind::TimedOut, TimedOut, 3),
         (Untrusted, Unreachable, 1),
         (NotTls, Unreachable, 1),
-        (CertificateRefused, Denied, 1),
+        (CertificateRejected, Denied, 1),
         (TooLarge, Malformed, 1),
     ];
     for (transport, kind, attempts) in cases {
@@ -252,7 +252,7 @@ async fn common_mistakes_are_explained() {
     .await;
     say(Act::Fail(TransportErrorKind::Untrusted), "thumbprint").await;
     say(
-        Act::Fail(TransportErrorKind::CertificateRefused),
+        Act::Fail(TransportErrorKind::CertificateRejected),
         "client certificate",
     )
     .await;

@@ -64,10 +64,10 @@ async fn the_token_goes_with_every_call() {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_asked_for_anew_once() {
+async fn a_rejected_token_is_asked_for_anew_once() {
     let gateway = wanting("new");
-    let source = token_fn(|refused: Option<BearerToken>| async move {
-        Ok(token(if refused == Some(token("old")) {
+    let source = token_fn(|rejected: Option<BearerToken>| async move {
+        Ok(token(if rejected == Some(token("old")) {
             "new"
         } else {
             "old"

@@ -84,7 +84,7 @@ impl Running {
             .unwrap();
         emulator.advance(Duration::from_secs(600));
         let client = Client::builder(emulator.endpoint()).build().unwrap();
-        // Every round is a whole one, and the runner makes one every quarter of a second.
+        // Every cycle is a whole one, and the runner makes one every quarter of a second.
         let options = options.with_discovery_period(Duration::from_millis(100));
         let discoverer = ServiceFabric::new(client).options(options).discoverer();
         let provider = discoverer.runner().start();
@@ -109,14 +109,14 @@ impl Running {
         self.when(is_so).await.config.clone().unwrap()
     }
 
-    /// Waits until this many more rounds have succeeded.
-    async fn rounds(&self, more: u64) {
+    /// Waits until this many more cycles have succeeded.
+    async fn cycles(&self, more: u64) {
         let mut reports = self.provider.reports();
-        let round = |report: &Option<Arc<discovery_core::RoundReport>>| {
-            report.as_ref().map_or(0, |report| report.round)
+        let cycle = |report: &Option<Arc<discovery_core::CycleReport>>| {
+            report.as_ref().map_or(0, |report| report.cycle)
         };
-        let target = round(&reports.borrow()) + more;
-        let wait = reports.wait_for(|report| round(report) >= target);
+        let target = cycle(&reports.borrow()) + more;
+        let wait = reports.wait_for(|report| cycle(report) >= target);
         tokio::time::timeout(GUARD, wait).await.unwrap().unwrap();
     }
 
@@ -184,7 +184,7 @@ async fn services_of_a_cluster_become_configuration_and_the_cluster_is_told() {
             ),
         ]
     );
-    running.rounds(2).await;
+    running.cycles(2).await;
     let told = |service: &str| running.told(service);
     let [(state, text)] = &told(WEB)[..] else {
         panic!("{:?}", told(WEB));
@@ -213,7 +213,7 @@ async fn the_labels_that_an_example_calls_wrong_are_wrong() {
     let topology = include_str!("../../../../servicefabric-emulator/topologies/broken-labels.toml");
     let running = Running::start_with(topology, options).await;
     let config = running.config(|config| !config.routes.is_empty()).await;
-    running.rounds(2).await;
+    running.cycles(2).await;
     let told = |service: &str| running.told(&format!("fabric:/Mixed/{service}"));
     let (state, text) = told("Good").remove(0);
     assert_eq!(state, HealthState::Ok, "{text}");
@@ -241,7 +241,7 @@ async fn the_labels_that_an_example_calls_wrong_are_wrong() {
 async fn an_instance_that_moves_is_followed_and_nothing_else_is_asked_about() {
     let running = Running::start(ServiceFabricOptions::default()).await;
     let before = running.config(|config| config.clusters.len() == 3).await;
-    running.rounds(3).await;
+    running.cycles(3).await;
     // The other service has not changed, so it is not polled, and this failure has no effect.
     let broken = Fault::new(
         "/Services/Other~Web/*",
@@ -262,7 +262,7 @@ async fn an_instance_that_moves_is_followed_and_nothing_else_is_asked_about() {
         destinations(&after, "fabric:/Other/Web"),
         destinations(&before, "fabric:/Other/Web")
     );
-    running.rounds(2).await;
+    running.cycles(2).await;
     let state = running.provider.state();
     assert!(
         state
@@ -301,7 +301,7 @@ async fn an_instance_that_drains_is_left_out_when_the_naming_service_is_asked() 
         };
         match source {
             EndpointSource::Replicas => {
-                running.rounds(4).await;
+                running.cycles(4).await;
                 assert!(is_there(&running.provider.state().config.clone().unwrap()));
             }
             _ => drop(running.config(|config| !is_there(config)).await),

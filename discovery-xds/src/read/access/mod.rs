@@ -73,7 +73,7 @@ pub(super) fn closes(place: Place, extension: Extension<'_>, reading: &mut Readi
                 ),
                 None => format!("`{type_url}` is not known; what it stands before answers 503"),
             };
-            reading.refuse(&field, message);
+            reading.reject(&field, message);
             true
         }
     }
@@ -92,7 +92,7 @@ pub(super) fn fields_close(
             Some(Treatment::Reported) => reading.ignore_if(true, field),
             Some(Treatment::Closes) | None => {
                 let message = format!("`{field}` cannot be honoured; what it leads to answers 503");
-                reading.refuse(field, message);
+                reading.reject(field, message);
                 closes = true;
             }
         }

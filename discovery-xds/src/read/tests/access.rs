@@ -87,18 +87,18 @@ fn doors(listener: &Listener) -> (Vec<String>, Vec<String>, bool) {
         };
         sources.into_iter().map(name).collect::<Vec<_>>()
     };
-    let is_refused = problems.has_errors();
-    (names(read.routes), names(read.closed), is_refused)
+    let is_rejected = problems.has_errors();
+    (names(read.routes), names(read.closed), is_rejected)
 }
 
 fn is_closed(listener: &Listener) -> bool {
-    let (open, closed, is_refused) = doors(listener);
-    assert_eq!(closed.is_empty(), !is_refused);
-    match is_refused {
+    let (open, closed, is_rejected) = doors(listener);
+    assert_eq!(closed.is_empty(), !is_rejected);
+    match is_rejected {
         true => assert_eq!((open, closed), (vec![], vec!["main".to_owned()])),
         false => assert_eq!((open, closed), (vec!["main".to_owned()], vec![])),
     }
-    is_refused
+    is_rejected
 }
 
 /// A listener with an extension of this type before its routes.

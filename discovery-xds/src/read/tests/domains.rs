@@ -13,13 +13,13 @@ fn leads(domains: &[&str], cluster: &str) -> VirtualHost {
     )
 }
 
-fn refused(problems: &Problems) -> Vec<String> {
+fn rejected(problems: &Problems) -> Vec<String> {
     problems.errors().map(|p| p.pointer.clone()).collect()
 }
 
 /// One service's domain must not stop the routes of all others.
 #[test]
-fn a_domain_that_cannot_be_honoured_is_refused_alone() {
+fn a_domain_that_cannot_be_honoured_is_rejected_alone() {
     for bad in [
         "*-w.example",
         "*w.example:80",
@@ -51,7 +51,7 @@ fn a_domain_that_cannot_be_honoured_is_refused_alone() {
 }
 
 #[test]
-fn requests_for_a_refused_domain_get_to_no_other_virtual_host() {
+fn requests_for_a_rejected_domain_get_to_no_other_virtual_host() {
     let hosts = vec![
         leads(&["*"], "any"),
         leads(&["*.example"], "example"),
@@ -84,7 +84,7 @@ fn requests_for_a_refused_domain_get_to_no_other_virtual_host() {
     );
     let (_, problems) = read(hosts).unwrap();
     let place = "/route_configuration/main/*-w.example/domains";
-    assert_eq!(refused(&problems), [place; 3]);
+    assert_eq!(rejected(&problems), [place; 3]);
     let message = &problems.errors().next().unwrap().message;
     assert!(
         message.contains("whose host contains `-w.example` get 503"),
@@ -128,7 +128,7 @@ fn a_domain_of_two_virtual_hosts_is_the_first_ones() {
     ];
     let (_, problems) = read(hosts.clone()).unwrap();
     assert_eq!(
-        refused(&problems),
+        rejected(&problems),
         [
             "/route_configuration/main/A/domains",
             "/route_configuration/main/A/domains",

@@ -117,7 +117,7 @@ fn paths_and_hosts_are_tried_as_envoy_tries_them() {
 }
 
 /// Returns the pointers of a route's unsupported parts. Its requests are answered with 503.
-fn refused(change: impl FnOnce(&mut Route)) -> Vec<String> {
+fn rejected(change: impl FnOnce(&mut Route)) -> Vec<String> {
     let mut route = to("c", PathSpecifier::Prefix("/".into()));
     change(&mut route);
     let behind = to("behind", PathSpecifier::Prefix("/".into()));
@@ -128,9 +128,9 @@ fn refused(change: impl FnOnce(&mut Route)) -> Vec<String> {
             .errors()
             .all(|problem| problem.code == NOT_HONOURED)
     );
-    let refused = &read.routes[&RouteId::from("*/c")];
+    let rejected = &read.routes[&RouteId::from("*/c")];
     assert_eq!(
-        (&refused.cluster_id, &refused.weighted_clusters),
+        (&rejected.cluster_id, &rejected.weighted_clusters),
         (&None, &None)
     );
     let behind = &read.routes[&RouteId::from("*/behind")];
@@ -142,7 +142,7 @@ fn refused(change: impl FnOnce(&mut Route)) -> Vec<String> {
 }
 
 #[test]
-fn what_cannot_be_honoured_is_refused_by_name() {
+fn what_cannot_be_honoured_is_rejected_by_name() {
     let place = "/route_configuration/main/*/c/";
     let matched = |change: fn(&mut RouteMatch)| {
         move |route: &mut Route| change(route.r#match.as_mut().unwrap())
@@ -155,19 +155,19 @@ fn what_cannot_be_honoured_is_refused_by_name() {
     };
     let expect = |found: Vec<String>, field: &str| assert_eq!(found, [format!("{place}{field}")]);
     expect(
-        refused(matched(|wanted| {
+        rejected(matched(|wanted| {
             wanted.grpc = Some(GrpcRouteMatchOptions::default())
         })),
         "match/grpc",
     );
     expect(
-        refused(matched(|wanted| {
+        rejected(matched(|wanted| {
             wanted.path_specifier = Some(PathSpecifier::SafeRegex(matcher("/a|/b")));
         })),
         "match/path_specifier",
     );
     expect(
-        refused(matched(|wanted| {
+        rejected(matched(|wanted| {
             wanted.headers.push(HeaderMatcher {
                 name: "x".into(),
                 header_match_specifier: Some(HeaderMatchSpecifier::SuffixMatch("y".into())),
@@ -177,22 +177,22 @@ fn what_cannot_be_honoured_is_refused_by_name() {
         "match/headers~1x/header_match_specifier",
     );
     expect(
-        refused(action(|action| {
+        rejected(action(|action| {
             action.cluster_specifier = Some(ClusterSpecifier::ClusterHeader("x".into()))
         })),
         "route/cluster_specifier",
     );
     expect(
-        refused(action(|action| {
+        rejected(action(|action| {
             action.regex_rewrite = Some(substitution("a", "b"))
         })),
         "route/regex_rewrite",
     );
     expect(
-        refused(|route| route.action = Some(Action::Redirect(RedirectAction::default()))),
+        rejected(|route| route.action = Some(Action::Redirect(RedirectAction::default()))),
         "action",
     );
-    expect(refused(|route| route.r#match = None), "match");
+    expect(rejected(|route| route.r#match = None), "match");
     let cluster = read_cluster(&Cluster {
         name: "c".into(),
         filters: vec![Default::default()],
@@ -264,7 +264,7 @@ pub(super) fn answers(hosts: Vec<VirtualHost>, requests: &[(&str, &str)]) -> Vec
 }
 
 #[test]
-fn what_is_refused_gets_to_no_other_route_and_takes_no_more_than_it_has_to() {
+fn what_is_rejected_gets_to_no_other_route_and_takes_no_more_than_it_has_to() {
     let prefix = |prefix: &str| PathSpecifier::Prefix(prefix.into());
     let mut redirect = to("redirect", prefix("/old/"));
     redirect.action = Some(Action::Redirect(RedirectAction::default()));
@@ -381,8 +381,8 @@ fn headers_are_matched_as_far_as_the_model_can() {
             treat_missing_header_as_empty: as_empty,
         });
         let hosts = vec![host(&["*"], vec![route])];
-        let is_refused = read(hosts.clone()).unwrap().1.has_errors();
-        assert_eq!(is_refused, wanted.is_err(), "{case}");
+        let is_rejected = read(hosts.clone()).unwrap().1.has_errors();
+        assert_eq!(is_rejected, wanted.is_err(), "{case}");
         let Ok(wanted) = wanted else { continue };
         let mut request = Request::get("a", "/");
         if let Some(value) = value {

@@ -1,8 +1,8 @@
 //! Streams as our parser reads them.
 
 use proxy_runtime::http1::{
-    Asked, ChunkTracker, Field, Framing, HeadLimits, HeadTable, Method, Progress, RawRequest,
-    Refusal, Status, TargetForm, parse_request, parse_response,
+    ChunkTracker, Field, Framing, HeadLimits, HeadTable, Method, Progress, RawRequest, Rejection,
+    RequestInfo, Status, TargetForm, parse_request, parse_response,
 };
 
 use super::{Fields, Message, sorted};
@@ -16,7 +16,7 @@ pub(super) enum End {
     Last,
     /// Inside a message.
     Partial,
-    Refused(Refusal),
+    Rejected(Rejection),
 }
 
 fn fields(buffer: &[u8], fields: &[Field]) -> Fields {
@@ -35,7 +35,7 @@ pub(super) fn requests(mut bytes: &[u8]) -> (Vec<Message>, End) {
         let request = match parse_request(bytes, &HeadLimits::default(), &mut table) {
             Ok(Status::Complete(request)) => request,
             Ok(Status::Partial) => return (messages, End::Partial),
-            Err(refusal) => return (messages, End::Refused(refusal)),
+            Err(rejection) => return (messages, End::Rejected(rejection)),
         };
         let mut message = Message {
             start: start(bytes, &request),
@@ -47,7 +47,7 @@ pub(super) fn requests(mut bytes: &[u8]) -> (Vec<Message>, End) {
         match body(bytes, request.framing(), &mut table, &mut message) {
             Ok(Some(length)) => bytes = &bytes[length..],
             Ok(None) => return (messages, End::Partial),
-            Err(refusal) => return (messages, End::Refused(refusal)),
+            Err(rejection) => return (messages, End::Rejected(rejection)),
         }
         messages.push(message);
         if !request.is_persistent() || request.method() == Method::Connect {
@@ -84,8 +84,8 @@ pub(super) fn start(buffer: &[u8], request: &RawRequest) -> String {
 /// incomplete.
 pub(super) fn response(
     mut bytes: &[u8],
-    asked: Asked,
-) -> Result<Option<(Message, Framing)>, Refusal> {
+    asked: RequestInfo,
+) -> Result<Option<(Message, Framing)>, Rejection> {
     let mut table = HeadTable::new();
     loop {
         let limits = HeadLimits::default();
@@ -114,7 +114,7 @@ fn body(
     framing: Framing,
     table: &mut HeadTable,
     message: &mut Message,
-) -> Result<Option<usize>, Refusal> {
+) -> Result<Option<usize>, Rejection> {
     match framing {
         Framing::None | Framing::Tunnel => Ok(Some(0)),
         Framing::Length(length) => {
@@ -148,7 +148,7 @@ pub(super) fn chunks(
     piece: usize,
     table: &mut HeadTable,
     body: &mut Vec<u8>,
-) -> Result<Progress, Refusal> {
+) -> Result<Progress, Rejection> {
     let mut tracker = ChunkTracker::new();
     let mut all = Progress::default();
     let mut end = 0;

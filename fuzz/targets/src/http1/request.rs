@@ -47,16 +47,16 @@ pub fn http1_request(data: &[u8]) {
     }
     match end {
         End::Clean | End::Last => assert_eq!(theirs, ours),
-        End::Partial | End::Refused(_) => {
+        End::Partial | End::Rejected(_) => {
             assert!(theirs.len() >= ours.len(), "{theirs:?}\n{ours:?}");
             assert_eq!(theirs[..ours.len()], ours);
         }
     }
 }
 
-type Head = proxy_runtime::http1::RawRequest;
+type ParsedHead = proxy_runtime::http1::RawRequest;
 
-fn whole_head(bytes: &[u8]) -> Option<(Head, HeadTable)> {
+fn whole_head(bytes: &[u8]) -> Option<(ParsedHead, HeadTable)> {
     let mut table = HeadTable::new();
     match parse_request(bytes, &HeadLimits::default(), &mut table) {
         Ok(Status::Complete(head)) => Some((head, table)),
@@ -64,7 +64,7 @@ fn whole_head(bytes: &[u8]) -> Option<(Head, HeadTable)> {
     }
 }
 
-fn check_pieces(bytes: &[u8], head: &Head, table: &HeadTable) {
+fn check_pieces(bytes: &[u8], head: &ParsedHead, table: &HeadTable) {
     // A size that varies but is the same for the same input.
     let piece = 1 + bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>() % 61;
     let mut again = HeadTable::new();
@@ -74,14 +74,14 @@ fn check_pieces(bytes: &[u8], head: &Head, table: &HeadTable) {
         match parse_request(&bytes[..end], &HeadLimits::default(), &mut again) {
             Ok(Status::Complete(read)) => break read,
             Ok(Status::Partial) => assert!(end < bytes.len(), "pieces of {piece} do not end"),
-            Err(refusal) => panic!("pieces of {piece}: {refusal}"),
+            Err(rejection) => panic!("pieces of {piece}: {rejection}"),
         }
     };
     assert_eq!(format!("{read:?}"), format!("{head:?}"));
     assert_eq!(again.fields(), table.fields());
 }
 
-fn check_view(bytes: &[u8], head: &Head, table: &HeadTable) {
+fn check_view(bytes: &[u8], head: &ParsedHead, table: &HeadTable) {
     let view = RequestView::new(bytes, head, table, false);
     assert!(view.path().starts_with('/') || view.path() == "*" || head.method() == Method::Connect);
     assert_eq!(view.authority().as_bytes(), head.authority().get(bytes));
@@ -94,7 +94,7 @@ fn check_view(bytes: &[u8], head: &Head, table: &HeadTable) {
     assert_eq!(seen, usize::from(!view.authority().is_empty()));
 }
 
-fn check_rewritten(bytes: &[u8], head: &Head, table: &HeadTable) {
+fn check_rewritten(bytes: &[u8], head: &ParsedHead, table: &HeadTable) {
     // CONNECT is not forwarded, and neither is a request without an authority.
     if head.method() == Method::Connect || head.authority().is_empty() {
         return;

@@ -2,8 +2,8 @@
 
 use http::Method as HttpMethod;
 use proxy_runtime::http1::{
-    Asked, ClassSet, FieldClass, Framing, HeadLimits, HeadTable, Method, ResponseRewrite, Status,
-    parse_response, write_response,
+    ClassSet, FieldClass, Framing, HeadLimits, HeadTable, Method, RequestInfo, ResponseRewrite,
+    Status, parse_response, write_response,
 };
 
 use super::{ours, theirs};
@@ -31,7 +31,7 @@ pub fn http1_response(data: &[u8]) {
         b"CONNECT" => HttpMethod::CONNECT,
         _ => HttpMethod::GET,
     };
-    let asked = Asked {
+    let asked = RequestInfo {
         method: Method::of(&method),
         upgrade: is_upgrade,
     };
@@ -46,7 +46,7 @@ pub fn http1_response(data: &[u8]) {
     }
 }
 
-fn check_rewritten(bytes: &[u8], asked: Asked) {
+fn check_rewritten(bytes: &[u8], asked: RequestInfo) {
     let mut table = HeadTable::new();
     let limits = HeadLimits::default();
     let Ok(Status::Complete(head)) = parse_response(bytes, asked, &limits, &mut table) else {

@@ -51,7 +51,7 @@ pub(super) fn section() -> Value {
             "Priorities": json!({ "type": "object", "additionalProperties": { "type": "integer", "minimum": 0 }, "description": "Tiers by datacenter: the lowest that has somebody available gets all requests. Unset: the own one 0, others 1." }),
             "DefaultsKey": text("Key whose value, a JSON object, has labels for services that do not say otherwise. Unset: none."),
             "AllowStartBeforeDiscovery": switch("Whether the proxy is ready before Consul has answered.", false),
-            "Persist": text("File that keeps the last good configuration, for a start while Consul is away."),
+            "Persist": text("File that keeps the last known good configuration, for a start while Consul is away."),
         }),
     )
 }

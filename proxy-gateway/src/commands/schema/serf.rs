@@ -38,7 +38,7 @@ pub(super) fn section() -> Value {
             "HoldDown": hold_down,
             "PrefilterMembers": switch("Whether the agent sends only members with the tag `service`. For clusters of thousands of nodes of which few serve.", false),
             "AllowStartBeforeDiscovery": switch("Whether the proxy is ready before an agent has answered.", false),
-            "Persist": text("File that keeps the last good configuration, for a start while no agent answers."),
+            "Persist": text("File that keeps the last known good configuration, for a start while no agent answers."),
             "AllowedServices": texts("Names of the services that are served; others are left out. Unset: all."),
             "AllowedNetworks": texts("Networks that destinations may be in, such as `10.0.0.0/8`. Unset: all."),
             "KeepEmptyServices": switch("Whether a service whose members have all failed or left keeps its route, which then answers 503 instead of 404.", false),

@@ -75,7 +75,7 @@ pub(super) fn section() -> Value {
             "DefaultRoute": switch("Whether a service without routes is served under its own name.", false),
             "PathPrefix": switch("Whether the paths of routes begin with the service's name.", false),
             "UnknownLabels": word("How bad a label is that means nothing.", &["Warning", "Error"]),
-            "Persist": text("File that keeps the last good configuration, for a start while the cluster is away."),
+            "Persist": text("File that keeps the last known good configuration, for a start while the cluster is away."),
             "ConfirmRemoval": confirm_removal,
         }),
     )

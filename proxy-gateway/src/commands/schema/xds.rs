@@ -38,7 +38,7 @@ pub(super) fn section() -> Value {
             "Settle": text("How long it has to be quiet before a change is taken in. Unset: 20ms."),
             "MaxMessageSize": json!({ "type": "integer", "minimum": 65536, "maximum": 1_073_741_824, "description": "The largest answer in bytes. Unset: 67108864." }),
             "AllowStartBeforeDiscovery": switch("Whether the proxy is ready before a control plane has answered.", false),
-            "Persist": text("File that keeps the last good configuration. Unset: none."),
+            "Persist": text("File that keeps the last known good configuration. Unset: none."),
         }),
     )
 }

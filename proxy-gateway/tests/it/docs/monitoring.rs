@@ -205,7 +205,9 @@ async fn a_real_prometheus_takes_the_files_and_answers_the_dashboard() {
         std::fs::write(folder.folder().join(name), text).expect("the folder is ours");
     };
     write("prometheus.yml", &config);
-    write("proxy-gateway.rules.yml", &file("proxy-gateway.rules.yml"));
+    for rules in ["proxy-gateway.rules.yml", "xds-control-plane.rules.yml"] {
+        write(rules, &file(rules));
+    }
     let mut command = prometheus.command();
     command
         .current_dir(folder.folder())

@@ -125,5 +125,5 @@ async fn what_was_kept_serves_only_where_nobody_knows_better() {
         one.more(100).await;
         one.end().await;
     }
-    assert_eq!(one.refusals().await, 0);
+    assert_eq!(one.rejections().await, 0);
 }

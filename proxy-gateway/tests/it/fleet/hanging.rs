@@ -63,5 +63,5 @@ async fn a_replica_that_hangs_is_left_and_no_request_fails() {
         one.more(25).await;
         one.end().await;
     }
-    assert_eq!(hanging.refusals().await, 0);
+    assert_eq!(hanging.rejections().await, 0);
 }

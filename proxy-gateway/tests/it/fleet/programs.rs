@@ -148,7 +148,7 @@ impl ControlPlane {
     }
 
     /// Returns the number of resources that clients have rejected.
-    pub(crate) async fn refusals(&self) -> u64 {
+    pub(crate) async fn rejections(&self) -> u64 {
         let metrics = asked(self.admin, "/metrics").await.expect("it answers");
         let lines = metrics.lines();
         lines

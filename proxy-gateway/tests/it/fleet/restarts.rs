@@ -63,7 +63,7 @@ async fn no_request_fails_while_replicas_and_gateways_are_replaced() {
         false => (two, one),
     };
     assert!(killed.nodes().await.len() >= 2);
-    assert_eq!(killed.refusals().await, 0);
+    assert_eq!(killed.rejections().await, 0);
     killed.kill().await;
     // An instance joins meanwhile.
     let _third = register(&sas, "shop-http", "third", &[]).await;
@@ -90,7 +90,7 @@ async fn no_request_fails_while_replicas_and_gateways_are_replaced() {
 
     // The killed replica returns, and the other one is stopped as for an upgrade.
     killed.restart().await;
-    assert_eq!(other.refusals().await, 0);
+    assert_eq!(other.rejections().await, 0);
     other.stop().await;
     let _fourth = register(&sas, "shop-http", "fourth", &[]).await;
     killed.until_it_has(&NODES).await;
@@ -98,7 +98,7 @@ async fn no_request_fails_while_replicas_and_gateways_are_replaced() {
         one.until_seen("fourth").await;
     }
 
-    assert_eq!(killed.refusals().await, 0);
+    assert_eq!(killed.rejections().await, 0);
 
     // Without any replica nothing changes.
     killed.kill().await;

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::compiled::{AffinityCookie, AffinityFailure, AffinityKey, ProbeKind};
 use crate::config::{HttpVersion, VersionPolicy};
 
 #[test]
@@ -23,7 +24,7 @@ fn a_cluster_needs_nothing_but_an_id() {
     assert_eq!(upstream.max_connections(), None);
     assert!(upstream.multiple_http2_connections() && !upstream.accepts_any_certificate());
     assert!(upstream.tls12() && upstream.tls13());
-    refused(
+    rejected(
         json!({ "Clusters": { "": {} } }),
         "missing_cluster_id",
         "/Clusters/",
@@ -49,7 +50,7 @@ fn load_balancing_policies() {
         problems.to_string().contains("did you mean `RoundRobin`?"),
         "{problems}"
     );
-    refused(
+    rejected(
         unknown,
         "unknown_load_balancing_policy",
         "/Clusters/c/LoadBalancingPolicy",
@@ -140,8 +141,32 @@ fn session_affinity() {
             "Cookie/Domain",
         ),
     ] {
-        refused(affinity(more), code, &format!("{place}/{below}"));
+        rejected(affinity(more), code, &format!("{place}/{below}"));
     }
+    rejected(
+        affinity(json!({ "Policy": "CustomHeader", "AffinityKeyName": "set-cookie" })),
+        "invalid_affinity_key_name",
+        &format!("{place}/AffinityKeyName"),
+    );
+    warned(
+        affinity(json!({ "Cookie": { "SameSite": "None" } })),
+        "insecure_cookie",
+        &format!("{place}/Cookie/SameSite"),
+    );
+    let snapshot = accepted(affinity(
+        json!({ "Policy": "arrcookie", "DrainTimeout": "5m" }),
+    ));
+    let compiled = snapshot.clusters()[0].affinity().unwrap();
+    assert_eq!(
+        (compiled.key(), compiled.failure(), compiled.key_name()),
+        (
+            &AffinityKey::ArrCookie,
+            &AffinityFailure::Redistribute,
+            "key"
+        )
+    );
+    assert_eq!(compiled.drain(), Some(Duration::from_secs(300)));
+    assert_eq!(compiled.cookie(), &AffinityCookie::default());
     // D33: the message names the policy, its place the cluster.
     let problems = compile(affinity(json!({ "Policy": "Invalid" }))).unwrap_err();
     let text = problems.to_string();
@@ -198,7 +223,7 @@ fn active_health_checks() {
         (json!({ "Query": "a=b" }), "invalid_probe_query", "Query"),
         (json!({ "Query": "?a b" }), "invalid_probe_query", "Query"),
     ] {
-        refused(
+        rejected(
             active(more),
             code,
             &format!("/Clusters/c/HealthCheck/Active/{below}"),
@@ -220,6 +245,47 @@ fn active_health_checks() {
 }
 
 #[test]
+fn probes_are_of_a_kind() {
+    let active = |more: Value| {
+        let mut active = json!({ "Enabled": true });
+        active
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        cluster(json!({ "HealthCheck": { "Active": active } }))
+    };
+    let check = |snapshot: &crate::Snapshot| snapshot.clusters()[0].active_check().unwrap().clone();
+    let plain = check(&accepted(active(json!({ "Interval": "7s" }))));
+    assert_eq!(
+        (plain.probe(), plain.rise(), plain.fast_interval()),
+        (&ProbeKind::Http, 1, Duration::from_secs(7))
+    );
+    let grpc = json!({ "Probe": "grpc", "GrpcService": "s", "Rise": 3, "FastInterval": "1s" });
+    let grpc = check(&accepted(active(grpc)));
+    assert_eq!(
+        (grpc.probe(), grpc.rise(), grpc.fast_interval()),
+        (&ProbeKind::Grpc("s".into()), 3, Duration::from_secs(1))
+    );
+    let place = "/Clusters/c/HealthCheck/Active";
+    rejected(
+        active(json!({ "Probe": "Udp" })),
+        "unknown_value",
+        &format!("{place}/Probe"),
+    );
+    for (more, below) in [
+        (json!({ "Probe": "Tcp", "Path": "/health" }), "Path"),
+        (json!({ "Probe": "Grpc", "Query": "?a" }), "Query"),
+        (json!({ "GrpcService": "s" }), "GrpcService"),
+    ] {
+        warned(
+            active(more),
+            "unused_probe_setting",
+            &format!("{place}/{below}"),
+        );
+    }
+}
+
+#[test]
 fn passive_health_checks() {
     let passive = |passive: Value| cluster(json!({ "HealthCheck": { "Passive": passive } }));
     let snapshot = accepted(passive(json!({ "Enabled": true })));
@@ -230,15 +296,46 @@ fn passive_health_checks() {
     );
     assert!((check.rate_limit() - 0.3).abs() < f64::EPSILON);
     let place = "/Clusters/c/HealthCheck/Passive";
-    refused(
+    rejected(
         passive(json!({ "Enabled": true, "Policy": "x" })),
         "unknown_passive_health_policy",
         &format!("{place}/Policy"),
     );
-    refused(
+    rejected(
         passive(json!({ "Enabled": true, "ReactivationPeriod": "0s" })),
         "not_positive",
         &format!("{place}/ReactivationPeriod"),
+    );
+    for (key, wrong) in [
+        ("TransportFailureRateHealthPolicy.DetectionWindowSize", "0s"),
+        ("TransportFailureRateHealthPolicy.DetectionWindowSize", "2h"),
+        (
+            "TransportFailureRateHealthPolicy.DetectionWindowSize",
+            "soon",
+        ),
+        (
+            "TransportFailureRateHealthPolicy.MinimalTotalCountThreshold",
+            "-1",
+        ),
+    ] {
+        let metadata = json!({ "HealthCheck": { "Passive": { "Enabled": true } }, "Metadata": { key: wrong } });
+        let place = format!("/Clusters/c/Metadata/{key}");
+        let snapshot = warned(cluster(metadata), "invalid_metadata", &place);
+        let check = snapshot.clusters()[0].passive_check().unwrap();
+        assert_eq!(
+            (check.window(), check.least()),
+            (Duration::from_secs(60), 10)
+        );
+    }
+    let set = json!({ "HealthCheck": { "Passive": { "Enabled": true } }, "Metadata": {
+        "TransportFailureRateHealthPolicy.DetectionWindowSize": "00:00:30",
+        "TransportFailureRateHealthPolicy.MinimalTotalCountThreshold": "3",
+    } });
+    let snapshot = accepted(cluster(set));
+    let check = snapshot.clusters()[0].passive_check().unwrap();
+    assert_eq!(
+        (check.window(), check.least()),
+        (Duration::from_secs(30), 3)
     );
     accepted(passive(
         json!({ "Enabled": false, "Policy": "x", "ReactivationPeriod": "0s" }),
@@ -254,7 +351,7 @@ fn the_available_destinations_policy_is_always_checked() {
         snapshot.clusters()[0].availability(),
         AvailabilityPolicy::HealthyAndUnknown
     );
-    refused(
+    rejected(
         policy("Healthy"),
         "unknown_available_destinations_policy",
         "/Clusters/c/HealthCheck/AvailableDestinationsPolicy",
@@ -297,7 +394,7 @@ fn request_settings() {
         HttpVersion::Http10
     );
     let never = cluster(json!({ "HttpRequest": { "ActivityTimeout": "0s" } }));
-    refused(
+    rejected(
         never,
         "not_positive",
         "/Clusters/c/HttpRequest/ActivityTimeout",
@@ -348,7 +445,7 @@ fn client_settings() {
             "WebProxy/Address",
         ),
     ] {
-        refused(
+        rejected(
             client(more),
             code,
             &format!("/Clusters/c/HttpClient/{below}"),

@@ -84,7 +84,7 @@ fn base_paths_have_no_slash_at_the_end() {
 fn bad_addresses() {
     // D28
     for address in [Value::Null, json!("")] {
-        refused(
+        rejected(
             destination(json!({ "Address": address })),
             "missing_address",
             &format!("{PLACE}/Address"),
@@ -122,9 +122,9 @@ fn bad_addresses() {
             .err()
             .unwrap_or_else(|| panic!("accepted {address}"));
         assert!(!problems.to_string().contains("hunter2"), "{problems}");
-        refused(value, "invalid_address", &format!("{PLACE}/Address"));
+        rejected(value, "invalid_address", &format!("{PLACE}/Address"));
         let health = destination(json!({ "Address": "http://a", "Health": address }));
-        refused(health, "invalid_address", &format!("{PLACE}/Health"));
+        rejected(health, "invalid_address", &format!("{PLACE}/Health"));
     }
     let problems = compile(destination(json!({ "Address": "10.0.0.7:8080" }))).unwrap_err();
     let suggestion = problems.iter().next().unwrap().suggestion.clone();
@@ -201,7 +201,7 @@ fn paths_of_probes_have_the_rules_of_the_clusters() {
     for active in [true, false] {
         for path in ["healthz", "http://a/healthz", " /healthz", "?a"] {
             let value = probed(active, json!({ "HealthPath": path }));
-            refused(value.clone(), "invalid_probe_path", &place);
+            rejected(value.clone(), "invalid_probe_path", &place);
             let problems = compile(value).unwrap_err();
             let suggestion = problems.iter().next().unwrap().suggestion.clone();
             assert_eq!(suggestion, Some(format!("write `/{path}`")));
@@ -243,7 +243,7 @@ fn hosts_to_send() {
         "a?b",
     ] {
         let value = destination(json!({ "Address": "http://a", "Host": host }));
-        refused(value, "invalid_host", &format!("{PLACE}/Host"));
+        rejected(value, "invalid_host", &format!("{PLACE}/Host"));
     }
 }
 
@@ -256,7 +256,7 @@ fn weights_and_priorities() {
     accepted(destination(most));
     for (key, value) in [("Weight", 1_000_001), ("Priority", 128)] {
         let value = destination(json!({ "Address": "http://a", key: value }));
-        refused(value, "out_of_range", &format!("{PLACE}/{key}"));
+        rejected(value, "out_of_range", &format!("{PLACE}/{key}"));
     }
     let idle = destination(json!({ "Address": "http://a", "Weight": 0 }));
     warned(idle, "no_weight", "/Clusters/c/Destinations");
@@ -273,9 +273,9 @@ fn destinations_are_found_by_id() {
     assert_eq!(destination.config().address, "http://a");
     assert!(cluster.destination(&DestinationId::new("c")).is_none());
     let bad = super::cluster(json!({ "Destinations": { "": { "Address": "http://b" } } }));
-    refused(bad, "missing_destination_id", "/Clusters/c/Destinations/");
+    rejected(bad, "missing_destination_id", "/Clusters/c/Destinations/");
     let bad = super::cluster(json!({ "Destinations": { "A/1": { "Address": "b" } } }));
-    refused(
+    rejected(
         bad,
         "invalid_address",
         "/Clusters/c/Destinations/A~11/Address",

@@ -12,7 +12,7 @@ fn one_expression_may_be_too_large() {
         "/{a:regex(\\w{{100}})}",
         "/{a:regex(((.{{99}}){{99}}){{99}})}",
     ] {
-        refused(
+        rejected(
             matching(json!({ "Path": path })),
             "regex_too_large",
             "/Routes/r/Match/Path",

@@ -22,7 +22,7 @@ fn extensions_are_named_in_order_ignoring_case() {
 }
 
 #[test]
-fn extensions_that_nobody_registered_are_refused() {
+fn extensions_that_nobody_registered_are_rejected() {
     for (key, code, kind) in [
         ("Filters", "unknown_filter", "filter"),
         ("Layers", "unknown_layer", "layer"),
@@ -45,7 +45,7 @@ fn extensions_that_nobody_registered_are_refused() {
 /// A name that is known for one kind is unknown for the other.
 #[test]
 fn filters_and_layers_have_names_of_their_own() {
-    refused_with(
+    rejected_with(
         route(json!({ "Filters": ["retry"] })),
         &options().with_layers(["retry"]),
         "unknown_filter",

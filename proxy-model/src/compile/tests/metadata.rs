@@ -13,7 +13,7 @@ fn twice() -> Option<Metadata> {
 }
 
 #[test]
-fn keys_that_differ_in_case_only_are_refused_wherever_metadata_are() {
+fn keys_that_differ_in_case_only_are_rejected_wherever_metadata_are() {
     let whole = || {
         config(json!({
             "Routes": { "r": { "Match": { "Path": "/" } } },

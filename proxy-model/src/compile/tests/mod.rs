@@ -63,12 +63,12 @@ fn found(problems: &Problems) -> Vec<(Severity, &str, &str)> {
 }
 
 #[track_caller]
-fn refused(value: Value, code: &str, pointer: &str) {
-    refused_with(value, &options(), code, pointer);
+fn rejected(value: Value, code: &str, pointer: &str) {
+    rejected_with(value, &options(), code, pointer);
 }
 
 #[track_caller]
-fn refused_with(value: Value, options: &CompileOptions, code: &str, pointer: &str) {
+fn rejected_with(value: Value, options: &CompileOptions, code: &str, pointer: &str) {
     match Snapshot::compile(config(value.clone()), options) {
         Ok(_) => panic!("accepted {value}"),
         Err(problems) => assert_eq!(

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn routes_need_an_id() {
     // D01
-    refused(
+    rejected(
         json!({ "Routes": { "": { "Match": { "Path": "/" } } } }),
         "missing_route_id",
         "/Routes/",
@@ -57,9 +57,9 @@ fn hosts() {
     // D07
     for host in [Value::Null, json!("")] {
         let criteria = json!({ "Path": "/", "Hosts": [host] });
-        refused(matching(criteria), "empty_host", "/Routes/r/Match/Hosts/0");
+        rejected(matching(criteria), "empty_host", "/Routes/r/Match/Hosts/0");
     }
-    refused(
+    rejected(
         matching(json!({ "Hosts": [""] })),
         "empty_host",
         "/Routes/r/Match/Hosts/0",
@@ -73,7 +73,7 @@ fn paths() {
         accepted(matching(json!({ "Path": path })));
     }
     for path in ["/{", "/{a}/{a}", "/{**a}/b", "/{a:nope}"] {
-        refused(
+        rejected(
             matching(json!({ "Path": path })),
             "invalid_path",
             "/Routes/r/Match/Path",
@@ -94,14 +94,14 @@ fn methods() {
     // D11
     for method in ["", "gett"] {
         let criteria = json!({ "Path": "/", "Methods": ["POST", method] });
-        refused(
+        rejected(
             matching(criteria),
             "invalid_method",
             "/Routes/r/Match/Methods/1",
         );
     }
     let twice = json!({ "Path": "/", "Methods": ["GET", "get"] });
-    refused(
+    rejected(
         matching(twice),
         "invalid_method",
         "/Routes/r/Match/Methods/1",
@@ -142,7 +142,7 @@ fn headers_and_query_parameters() {
             ),
         ] {
             let criteria = json!({ "Path": "/", key: [{ "Name": "x", "Mode": "Exists" }, rule] });
-            refused(
+            rejected(
                 matching(criteria),
                 code,
                 &format!("/Routes/r/Match/{key}/1/{below}"),
@@ -150,7 +150,7 @@ fn headers_and_query_parameters() {
         }
     }
     let criteria = json!({ "Path": "/", "Headers": [{ "Name": "a b", "Mode": "NotExists" }] });
-    refused(
+    rejected(
         matching(criteria),
         "invalid_header_name",
         "/Routes/r/Match/Headers/0/Name",
@@ -208,14 +208,14 @@ fn policies_that_the_program_registers() {
         {
             accepted(route(json!({ key: written })));
         }
-        refused(route(json!({ key: "unknown" })), code, &place);
+        rejected(route(json!({ key: "unknown" })), code, &place);
         let (_, problems) =
             Snapshot::compile(config(route(json!({ key: name }))), &registered).unwrap();
         assert!(problems.is_empty());
-        refused_with(route(json!({ key: "unknown" })), &registered, code, &place);
+        rejected_with(route(json!({ key: "unknown" })), &registered, code, &place);
     }
     // D23: YARP's documentation has it, its validator does not.
-    refused(
+    rejected(
         route(json!({ "TimeoutPolicy": "Default" })),
         "unknown_timeout_policy",
         "/Routes/r/TimeoutPolicy",
@@ -253,14 +253,14 @@ fn reserved_names_are_not_for_programs() {
         ),
     ] {
         let value = route(json!({ key: name }));
-        refused_with(
+        rejected_with(
             value,
             &options,
             "reserved_policy_name",
             &format!("/Routes/r/{key}"),
         );
         let unused = Snapshot::compile(config(route(json!({}))), &options);
-        assert!(unused.is_ok(), "only a route that uses it is refused");
+        assert!(unused.is_ok(), "only a route that uses it is rejected");
     }
 }
 
@@ -284,14 +284,14 @@ fn timeouts() {
         snapshot.routes()[0].timeout(),
         Some(std::time::Duration::from_secs(20))
     );
-    refused(
+    rejected(
         route(json!({ "Timeout": "0s" })),
         "not_positive",
         "/Routes/r/Timeout",
     );
     // D25
     let both = route(json!({ "Timeout": "1s", "TimeoutPolicy": "Disable" }));
-    refused(both, "conflicting_timeouts", "/Routes/r/Timeout");
+    rejected(both, "conflicting_timeouts", "/Routes/r/Timeout");
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn body_limits() {
         let snapshot = accepted(route(json!({ "MaxRequestBodySize": written })));
         assert_eq!(snapshot.routes()[0].body_limit(), expected);
     }
-    refused(
+    rejected(
         route(json!({ "MaxRequestBodySize": -2 })),
         "out_of_range",
         "/Routes/r/MaxRequestBodySize",
@@ -389,23 +389,23 @@ fn clusters_share_a_route_by_weight() {
     );
 
     let place = "/Routes/r/WeightedClusters";
-    refused(weighted(json!([])), "no_weight", place);
-    refused(
+    rejected(weighted(json!([])), "no_weight", place);
+    rejected(
         weighted(json!([share("a", 0), share("b", 0)])),
         "no_weight",
         place,
     );
-    refused(
+    rejected(
         weighted(json!([share("a", 1), share("A", 1)])),
         "duplicate_cluster",
         &format!("{place}/1/ClusterId"),
     );
-    refused(
+    rejected(
         weighted(json!([share("", 1)])),
         "missing_cluster_id",
         &format!("{place}/0/ClusterId"),
     );
-    refused(
+    rejected(
         weighted(json!([share("a", 1_000_001)])),
         "out_of_range",
         &format!("{place}/0/Weight"),
@@ -417,13 +417,13 @@ fn clusters_share_a_route_by_weight() {
     );
     let mut both = weighted(json!([share("a", 1)]));
     both["Routes"]["r"]["ClusterId"] = json!("a");
-    refused(both, "conflicting_clusters", place);
+    rejected(both, "conflicting_clusters", place);
 }
 
 #[test]
 fn problems_of_transforms_point_into_the_route() {
     let transforms = json!([{ "PathSet": "/" }, {}]);
-    refused(
+    rejected(
         route(json!({ "Transforms": transforms })),
         "unknown_transform",
         "/Routes/r/Transforms/1",

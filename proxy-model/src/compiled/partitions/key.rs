@@ -5,7 +5,7 @@ use std::fmt;
 
 use http::HeaderName;
 
-use super::KeyRefusal;
+use super::KeyRejection;
 use crate::head::RequestHead;
 use crate::matching::{ParameterName, PathTemplate};
 
@@ -50,20 +50,20 @@ impl PartitionKeySource {
         &self,
         head: &H,
         look: impl FnOnce(&[u8]) -> T,
-    ) -> Result<T, KeyRefusal> {
+    ) -> Result<T, KeyRejection> {
         match &self.0 {
             Source::Header(name) => in_header(head, name.as_str(), look),
             Source::Query(name) => look_at(in_query(head, name)?.as_bytes(), look),
             Source::Route(template, index) => template
                 .with_value(head.path(), *index, |value| look_at(value.as_bytes(), look))
-                .ok_or(KeyRefusal::Missing)?,
+                .ok_or(KeyRejection::Missing)?,
         }
     }
 }
 
-fn look_at<T>(key: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<T, KeyRefusal> {
+fn look_at<T>(key: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<T, KeyRejection> {
     if key.is_empty() {
-        return Err(KeyRefusal::Missing);
+        return Err(KeyRejection::Missing);
     }
     Ok(look(key))
 }
@@ -72,9 +72,9 @@ fn in_header<H: RequestHead + ?Sized, T>(
     head: &H,
     name: &str,
     look: impl FnOnce(&[u8]) -> T,
-) -> Result<T, KeyRefusal> {
+) -> Result<T, KeyRejection> {
     let mut look = Some(look);
-    let mut found = Err(KeyRefusal::Missing);
+    let mut found = Err(KeyRejection::Missing);
     head.for_each_header(name, &mut |line| {
         if let Some(look) = look.take() {
             found = look_at(line, look);
@@ -88,7 +88,7 @@ fn in_header<H: RequestHead + ?Sized, T>(
             false
         });
         if !is_equal {
-            found = Err(KeyRefusal::Ambiguous);
+            found = Err(KeyRejection::Ambiguous);
         }
         is_equal
     });
@@ -98,13 +98,13 @@ fn in_header<H: RequestHead + ?Sized, T>(
 fn in_query<'h, H: RequestHead + ?Sized>(
     head: &'h H,
     name: &ParameterName,
-) -> Result<Cow<'h, str>, KeyRefusal> {
+) -> Result<Cow<'h, str>, KeyRejection> {
     let mut values = name.values(head.query().unwrap_or_default());
-    let first = values.next().ok_or(KeyRefusal::Missing)?;
+    let first = values.next().ok_or(KeyRejection::Missing)?;
     if values.all(|value| value == first) {
         Ok(first)
     } else {
-        Err(KeyRefusal::Ambiguous)
+        Err(KeyRejection::Ambiguous)
     }
 }
 

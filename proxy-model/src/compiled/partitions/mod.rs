@@ -58,7 +58,7 @@ impl std::fmt::Display for PartitionKeys {
 /// The reason why a request belongs to no partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum KeyRefusal {
+pub enum KeyRejection {
     /// The request has no key, or an empty one.
     #[error("the request has no partition key")]
     Missing,
@@ -109,7 +109,10 @@ impl Partitions {
     /// # Errors
     ///
     /// Returns the reason why the key belongs to no partition.
-    pub fn find<H: RequestHead + ?Sized>(&self, head: &H) -> Result<&PartitionTarget, KeyRefusal> {
+    pub fn find<H: RequestHead + ?Sized>(
+        &self,
+        head: &H,
+    ) -> Result<&PartitionTarget, KeyRejection> {
         self.key.with_key(head, |key| self.partition_of(key))?
     }
 
@@ -118,7 +121,7 @@ impl Partitions {
     /// # Errors
     ///
     /// Returns the reason why the key belongs to no partition.
-    pub fn partition_of(&self, key: &[u8]) -> Result<&PartitionTarget, KeyRefusal> {
+    pub fn partition_of(&self, key: &[u8]) -> Result<&PartitionTarget, KeyRejection> {
         let position = match self.number(key)? {
             Some(number) => self.position(number),
             None => self.targets.binary_search_by(|target| match &target.keys {
@@ -126,8 +129,8 @@ impl Partitions {
                 PartitionKeys::Range { .. } => std::cmp::Ordering::Less,
             }),
         };
-        let position = position.map_err(|_| KeyRefusal::NoPartition)?;
-        self.targets.get(position).ok_or(KeyRefusal::NoPartition)
+        let position = position.map_err(|_| KeyRejection::NoPartition)?;
+        self.targets.get(position).ok_or(KeyRejection::NoPartition)
     }
 
     /// Returns the number that is looked up in ranges. `None` if the partitions have names.
@@ -135,7 +138,7 @@ impl Partitions {
     /// # Errors
     ///
     /// Returns an error if the key is not a number and is not hashed.
-    pub fn number(&self, key: &[u8]) -> Result<Option<i64>, KeyRefusal> {
+    pub fn number(&self, key: &[u8]) -> Result<Option<i64>, KeyRejection> {
         let Some((low, high)) = self.span() else {
             return Ok(None);
         };
@@ -143,7 +146,7 @@ impl Partitions {
             PartitionHash::None => str::from_utf8(key).ok().and_then(|key| key.parse().ok()),
             PartitionHash::Fnv1a64 => Some(hash::spread(hash::fnv1a64(key), low, high)),
         };
-        number.map(Some).ok_or(KeyRefusal::NotANumber)
+        number.map(Some).ok_or(KeyRejection::NotANumber)
     }
 
     /// The share of all keys that a partition gets if keys are hashed, from 0 to 1. `None` if they are not

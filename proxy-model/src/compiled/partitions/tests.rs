@@ -58,7 +58,7 @@ impl RequestHead for Head {
     }
 }
 
-fn served(partitions: &Partitions, head: &Head) -> Result<String, KeyRefusal> {
+fn served(partitions: &Partitions, head: &Head) -> Result<String, KeyRejection> {
     let target = partitions.find(head)?;
     Ok(target.id().to_string())
 }
@@ -102,29 +102,29 @@ fn a_header_has_the_key() {
         (&["-10"], Ok("c1")),
         (&["-001"], Ok("c1")),
         (&["20"], Ok("c2")),
-        (&["10"], Err(KeyRefusal::NoPartition)),
-        (&["19"], Err(KeyRefusal::NoPartition)),
-        (&["21"], Err(KeyRefusal::NoPartition)),
-        (&["-11"], Err(KeyRefusal::NoPartition)),
-        (&["9223372036854775808"], Err(KeyRefusal::NotANumber)),
-        (&["5.0"], Err(KeyRefusal::NotANumber)),
-        (&[" 5"], Err(KeyRefusal::NotANumber)),
-        (&["5, 5"], Err(KeyRefusal::NotANumber)),
-        (&["x"], Err(KeyRefusal::NotANumber)),
-        (&[""], Err(KeyRefusal::Missing)),
-        (&["", ""], Err(KeyRefusal::Missing)),
-        (&[], Err(KeyRefusal::Missing)),
+        (&["10"], Err(KeyRejection::NoPartition)),
+        (&["19"], Err(KeyRejection::NoPartition)),
+        (&["21"], Err(KeyRejection::NoPartition)),
+        (&["-11"], Err(KeyRejection::NoPartition)),
+        (&["9223372036854775808"], Err(KeyRejection::NotANumber)),
+        (&["5.0"], Err(KeyRejection::NotANumber)),
+        (&[" 5"], Err(KeyRejection::NotANumber)),
+        (&["5, 5"], Err(KeyRejection::NotANumber)),
+        (&["x"], Err(KeyRejection::NotANumber)),
+        (&[""], Err(KeyRejection::Missing)),
+        (&["", ""], Err(KeyRejection::Missing)),
+        (&[], Err(KeyRejection::Missing)),
         (&["5", "5", "5"], Ok("c0")),
-        (&["5", "05"], Err(KeyRefusal::Ambiguous)),
-        (&["5", "5", ""], Err(KeyRefusal::Ambiguous)),
-        (&["", "5"], Err(KeyRefusal::Ambiguous)),
-        (&["x", "5"], Err(KeyRefusal::Ambiguous)),
+        (&["5", "05"], Err(KeyRejection::Ambiguous)),
+        (&["5", "5", ""], Err(KeyRejection::Ambiguous)),
+        (&["", "5"], Err(KeyRejection::Ambiguous)),
+        (&["x", "5"], Err(KeyRejection::Ambiguous)),
     ] {
         let found = served(&numbers, &Head("/", None, values));
         assert_eq!(found.as_deref().map_err(|e| *e), expected, "{values:?}");
     }
     let not_text = numbers.partition_of(b"\xff");
-    assert_eq!(not_text, Err(KeyRefusal::NotANumber));
+    assert_eq!(not_text, Err(KeyRejection::NotANumber));
 }
 
 #[test]
@@ -142,16 +142,19 @@ fn a_query_parameter_has_the_key() {
         (Some("x=1&REGION=eu+west&y"), Ok("a")),
         (Some("%72egion=%65u%20west"), Ok("a")),
         (Some("region=%C3%B6"), Ok("c")),
-        (Some("region=eu"), Err(KeyRefusal::NoPartition)),
-        (Some("region=EU "), Err(KeyRefusal::NoPartition)),
-        (Some("region=%F6"), Err(KeyRefusal::NoPartition)),
+        (Some("region=eu"), Err(KeyRejection::NoPartition)),
+        (Some("region=EU "), Err(KeyRejection::NoPartition)),
+        (Some("region=%F6"), Err(KeyRejection::NoPartition)),
         (Some("region=EU&Region=%45U"), Ok("b")),
-        (Some("region=EU&region=eu+west"), Err(KeyRefusal::Ambiguous)),
-        (Some("region=EU&region"), Err(KeyRefusal::Ambiguous)),
-        (Some("region"), Err(KeyRefusal::Missing)),
-        (Some("region="), Err(KeyRefusal::Missing)),
-        (Some("regions=EU"), Err(KeyRefusal::Missing)),
-        (None, Err(KeyRefusal::Missing)),
+        (
+            Some("region=EU&region=eu+west"),
+            Err(KeyRejection::Ambiguous),
+        ),
+        (Some("region=EU&region"), Err(KeyRejection::Ambiguous)),
+        (Some("region"), Err(KeyRejection::Missing)),
+        (Some("region="), Err(KeyRejection::Missing)),
+        (Some("regions=EU"), Err(KeyRejection::Missing)),
+        (None, Err(KeyRejection::Missing)),
     ] {
         let found = served(&names, &Head("/", query, &[]));
         assert_eq!(found.as_deref().map_err(|e| *e), expected, "{query:?}");
@@ -173,9 +176,9 @@ fn a_route_value_has_the_key() {
         ("Tenant", "/acme/1", Ok("b")),
         ("tenant", "/%61cme", Ok("b")),
         ("tenant", "/", Ok("c")),
-        ("tenant", "/ACME", Err(KeyRefusal::NoPartition)),
+        ("tenant", "/ACME", Err(KeyRejection::NoPartition)),
         ("rest", "/acme/x/y", Ok("a")),
-        ("rest", "/%20/x/y/", Err(KeyRefusal::NoPartition)),
+        ("rest", "/%20/x/y/", Err(KeyRejection::NoPartition)),
         // A slash in a key is written as one that does not separate segments.
         ("tenant", "/x%2Fy", Ok("a")),
         ("tenant", "/%78%2fy/acme", Ok("a")),
@@ -185,10 +188,10 @@ fn a_route_value_has_the_key() {
         ("tenant", "/x%252F%79", Ok("d")),
         ("tenant", "/50%25", Ok("e")),
         ("tenant", "/50%", Ok("e")),
-        ("tenant", "/%2F", Err(KeyRefusal::NoPartition)),
-        ("tenant", "/acme%00", Err(KeyRefusal::NoPartition)),
-        ("rest", "/acme/", Err(KeyRefusal::Missing)),
-        ("rest", "/acme", Err(KeyRefusal::Missing)),
+        ("tenant", "/%2F", Err(KeyRejection::NoPartition)),
+        ("tenant", "/acme%00", Err(KeyRejection::NoPartition)),
+        ("rest", "/acme/", Err(KeyRejection::Missing)),
+        ("rest", "/acme", Err(KeyRejection::Missing)),
     ] {
         let found = served(&names(name), &Head(path, None, &[]));
         assert_eq!(found.as_deref().map_err(|e| *e), expected, "{name} {path}");
@@ -290,7 +293,7 @@ proptest! {
         let number = i64::try_from(reference(&key) % (high - low + 1) + low).unwrap();
         prop_assert_eq!(partitions.number(&key), Ok(Some(number)));
         let all = by_looking_at_all(&partitions, number);
-        let expected = all.first().copied().ok_or(KeyRefusal::NoPartition);
+        let expected = all.first().copied().ok_or(KeyRejection::NoPartition);
         prop_assert_eq!(partitions.partition_of(&key), expected);
     }
 
@@ -300,7 +303,7 @@ proptest! {
         let (low, high) = ranges[near.index(ranges.len())];
         for number in [low.saturating_add(by), high.saturating_add(by)] {
             let all = by_looking_at_all(&partitions, number);
-            let expected = all.first().copied().ok_or(KeyRefusal::NoPartition);
+            let expected = all.first().copied().ok_or(KeyRejection::NoPartition);
             prop_assert_eq!(partitions.partition_of(number.to_string().as_bytes()), expected);
         }
     }
@@ -316,6 +319,6 @@ proptest! {
         let partitions = partitions(&json!({ "Key": { "Header": "k" }, "Partitions": list }));
         let found = partitions.partition_of(key.as_bytes()).map(|target| target.id().to_string());
         let expected = names.get(&key).map(|name| format!("c-{name}"));
-        prop_assert_eq!(found, expected.ok_or(KeyRefusal::NoPartition));
+        prop_assert_eq!(found, expected.ok_or(KeyRejection::NoPartition));
     }
 }

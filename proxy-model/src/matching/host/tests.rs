@@ -32,7 +32,7 @@ fn d04_d05_valid_hosts() {
 }
 
 #[test]
-fn d06_punycode_is_refused_with_the_name_in_unicode() {
+fn d06_punycode_is_rejected_with_the_name_in_unicode() {
     for text in ["xn--nicode-2ya", "Xn--nicode-2ya", "a.xn--nicode-2ya:80"] {
         let error = HostPattern::parse(text).unwrap_err();
         assert!(
@@ -70,7 +70,7 @@ fn ascii_forms_of_other_systems_are_the_names_in_unicode() {
 }
 
 #[test]
-fn d07_invalid_hosts_are_refused_with_a_suggestion() {
+fn d07_invalid_hosts_are_rejected_with_a_suggestion() {
     for (text, message, suggestion) in [
         (
             "",
@@ -259,7 +259,7 @@ fn errors_are_short_whatever_the_pattern() {
         format!("{}/", "a".repeat(1_000_000)),
         "a\n*".into(),
     ] {
-        let error = HostPattern::parse(&text).expect_err("it is refused");
+        let error = HostPattern::parse(&text).expect_err("it is rejected");
         assert!(error.to_string().len() < 300, "{error}");
         assert!(!error.to_string().contains('\n'), "{error}");
         assert!(error.suggestion().is_none_or(|text| text.len() < 1_100));

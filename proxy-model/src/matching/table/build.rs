@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::text_table::TextTable;
-use super::{Candidate, Entry, Node, NodeIndex, RouteTable, host_scope, label_bit};
+use super::{Candidate, Entry, NodeIndex, RouteTable, TrieNode, host_scope, label_bit};
 use crate::matching::RouteMatcher;
 use crate::matching::host::{HostPattern, HostRank, Name};
 use crate::matching::precedence::Precedence;
@@ -140,7 +140,7 @@ impl<'a> Builder<'a> {
             (start, number(entries.len()))
         };
         let nodes = (self.nodes.iter())
-            .map(|node| Node {
+            .map(|node| TrieNode {
                 best: node.best,
                 any: node.any,
                 has_literals: node.has_literals,

@@ -117,7 +117,7 @@ pub enum Lookup {
 /// ```
 #[derive(Clone)]
 pub struct RouteTable {
-    nodes: Box<[Node]>,
+    nodes: Box<[TrieNode]>,
     /// The entries of all nodes: those that end at a node together, then those that catch all from there on.
     entries: Box<[Entry]>,
     /// The next node, by a node and a literal segment.
@@ -142,7 +142,7 @@ type NodeIndex = u32;
 
 /// A node of a trie, reached by a number of segments.
 #[derive(Clone, Debug)]
-struct Node {
+struct TrieNode {
     /// The best rank in the subtrie that begins here.
     best: u32,
     /// The child for any segment that is not empty.
@@ -216,7 +216,7 @@ impl RouteTable {
         if let Some(route) = best.route() {
             return Lookup::Matched(RouteIndex(route));
         }
-        if !best.refused_method() {
+        if !best.rejected_method() {
             return Lookup::NotFound;
         }
         let mut allowed = Allowed::new(request);

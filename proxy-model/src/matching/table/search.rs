@@ -107,7 +107,7 @@ impl<'a, C: Candidate, H: RequestHead + ?Sized> Request<'a, C, H> {
 pub(super) struct Best<'r, 'a, C, H: ?Sized> {
     request: &'r Request<'a, C, H>,
     found: Option<Entry>,
-    refused_method: bool,
+    rejected_method: bool,
 }
 
 impl<'r, 'a, C: Candidate, H: RequestHead + ?Sized> Best<'r, 'a, C, H> {
@@ -115,7 +115,7 @@ impl<'r, 'a, C: Candidate, H: RequestHead + ?Sized> Best<'r, 'a, C, H> {
         Self {
             request,
             found: None,
-            refused_method: false,
+            rejected_method: false,
         }
     }
 
@@ -125,8 +125,8 @@ impl<'r, 'a, C: Candidate, H: RequestHead + ?Sized> Best<'r, 'a, C, H> {
     }
 
     /// Returns true if an entry was skipped because of its methods.
-    pub(super) fn refused_method(&self) -> bool {
-        self.refused_method
+    pub(super) fn rejected_method(&self) -> bool {
+        self.rejected_method
     }
 }
 
@@ -139,7 +139,7 @@ impl<C: Candidate, H: RequestHead + ?Sized> Visitor for Best<'_, '_, C, H> {
         let bound = self.bound();
         for entry in entries.iter().take_while(|entry| entry.rank < bound) {
             if !self.request.takes_method(entry) {
-                self.refused_method = true;
+                self.rejected_method = true;
             } else if self.request.takes_path(entry) && self.request.takes_rest(entry) {
                 self.found = Some(*entry);
                 return;

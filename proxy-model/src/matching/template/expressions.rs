@@ -15,7 +15,7 @@ const SIZES: [usize; 3] = [16 << 10, 64 << 10, 256 << 10];
 const BUDGET: usize = 16 << 20;
 
 /// The cost of a rejected expression, for the time that the rejection took.
-const REFUSED: usize = 64 << 10;
+const REJECTED: usize = 64 << 10;
 
 /// The memory limit of the states that an expression finds while it matches, in bytes. Beyond it, the
 /// expression discards states or matches in a slower way that needs none. Both take time in proportion to
@@ -72,7 +72,7 @@ impl Expressions {
     fn compile_new(&mut self, expression: &str) -> Result<Arc<Regex>, Kind> {
         for size in SIZES {
             if size > self.left {
-                self.left = self.left.saturating_sub(REFUSED);
+                self.left = self.left.saturating_sub(REJECTED);
                 return Err(Kind::RegexBudget { most: BUDGET });
             }
             match build(expression, size) {
@@ -84,7 +84,7 @@ impl Expressions {
                 }
             }
         }
-        self.left = self.left.saturating_sub(REFUSED);
+        self.left = self.left.saturating_sub(REJECTED);
         let [.., most] = SIZES;
         Err(Kind::RegexTooLarge { most })
     }
@@ -146,11 +146,11 @@ mod tests {
             ..Expressions::default()
         };
         assert!(expressions.compile(r"\w").is_ok());
-        let refused = Err(Kind::RegexBudget { most: BUDGET });
-        assert_eq!(expressions.compile(r"\w{4}").map(|_| ()), refused);
-        assert_eq!(expressions.compile("a").map(|_| ()), refused);
+        let rejected = Err(Kind::RegexBudget { most: BUDGET });
+        assert_eq!(expressions.compile(r"\w{4}").map(|_| ()), rejected);
+        assert_eq!(expressions.compile("a").map(|_| ()), rejected);
         let kept = expressions.compiled.len();
-        assert_eq!(expressions.compile("b").map(|_| ()), refused);
+        assert_eq!(expressions.compile("b").map(|_| ()), rejected);
         assert_eq!(expressions.compiled.len(), kept);
         assert!(
             expressions.compile(r"\w").is_ok(),
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn expressions_that_are_too_large_use_the_budget_up() {
         let mut expressions = Expressions {
-            left: 5 * REFUSED,
+            left: 5 * REJECTED,
             ..Expressions::default()
         };
         let errors = (0..4).map(|i| {

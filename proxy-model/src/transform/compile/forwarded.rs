@@ -7,13 +7,17 @@ use super::Draft;
 use super::values::{header_name, unknown_name};
 use crate::problem::{Problem, Problems};
 use crate::suggest::{did_you_mean, listed, shortened};
-use crate::transform::entry::Entry;
+use crate::transform::entry::TransformEntry;
 use crate::transform::{
     Forwarded, ForwardedAction, NodeFormat, RequestTransform, XForwarded, XForwardedPart,
 };
 
 impl Draft<'_> {
-    pub(super) fn x_forwarded(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+    pub(super) fn x_forwarded(
+        &mut self,
+        entry: &TransformEntry<'_>,
+        problems: &mut Problems,
+    ) -> Option<()> {
         self.forwarders_chosen = true;
         let general = forwarded_action(entry, entry.kind(), entry.value(), problems);
         let mut any = false;
@@ -54,7 +58,11 @@ impl Draft<'_> {
         Some(())
     }
 
-    pub(super) fn forwarded(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+    pub(super) fn forwarded(
+        &mut self,
+        entry: &TransformEntry<'_>,
+        problems: &mut Problems,
+    ) -> Option<()> {
         self.forwarders_chosen = true;
         let errors_before = problems.error_count();
         let mut told = Forwarded {
@@ -160,7 +168,7 @@ enum Action {
 }
 
 fn forwarded_action(
-    entry: &Entry<'_>,
+    entry: &TransformEntry<'_>,
     key: &str,
     text: &str,
     problems: &mut Problems,
@@ -185,7 +193,7 @@ fn forwarded_action(
 }
 
 fn node_format(
-    entry: &Entry<'_>,
+    entry: &TransformEntry<'_>,
     key: &str,
     word: &str,
     format: &mut Option<NodeFormat>,

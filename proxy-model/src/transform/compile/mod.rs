@@ -11,7 +11,7 @@ use self::values::{
     allow, check_removed_prefix, header_name, header_value, method, not_empty, parameter, path,
     response, switch, writable,
 };
-use super::entry::Entry;
+use super::entry::TransformEntry;
 use super::{
     HeaderCopy, Parts, QueryChange, QueryValue, RequestTransform, ResponseTransform,
     TargetTransform, Transforms,
@@ -51,7 +51,7 @@ impl Transforms {
         let mut draft = Draft::new(template, expressions);
         let errors_before = problems.error_count();
         for (i, map) in configs.iter().enumerate() {
-            if let Some(entry) = Entry::read(map, format!("{pointer}/{i}"), problems) {
+            if let Some(entry) = TransformEntry::read(map, format!("{pointer}/{i}"), problems) {
                 // Problems are reported where they are found; an entry that has one adds nothing.
                 let _ = draft.add(&entry, problems);
             }
@@ -95,7 +95,7 @@ struct Copying {
 }
 
 impl Copying {
-    fn switch(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+    fn switch(&mut self, entry: &TransformEntry<'_>, problems: &mut Problems) -> Option<()> {
         let is_on = switch(entry, problems)?;
         self.off = !is_on;
         self.on_at = is_on.then(|| entry.place(entry.kind()));
@@ -140,7 +140,7 @@ impl<'t> Draft<'t> {
         }
     }
 
-    fn add(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+    fn add(&mut self, entry: &TransformEntry<'_>, problems: &mut Problems) -> Option<()> {
         match entry.kind() {
             "PathSet" => self.target.push(TargetTransform::PathSet(path(entry))),
             "PathPrefix" => self.target.push(TargetTransform::PathPrefix(path(entry))),
@@ -184,7 +184,13 @@ impl<'t> Draft<'t> {
     }
 
     /// Warns of a parameter that no request of the route has a value for.
-    fn check_parameter(&self, name: &str, key: &str, entry: &Entry<'_>, problems: &mut Problems) {
+    fn check_parameter(
+        &self,
+        name: &str,
+        key: &str,
+        entry: &TransformEntry<'_>,
+        problems: &mut Problems,
+    ) {
         let Some(template) = self.template else {
             return;
         };
@@ -223,7 +229,7 @@ impl<'t> Draft<'t> {
         }))
     }
 
-    fn path_pattern(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+    fn path_pattern(&mut self, entry: &TransformEntry<'_>, problems: &mut Problems) -> Option<()> {
         match PathTemplate::parse_with(entry.value(), self.expressions) {
             Ok(template) => {
                 for name in template.parameter_names() {
@@ -244,7 +250,7 @@ impl<'t> Draft<'t> {
         }
     }
 
-    fn query(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+    fn query(&mut self, entry: &TransformEntry<'_>, problems: &mut Problems) -> Option<()> {
         let name = not_empty(entry, problems).map(Box::from);
         let change = if entry.kind() == "QueryRemoveParameter" {
             QueryChange::Remove(name?)
@@ -266,7 +272,7 @@ impl<'t> Draft<'t> {
         Some(())
     }
 
-    fn method(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+    fn method(&mut self, entry: &TransformEntry<'_>, problems: &mut Problems) -> Option<()> {
         let from = method(entry, entry.kind(), entry.value(), problems);
         let to = entry
             .required("Set", problems)
@@ -278,7 +284,11 @@ impl<'t> Draft<'t> {
         Some(())
     }
 
-    fn request_header(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<()> {
+    fn request_header(
+        &mut self,
+        entry: &TransformEntry<'_>,
+        problems: &mut Problems,
+    ) -> Option<()> {
         let name = header_name(entry, entry.kind(), entry.value(), problems);
         let transform = match entry.kind() {
             "RequestHeaderRemove" => RequestTransform::Remove(name?),

@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue, Method};
 use super::Copying;
 use crate::problem::{Problem, Problems};
 use crate::suggest::{did_you_mean, listed, shortened};
-use crate::transform::entry::Entry;
+use crate::transform::entry::TransformEntry;
 use crate::transform::{HeaderChange, PathText, ResponseCondition, ResponseTransform, SetOrAppend};
 
 /// Fields that concern one connection only (RFC 9110 section 7.6.1). They are left out even if a transform
@@ -20,7 +20,7 @@ const NEVER_PASSED_ON: [&str; 5] = [
 ];
 
 /// Returns the warning about a field for which a transform has no effect.
-fn no_effect(entry: &Entry<'_>, name: &HeaderName, why: &str) -> Problem {
+fn no_effect(entry: &TransformEntry<'_>, name: &HeaderName, why: &str) -> Problem {
     Problem::warning(
         entry.place(entry.kind()),
         "connection_header",
@@ -28,7 +28,10 @@ fn no_effect(entry: &Entry<'_>, name: &HeaderName, why: &str) -> Problem {
     )
 }
 
-pub(super) fn response(entry: &Entry<'_>, problems: &mut Problems) -> Option<ResponseTransform> {
+pub(super) fn response(
+    entry: &TransformEntry<'_>,
+    problems: &mut Problems,
+) -> Option<ResponseTransform> {
     const CONDITIONS: [(&str, ResponseCondition); 3] = [
         ("Success", ResponseCondition::Success),
         ("Failure", ResponseCondition::Failure),
@@ -69,11 +72,15 @@ pub(super) fn response(entry: &Entry<'_>, problems: &mut Problems) -> Option<Res
     })
 }
 
-pub(super) fn path(entry: &Entry<'_>) -> PathText {
+pub(super) fn path(entry: &TransformEntry<'_>) -> PathText {
     PathText::new(entry.value())
 }
 
-pub(super) fn check_removed_prefix(prefix: &PathText, entry: &Entry<'_>, problems: &mut Problems) {
+pub(super) fn check_removed_prefix(
+    prefix: &PathText,
+    entry: &TransformEntry<'_>,
+    problems: &mut Problems,
+) {
     if prefix.as_str().len() > 1 && prefix.as_str().ends_with('/') {
         let text = entry.value();
         problems.push(
@@ -90,7 +97,7 @@ pub(super) fn check_removed_prefix(prefix: &PathText, entry: &Entry<'_>, problem
     }
 }
 
-pub(super) fn switch(entry: &Entry<'_>, problems: &mut Problems) -> Option<bool> {
+pub(super) fn switch(entry: &TransformEntry<'_>, problems: &mut Problems) -> Option<bool> {
     let text = entry.value().trim();
     if text.eq_ignore_ascii_case("true") {
         return Some(true);
@@ -104,7 +111,7 @@ pub(super) fn switch(entry: &Entry<'_>, problems: &mut Problems) -> Option<bool>
 
 pub(super) fn allow(
     copying: &mut Copying,
-    entry: &Entry<'_>,
+    entry: &TransformEntry<'_>,
     problems: &mut Problems,
 ) -> Option<()> {
     let errors_before = problems.error_count();
@@ -129,7 +136,7 @@ pub(super) fn allow(
 }
 
 pub(super) fn method(
-    entry: &Entry<'_>,
+    entry: &TransformEntry<'_>,
     key: &str,
     text: &str,
     problems: &mut Problems,
@@ -163,7 +170,7 @@ pub(super) fn method(
 }
 
 pub(super) fn header_name(
-    entry: &Entry<'_>,
+    entry: &TransformEntry<'_>,
     key: &str,
     text: &str,
     problems: &mut Problems,
@@ -180,7 +187,7 @@ pub(super) fn header_name(
 }
 
 pub(super) fn header_value(
-    entry: &Entry<'_>,
+    entry: &TransformEntry<'_>,
     key: &str,
     text: &str,
     problems: &mut Problems,
@@ -198,7 +205,7 @@ pub(super) fn header_value(
 pub(super) fn writable(
     name: HeaderName,
     action: SetOrAppend,
-    entry: &Entry<'_>,
+    entry: &TransformEntry<'_>,
     problems: &mut Problems,
 ) -> Option<HeaderName> {
     if name == CONTENT_LENGTH || name == TRANSFER_ENCODING {
@@ -245,7 +252,10 @@ pub(super) fn writable(
     Some(name)
 }
 
-pub(super) fn not_empty<'a>(entry: &Entry<'a>, problems: &mut Problems) -> Option<&'a str> {
+pub(super) fn not_empty<'a>(
+    entry: &TransformEntry<'a>,
+    problems: &mut Problems,
+) -> Option<&'a str> {
     if entry.value().is_empty() {
         problems.push(entry.invalid(entry.kind(), format!("`{}` is empty", entry.kind())));
         return None;
@@ -255,7 +265,7 @@ pub(super) fn not_empty<'a>(entry: &Entry<'a>, problems: &mut Problems) -> Optio
 
 /// The name of a route parameter.
 pub(super) fn parameter(
-    entry: &Entry<'_>,
+    entry: &TransformEntry<'_>,
     key: &str,
     text: &str,
     problems: &mut Problems,
@@ -268,7 +278,7 @@ pub(super) fn parameter(
 }
 
 pub(super) fn unknown_name<const N: usize>(
-    entry: &Entry<'_>,
+    entry: &TransformEntry<'_>,
     key: &str,
     text: &str,
     names: [&'static str; N],

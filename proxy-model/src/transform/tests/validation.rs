@@ -247,7 +247,7 @@ fn methods_must_be_tokens() {
 }
 
 #[test]
-fn a_prefix_that_makes_no_header_names_is_refused_once() {
+fn a_prefix_that_makes_no_header_names_is_rejected_once() {
     let entry = [("X-Forwarded", "Set"), ("HeaderPrefix", "a b")];
     assert_problem(&entry, "invalid_transform_value", "/0/HeaderPrefix", None);
 }
@@ -270,7 +270,7 @@ fn framing_is_not_for_transforms() {
 }
 
 #[test]
-fn all_entries_are_checked_before_any_is_refused() {
+fn all_entries_are_checked_before_any_is_rejected() {
     let found = problems(&[
         &[("PathSet", "/fine")],
         &[("Unknown", "x")],

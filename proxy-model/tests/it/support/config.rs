@@ -258,32 +258,44 @@ fn affinity() -> impl Strategy<Value = SessionAffinityConfig> {
         is_essential: second.3,
     });
     let names = (option::of(text()), option::of(text()), option::of(text()));
-    (any::<Option<bool>>(), names, option::of(cookie)).prop_map(|(enabled, names, cookie)| {
-        SessionAffinityConfig {
+    let affinity = (any::<Option<bool>>(), names, span(), option::of(cookie));
+    affinity.prop_map(
+        |(enabled, names, drain_timeout, cookie)| SessionAffinityConfig {
             enabled,
             policy: names.0,
             failure_policy: names.1,
             affinity_key_name: names.2,
+            drain_timeout,
             cookie,
-        }
-    })
+        },
+    )
 }
 
 fn health() -> impl Strategy<Value = HealthCheckConfig> {
     let active = (
         (any::<Option<bool>>(), span(), span()),
         (option::of(text()), option::of(text()), option::of(text())),
+        (
+            option::of(1..u32::MAX),
+            span(),
+            option::of(text()),
+            option::of(text()),
+        ),
     );
-    let active = active.prop_map(|((enabled, interval, timeout), (policy, path, query))| {
-        ActiveHealthCheckConfig {
+    let active = active.prop_map(
+        |((enabled, interval, timeout), (policy, path, query), added)| ActiveHealthCheckConfig {
             enabled,
             interval,
             timeout,
             policy,
+            rise: added.0,
+            fast_interval: added.1,
+            probe: added.2,
+            grpc_service: added.3,
             path,
             query,
-        }
-    });
+        },
+    );
     let passive = (any::<Option<bool>>(), option::of(text()), span());
     let passive =
         passive.prop_map(

@@ -1,6 +1,6 @@
 // The list of clusters. Filtering and paging happen in the proxy, so that 5,000 clusters are no burden here.
 
-import { age, ask, count, element, milliseconds, rate, show, sparkline, state } from './dom.js';
+import { age, ask, count, element, milliseconds, rate, readable, show, sparkline, state } from './dom.js';
 
 const PAGE = 50;
 const HEALTH = { Healthy: 'healthy', Unhealthy: 'down', Unknown: 'unknown' };
@@ -69,7 +69,7 @@ function tags(destination) {
 function detail(cluster) {
   const heads = ['Destination', 'State', 'In flight', 'req/s', 'p50 / p99', 'Requests', 'Errors'];
   const about = `${cluster.policy}, ${cluster.availability}; from ${cluster.provider ?? 'the program'}; ` +
-    (cluster.routes.length ? `routes ${cluster.routes.join(', ')}` : 'no route leads here');
+    (cluster.routes.length ? `routes ${cluster.routes.map(readable).join(', ')}` : 'no route leads here');
   return [
     element('p', { class: 'hint' }, about),
     element('div', { class: 'table-frame' }, element('table', { class: 'stack' },

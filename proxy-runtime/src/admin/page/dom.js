@@ -23,6 +23,11 @@ export function drawn(tag, attributes = {}, ...children) {
   return made;
 }
 
+// An id with its escapes decoded. The id itself belongs in a title: it is what filters and files have.
+export function readable(id) {
+  try { return decodeURIComponent(id); } catch { return id; }
+}
+
 export function state(name, text) {
   return element('span', { class: 'state', 'data-state': name }, element('i', { class: 'mark', 'aria-hidden': 'true' }), text ?? STATES[name] ?? name);
 }

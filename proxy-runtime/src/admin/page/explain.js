@@ -19,6 +19,10 @@ function steps(answer) {
     row('Partition key', `${source}`, key === null ? '' : element('code', {}, ` = ${key}`), number !== null && number !== key ? `, as a number ${number}` : '');
     if (keys !== null) row('Partition', element('code', {}, keys));
   }
+  if (answer.affinity) {
+    const { policy, key_name, key, destination } = answer.affinity;
+    row('Session affinity', `${policy} in `, element('code', {}, key_name), `, key: ${key.replace('_', ' ')}`, destination === null ? '' : ` (${destination})`);
+  }
   if (answer.cluster) row('Cluster', element('strong', {}, answer.cluster), answer.policy ? ` picks by ${answer.policy}` : '');
   if (answer.destinations?.length) {
     row('Destinations', answer.destinations.map((destination) => element('div', {},
@@ -44,7 +48,7 @@ function sentence(answer) {
   if (answer.outcome === 'no_partition') return `Route ${answer.route} takes it, but ${answer.partition.why}: 400.`;
   if (answer.outcome === 'refused') return `Route ${answer.route} takes it, and refuses it: ${answer.status}, ${answer.refused}.`;
   if (answer.outcome === 'rejected') return `${answer.route ? `Route ${answer.route} takes it, but it is rejected` : 'The server rejects it before any route is asked'}: ${answer.status}, ${answer.rejected}.`;
-  return `Route ${answer.route} takes it, but no destination is available: 503.`;
+  return `Route ${answer.route} takes it, but ${answer.rejected ?? 'no destination is available'}: ${answer.status}.`;
 }
 
 // Offers the listeners of which one has to be named.

@@ -1,6 +1,6 @@
 // The drawing: sources → routes → clusters → destinations. Lines are as wide as their traffic.
 
-import { drawn, rate, show, STATES } from './dom.js';
+import { drawn, rate, readable, show, STATES } from './dom.js';
 
 const COLUMNS = [
   { key: 'providers', title: 'Sources', x: 8, width: 150 },
@@ -30,11 +30,6 @@ function clipped(text, width) {
   if (name && name.length + 6 <= room) return `${name}/…${text.slice(text.length - (room - name.length - 2))}`;
   const head = Math.floor((room - 1) * 0.2);
   return `${text.slice(0, head)}…${text.slice(text.length - (room - 1 - head))}`;
-}
-
-// An id with escapes, as people read it.
-function readable(id) {
-  try { return decodeURIComponent(id); } catch { return id; }
 }
 
 function node(column, item, y) {

@@ -1,6 +1,6 @@
 // Routes, sources, problems and changes.
 
-import { age, ask, count, element, rate, show, state } from './dom.js';
+import { age, ask, count, element, rate, readable, show, state } from './dom.js';
 
 // How many clusters of one route are shown.
 const TARGETS = 12;
@@ -23,7 +23,7 @@ export function followRoutes(rows, more, filter) {
     const query = new URLSearchParams({ filter: filter.value, limit: 100 });
     const { routes, matching } = await ask(`/api/v1/routes?${query}`);
     show(rows, routes, routes.map((route) => element('tr', {},
-      element('td', {}, element('strong', {}, route.id)),
+      element('td', {}, element('strong', { title: route.id }, readable(route.id))),
       element('td', { class: 'mono' }, route.takes),
       element('td', {}, route.clusters.length
         ? targetsOf(route)
@@ -47,7 +47,7 @@ export function showProblems(place, problems) {
   show(place, problems, problems.length ? problems.map((problem) => element('div', { class: 'problem', 'data-state': problem.severity },
     element('strong', {}, `${problem.severity}: `), problem.message,
     problem.suggestion ? element('span', { class: 'fix' }, `→ ${problem.suggestion}`) : null,
-    element('code', { class: 'where' }, [problem.provider, problem.pointer, problem.code].filter(Boolean).join('  '))))
+    element('code', { class: 'where' }, [problem.provider, problem.pointer, problem.origin, problem.code].filter(Boolean).join('  '))))
     : [element('p', { class: 'quiet' }, 'None.')]);
 }
 

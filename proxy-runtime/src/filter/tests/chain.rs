@@ -9,7 +9,7 @@ use super::*;
 use crate::ForwardErrorKind;
 use crate::connection::ConnectionInfo;
 use crate::fixtures::snapshot;
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 
 type Calls = Arc<Mutex<Vec<String>>>;
 
@@ -36,7 +36,7 @@ impl Filter for Scripted {
 }
 
 /// Runs filters of these names. Returns the result, the result for the response, and the calls.
-fn run(names: &[&'static str]) -> (Verdict, Result<(), ForwardErrorKind>, Vec<String>) {
+fn run(names: &[&'static str]) -> (FilterDecision, Result<(), ForwardErrorKind>, Vec<String>) {
     let config = snapshot(
         r#"{ "Routes": { "r": { "ClusterId": "c", "Match": { "Path": "/" } } }, "Clusters": { "c": {} } }"#,
     );
@@ -52,14 +52,14 @@ fn run(names: &[&'static str]) -> (Verdict, Result<(), ForwardErrorKind>, Vec<St
     });
     let filters = Filters::new(filters.collect());
     let received = Received::new("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-    let mut edits = HeadEdits::default();
+    let mut edits = HeaderMutations::default();
     let verdict = filters.on_request(&mut received.edit(&mut edits), &context);
     let passed = match &verdict {
-        Verdict::Pass => filters.len(),
-        Verdict::Reply(_, passed) | Verdict::Failed(_, passed) => *passed,
+        FilterDecision::Pass => filters.len(),
+        FilterDecision::Reply(_, passed) | FilterDecision::Failed(_, passed) => *passed,
     };
     let headers = HeaderMap::new();
-    let mut edits = HeadEdits::default();
+    let mut edits = HeaderMutations::default();
     let mut edit = ResponseEdit::of_http(StatusCode::OK, &headers, &mut edits);
     let shown = filters
         .on_response(passed, &mut edit, &context)
@@ -71,7 +71,7 @@ fn run(names: &[&'static str]) -> (Verdict, Result<(), ForwardErrorKind>, Vec<St
 #[test]
 fn requests_pass_in_order_and_responses_in_the_opposite_one() {
     let (verdict, shown, calls) = run(&["a", "b", "c"]);
-    assert!(matches!(verdict, Verdict::Pass) && shown.is_ok());
+    assert!(matches!(verdict, FilterDecision::Pass) && shown.is_ok());
     assert_eq!(
         calls,
         ["a:rc", "b:rc", "c:rc", "c back", "b back", "a back"]
@@ -81,7 +81,7 @@ fn requests_pass_in_order_and_responses_in_the_opposite_one() {
 #[test]
 fn an_answer_ends_it_and_passes_those_before() {
     let (verdict, shown, calls) = run(&["a", "b", "answers", "c"]);
-    assert!(matches!(verdict, Verdict::Reply(_, 2)) && shown.is_ok());
+    assert!(matches!(verdict, FilterDecision::Reply(_, 2)) && shown.is_ok());
     assert_eq!(calls, ["a:rc", "b:rc", "answers:rc", "b back", "a back"]);
 }
 
@@ -89,7 +89,7 @@ fn an_answer_ends_it_and_passes_those_before() {
 fn a_panic_ends_one_request() {
     for _ in 0..2 {
         let (verdict, shown, calls) = run(&["a", "panics", "b"]);
-        let Verdict::Failed(error, 1) = verdict else {
+        let FilterDecision::Failed(error, 1) = verdict else {
             panic!("{verdict:?}");
         };
         assert_eq!(error.kind(), ForwardErrorKind::Extension);

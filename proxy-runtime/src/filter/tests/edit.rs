@@ -4,8 +4,8 @@ use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode, Version};
 
 use super::*;
-use crate::head::HeadEdits;
-use crate::http1::{Asked, parse_response};
+use crate::head::HeaderMutations;
+use crate::http1::{RequestInfo, parse_response};
 
 const HEAD: &str = "GET /a/b?c=d HTTP/1.1\r\nHost: shop.example:81\r\nX-Twice: 1\r\nAccept: */*\r\n\
                     x-twice: 2\r\nConnection: x-hop\r\nX-Hop: h\r\n\r\n";
@@ -100,7 +100,7 @@ fn path_query_and_host_are_changed() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_and_changes_nothing() {
+fn what_cannot_be_sent_is_rejected_and_changes_nothing() {
     with_both(HEAD, |head| {
         for name in [
             "Host",
@@ -150,7 +150,7 @@ fn white_space_around_a_value_is_no_part_of_it() {
 #[test]
 fn nothing_changed_is_nothing_held() {
     let received = Received::new(HEAD);
-    let mut edits = HeadEdits::default();
+    let mut edits = HeaderMutations::default();
     let head = received.edit(&mut edits);
     assert!(head.headers().count() == 5 && head.header("accept").is_some());
     assert!(edits.is_empty() && edits.operations().next().is_none());
@@ -167,7 +167,12 @@ fn responses_are_seen_and_changed_alike() {
     let buffer =
         b"HTTP/1.1 404 Not Found\r\nSet-Cookie: a\r\nset-cookie: b\r\nContent-Length: 0\r\n\r\n";
     let mut table = HeadTable::new();
-    let parsed = parse_response(buffer, Asked::default(), &HeadLimits::default(), &mut table);
+    let parsed = parse_response(
+        buffer,
+        RequestInfo::default(),
+        &HeadLimits::default(),
+        &mut table,
+    );
     assert!(matches!(parsed, Ok(Status::Complete(_))));
     let mut headers = HeaderMap::new();
     headers.append("set-cookie", HeaderValue::from_static("a"));
@@ -193,12 +198,12 @@ fn responses_are_seen_and_changed_alike() {
     test(&mut ResponseEdit::of_http(
         status,
         &headers,
-        &mut HeadEdits::default(),
+        &mut HeaderMutations::default(),
     ));
     test(&mut ResponseEdit::of_raw(
         status,
         buffer,
         &table,
-        &mut HeadEdits::default(),
+        &mut HeaderMutations::default(),
     ));
 }

@@ -6,7 +6,7 @@ use http::Request;
 use http::request::Parts;
 
 use super::*;
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::head::HttpHead;
 use crate::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request};
 
@@ -32,7 +32,7 @@ impl Received {
         }
     }
 
-    fn edit<'a>(&'a self, edits: &'a mut HeadEdits) -> RequestEdit<'a> {
+    fn edit<'a>(&'a self, edits: &'a mut HeaderMutations) -> RequestEdit<'a> {
         let view = RequestView::new(&self.buffer, &self.request, &self.table, false);
         RequestEdit::of_raw(&self.buffer, &self.request, &self.table, view, edits)
     }
@@ -53,10 +53,10 @@ impl Received {
 /// Runs a test with both forms of a head: filters must not see a difference.
 fn with_both(head: &str, test: impl Fn(&mut RequestEdit<'_>)) {
     let received = Received::new(head);
-    test(&mut received.edit(&mut HeadEdits::default()));
+    test(&mut received.edit(&mut HeaderMutations::default()));
     let parts = received.parts();
     test(&mut RequestEdit::of_http(
         HttpHead::new(&parts),
-        &mut HeadEdits::default(),
+        &mut HeaderMutations::default(),
     ));
 }

@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::fixtures::snapshot;
 use crate::forward::{BodyKind, OutgoingHead, pass_on};
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::http1::{
-    Asked, FieldValue, OutgoingTarget, RequestRewrite, ResponseRewrite, parse_response,
+    FieldValue, OutgoingTarget, RequestInfo, RequestRewrite, ResponseRewrite, parse_response,
     write_request, write_response,
 };
 
@@ -102,7 +102,10 @@ fn by_name<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> BTreeMap<St
 }
 
 /// Target and fields that are sent for a head in `http` types.
-fn sent_from_parts(parts: &Parts, edits: &HeadEdits) -> (String, BTreeMap<String, Vec<String>>) {
+fn sent_from_parts(
+    parts: &Parts,
+    edits: &HeaderMutations,
+) -> (String, BTreeMap<String, Vec<String>>) {
     let config = snapshot(
         r#"{ "Routes": { "r": { "ClusterId": "c", "Match": { "Path": "/{**all}" },
                 "Transforms": [ { "X-Forwarded": "Off" }, { "RequestHeaderOriginalHost": "true" } ] } },
@@ -125,7 +128,7 @@ fn sent_from_parts(parts: &Parts, edits: &HeadEdits) -> (String, BTreeMap<String
 /// Target and fields that are sent for a head in its buffer.
 fn sent_from_bytes(
     received: &Received,
-    edits: &HeadEdits,
+    edits: &HeaderMutations,
 ) -> (String, BTreeMap<String, Vec<String>>) {
     let Received {
         buffer,
@@ -173,7 +176,7 @@ proptest! {
         }
         let received = Received::new(head + "\r\n");
         let parts = received.parts();
-        let (mut raw, mut typed) = (HeadEdits::default(), HeadEdits::default());
+        let (mut raw, mut typed) = (HeaderMutations::default(), HeaderMutations::default());
         for change in &changes {
             let left = make(&mut received.edit(&mut raw), change);
             let right = make(&mut RequestEdit::of_http(HttpHead::new(&parts), &mut typed), change);
@@ -196,11 +199,11 @@ proptest! {
         }
         let buffer = (text + "\r\n").into_bytes();
         let mut table = HeadTable::new();
-        let parsed = parse_response(&buffer, Asked::default(), &HeadLimits::default(), &mut table);
+        let parsed = parse_response(&buffer, RequestInfo::default(), &HeadLimits::default(), &mut table);
         let Ok(Status::Complete(raw_response)) = parsed else { panic!("{parsed:?}") };
         let mut head = response.body(()).unwrap().into_parts().0;
 
-        let (mut raw, mut typed) = (HeadEdits::default(), HeadEdits::default());
+        let (mut raw, mut typed) = (HeaderMutations::default(), HeaderMutations::default());
         let make = |head: &mut ResponseEdit<'_>, change: &Edit| match *change {
             Edit::Set(name, value) => head.set(name, value),
             Edit::Append(name, value) => head.append(name, value),
@@ -219,7 +222,7 @@ proptest! {
         let mut out = Vec::new();
         write_response(&buffer, &raw_response, &table, &rewrite, &mut out);
         let mut sent = HeadTable::new();
-        let parsed = parse_response(&out, Asked::default(), &HeadLimits::default(), &mut sent);
+        let parsed = parse_response(&out, RequestInfo::default(), &HeadLimits::default(), &mut sent);
         prop_assert!(matches!(parsed, Ok(Status::Complete(_))));
         let fields = sent.fields().iter().map(|field| {
             (str::from_utf8(field.name().get(&out)).unwrap(), field.value().get(&out))

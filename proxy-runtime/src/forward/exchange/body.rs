@@ -1,6 +1,6 @@
 //! The framing of bodies that are forwarded without changes.
 
-use crate::http1::{ChunkTracker, Framing, HeadLimits, HeadTable, Refusal};
+use crate::http1::{ChunkTracker, Framing, HeadLimits, HeadTable, Rejection};
 
 /// The position in a body.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) enum Body {
 
 /// The part of received bytes that belongs to a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct BodyPart {
     /// Bytes to forward unchanged.
     pub(crate) bytes: usize,
     /// Bytes of content among them.
@@ -60,9 +60,9 @@ impl Body {
         bytes: &[u8],
         limits: &HeadLimits,
         table: &mut HeadTable,
-    ) -> Result<Part, Refusal> {
+    ) -> Result<BodyPart, Rejection> {
         match self {
-            Self::Ended => Ok(Part::default()),
+            Self::Ended => Ok(BodyPart::default()),
             Self::Length(left) => {
                 let part = (*left).min(bytes.len() as u64);
                 *left -= part;
@@ -70,15 +70,15 @@ impl Body {
                     *self = Self::Ended;
                 }
                 // At most the length of the slice.
-                Ok(Part::plain(part as usize))
+                Ok(BodyPart::plain(part as usize))
             }
-            Self::UntilClose => Ok(Part::plain(bytes.len())),
+            Self::UntilClose => Ok(BodyPart::plain(bytes.len())),
             Self::Chunked(tracker) => {
                 let progress = tracker.track(bytes, limits, table)?;
                 if progress.ended {
                     *self = Self::Ended;
                 }
-                Ok(Part {
+                Ok(BodyPart {
                     bytes: progress.consumed,
                     content: progress.payload,
                     trailers: progress.trailers,
@@ -88,7 +88,7 @@ impl Body {
     }
 }
 
-impl Part {
+impl BodyPart {
     #[inline]
     fn plain(bytes: usize) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Part {
 mod tests {
     use super::*;
 
-    fn follow(body: &mut Body, bytes: &[u8]) -> Result<Part, Refusal> {
+    fn follow(body: &mut Body, bytes: &[u8]) -> Result<BodyPart, Rejection> {
         body.follow(bytes, &HeadLimits::default(), &mut HeadTable::new())
     }
 
@@ -114,7 +114,7 @@ mod tests {
         assert!(!body.has_ended());
         assert_eq!(follow(&mut body, b"deGET /").unwrap().bytes, 2);
         assert!(body.has_ended());
-        assert_eq!(follow(&mut body, b"GET /").unwrap(), Part::default());
+        assert_eq!(follow(&mut body, b"GET /").unwrap(), BodyPart::default());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::downstream::{Downstream, FlowOf, Headed, Upload};
+use super::downstream::{Downstream, ExchangeStateOf, Headed, Upload};
 use super::failure::Failure;
 use super::readdress::{names_destination, readdress};
 use super::recorder::Recorder;
@@ -10,7 +10,7 @@ use super::resolved_route::ResolvedRoute;
 use crate::cluster::Picked;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::filter::Reply;
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::retry::Attempts;
 use crate::transform::Invalid;
 use crate::upstream::Lease;
@@ -31,7 +31,7 @@ pub(crate) enum Unconnected {
     /// A filter has replied.
     Replied(Box<Reply>),
     /// The client has disconnected.
-    Gone,
+    Disconnected,
 }
 
 /// The next step after a failed attempt.
@@ -45,9 +45,9 @@ pub(crate) enum Again {
 }
 
 impl Unconnected {
-    pub(crate) fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
+    pub(crate) fn rejection(&self) -> (ForwardErrorKind, StatusCode) {
         match self {
-            Self::Picked(_) | Self::Replied(_) | Self::Gone => (
+            Self::Picked(_) | Self::Replied(_) | Self::Disconnected => (
                 ForwardErrorKind::NoAvailableDestinations,
                 StatusCode::SERVICE_UNAVAILABLE,
             ),
@@ -62,12 +62,12 @@ impl<'a> ResolvedRoute<'a> {
     pub(crate) fn connect_now<D: Downstream>(
         &self,
         down: &D,
-        edits: Option<&HeadEdits>,
+        edits: Option<&HeaderMutations>,
         recorder: &mut Recorder<'a>,
     ) -> Result<Link, Unconnected> {
         let head = down.head();
         let picked = self.pick(&head).map_err(Unconnected::Failed)?;
-        let place = self.place(down, recorder);
+        let place = self.place(down, &picked, recorder);
         let Some(lease) = self.ready(&place, &picked, recorder.started()) else {
             return Err(Unconnected::Picked(picked));
         };
@@ -85,14 +85,14 @@ impl<'a> ResolvedRoute<'a> {
         &self,
         unconnected: Unconnected,
         down: &mut D,
-        edits: Option<&HeadEdits>,
+        edits: Option<&HeaderMutations>,
         recorder: &mut Recorder<'a>,
     ) -> Result<Link, Unconnected> {
         let Unconnected::Picked(mut picked) = unconnected else {
             return Err(unconnected);
         };
         let mut attempts = Attempts::first();
-        let place = self.place(down, recorder);
+        let place = self.place(down, &picked, recorder);
         recorder.sent_to(self.destination(&picked));
         loop {
             let acquiring = place.acquire(picked.index);
@@ -105,7 +105,7 @@ impl<'a> ResolvedRoute<'a> {
                     });
                 }
                 Some(Err(error)) => error,
-                None => return Err(Unconnected::Gone),
+                None => return Err(Unconnected::Disconnected),
             };
             // The client's input may grow during an attempt, so the head is borrowed only in between.
             let other = place.elsewhere(picked.index, error, &down.head(), &mut attempts, recorder);
@@ -119,8 +119,8 @@ impl<'a> ResolvedRoute<'a> {
         &self,
         down: &mut D,
         mut link: Link,
-        flow: &mut FlowOf<D>,
-        (edits, failure): (Option<&HeadEdits>, Failure),
+        flow: &mut ExchangeStateOf<D>,
+        (edits, failure): (Option<&HeaderMutations>, Failure),
         recorder: &mut Recorder<'a>,
     ) -> Again {
         let is_kept = flow.outbound.is_kept();
@@ -133,7 +133,7 @@ impl<'a> ResolvedRoute<'a> {
             return Again::Fails(failure, link);
         };
         let head = sent.head();
-        let (place, before) = (self.place(down, recorder), link.picked.index);
+        let (place, before) = (self.place(down, &link.picked, recorder), link.picked.index);
         let next = place.next(before, failed, &head, &mut flow.attempts, recorder);
         let Some(next) = next else {
             return Again::Fails(failure, link);
@@ -147,7 +147,7 @@ impl<'a> ResolvedRoute<'a> {
         let (moved, lease) = match down.unless_gone(is_watched, reconnecting).await {
             Some(Ok(connected)) => connected,
             Some(Err(error)) => return Again::Unconnected(Unconnected::Failed(error)),
-            None => return Again::Unconnected(Unconnected::Gone),
+            None => return Again::Unconnected(Unconnected::Disconnected),
         };
         drop(head);
         drop(sent);

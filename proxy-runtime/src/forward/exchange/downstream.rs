@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::failure::{ResponseFailure, UploadFailure};
 use super::filtering::Filtering;
-use super::flow::{Flow, MOST};
+use super::flow::{ExchangeState, MOST};
 use super::outbound::Outbound;
 use super::resolved_route::ResolvedRoute;
 use crate::cluster::Picked;
@@ -21,22 +21,23 @@ use crate::connection::ConnectionInfo;
 use crate::error::ForwardErrorKind;
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
-use crate::head::{HeadEdits, HttpHead};
+use crate::head::{HeaderMutations, HttpHead};
 use crate::http1::{ClassSet, Framing, HeadTable, Method, RawResponse};
-use crate::progress::{DataRate, Uptake};
+use crate::local_pool::LocalPool;
+use crate::progress::{ClientReadTimeout, DataRate};
 use crate::proxy::ProxyService;
-use crate::response::{Attempts, ExchangeInfo};
-use crate::spare::Spare;
+use crate::response::{ExchangeInfo, LayerAttempts};
 use crate::state::Generation;
 use crate::stream::{ByteStream, ReadBuffer};
-use crate::transform::{HeadPlan, Invalid};
+use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::Http1Connection;
 
 /// The state of an exchange with a client of this kind.
-pub(crate) type FlowOf<D> = Flow<<D as Downstream>::Upload, <D as Downstream>::Download>;
+pub(crate) type ExchangeStateOf<D> =
+    ExchangeState<<D as Downstream>::Upload, <D as Downstream>::Download>;
 
 /// The pool of states of finished exchanges that a thread keeps.
-pub(crate) type Flows<D> = Spare<Box<FlowOf<D>>, MOST>;
+pub(crate) type Flows<D> = LocalPool<Box<ExchangeStateOf<D>>, MOST>;
 
 /// A request head that a load balancing policy can read.
 pub(crate) trait Headed {
@@ -94,7 +95,7 @@ pub(crate) trait Downstream: Headed {
     /// Calls `show` with the head as filters see it. Their changes are collected in `edits`.
     fn show_request<R>(
         &self,
-        edits: &mut HeadEdits,
+        edits: &mut HeaderMutations,
         show: impl FnOnce(&mut RequestEdit<'_>) -> R,
     ) -> R;
 
@@ -103,11 +104,11 @@ pub(crate) trait Downstream: Headed {
         &self,
         head: &Self::Head<'_>,
         route: &ResolvedRoute<'_>,
-        edits: Option<&HeadEdits>,
+        edits: Option<&HeaderMutations>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid>;
 
-    /// Returns the route of the request, or its index if the typed lane must take the request.
+    /// Returns the route of the request, or its index if the typed path must take the request.
     #[inline]
     fn route<'g>(
         &self,
@@ -128,7 +129,7 @@ pub(crate) trait Downstream: Headed {
 
     /// The attempts of the layers that the request came through, of which it is one.
     #[inline]
-    fn attempts(&self) -> Option<&Attempts> {
+    fn attempts(&self) -> Option<&LayerAttempts> {
         None
     }
 
@@ -217,7 +218,7 @@ pub(crate) trait Downstream: Headed {
         response: &RawResponse,
         download: &mut Self::Download,
         input: &mut ReadBuffer,
-        plan: &HeadPlan,
+        plan: &CompiledTransforms,
     ) -> Result<(), ResponseFailure>;
 
     /// Ready when pending interim responses are written to the client.
@@ -264,14 +265,14 @@ pub(crate) trait Downstream: Headed {
     /// next request may follow.
     fn served(&mut self, download: &Self::Download, has_more: bool, now: Instant) -> bool;
 
-    /// Sends a local reply. Returns `None` if the client does not receive it. `uptake`: the client
+    /// Sends a local reply. Returns `None` if the client does not receive it. `read_timeout`: the client
     /// read timeout if there is no minimum data rate.
     async fn send_reply(
         &mut self,
         head: Parts,
         text: Bytes,
         has_more: bool,
-        uptake: Option<Uptake>,
+        read_timeout: Option<ClientReadTimeout>,
     ) -> Option<SentReply>;
 
     /// Returns the thread's pool of states.
@@ -307,7 +308,7 @@ pub(crate) trait Record {
     fn upload_is_too_slow(&mut self);
 
     /// Records that a request body of more than `allowed` bytes, or a slow or malformed one, was rejected.
-    fn body_refused(&mut self, status: StatusCode, allowed: u64);
+    fn body_rejected(&mut self, status: StatusCode, allowed: u64);
 }
 
 /// The head of a final response.
@@ -322,6 +323,8 @@ pub(crate) struct FinalHead<'e> {
         expect(dead_code, reason = "for the clients of a server")
     )]
     pub(crate) is_stopped: bool,
+    /// The destination.
+    pub(crate) picked: &'e Picked,
 }
 
 /// A local reply that was sent.

@@ -20,11 +20,11 @@ pub(crate) enum Failure {
     Unanswered(ForwardErrorKind, StatusCode),
     /// The destination's response, with the first status, is not forwarded; the client gets the
     /// other status.
-    Withheld(StatusCode, ForwardErrorKind, StatusCode),
+    Suppressed(StatusCode, ForwardErrorKind, StatusCode),
     /// The client has received a part of the response.
     Truncated(ForwardErrorKind),
     /// The client has disconnected.
-    Gone(ForwardErrorKind),
+    Disconnected(ForwardErrorKind),
 }
 
 /// The reason for the failure of a response.
@@ -96,7 +96,7 @@ impl Failure {
 impl ResponseFailure {
     /// A malformed or unsolicited response.
     pub(crate) const fn meaningless(why: &'static str) -> Self {
-        Self::Unanswered(End::Meaningless, why)
+        Self::Unanswered(End::Malformed, why)
     }
 }
 
@@ -127,7 +127,7 @@ impl UploadFailure {
     }
 
     /// Returns the error kind, and the status for a client that has no response.
-    pub(crate) fn refusal(&self) -> (ForwardErrorKind, StatusCode) {
+    pub(crate) fn rejection(&self) -> (ForwardErrorKind, StatusCode) {
         let status = match self {
             Self::Client { status, .. } => *status,
             Self::Destination { .. } => StatusCode::BAD_GATEWAY,

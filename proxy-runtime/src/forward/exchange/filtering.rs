@@ -11,20 +11,20 @@ use super::failure::ResponseFailure;
 use super::resolved_route::ResolvedRoute;
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
-use crate::filter::{Filters, Reply, ResponseEdit, Verdict};
+use crate::filter::{FilterDecision, Filters, Reply, ResponseEdit};
 use crate::forward::filtering::shown_response;
 use crate::forward::response::own;
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::http1::{HeadTable, RawResponse};
+use crate::local_pool::{LocalPool, Recycle};
 use crate::response::ProxyBody;
-use crate::spare::{Lend, Spare};
 use crate::upstream::response_limits;
 
 /// The number of states that a thread keeps.
 const MOST: usize = 1024;
 
 thread_local! {
-    static SPARE: Spare<Box<Filtered>, MOST> = const { Spare::new() };
+    static SPARE: LocalPool<Box<Filtered>, MOST> = const { LocalPool::new() };
 }
 
 /// The state of the route's filters for one request; empty for most routes.
@@ -36,7 +36,7 @@ pub(crate) struct Filtering(Option<Box<Filtered>>);
 #[derive(Debug, Default)]
 struct Filtered {
     /// The changes to the request, later those to the response.
-    edits: HeadEdits,
+    edits: HeaderMutations,
     /// The number of filters that passed the request and have not seen its response.
     passed: usize,
 }
@@ -53,15 +53,17 @@ impl Filtering {
         route: &ResolvedRoute<'_>,
         down: &D,
     ) -> (Self, Result<(), Unconnected>) {
-        let mut filtered = SPARE.lend().unwrap_or_default();
+        let mut filtered = SPARE.acquire().unwrap_or_default();
         let context = route.filter_context(down.connection());
         let verdict = down.show_request(&mut filtered.edits, |head| {
             filters.on_request(head, &context)
         });
         let (passed, said) = match verdict {
-            Verdict::Pass => (filters.len(), Ok(())),
-            Verdict::Reply(reply, passed) => (passed, Err(Unconnected::Replied(Box::new(reply)))),
-            Verdict::Failed(error, passed) => (passed, Err(Unconnected::Failed(error))),
+            FilterDecision::Pass => (filters.len(), Ok(())),
+            FilterDecision::Reply(reply, passed) => {
+                (passed, Err(Unconnected::Replied(Box::new(reply))))
+            }
+            FilterDecision::Failed(error, passed) => (passed, Err(Unconnected::Failed(error))),
         };
         filtered.passed = passed;
         (Self(Some(filtered)), said)
@@ -69,7 +71,7 @@ impl Filtering {
 
     /// The changes to the request, if there are any.
     #[inline]
-    pub(crate) fn edits(&self) -> Option<&HeadEdits> {
+    pub(crate) fn edits(&self) -> Option<&HeaderMutations> {
         let filtered = self.0.as_deref()?;
         Some(&filtered.edits).filter(|edits| !edits.is_empty())
     }
@@ -143,7 +145,7 @@ pub(crate) fn show<'e>(
     shown: Shown<'e>,
     status: StatusCode,
     (buffer, response, table): Received<'_>,
-) -> Result<&'e HeadEdits, ResponseFailure> {
+) -> Result<&'e HeaderMutations, ResponseFailure> {
     // Checked first, so that filters see only responses that clients get.
     let body = &buffer[response.head_length()..];
     let followed =
@@ -167,7 +169,7 @@ impl<'e> Shown<'e> {
         status: StatusCode,
         buffer: &[u8],
         table: &HeadTable,
-    ) -> Result<&'e HeadEdits, ForwardError> {
+    ) -> Result<&'e HeaderMutations, ForwardError> {
         let Filtered { edits, passed } = self.filtered;
         let passed = std::mem::take(passed);
         // The request head is already written.
@@ -188,13 +190,13 @@ impl Drop for Filtering {
     #[inline]
     fn drop(&mut self) {
         if let Some(filtered) = self.0.take() {
-            give_back(filtered);
+            release(filtered);
         }
     }
 }
 
 #[cold]
-fn give_back(mut filtered: Box<Filtered>) {
+fn release(mut filtered: Box<Filtered>) {
     filtered.edits.clear();
     filtered.passed = 0;
     SPARE.keep(filtered);

@@ -8,13 +8,13 @@ use tokio::time::Instant;
 
 use super::Forwarded;
 use super::connect::{Link, Unconnected};
-use super::downstream::{Download, Downstream, FlowOf, Record, Upload};
+use super::downstream::{Download, Downstream, ExchangeStateOf, Record, Upload};
 use super::failure::Failure;
 use super::filtering::{Filtering, LocalReply};
 use super::recorder::Recorder;
 use super::resolved_route::ResolvedRoute;
 use crate::error::ForwardErrorKind;
-use crate::spare::Lend;
+use crate::local_pool::Recycle;
 use crate::upstream::Http1Connection;
 
 /// The state of the client's connection after an exchange.
@@ -44,7 +44,7 @@ impl ResolvedRoute<'_> {
         &self,
         down: &mut D,
         mut link: Link,
-        mut flow: Box<FlowOf<D>>,
+        mut flow: Box<ExchangeStateOf<D>>,
         failure: Option<&Failure>,
         now: Instant,
     ) -> Ended {
@@ -59,7 +59,7 @@ impl ResolvedRoute<'_> {
             }
         };
         if failure.is_none() && flow.is_reusable() && link.lease.raw().is_some_and(is_clean) {
-            link.lease.give_back(now);
+            link.lease.release(now);
         }
         flow.count(&link.picked.in_flight, down.record());
         if let Some(record) = down.record()
@@ -92,7 +92,7 @@ impl ResolvedRoute<'_> {
     ) -> Forwarded {
         let mut about = About::default();
         let (kind, status) = match failure {
-            Failure::Withheld(status, kind, instead) => {
+            Failure::Suppressed(status, kind, instead) => {
                 recorder.answered(status, Instant::now());
                 about.upstream = ended.upstream;
                 (kind, instead)
@@ -106,11 +106,11 @@ impl ResolvedRoute<'_> {
                     record.failed(kind);
                 }
                 recorder.end(Some(kind), Instant::now());
-                return Forwarded::Gone;
+                return Forwarded::Disconnected;
             }
-            Failure::Gone(kind) => {
+            Failure::Disconnected(kind) => {
                 recorder.end(Some(kind), Instant::now());
-                return Forwarded::Gone;
+                return Forwarded::Disconnected;
             }
         };
         about.error = Some(kind);
@@ -130,10 +130,10 @@ impl ResolvedRoute<'_> {
         has_more: bool,
     ) -> Forwarded {
         match unconnected {
-            Unconnected::Gone => {
+            Unconnected::Disconnected => {
                 down.disconnected();
                 recorder.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
-                Forwarded::Gone
+                Forwarded::Disconnected
             }
             Unconnected::Replied(reply) => {
                 let (reply, about) = (LocalReply::Filter(reply), About::default());
@@ -141,8 +141,8 @@ impl ResolvedRoute<'_> {
                     .await
             }
             unconnected => {
-                let refusal = unconnected.refusal();
-                self.refuse(down, recorder, filtering, refusal, has_more)
+                let rejection = unconnected.rejection();
+                self.reject(down, recorder, filtering, rejection, has_more)
                     .await
             }
         }
@@ -150,7 +150,7 @@ impl ResolvedRoute<'_> {
 
     /// Sends an error response for a request without a response.
     #[cold]
-    pub(crate) async fn refuse<D: Downstream>(
+    pub(crate) async fn reject<D: Downstream>(
         &self,
         down: &mut D,
         recorder: Recorder<'_>,
@@ -180,11 +180,11 @@ impl ResolvedRoute<'_> {
     ) -> Forwarded {
         let (head, text) = filtering.local_reply(self, down.connection(), reply);
         self.record_reply(down, &mut recorder, &head, about);
-        let uptake = self.uptake(down.data_rate());
-        let sent = down.send_reply(head, text, has_more, uptake).await;
+        let read_timeout = self.read_timeout(down.data_rate());
+        let sent = down.send_reply(head, text, has_more, read_timeout).await;
         recorder.end(about.error, Instant::now());
         let Some(sent) = sent else {
-            return Forwarded::Gone;
+            return Forwarded::Disconnected;
         };
         if let Some(record) = down.record() {
             record.replied(sent.sent);
@@ -201,7 +201,7 @@ impl ResolvedRoute<'_> {
         about: About,
     ) {
         let status = head.status;
-        recorder.refused(status);
+        recorder.rejected(status);
         let allowed = self.allowed(down.body_limit());
         let Some(record) = down.record() else { return };
         if record.wants_info() {
@@ -211,7 +211,7 @@ impl ResolvedRoute<'_> {
             record.answered(status, info);
         }
         if about.error == Some(ForwardErrorKind::RequestBodyClient) {
-            record.body_refused(status, allowed);
+            record.body_rejected(status, allowed);
         }
     }
 }

@@ -21,12 +21,12 @@ pub(crate) const MOST: usize = 1024;
 /// The progress of one request and its response. The thread reuses it, so that idle connections
 /// need no memory for it.
 #[derive(Debug)]
-pub(crate) struct Flow<U, D> {
+pub(crate) struct ExchangeState<U, D> {
     /// The request head, and later the framing of the body.
     pub(crate) outbound: Outbound,
     pub(crate) upload: U,
     pub(crate) download: D,
-    pub(crate) progress: Progress,
+    pub(crate) progress: ExchangeProgress,
     /// The attempts to send the request.
     pub(crate) attempts: Attempts,
     /// The number of interim responses (1xx).
@@ -36,11 +36,11 @@ pub(crate) struct Flow<U, D> {
     pub(crate) whole: Option<(Instant, Option<Sample>)>,
 }
 
-impl<U: Upload, D: Download> Flow<U, D> {
+impl<U: Upload, D: Download> ExchangeState<U, D> {
     /// Resets the state for a request with this head. The upload is reset by
     /// [`Downstream::begin_upload`](super::downstream::Downstream::begin_upload).
     #[inline]
-    pub(crate) fn begin(&mut self, head: Vec<u8>, progress: Progress) {
+    pub(crate) fn begin(&mut self, head: Vec<u8>, progress: ExchangeProgress) {
         self.outbound = Outbound::new(head);
         self.download.restart();
         self.progress = progress;
@@ -111,7 +111,7 @@ impl<U: Upload, D: Download> Flow<U, D> {
     }
 }
 
-impl<U: Upload, D: Download> Default for Flow<U, D> {
+impl<U: Upload, D: Download> Default for ExchangeState<U, D> {
     fn default() -> Self {
         let deadlines = Deadlines {
             head: None,
@@ -121,7 +121,7 @@ impl<U: Upload, D: Download> Default for Flow<U, D> {
             outbound: Outbound::default(),
             upload: U::default(),
             download: D::default(),
-            progress: Progress::new(deadlines, Instant::now()),
+            progress: ExchangeProgress::new(deadlines, Instant::now()),
             attempts: Attempts::first(),
             interim: 0,
             whole: None,
@@ -131,7 +131,7 @@ impl<U: Upload, D: Download> Default for Flow<U, D> {
 
 /// The events of an exchange that later decisions depend on.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ExchangeProgress {
     pub(crate) deadlines: Deadlines,
     /// The time when the connection was available.
     pub(crate) since: Instant,
@@ -144,7 +144,7 @@ pub(crate) struct Progress {
     early: Early,
 }
 
-impl Progress {
+impl ExchangeProgress {
     #[inline]
     pub(crate) fn new(deadlines: Deadlines, since: Instant) -> Self {
         Self {
@@ -204,7 +204,7 @@ impl Progress {
     pub(crate) fn failure(&self, end: End, upload: Stage, is_unanswered: bool) -> Failure {
         let (kind, status) = end.verdict(upload, is_unanswered);
         let kind = match &self.stopped {
-            Some(broken) if end != End::Meaningless => broken.kind(),
+            Some(broken) if end != End::Malformed => broken.kind(),
             _ => kind,
         };
         match is_unanswered {

@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use super::downstream;
 use super::failure::UploadFailure;
 use super::outbound::Outbound;
+use crate::error::Allowance;
 use crate::head::headers::strip_trailers;
 use crate::http1::{CHUNK_END, ChunkHead, Framing, LAST_CHUNK};
 use crate::stream::ByteStream;
@@ -41,7 +42,7 @@ pub(crate) trait Frames {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allowed {
     /// Bytes of content.
-    pub(crate) content: u64,
+    pub(crate) content: Allowance,
     /// Trailer fields.
     pub(crate) trailers: usize,
 }
@@ -208,10 +209,9 @@ impl FramesUpload {
             }
         }
         outbound.received += content;
-        let Some(rest) = self.limits.content.checked_sub(content) else {
-            return Poll::Ready(Err(UploadFailure::client(StatusCode::PAYLOAD_TOO_LARGE)));
-        };
-        self.limits.content = rest;
+        if let Err(status) = self.limits.content.take(content) {
+            return Poll::Ready(Err(UploadFailure::client(status)));
+        }
         if let Some(left) = &mut self.left {
             // `h2` checks lengths itself; other servers may not.
             let Some(rest) = left.checked_sub(content) else {

@@ -5,9 +5,9 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
-use crate::http1::{LentTable, Method, RawResponse};
+use crate::http1::{Method, PooledTable, RawResponse};
 use crate::response::TrailerRules;
-use crate::transform::HeadPlan;
+use crate::transform::CompiledTransforms;
 use crate::upstream::{Http1Body, Http1Connection};
 
 /// A response body whose frames are handed to a client one at a time.
@@ -35,7 +35,7 @@ impl Incoming {
     }
 
     /// The body behind a head. `table` is that of the head, or any other one.
-    pub(crate) fn behind(response: &RawResponse, table: LentTable, rules: TrailerRules) -> Self {
+    pub(crate) fn behind(response: &RawResponse, table: PooledTable, rules: TrailerRules) -> Self {
         let body = Http1Body::received(response, table);
         Self::of(response, body, Bytes::new(), rules)
     }
@@ -119,7 +119,11 @@ impl Incoming {
 }
 
 /// The route's changes of the trailers of a response, whose request has this method.
-pub(crate) fn trailer_rules(method: Method, status: StatusCode, plan: &HeadPlan) -> TrailerRules {
+pub(crate) fn trailer_rules(
+    method: Method,
+    status: StatusCode,
+    plan: &CompiledTransforms,
+) -> TrailerRules {
     // Such responses have no body, and so no trailers.
     let has_none = method == Method::Head
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);

@@ -1,4 +1,4 @@
-//! The number of requests that the exchange forwards: tests that compare it with the typed lane must not compare it with itself.
+//! The number of requests that the exchange forwards: tests that compare it with the typed path must not compare it with itself.
 
 use std::cell::Cell;
 
@@ -17,12 +17,12 @@ pub(crate) fn take() -> u64 {
     COUNT.take()
 }
 
-/// Returns true if requests of the service are left to the typed lane.
+/// Returns true if requests of the service are left to the typed path.
 pub(crate) fn is_declined() -> bool {
     IS_DECLINED.get()
 }
 
-/// Leaves all requests of the service to the typed lane, or no longer.
+/// Leaves all requests of the service to the typed path, or no longer.
 pub(crate) fn decline(is_declined: bool) {
     IS_DECLINED.set(is_declined);
 }

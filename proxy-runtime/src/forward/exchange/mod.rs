@@ -11,7 +11,7 @@
 //! tower::Service, layers ───▶ forward/downstream: ServiceDownstream ┘      │
 //!                                                                          ▼
 //!  1 generation       the configuration: in the server one atomic load
-//!  2 resolved_route   find route and cluster, or leave the request to the typed lane
+//!  2 resolved_route   find route and cluster, or leave the request to the typed path
 //!  3 recorder         start counting
 //!  4 filtering        call request filters; one may reply
 //!  5 connect          pick a destination, take an idle connection, serialise the head
@@ -25,7 +25,7 @@
 //! ```
 //!
 //! [`Flow`](flow::Flow) is the state of one exchange; the thread reuses it. The route's transforms were compiled when
-//! the configuration was published ([`HeadPlan`](crate::transform::HeadPlan)); the changes of filters are an overlay
+//! the configuration was published ([`CompiledTransforms`](crate::transform::CompiledTransforms)); the changes of filters are an overlay
 //! until the head is serialised. All changes of a route are made: method, path, query, fields, trailers of responses.
 //!
 //! The caller of a tower service polls the exchange by the future of the response, and then by the response's body
@@ -33,7 +33,7 @@
 //!
 //! # What leaves the exchange
 //!
-//! Nothing was read or written before. The [typed lane](crate::forward) serves these:
+//! Nothing was read or written before. The [typed path](crate::forward) serves these:
 //!
 //! - requests without a route, and of routes that reject all requests or lead to no cluster;
 //! - `Upgrade`, `CONNECT`, `TRACE`, `OPTIONS *` and `Expect`;
@@ -60,11 +60,11 @@
 //! | part | files |
 //! |---|---|
 //! | exchange | this folder: `mod`, `resolved_route`, `recorder`, `filtering`, `connect`, `readdress`, `flow`, `outbound`, `relay`, `finish`, `body`; `server/engine/`: `current`, `outgoing`, `client_head`, `http1/`: `mod`, `upload`, `download` |
-//! | client | `server/http1/`: `requests`, `client`, `clock`; `server/edge/mod`; `server/connection/`: `io`, `state`, `record`, `holding`, `pace`; `server/`: `limits`, `metrics`, `mode`, `shared` |
-//! | parser and writer | `http1/`: `bytes`, `field`, `span`, `limits`, `lent_table`; `http1/block/`; `http1/head/`: `request`, `request_line`, `target`, `authority`, `lines`, `table`, `view`, `response`, `status_line`, `length`, `connection`; `http1/rewrite/`: `mod`, `fields`, `operation`, `request`, `response` |
-//! | route, destination | `proxy/`: `service`, `shared`; `state/`: `generation`, `route`; `strict_path`; `contain`; `cluster`; `balance/registry`; `live/`: `available`, `cluster`, `destination`; `exchange/`: `pick`, `connect`, `count`; `head/address_text`; `transform/`: `head_plan`, `forwarded`; `retry`; `progress/deadlines` |
+//! | client | `server/http1/`: `requests`, `client`, `clock`; `server/validation/mod`; `server/connection/`: `io`, `state`, `record`, `holding`, `pace`; `server/`: `limits`, `metrics`, `mode`, `shared` |
+//! | parser and writer | `http1/`: `bytes`, `field`, `span`, `limits`, `pooled_table`; `http1/block/`; `http1/head/`: `request`, `request_line`, `target`, `authority`, `lines`, `table`, `view`, `response`, `status_line`, `length`, `connection`; `http1/rewrite/`: `mod`, `fields`, `operation`, `request`, `response` |
+//! | route, destination | `proxy/`: `service`, `shared`; `state/`: `generation`, `route`; `strict_path`; `contain`; `cluster`; `balance/registry`; `live/`: `available`, `cluster`, `destination`; `exchange/`: `pick`, `connect`, `count`; `head/address_text`; `transform/`: `compiled`, `forwarded`; `retry`; `progress/deadlines` |
 //! | destination's connection | `upstream/`: `mod`, `pool`, `destination`, `lease`, `slot`, `queue`, `protocol`, `transport`, `io`; `upstream/http1/`: `mod`, `early`, `response_head` |
-//! | bytes, counters | `stream/`: `byte_stream`, `socket`, `read_buffer`, `write`, `spare`; `spare`; `observe/`: `metrics`, `counter`, `per_worker`, `series`, `labels`, `histogram` |
+//! | bytes, counters | `stream/`: `byte_stream`, `socket`, `read_buffer`, `write`, `recycled`; `local_pool`; `observe/`: `metrics`, `counter`, `per_worker`, `series`, `labels`, `histogram` |
 
 pub(crate) mod body;
 mod connect;
@@ -91,17 +91,17 @@ use proxy_model::compiled::RouteIndex;
 use tokio::time::Instant;
 
 use self::connect::Again;
-use self::downstream::{Downstream, FlowOf, Upload};
+use self::downstream::{Downstream, ExchangeStateOf, Upload};
 use self::failure::Failure;
 use self::filtering::Filtering;
-use self::flow::Progress;
+use self::flow::ExchangeProgress;
 use self::recorder::Recorder;
 use self::relay::Relay;
 use self::resolved_route::ResolvedRoute;
 use crate::error::ForwardErrorKind;
+use crate::local_pool::Recycle;
 use crate::progress::Stage;
 use crate::proxy::ProxyService;
-use crate::spare::Lend;
 use crate::state::Generation;
 use crate::transform::Invalid;
 
@@ -112,7 +112,7 @@ use crate::transform::Invalid;
 )]
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Forwarded {
-    /// The typed lane has to forward the request: nothing was read or written. With the request's route, if that was
+    /// The typed path has to forward the request: nothing was read or written. With the request's route, if that was
     /// looked for and found.
     Typed(Option<RouteIndex>),
     /// The whole response was written.
@@ -122,7 +122,7 @@ pub(crate) enum Forwarded {
         keep: bool,
     },
     /// The client disconnected or is too slow, or the response was cut after it had begun.
-    Gone,
+    Disconnected,
 }
 
 /// Forwards a request.
@@ -173,12 +173,12 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
         let head = std::mem::replace(&mut link.head, Err(Invalid));
         let mut flow = match route.begin(&mut down, head, since, &recorder) {
             Ok(flow) => flow,
-            Err(refusal) => {
+            Err(rejection) => {
                 // It can be reused, since nothing was sent over it.
-                link.lease.give_back(Instant::now());
+                link.lease.release(Instant::now());
                 drop(link.picked);
-                let refused = route.refuse(&mut down, recorder, filtering, refusal, true);
-                return Box::pin(refused).await;
+                let rejected = route.reject(&mut down, recorder, filtering, rejection, true);
+                return Box::pin(rejected).await;
             }
         };
         let failure = loop {
@@ -193,7 +193,7 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
                 down: &mut down,
                 flow: &mut flow,
                 route: &route,
-                flight: &link.picked.in_flight,
+                picked: &link.picked,
                 filtering: &mut filtering,
                 connection,
             };
@@ -263,18 +263,18 @@ impl<'a> ResolvedRoute<'a> {
         head: Result<Vec<u8>, Invalid>,
         since: Instant,
         recorder: &Recorder<'_>,
-    ) -> Result<Box<FlowOf<D>>, (ForwardErrorKind, StatusCode)> {
+    ) -> Result<Box<ExchangeStateOf<D>>, (ForwardErrorKind, StatusCode)> {
         let head =
             head.map_err(|Invalid| (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY))?;
-        let progress = Progress::new(self.deadlines(self.head_due(down, recorder)), since);
-        let mut flow: Box<FlowOf<D>> = D::flows().lend().unwrap_or_default();
+        let progress = ExchangeProgress::new(self.deadlines(self.head_due(down, recorder)), since);
+        let mut flow: Box<ExchangeStateOf<D>> = D::flows().acquire().unwrap_or_default();
         flow.begin(head, progress);
         let begun = down.begin_upload(self, &mut flow.upload, &mut flow.outbound);
         if let Err(broken) = begun {
             if broken.is_malformed() {
                 down.note_malformed();
             }
-            return Err(broken.refusal());
+            return Err(broken.rejection());
         }
         if flow.upload.needs_more()
             && let Some(rate) = down.data_rate()

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::failure::UploadFailure;
 use crate::progress::{DataRate, Pace, Stage};
-use crate::stream::{ByteStream, poll_write_all, spare};
+use crate::stream::{ByteStream, poll_write_all, recycled};
 
 /// The state of an upload, except for its content.
 #[derive(Debug, Default)]
@@ -92,7 +92,7 @@ impl Outbound {
         self.stage = Stage::Done;
         if !self.is_kept() {
             self.rest();
-        } else if self.front.capacity() >= spare::SMALL {
+        } else if self.front.capacity() >= recycled::SMALL {
             self.shrink();
         }
     }
@@ -101,7 +101,7 @@ impl Outbound {
     #[cold]
     fn shrink(&mut self) {
         let own = self.front.as_slice().to_vec();
-        spare::give_back(std::mem::replace(&mut self.front, own));
+        recycled::release(std::mem::replace(&mut self.front, own));
     }
 
     /// Releases the buffer.
@@ -109,7 +109,7 @@ impl Outbound {
     pub(crate) fn rest(&mut self) {
         self.is_kept = false;
         if self.front.capacity() > 0 {
-            spare::give_back(std::mem::take(&mut self.front));
+            recycled::release(std::mem::take(&mut self.front));
         }
     }
 

@@ -4,9 +4,9 @@ use http::HeaderValue;
 use proxy_model::compiled::Destination;
 
 use super::downstream::Headed;
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request};
-use crate::transform::{HOST_LINE, HeadPlan, Host, HostRule};
+use crate::transform::{CompiledTransforms, HOST_LINE, Host, HostHeaderRule};
 
 /// A head as it was sent to a destination.
 pub(crate) struct SentHead {
@@ -53,26 +53,26 @@ impl Headed for SentHead {
 #[inline]
 pub(crate) fn is_of_destination(
     host: Host<'_>,
-    edits: Option<&HeadEdits>,
+    edits: Option<&HeaderMutations>,
     has_authority: bool,
 ) -> bool {
     match host {
         Host::Named(_) => false,
         Host::Restored => true,
         Host::Original if has_authority => false,
-        Host::Original | Host::Destination => edits.and_then(HeadEdits::host).is_none(),
+        Host::Original | Host::Destination => edits.and_then(HeaderMutations::host).is_none(),
     }
 }
 
 /// True if the `Host` of a written head names its destination, unless it is
 /// [marked](crate::transform::mark_host).
 pub(crate) fn names_destination(
-    plan: &HeadPlan,
-    edits: Option<&HeadEdits>,
+    plan: &CompiledTransforms,
+    edits: Option<&HeaderMutations>,
     has_authority: bool,
 ) -> bool {
     match &plan.host {
-        HostRule::Computed(_) => true,
+        HostHeaderRule::Computed(_) => true,
         rule => is_of_destination(rule.resolve(&[]), edits, has_authority),
     }
 }
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
     use crate::fixtures::snapshot;
-    use crate::server::engine::Outgoing;
+    use crate::server::engine::PreparedHead;
 
     #[test]
     fn it_is_the_head_that_would_have_been_written() {
@@ -156,7 +156,7 @@ mod tests {
                 "Clusters":{{"c":{{"Destinations":{{{destinations}}}}}}}}}"#
             ));
             let route = &snapshot.routes()[0];
-            let plan = HeadPlan::of(route, None);
+            let plan = CompiledTransforms::of(route, None);
             let destinations = snapshot.clusters()[0].destinations();
             for start in [
                 "GET /a/b?q=/base/ HTTP/1.1",
@@ -175,7 +175,7 @@ mod tests {
                 };
                 let view = RequestView::new(buffer, &request, &table, false);
                 let write = |destination| {
-                    let outgoing = Outgoing {
+                    let outgoing = PreparedHead {
                         buffer,
                         request: &request,
                         table: &table,

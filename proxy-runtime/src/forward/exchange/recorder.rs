@@ -8,11 +8,11 @@ use tokio::time::Instant;
 
 use crate::cluster::ClusterState;
 use crate::error::ForwardErrorKind;
-use crate::exchange::{Books, Count, Ledger};
-use crate::live::DestinationState;
+use crate::exchange::{Count, Ledger, RequestMetrics};
+use crate::live::{DestinationState, PassiveRule};
 use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sample, SplitEntry};
 use crate::proxy::Shared;
-use crate::response::Attempts;
+use crate::response::LayerAttempts;
 use crate::state::RouteState;
 
 /// Counts the events of one request, or of one attempt of a layer. It borrows the state of route and cluster, so that it needs no
@@ -21,7 +21,7 @@ use crate::state::RouteState;
 /// If dropped before the end, it counts the request as cancelled: the client has disconnected.
 #[derive(Debug)]
 pub(crate) struct Recorder<'a> {
-    books: Borrowed<'a>,
+    request_metrics: Borrowed<'a>,
     count: Count,
 }
 
@@ -35,7 +35,7 @@ struct Borrowed<'a> {
     destination: Option<&'a DestinationState>,
 }
 
-impl Books for Borrowed<'_> {
+impl RequestMetrics for Borrowed<'_> {
     #[inline]
     fn is_attempt(&self) -> bool {
         self.active.is_none()
@@ -52,6 +52,11 @@ impl Books for Borrowed<'_> {
 
     fn destination(&self) -> Option<&DestinationState> {
         self.destination
+    }
+
+    #[inline]
+    fn passive(&self) -> Option<&PassiveRule> {
+        self.cluster.passive().map(|rule| &**rule)
     }
 
     fn errors(&self) -> &ErrorCounters {
@@ -73,13 +78,13 @@ impl<'a> Recorder<'a> {
         route: &'a RouteState,
         cluster: &'a ClusterState,
         count: Count,
-        attempts: Option<&Attempts>,
+        attempts: Option<&LayerAttempts>,
     ) -> Self {
         if let Some(attempts) = attempts {
             attempts.begin();
         }
         Self {
-            books: Borrowed {
+            request_metrics: Borrowed {
                 active: attempts
                     .is_none()
                     .then(|| shared.metrics().active_requests.enter_here()),
@@ -101,21 +106,21 @@ impl<'a> Recorder<'a> {
     #[inline]
     pub(crate) fn sent_to(&mut self, destination: &'a DestinationState) {
         destination.metrics().requested();
-        self.books.destination = Some(destination);
+        self.request_metrics.destination = Some(destination);
     }
 
     /// Records it for a request in flight there.
     #[inline]
     pub(crate) fn sent_over(&mut self, destination: &'a DestinationState, flight: &InFlightGuard) {
         flight.requested();
-        self.books.destination = Some(destination);
+        self.request_metrics.destination = Some(destination);
     }
 
     /// Records the head of a destination's response.
     #[inline]
     pub(crate) fn answered(&mut self, status: StatusCode, now: Instant) {
-        let elapsed = self.count.answered(&self.books, status, now);
-        if let Some(destination) = self.books.destination {
+        let elapsed = self.count.answered(&self.request_metrics, status, now);
+        if let Some(destination) = self.request_metrics.destination {
             destination.metrics().responded(status, elapsed);
         }
     }
@@ -129,14 +134,14 @@ impl<'a> Recorder<'a> {
         status: StatusCode,
         now: Instant,
     ) -> Option<Sample> {
-        let elapsed = self.count.answered(&self.books, status, now);
+        let elapsed = self.count.answered(&self.request_metrics, status, now);
         flight.responded(status, elapsed);
         (self.count.picked() == self.count.started()).then_some(elapsed)
     }
 
     /// The destination of the request.
     pub(crate) fn destination(&self) -> Option<&'a DestinationState> {
-        self.books.destination
+        self.request_metrics.destination
     }
 
     /// The time when the destination was picked.
@@ -145,7 +150,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records the status of a local reply.
-    pub(crate) fn refused(&mut self, status: StatusCode) {
+    pub(crate) fn rejected(&mut self, status: StatusCode) {
         self.count.told(status);
     }
 
@@ -153,7 +158,7 @@ impl<'a> Recorder<'a> {
     #[cold]
     pub(crate) fn end_early(&mut self, now: Instant) {
         self.settle(None, now, None);
-        self.books.active = None;
+        self.request_metrics.active = None;
     }
 
     /// Records the end of the response.
@@ -174,15 +179,15 @@ impl<'a> Recorder<'a> {
             return;
         }
         if let Some(kind) = error {
-            self.count.failed(&self.books, kind);
+            self.count.failed(&self.request_metrics, kind);
         }
-        self.count.end(&self.books, error, now, elapsed);
+        self.count.end(&self.request_metrics, error, now, elapsed);
     }
 }
 
 impl<'a> Ledger<'a> for Recorder<'a> {
     fn failed(&mut self, kind: ForwardErrorKind) {
-        self.count.failed(&self.books, kind);
+        self.count.attempt_failed(&self.request_metrics, kind);
     }
 
     fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {

@@ -5,23 +5,23 @@ use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
 
-use super::downstream::{Backpressure, Download, Downstream, FinalHead, FlowOf, Record};
+use super::downstream::{Backpressure, Download, Downstream, ExchangeStateOf, FinalHead, Record};
 use super::failure::{Failure, ResponseFailure, UploadFailure};
 use super::filtering::Filtering;
 use super::resolved_route::ResolvedRoute;
+use crate::cluster::Picked;
 use crate::error::ForwardErrorKind;
-use crate::http1::{Asked, Framing, RawResponse, Status, parse_response};
-use crate::observe::InFlightGuard;
+use crate::http1::{Framing, RawResponse, RequestInfo, Status, parse_response};
 use crate::progress::{End, Stage};
 use crate::upstream::{Http1Connection, MOST_INTERIM, response_limits};
 
 /// The transfer of a request and its response over a destination's connection.
 pub(crate) struct Relay<'e, D: Downstream> {
     pub(crate) down: &'e mut D,
-    pub(crate) flow: &'e mut FlowOf<D>,
+    pub(crate) flow: &'e mut ExchangeStateOf<D>,
     pub(crate) route: &'e ResolvedRoute<'e>,
-    /// The counters of the destination's requests in flight.
-    pub(crate) flight: &'e InFlightGuard,
+    /// The destination, with the counters of its requests in flight.
+    pub(crate) picked: &'e Picked,
     pub(crate) filtering: &'e mut Filtering,
     pub(crate) connection: &'e mut Http1Connection,
 }
@@ -44,7 +44,7 @@ impl<D: Downstream> Relay<'_, D> {
     #[inline]
     fn poll_final(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, ResponseFailure>> {
         let limits = response_limits();
-        let asked = Asked {
+        let asked = RequestInfo {
             method: self.route.method,
             upgrade: false,
         };
@@ -62,8 +62,8 @@ impl<D: Downstream> Relay<'_, D> {
                         return Poll::Ready(self.begin(cx, &response));
                     }
                     Ok(Status::Partial) => {}
-                    Err(refusal) => {
-                        tracing::debug!(target: crate::observe::targets::REQUEST, %refusal, "response refused");
+                    Err(rejection) => {
+                        tracing::debug!(target: crate::observe::targets::REQUEST, %rejection, "response rejected");
                         return Poll::Ready(Err(ResponseFailure::meaningless(
                             "its head has no one meaning",
                         )));
@@ -120,6 +120,7 @@ impl<D: Downstream> Relay<'_, D> {
             status,
             route: self.route,
             is_stopped: self.flow.progress.is_stopped(),
+            picked: self.picked,
         };
         let download = &mut self.flow.download;
         self.down
@@ -166,7 +167,7 @@ impl<D: Downstream> Relay<'_, D> {
     /// Records that the response is complete before the request.
     #[cold]
     pub(crate) fn answered_early(&mut self) {
-        self.flow.count(self.flight, self.down.record());
+        self.flow.count(&self.picked.in_flight, self.down.record());
         if let Some(record) = self.down.record() {
             record.completed_early();
         }
@@ -224,7 +225,7 @@ impl<D: Downstream> Relay<'_, D> {
     #[cold]
     fn disconnected(&mut self) -> Failure {
         self.down.disconnected();
-        Failure::Gone(match self.flow.download.is_unanswered() {
+        Failure::Disconnected(match self.flow.download.is_unanswered() {
             true => ForwardErrorKind::RequestCanceled,
             false => ForwardErrorKind::ResponseBodyCanceled,
         })
@@ -239,11 +240,11 @@ impl<D: Downstream> Relay<'_, D> {
             ResponseFailure::Destination(why) => (End::Closed, why),
             ResponseFailure::Extension(status) => {
                 let instead = StatusCode::INTERNAL_SERVER_ERROR;
-                return Failure::Withheld(status, ForwardErrorKind::Extension, instead);
+                return Failure::Suppressed(status, ForwardErrorKind::Extension, instead);
             }
             ResponseFailure::BrokenBody(status) => {
                 let (kind, instead) = End::BrokenBody.verdict(Stage::Done, true);
-                return Failure::Withheld(status, kind, instead);
+                return Failure::Suppressed(status, kind, instead);
             }
             ResponseFailure::Client => return self.disconnected(),
         };
@@ -259,7 +260,7 @@ impl<D: Downstream> Relay<'_, D> {
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         let flow = &mut *self.flow;
         flow.whole = None;
-        flow.count(self.flight, self.down.record());
+        flow.count(&self.picked.in_flight, self.down.record());
         let has_sent_all = flow.outbound.stage() == Stage::Done;
         let gone = self
             .down
@@ -270,14 +271,16 @@ impl<D: Downstream> Relay<'_, D> {
         flow.progress.note_news();
         let input = &self.connection.input;
         if self.down.note_memory(cx, &mut flow.download, input) {
-            return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
+            return Poll::Ready(Failure::Disconnected(
+                ForwardErrorKind::ResponseBodyCanceled,
+            ));
         }
         let is_unanswered = flow.download.is_unanswered();
         let idle_due = flow.progress.due(is_unanswered);
         loop {
-            let untaken = self.down.backpressure(&mut flow.download);
+            let unacknowledged = self.down.backpressure(&mut flow.download);
             // A minimum data rate replaces the activity timeout of the cluster.
-            let due = match untaken {
+            let due = match unacknowledged {
                 Backpressure::Nothing | Backpressure::Idle => idle_due,
                 Backpressure::Rate(due) => due,
                 Backpressure::Elsewhere => return Poll::Pending,
@@ -296,12 +299,14 @@ impl<D: Downstream> Relay<'_, D> {
                 continue;
             }
             ready!(self.down.poll_due(cx, due));
-            if untaken == Backpressure::Nothing {
+            if unacknowledged == Backpressure::Nothing {
                 let upload = flow.outbound.stage();
                 return Poll::Ready(flow.progress.timed_out(upload, is_unanswered));
             }
-            if self.down.gives_up(&mut flow.download, untaken) {
-                return Poll::Ready(Failure::Gone(ForwardErrorKind::ResponseBodyCanceled));
+            if self.down.gives_up(&mut flow.download, unacknowledged) {
+                return Poll::Ready(Failure::Disconnected(
+                    ForwardErrorKind::ResponseBodyCanceled,
+                ));
             }
         }
     }

@@ -4,25 +4,26 @@ use std::net::SocketAddr;
 
 use http::StatusCode;
 use proxy_model::RequestHead;
-use proxy_model::compiled::{Cluster, ClusterIndex, Route, RouteIndex};
+use proxy_model::compiled::{Cluster, ClusterIndex, Route, RouteIndex, RouteTarget};
 use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
 use super::downstream::{Downstream, Record};
 use super::recorder::Recorder;
+use crate::affinity::{Bond, NewKey};
 use crate::cluster::{ClusterState, Picked};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
-use crate::exchange::{Place, body_limit, pick};
+use crate::exchange::{ConnectContext, body_limit, pick};
 use crate::filter::{FilterContext, Filters};
 use crate::http1::{ClassSet, Framing, Method};
 use crate::live::DestinationState;
-use crate::progress::{DataRate, Deadlines, Uptake, UptakeLimit, after};
+use crate::progress::{ClientReadLimit, ClientReadTimeout, DataRate, Deadlines, after};
 use crate::proxy::ProxyService;
 use crate::response::ExchangeInfo;
 use crate::state::{Generation, RouteState};
 use crate::strict_path;
-use crate::transform::{HeadPlan, sent_method};
+use crate::transform::{CompiledTransforms, sent_method};
 use crate::upstream::{Lease, Protocols};
 
 /// The route, cluster and method of a request, in the configuration that they were found in.
@@ -40,7 +41,7 @@ pub(crate) struct ResolvedRoute<'a> {
     pub(crate) service: &'a ProxyService,
     pub(crate) route: &'a Route,
     pub(crate) route_state: &'a RouteState,
-    pub(crate) plan: &'a HeadPlan,
+    pub(crate) plan: &'a CompiledTransforms,
     /// The method for the destination.
     pub(crate) method: Method,
     pub(crate) cluster: &'a Cluster,
@@ -73,7 +74,7 @@ impl<'a> ResolvedRoute<'a> {
         }
     }
 
-    /// Returns `None` if the exchange cannot forward the request: then the typed lane does, or rejects it.
+    /// Returns `None` if the exchange cannot forward the request: then the typed path does, or rejects it.
     #[inline]
     pub(crate) fn of_route<H: RequestHead>(
         service: &'a ProxyService,
@@ -86,7 +87,7 @@ impl<'a> ResolvedRoute<'a> {
         let route = snapshot.route_at(index);
         let route_state = generation.route(index);
         let plan = route_state.inner_plan();
-        if route_state.refusal().is_some() || strict_path::check(route, head.path()).is_err() {
+        if route_state.rejection().is_some() || strict_path::check(route, head.path()).is_err() {
             return None;
         }
         let method = match plan.changes_method {
@@ -94,7 +95,7 @@ impl<'a> ResolvedRoute<'a> {
             true => changed_method(method, route, head)?,
         };
         let random = service.shared().random();
-        let cluster = route_state.choose(route, head, random).ok()?;
+        let cluster = route_state.choose(route, snapshot, head, random).ok()?;
         let state = generation.cluster(cluster);
         let resolved = Self {
             service,
@@ -193,10 +194,10 @@ impl<'a> ResolvedRoute<'a> {
 
     /// The client read timeout for a local reply, if there is no minimum data rate.
     #[cold]
-    pub(crate) fn uptake(&self, rate: Option<DataRate>) -> Option<Uptake> {
+    pub(crate) fn read_timeout(&self, rate: Option<DataRate>) -> Option<ClientReadTimeout> {
         let timeout = self.cluster.upstream().activity_timeout();
-        let limit = UptakeLimit::new(timeout);
-        rate.is_none().then(|| Uptake::new(limit))
+        let limit = ClientReadLimit::new(timeout);
+        rate.is_none().then(|| ClientReadTimeout::new(limit))
     }
 
     #[inline]
@@ -206,21 +207,43 @@ impl<'a> ResolvedRoute<'a> {
 
     /// The parameters of a connection for a request.
     #[inline]
-    pub(crate) fn place<D: Downstream>(&self, down: &D, recorder: &Recorder<'_>) -> Place<'a> {
+    pub(crate) fn place<D: Downstream>(
+        &self,
+        down: &D,
+        picked: &Picked,
+        recorder: &Recorder<'_>,
+    ) -> ConnectContext<'a> {
         let has_body = !matches!(down.framing(), Framing::None | Framing::Length(0));
-        Place {
+        ConnectContext {
             cluster: self.cluster,
             state: self.state,
             pool: self.service.pool(),
             switch: None,
             is_careful: has_body || !self.method.is_idempotent(),
+            is_bound: self.state.is_bound(self.cluster, picked.bond),
             due: self.head_due(down, recorder),
         }
     }
 
+    /// Returns the header that gives the client an affinity key, if it needs one.
+    #[inline]
+    pub(crate) fn new_key(&self, picked: &Picked) -> Option<NewKey> {
+        if picked.bond == Bond::None {
+            return None;
+        }
+        let names_cluster = matches!(self.route.target(), RouteTarget::Weighted(_));
+        let (index, bond) = (picked.index, picked.bond);
+        self.state.new_key(self.cluster, index, bond, names_cluster)
+    }
+
     /// Returns an idle connection to a destination.
     #[inline]
-    pub(crate) fn ready(&self, place: &Place<'a>, picked: &Picked, now: Instant) -> Option<Lease> {
+    pub(crate) fn ready(
+        &self,
+        place: &ConnectContext<'a>,
+        picked: &Picked,
+        now: Instant,
+    ) -> Option<Lease> {
         let wanted = place.wanted_in(picked.index, Protocols::Http1);
         place.pool.ready(&wanted, now)
     }
@@ -259,7 +282,9 @@ impl<'a> ResolvedRoute<'a> {
             upstream,
             error: None,
             time_to_head: None,
-            uptake: Some(UptakeLimit::new(self.cluster.upstream().activity_timeout())),
+            read_timeout: Some(ClientReadLimit::new(
+                self.cluster.upstream().activity_timeout(),
+            )),
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::fixtures::snapshot;
-use crate::upstream::{Protocols, Resetting, Wanted};
+use crate::upstream::{ConnectionRequest, Protocols, Resetting};
 use crate::{Proxy, ProxyService};
 
 /// A proxy for one destination, to which there may be one connection. It is idle, has carried a request, and breaks as it is
@@ -27,7 +27,7 @@ async fn with_a_broken_connection(url: &str, takes: usize) -> ProxyService {
     let service = proxy.service();
     let generation = service.shared().load_full();
     let state = generation.cluster(ClusterIndex(0));
-    let wanted = Wanted {
+    let wanted = ConnectionRequest {
         destination: &state.destinations()[0],
         upstream: generation.snapshot().clusters()[0].upstream(),
         client: state.client(),
@@ -39,7 +39,7 @@ async fn with_a_broken_connection(url: &str, takes: usize) -> ProxyService {
     let connection = lease.raw().unwrap();
     assert!(!connection.is_reused());
     connection.io.replace(Resetting::after(takes, false));
-    lease.give_back(Instant::now());
+    lease.release(Instant::now());
     service
 }
 
@@ -130,7 +130,7 @@ fn a_request_while_the_runtime_ends_does_not_hang() {
         let service = proxy.service();
         let generation = service.shared().load_full();
         let state = generation.cluster(ClusterIndex(0));
-        let acquiring = service.pool().acquire(Wanted {
+        let acquiring = service.pool().acquire(ConnectionRequest {
             destination: &state.destinations()[0],
             upstream: generation.snapshot().clusters()[0].upstream(),
             client: state.client(),

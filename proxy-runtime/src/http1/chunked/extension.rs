@@ -22,7 +22,7 @@ pub(super) enum Extension {
 }
 
 /// The state after a byte.
-pub(super) enum Next {
+pub(super) enum NextState {
     Extension(Extension),
     /// The byte was the carriage return that ends the line.
     LineFeed,
@@ -30,10 +30,12 @@ pub(super) enum Next {
 
 impl Extension {
     /// Returns the state after `byte`; `None` if the byte is not allowed here.
-    pub(super) fn next(self, byte: u8) -> Option<Next> {
+    pub(super) fn next(self, byte: u8) -> Option<NextState> {
         let is_token = classes_of(byte) & TOKEN != 0;
-        Some(Next::Extension(match (self, byte) {
-            (Self::Name | Self::Value | Self::QuotedEnd, b'\r') => return Some(Next::LineFeed),
+        Some(NextState::Extension(match (self, byte) {
+            (Self::Name | Self::Value | Self::QuotedEnd, b'\r') => {
+                return Some(NextState::LineFeed);
+            }
             (Self::Name | Self::Value | Self::QuotedEnd, b';') => Self::NameStart,
             (Self::NameStart | Self::Name, _) if is_token => Self::Name,
             (Self::Name, b'=') => Self::ValueStart,

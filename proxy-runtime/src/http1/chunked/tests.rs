@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::http1::{HeadLimits, HeadTable, Refusal};
+use crate::http1::{HeadLimits, HeadTable, Rejection};
 
 /// The result of reading a body.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ struct Body {
 }
 
 /// Reads `bytes` in pieces; `None` if the body does not end in them.
-fn read(bytes: &[u8], piece: usize) -> Result<Option<Body>, Refusal> {
+fn read(bytes: &[u8], piece: usize) -> Result<Option<Body>, Rejection> {
     let limits = HeadLimits::default();
     let mut table = HeadTable::new();
     let mut tracker = ChunkTracker::new();
@@ -58,7 +58,7 @@ fn read(bytes: &[u8], piece: usize) -> Result<Option<Body>, Refusal> {
 
 /// Reads whole and byte by byte, which must give the same result.
 #[track_caller]
-fn track(bytes: &[u8]) -> Result<Option<Body>, Refusal> {
+fn track(bytes: &[u8]) -> Result<Option<Body>, Rejection> {
     let whole = read(bytes, bytes.len().max(1));
     for piece in [1, 2, 3, 7] {
         assert_eq!(
@@ -72,15 +72,15 @@ fn track(bytes: &[u8]) -> Result<Option<Body>, Refusal> {
 }
 
 #[test]
-fn what_is_no_chunk_is_refused() {
-    use Refusal::{
+fn what_is_no_chunk_is_rejected() {
+    use Rejection::{
         BareCarriageReturn, BareLineFeed, ChunkEnd, ChunkExtension, ChunkExtensionsTooLong,
         ChunkSize,
     };
     let digits = format!("{}5\r\nhello\r\n0\r\n\r\n", "0".repeat(30));
     let long = format!("5;{}\r\nhello\r\n0\r\n\r\n", "a".repeat(70_000));
     let many = format!("1;{}\r\nx\r\n", "a".repeat(48)).repeat(4000);
-    for (id, bytes, refusal) in [
+    for (id, bytes, rejection) in [
         ("ch-plus", "+5\r\nhello\r\n0\r\n\r\n", ChunkSize),
         ("ch-minus", "-5\r\nhello\r\n0\r\n\r\n", ChunkSize),
         ("ch-0x", "0x5\r\nhello\r\n0\r\n\r\n", ChunkSize),
@@ -158,17 +158,17 @@ fn what_is_no_chunk_is_refused() {
         ("ch-fin-lf2", "5\r\nhello\r\n0\r\n\n", BareLineFeed),
         ("ch-fin-cr", "5\r\nhello\r\n0\r\n\rX\n", BareCarriageReturn),
     ] {
-        assert_eq!(track(bytes.as_bytes()), Err(refusal), "{id}");
+        assert_eq!(track(bytes.as_bytes()), Err(rejection), "{id}");
     }
 }
 
 #[test]
 fn trailers_are_as_strict_as_heads() {
-    use Refusal::{
+    use Rejection::{
         BareLineFeed, FieldName, FieldValue, Folded, HeadTooLarge, TooManyFields, Trailer,
     };
     let big = format!("X: {}\r\n", "a".repeat(40_000));
-    for (id, section, refusal) in [
+    for (id, section, rejection) in [
         ("tr-nocolon", "garbage\r\n", FieldName),
         ("tr-sp-colon", "X : a\r\n", FieldName),
         ("tr-lf", "X-T: a\n", BareLineFeed),
@@ -185,7 +185,7 @@ fn trailers_are_as_strict_as_heads() {
         ("tr-big", &big, HeadTooLarge),
     ] {
         let bytes = format!("5\r\nhello\r\n0\r\n{section}\r\n");
-        assert_eq!(track(bytes.as_bytes()), Err(refusal), "{id}");
+        assert_eq!(track(bytes.as_bytes()), Err(rejection), "{id}");
     }
 }
 
@@ -264,13 +264,13 @@ fn a_body_that_is_cut_does_not_end() {
 }
 
 #[test]
-fn what_was_refused_stays_refused() {
+fn what_was_rejected_stays_rejected() {
     let limits = HeadLimits::default();
     let mut table = HeadTable::new();
     let mut tracker = ChunkTracker::new();
     assert!(tracker.track(b"5\r\nhelloX", &limits, &mut table).is_err());
     let again = tracker.track(b"\r\n0\r\n\r\n", &limits, &mut table);
-    assert_eq!(again, Err(Refusal::ChunkEnd));
+    assert_eq!(again, Err(Rejection::ChunkEnd));
 }
 
 #[test]

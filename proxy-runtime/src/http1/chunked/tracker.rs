@@ -1,9 +1,9 @@
 //! A tracker for chunk framing over whole reads.
 
-use super::extension::{Extension, Next};
+use super::extension::{Extension, NextState};
 use crate::http1::field::ClassSet;
 use crate::http1::head::{HeadTable, Section, Stop, read_fields};
-use crate::http1::{HeadLimits, Refusal};
+use crate::http1::{HeadLimits, Rejection};
 
 /// Maximum bytes of extensions over all chunks of a body: the limit of hyper.
 const EXTENSION_BYTES: u32 = 16 * 1024;
@@ -22,7 +22,7 @@ const DIGITS: u8 = 16;
 /// Holds no bytes and allocates nothing. The boundaries of reads have no effect.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkTracker {
-    state: State,
+    state: ChunkState,
     /// Number of digits of the size so far.
     digits: u8,
     extension_bytes: u32,
@@ -31,7 +31,7 @@ pub struct ChunkTracker {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ChunkState {
     Size,
     Extension(Extension),
     SizeLineFeed,
@@ -40,7 +40,7 @@ enum State {
     DataLineFeed,
     Trailers,
     Ended,
-    Refused(Refusal),
+    Rejected(Rejection),
 }
 
 /// The progress of a body by one read.
@@ -76,7 +76,7 @@ impl ChunkTracker {
     #[inline]
     pub fn new() -> Self {
         Self {
-            state: State::Size,
+            state: ChunkState::Size,
             digits: 0,
             extension_bytes: 0,
             remaining: 0,
@@ -86,13 +86,13 @@ impl ChunkTracker {
     /// Returns true if the body is complete.
     #[inline]
     pub fn has_ended(&self) -> bool {
-        self.state == State::Ended
+        self.state == ChunkState::Ended
     }
 
     /// Number of bytes left in the current chunk: that many can be passed on without being parsed.
     #[inline]
     pub fn remaining_data(&self) -> u64 {
-        if self.state == State::Data {
+        if self.state == ChunkState::Data {
             self.remaining
         } else {
             0
@@ -124,7 +124,7 @@ impl ChunkTracker {
         bytes: &[u8],
         limits: &HeadLimits,
         table: &mut HeadTable,
-    ) -> Result<Progress, Refusal> {
+    ) -> Result<Progress, Rejection> {
         self.track_data(bytes, limits, table, |_| ())
     }
 
@@ -139,10 +139,10 @@ impl ChunkTracker {
         limits: &HeadLimits,
         table: &mut HeadTable,
         data: impl FnMut(&[u8]),
-    ) -> Result<Progress, Refusal> {
+    ) -> Result<Progress, Rejection> {
         let progress = self.follow(bytes, limits, table, data);
-        if let Err(refusal) = progress {
-            self.state = State::Refused(refusal);
+        if let Err(rejection) = progress {
+            self.state = ChunkState::Rejected(rejection);
         }
         progress
     }
@@ -154,12 +154,12 @@ impl ChunkTracker {
         limits: &HeadLimits,
         table: &mut HeadTable,
         mut data: impl FnMut(&[u8]),
-    ) -> Result<Progress, Refusal> {
+    ) -> Result<Progress, Rejection> {
         let mut progress = Progress::default();
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
             match self.state {
-                State::Data => {
+                ChunkState::Data => {
                     let run = self.remaining.min((bytes.len() - at) as u64);
                     // The run is not longer than the slice.
                     let end = at + run as usize;
@@ -168,40 +168,48 @@ impl ChunkTracker {
                     self.advance(run);
                     at = end;
                     // Both bytes at once if they have arrived, otherwise byte by byte.
-                    if self.state == State::DataCarriageReturn && bytes[at..].starts_with(b"\r\n") {
+                    if self.state == ChunkState::DataCarriageReturn
+                        && bytes[at..].starts_with(b"\r\n")
+                    {
                         self.begin_chunk();
                         at += 2;
                     }
                     continue;
                 }
                 // Fast path: a chunk line without extensions that has arrived whole.
-                State::Size if self.digits == 0 => match plain_line(&bytes[at..]) {
+                ChunkState::Size if self.digits == 0 => match plain_line(&bytes[at..]) {
                     Some((size, length)) => {
                         self.remaining = size;
-                        self.state = State::Data;
+                        self.state = ChunkState::Data;
                         at += length;
                         continue;
                     }
                     None => self.size(*byte)?,
                 },
-                State::Size => self.size(*byte)?,
-                State::SizeLineFeed if *byte != b'\n' => return Err(Refusal::BareCarriageReturn),
-                State::SizeLineFeed if self.remaining > 0 => self.state = State::Data,
+                ChunkState::Size => self.size(*byte)?,
+                ChunkState::SizeLineFeed if *byte != b'\n' => {
+                    return Err(Rejection::BareCarriageReturn);
+                }
+                ChunkState::SizeLineFeed if self.remaining > 0 => self.state = ChunkState::Data,
                 // A size of 0 begins the trailer section.
-                State::SizeLineFeed => {
-                    self.state = State::Trailers;
+                ChunkState::SizeLineFeed => {
+                    self.state = ChunkState::Trailers;
                     table.clear();
                 }
-                State::DataCarriageReturn if *byte == b'\r' => self.state = State::DataLineFeed,
-                State::DataLineFeed if *byte == b'\n' => self.begin_chunk(),
-                State::DataCarriageReturn | State::DataLineFeed => return Err(Refusal::ChunkEnd),
-                State::Extension(extension) => self.extension(extension, *byte)?,
-                State::Trailers => {
+                ChunkState::DataCarriageReturn if *byte == b'\r' => {
+                    self.state = ChunkState::DataLineFeed
+                }
+                ChunkState::DataLineFeed if *byte == b'\n' => self.begin_chunk(),
+                ChunkState::DataCarriageReturn | ChunkState::DataLineFeed => {
+                    return Err(Rejection::ChunkEnd);
+                }
+                ChunkState::Extension(extension) => self.extension(extension, *byte)?,
+                ChunkState::Trailers => {
                     self.trailers(&bytes[at..], limits, table, &mut progress)?;
                     break;
                 }
-                State::Ended => break,
-                State::Refused(refusal) => return Err(refusal),
+                ChunkState::Ended => break,
+                ChunkState::Rejected(rejection) => return Err(rejection),
             }
             at += 1;
         }
@@ -212,24 +220,24 @@ impl ChunkTracker {
     #[inline]
     fn advance(&mut self, data: u64) {
         self.remaining -= data;
-        if self.remaining == 0 && self.state == State::Data {
-            self.state = State::DataCarriageReturn;
+        if self.remaining == 0 && self.state == ChunkState::Data {
+            self.state = ChunkState::DataCarriageReturn;
         }
     }
 
     #[inline]
     fn begin_chunk(&mut self) {
-        self.state = State::Size;
+        self.state = ChunkState::Size;
         self.digits = 0;
     }
 
     #[inline]
-    fn size(&mut self, byte: u8) -> Result<(), Refusal> {
+    fn size(&mut self, byte: u8) -> Result<(), Rejection> {
         let Some(digit) = hexadecimal(byte) else {
             return self.size_end(byte);
         };
         if self.digits == DIGITS {
-            return Err(Refusal::ChunkSize);
+            return Err(Rejection::ChunkSize);
         }
         self.digits += 1;
         self.remaining = self.remaining << 4 | u64::from(digit);
@@ -237,31 +245,31 @@ impl ChunkTracker {
     }
 
     #[inline]
-    fn size_end(&mut self, byte: u8) -> Result<(), Refusal> {
+    fn size_end(&mut self, byte: u8) -> Result<(), Rejection> {
         // Limited to a signed number, since some parsers read it as one.
         if self.digits == 0 || i64::try_from(self.remaining).is_err() {
-            return Err(Refusal::ChunkSize);
+            return Err(Rejection::ChunkSize);
         }
         self.state = match byte {
-            b'\r' => State::SizeLineFeed,
-            b';' => State::Extension(Extension::NameStart),
-            b'\n' => return Err(Refusal::BareLineFeed),
-            _ => return Err(Refusal::ChunkSize),
+            b'\r' => ChunkState::SizeLineFeed,
+            b';' => ChunkState::Extension(Extension::NameStart),
+            b'\n' => return Err(Rejection::BareLineFeed),
+            _ => return Err(Rejection::ChunkSize),
         };
         Ok(())
     }
 
     #[cold]
-    fn extension(&mut self, extension: Extension, byte: u8) -> Result<(), Refusal> {
+    fn extension(&mut self, extension: Extension, byte: u8) -> Result<(), Rejection> {
         // Counted over all chunks, since small extensions add up.
         self.extension_bytes += 1;
         if self.extension_bytes > EXTENSION_BYTES {
-            return Err(Refusal::ChunkExtensionsTooLong);
+            return Err(Rejection::ChunkExtensionsTooLong);
         }
         self.state = match extension.next(byte) {
-            Some(Next::Extension(extension)) => State::Extension(extension),
-            Some(Next::LineFeed) => State::SizeLineFeed,
-            None => return Err(Refusal::ChunkExtension),
+            Some(NextState::Extension(extension)) => ChunkState::Extension(extension),
+            Some(NextState::LineFeed) => ChunkState::SizeLineFeed,
+            None => return Err(Rejection::ChunkExtension),
         };
         Ok(())
     }
@@ -273,7 +281,7 @@ impl ChunkTracker {
         limits: &HeadLimits,
         table: &mut HeadTable,
         progress: &mut Progress,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Rejection> {
         let window = limits.window(bytes);
         // Waits for another line end: a slow sender must not cost a parse per byte.
         let read = if table.is_begun() && !table.has_further_line(window) {
@@ -287,8 +295,8 @@ impl ChunkTracker {
                 table.pause(window);
                 return Ok(());
             }
-            Err(Stop::Partial) => return Err(Refusal::HeadTooLarge),
-            Err(Stop::Refused(refusal)) => return Err(refusal),
+            Err(Stop::Partial) => return Err(Rejection::HeadTooLarge),
+            Err(Stop::Rejected(rejection)) => return Err(rejection),
         };
         table.end();
         if !table
@@ -296,9 +304,9 @@ impl ChunkTracker {
             .intersection(ClassSet::NEVER_TRAILERS)
             .is_empty()
         {
-            return Err(Refusal::Trailer);
+            return Err(Rejection::Trailer);
         }
-        self.state = State::Ended;
+        self.state = ChunkState::Ended;
         progress.ended = true;
         // An empty section is consumed here; any other one is left to the caller.
         if table.fields().is_empty() {

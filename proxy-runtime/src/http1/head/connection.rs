@@ -2,7 +2,7 @@
 
 use super::Version;
 use super::table::HeadTable;
-use crate::http1::Refusal;
+use crate::http1::Rejection;
 use crate::http1::bytes::{TOKEN, all, trim};
 use crate::http1::field::{ClassSet, FieldClass, classify, is};
 
@@ -30,14 +30,14 @@ const MOST_ELEMENTS: usize = 32;
 pub(super) fn read_connection(
     window: &[u8],
     table: &mut HeadTable,
-) -> Result<ConnectionOptions, Refusal> {
+) -> Result<ConnectionOptions, Rejection> {
     if !table.seen.contains(FieldClass::Connection) {
         return Ok(ConnectionOptions::default());
     }
     read_lines(window, table)
 }
 
-fn read_lines(window: &[u8], table: &mut HeadTable) -> Result<ConnectionOptions, Refusal> {
+fn read_lines(window: &[u8], table: &mut HeadTable) -> Result<ConnectionOptions, Rejection> {
     let mut options = ConnectionOptions::default();
     let mut elements = 0;
     for index in 0..table.fields.len() {
@@ -48,7 +48,7 @@ fn read_lines(window: &[u8], table: &mut HeadTable) -> Result<ConnectionOptions,
         for element in field.value().get(window).split(|byte| *byte == b',') {
             elements += 1;
             if elements > MOST_ELEMENTS {
-                return Err(Refusal::TooManyConnectionOptions);
+                return Err(Rejection::TooManyConnectionOptions);
             }
             let element = trim(element);
             match element.len() {
@@ -57,7 +57,7 @@ fn read_lines(window: &[u8], table: &mut HeadTable) -> Result<ConnectionOptions,
                 5 if is(element, b"close") => options.close = true,
                 7 if is(element, b"upgrade") => options.upgrade = true,
                 10 if is(element, b"keep-alive") => options.keep_alive = true,
-                _ if !all(element, TOKEN) => return Err(Refusal::ConnectionOption),
+                _ if !all(element, TOKEN) => return Err(Rejection::ConnectionOption),
                 _ => mark(window, table, element),
             }
         }

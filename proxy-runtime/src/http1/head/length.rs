@@ -2,7 +2,7 @@
 
 use super::Version;
 use super::table::HeadTable;
-use crate::http1::Refusal;
+use crate::http1::Rejection;
 use crate::http1::bytes::{TOKEN, all, byte_at, trim};
 use crate::http1::field::{Field, FieldClass, is};
 use crate::http1::span::Span;
@@ -20,31 +20,31 @@ pub(super) fn read_length(
     window: &[u8],
     table: &mut HeadTable,
     version: Version,
-) -> Result<Announced, Refusal> {
+) -> Result<Announced, Rejection> {
     if let Some(coding) = table.first(FieldClass::TransferEncoding) {
         // Some programs join the lines, others read one of them.
         if table.repeated.contains(FieldClass::TransferEncoding) {
-            return Err(Refusal::CodingRepeated);
+            return Err(Rejection::CodingRepeated);
         }
         if has_tabs_around(window, coding) {
-            return Err(Refusal::CodingInvalid);
+            return Err(Rejection::CodingInvalid);
         }
         check_coding(coding.value().get(window))?;
         if version == Version::Http10 {
-            return Err(Refusal::CodingInHttp10);
+            return Err(Rejection::CodingInHttp10);
         }
         // Programs disagree about which of the two counts: the classic request smuggling.
         if table.seen.contains(FieldClass::ContentLength) {
-            return Err(Refusal::LengthAndCoding);
+            return Err(Rejection::LengthAndCoding);
         }
         return Ok(Announced::Chunked);
     }
     if let Some(length) = table.first(FieldClass::ContentLength) {
         if table.repeated.contains(FieldClass::ContentLength) {
-            return Err(Refusal::LengthRepeated);
+            return Err(Rejection::LengthRepeated);
         }
         if has_tabs_around(window, length) {
-            return Err(Refusal::LengthInvalid);
+            return Err(Rejection::LengthInvalid);
         }
         let value = length.value().get(window);
         table.is_length_padded = matches!(value, [b'0', _, ..]);
@@ -77,7 +77,7 @@ fn has_tabs_in(window: &[u8], name: Span, value: Span) -> bool {
 }
 
 /// Parses `1*DIGIT` of a number that fits into a signed integer.
-fn parse_length(value: &[u8]) -> Result<u64, Refusal> {
+fn parse_length(value: &[u8]) -> Result<u64, Rejection> {
     let mut length: u64 = 0;
     for byte in value {
         let digit = byte.wrapping_sub(b'0');
@@ -88,7 +88,7 @@ fn parse_length(value: &[u8]) -> Result<u64, Refusal> {
         length = length * 10 + u64::from(digit);
     }
     if value.is_empty() || length > MOST {
-        return Err(Refusal::LengthInvalid);
+        return Err(Rejection::LengthInvalid);
     }
     Ok(length)
 }
@@ -97,16 +97,16 @@ fn parse_length(value: &[u8]) -> Result<u64, Refusal> {
 const MOST: u64 = i64::MAX as u64;
 
 #[cold]
-fn not_a_length(value: &[u8]) -> Refusal {
+fn not_a_length(value: &[u8]) -> Rejection {
     if value.contains(&b',') {
-        Refusal::LengthRepeated
+        Rejection::LengthRepeated
     } else {
-        Refusal::LengthInvalid
+        Rejection::LengthInvalid
     }
 }
 
 #[inline]
-fn check_coding(value: &[u8]) -> Result<(), Refusal> {
+fn check_coding(value: &[u8]) -> Result<(), Rejection> {
     if is(value, b"chunked") {
         Ok(())
     } else {
@@ -116,15 +116,15 @@ fn check_coding(value: &[u8]) -> Result<(), Refusal> {
 
 /// The error for codings other than a single `chunked`.
 #[cold]
-fn not_chunked(value: &[u8]) -> Refusal {
+fn not_chunked(value: &[u8]) -> Rejection {
     let codings = || value.split(|byte| *byte == b',').map(trim);
     let last = codings().count() - 1;
     for (number, coding) in codings().enumerate() {
         if !all(coding, TOKEN) || (is(coding, b"chunked") && number < last) {
-            return Refusal::CodingInvalid;
+            return Rejection::CodingInvalid;
         }
     }
-    Refusal::CodingUnknown
+    Rejection::CodingUnknown
 }
 
 #[cfg(test)]
@@ -138,19 +138,19 @@ mod tests {
             ("5", Ok(5)),
             ("0005", Ok(5)),
             ("9223372036854775807", Ok(i64::MAX.unsigned_abs())),
-            ("9223372036854775808", Err(Refusal::LengthInvalid)),
-            ("18446744073709551621", Err(Refusal::LengthInvalid)),
-            ("", Err(Refusal::LengthInvalid)),
-            ("+5", Err(Refusal::LengthInvalid)),
-            ("-5", Err(Refusal::LengthInvalid)),
-            ("0x5", Err(Refusal::LengthInvalid)),
-            ("5a", Err(Refusal::LengthInvalid)),
-            ("5 5", Err(Refusal::LengthInvalid)),
-            ("5.0", Err(Refusal::LengthInvalid)),
-            ("1_0", Err(Refusal::LengthInvalid)),
-            ("5, 5", Err(Refusal::LengthRepeated)),
-            ("5,6", Err(Refusal::LengthRepeated)),
-            ("5,", Err(Refusal::LengthRepeated)),
+            ("9223372036854775808", Err(Rejection::LengthInvalid)),
+            ("18446744073709551621", Err(Rejection::LengthInvalid)),
+            ("", Err(Rejection::LengthInvalid)),
+            ("+5", Err(Rejection::LengthInvalid)),
+            ("-5", Err(Rejection::LengthInvalid)),
+            ("0x5", Err(Rejection::LengthInvalid)),
+            ("5a", Err(Rejection::LengthInvalid)),
+            ("5 5", Err(Rejection::LengthInvalid)),
+            ("5.0", Err(Rejection::LengthInvalid)),
+            ("1_0", Err(Rejection::LengthInvalid)),
+            ("5, 5", Err(Rejection::LengthRepeated)),
+            ("5,6", Err(Rejection::LengthRepeated)),
+            ("5,", Err(Rejection::LengthRepeated)),
         ] {
             assert_eq!(parse_length(value.as_bytes()), expected, "{value}");
         }
@@ -162,19 +162,19 @@ mod tests {
             (&b"chunked"[..], Ok(())),
             (b"Chunked", Ok(())),
             (b"CHUNKED", Ok(())),
-            (b"xchunked", Err(Refusal::CodingUnknown)),
-            (b"gzip", Err(Refusal::CodingUnknown)),
-            (b"identity", Err(Refusal::CodingUnknown)),
-            (b"gzip, chunked", Err(Refusal::CodingUnknown)),
-            (b"chunked, identity", Err(Refusal::CodingInvalid)),
-            (b"chunked, chunked", Err(Refusal::CodingInvalid)),
-            (b"chunked,", Err(Refusal::CodingInvalid)),
-            (b",chunked", Err(Refusal::CodingInvalid)),
-            (b"chunked;q=1", Err(Refusal::CodingInvalid)),
-            (b"\"chunked\"", Err(Refusal::CodingInvalid)),
-            (b"chunked chunked", Err(Refusal::CodingInvalid)),
-            (b"\xa0chunked", Err(Refusal::CodingInvalid)),
-            (b"", Err(Refusal::CodingInvalid)),
+            (b"xchunked", Err(Rejection::CodingUnknown)),
+            (b"gzip", Err(Rejection::CodingUnknown)),
+            (b"identity", Err(Rejection::CodingUnknown)),
+            (b"gzip, chunked", Err(Rejection::CodingUnknown)),
+            (b"chunked, identity", Err(Rejection::CodingInvalid)),
+            (b"chunked, chunked", Err(Rejection::CodingInvalid)),
+            (b"chunked,", Err(Rejection::CodingInvalid)),
+            (b",chunked", Err(Rejection::CodingInvalid)),
+            (b"chunked;q=1", Err(Rejection::CodingInvalid)),
+            (b"\"chunked\"", Err(Rejection::CodingInvalid)),
+            (b"chunked chunked", Err(Rejection::CodingInvalid)),
+            (b"\xa0chunked", Err(Rejection::CodingInvalid)),
+            (b"", Err(Rejection::CodingInvalid)),
         ] {
             assert_eq!(check_coding(value), expected, "{}", value.escape_ascii());
         }

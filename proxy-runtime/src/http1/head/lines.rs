@@ -1,7 +1,7 @@
 //! Field lines: RFC 9112 section 5.
 
 use super::table::HeadTable;
-use crate::http1::Refusal;
+use crate::http1::Rejection;
 use crate::http1::block::{self, Block, SIZE};
 use crate::http1::bytes::{byte_at, chunk_at, controls_at, pair_at, text_end, token_end};
 use crate::http1::field::{ClassSet, Field, FieldClass, classify, is_imitation};
@@ -13,12 +13,12 @@ pub(in crate::http1) enum Stop {
     /// More bytes are required.
     Partial,
     /// The section is invalid.
-    Refused(Refusal),
+    Rejected(Rejection),
 }
 
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+impl From<Rejection> for Stop {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(rejection)
     }
 }
 
@@ -63,7 +63,7 @@ pub(in crate::http1) fn read_fields(
             },
         };
         if table.fields.len() >= most {
-            break Err(Refusal::TooManyFields.into());
+            break Err(Rejection::TooManyFields.into());
         }
         let class = classify(parts.name);
         let only = ClassSet::EMPTY.with(class);
@@ -127,7 +127,7 @@ fn read_line(window: &[u8], line: u32, section: Section) -> Result<Line<'_>, Sto
     }
     // A `Field` stores the length of its name in 16 bits.
     if u16::try_from(name.len()).is_err() {
-        return Err(Refusal::HeadTooLarge.into());
+        return Err(Rejection::HeadTooLarge.into());
     }
     Ok(Line { name, value, end })
 }
@@ -167,14 +167,14 @@ fn read_name(line: &[u8], section: Section) -> Result<&[u8], Stop> {
         [b':', ..] if !name.is_empty() => {
             // Many programs map `-` to `_` in names.
             if section == Section::Request && name.contains(&b'_') && is_imitation(name) {
-                return Err(Refusal::Imitation.into());
+                return Err(Rejection::Imitation.into());
             }
             Ok(name)
         }
-        [b'\r', ..] if name.is_empty() => Err(Refusal::BareCarriageReturn.into()),
-        [b' ' | b'\t', ..] if name.is_empty() => Err(Refusal::Folded.into()),
-        [b'\n', ..] => Err(Refusal::BareLineFeed.into()),
-        _ => Err(Refusal::FieldName.into()),
+        [b'\r', ..] if name.is_empty() => Err(Rejection::BareCarriageReturn.into()),
+        [b' ' | b'\t', ..] if name.is_empty() => Err(Rejection::Folded.into()),
+        [b'\n', ..] => Err(Rejection::BareLineFeed.into()),
+        _ => Err(Rejection::FieldName.into()),
     }
 }
 
@@ -183,8 +183,8 @@ fn read_name(line: &[u8], section: Section) -> Result<&[u8], Stop> {
 pub(super) fn not_an_end(bytes: &[u8]) -> Stop {
     match bytes {
         [] | [b'\r'] => Stop::Partial,
-        [b'\n', ..] => Refusal::BareLineFeed.into(),
-        [b'\r', ..] => Refusal::BareCarriageReturn.into(),
-        _ => Refusal::FieldValue.into(),
+        [b'\n', ..] => Rejection::BareLineFeed.into(),
+        [b'\r', ..] => Rejection::BareCarriageReturn.into(),
+        _ => Rejection::FieldValue.into(),
     }
 }

@@ -19,7 +19,7 @@ pub(super) use self::lines::{Section, Stop, read_fields};
 #[cfg(feature = "server")]
 pub(crate) use self::request::read_request;
 pub use self::request::{Method, RawRequest, parse_request};
-pub use self::response::{Asked, RawResponse, parse_response};
+pub use self::response::{RawResponse, RequestInfo, parse_response};
 pub use self::table::HeadTable;
 pub use self::target::TargetForm;
 pub use self::view::RequestView;

@@ -11,7 +11,7 @@ use super::table::HeadTable;
 use super::{Status, TargetForm, Version};
 use crate::http1::field::{FieldClass, is};
 use crate::http1::span::Span;
-use crate::http1::{FieldValue, Framing, HeadLimits, Refusal};
+use crate::http1::{FieldValue, Framing, HeadLimits, Rejection};
 
 /// The method of a request. Methods that a proxy treats specially have variants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -241,14 +241,14 @@ impl RawRequest {
 ///
 /// # Errors
 ///
-/// Returns the first error; [`Refusal`] describes what to do. The table restarts with the next
+/// Returns the first error; [`Rejection`] describes what to do. The table restarts with the next
 /// call.
 #[inline]
 pub fn parse_request(
     buffer: &[u8],
     limits: &HeadLimits,
     table: &mut HeadTable,
-) -> Result<Status<RawRequest>, Refusal> {
+) -> Result<Status<RawRequest>, Rejection> {
     let mut request = RawRequest::unread();
     Ok(match read_request(buffer, limits, table, &mut request)? {
         Status::Complete(()) => Status::Complete(request),
@@ -264,7 +264,7 @@ pub(crate) fn read_request(
     limits: &HeadLimits,
     table: &mut HeadTable,
     request: &mut RawRequest,
-) -> Result<Status<()>, Refusal> {
+) -> Result<Status<()>, Rejection> {
     let window = limits.window(buffer);
     // Waits for another line end: a slow sender must not cost a parse per byte.
     let read = if table.is_begun() && !table.has_further_line(window) {
@@ -278,14 +278,14 @@ pub(crate) fn read_request(
         Err(Stop::Partial)
             if table.line == 0 && window.len() > limits.request_line.saturating_add(2 + 1 + 11) =>
         {
-            Err(Refusal::TargetTooLong)
+            Err(Rejection::TargetTooLong)
         }
         Err(Stop::Partial) if window.len() < limits.most_bytes() => {
             table.pause(window);
             return Ok(Status::Partial);
         }
-        Err(Stop::Partial) => Err(Refusal::HeadTooLarge),
-        Err(Stop::Refused(refusal)) => Err(refusal),
+        Err(Stop::Partial) => Err(Rejection::HeadTooLarge),
+        Err(Stop::Rejected(rejection)) => Err(rejection),
     };
     table.end();
     settled
@@ -309,7 +309,7 @@ fn settle(
     end: usize,
     table: &mut HeadTable,
     request: &mut RawRequest,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     *request = RawRequest {
         line: table.request_line,
         authority: settle_authority(window, table)?,
@@ -325,20 +325,20 @@ fn settle(
 /// Validates the authority (RFC 9112 section 3.2): one valid `Host`, which HTTP/1.0 may lack, and
 /// which an absolute target overrides.
 #[inline]
-fn settle_authority(window: &[u8], table: &HeadTable) -> Result<Span, Refusal> {
+fn settle_authority(window: &[u8], table: &HeadTable) -> Result<Span, Rejection> {
     let line = &table.request_line;
     let host = match table.first(FieldClass::Host) {
-        None if line.version == Version::Http11 => return Err(Refusal::HostMissing),
+        None if line.version == Version::Http11 => return Err(Rejection::HostMissing),
         None => Span::default(),
         Some(_) if table.repeated.contains(FieldClass::Host) => {
-            return Err(Refusal::HostRepeated);
+            return Err(Rejection::HostRepeated);
         }
         Some(host) => {
             let value = host.value();
             // The host ends at its first invalid byte, so the following bytes have no effect.
             let behind = window.get(value.start() as usize..).unwrap_or_default();
             if authority_end(behind) != Some(value.len() as usize) {
-                return Err(Refusal::HostInvalid);
+                return Err(Rejection::HostInvalid);
             }
             value
         }
@@ -355,7 +355,7 @@ fn settle_noteworthy(
     window: &[u8],
     table: &mut HeadTable,
     request: &mut RawRequest,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let version = request.line.version;
     request.framing = match read_length(window, table, version)? {
         Announced::Nothing => Framing::None,
@@ -369,7 +369,7 @@ fn settle_noteworthy(
     {
         let is_known = is(expectation.value().get(window), b"100-continue");
         if !is_known || table.repeated.contains(FieldClass::Expect) {
-            return Err(Refusal::Expectation);
+            return Err(Rejection::Expectation);
         }
         request.expects_continue = true;
     }
@@ -380,7 +380,7 @@ fn settle_noteworthy(
     {
         let is_websocket = has_element(window, table, FieldClass::Upgrade, b"websocket");
         if is_websocket && !request.framing.is_empty() {
-            return Err(Refusal::UpgradeWithBody);
+            return Err(Rejection::UpgradeWithBody);
         }
         // Several lines have no single span; such a request is served without the upgrade.
         if !table.repeated.contains(FieldClass::Upgrade) {

@@ -5,7 +5,7 @@ use super::target::{Target, read_target};
 use super::{Method, Version};
 use crate::http1::bytes::token_end;
 use crate::http1::span::Span;
-use crate::http1::{HeadLimits, Refusal};
+use crate::http1::{HeadLimits, Rejection};
 
 /// Maximum length of a method. The longest registered one has 17 letters.
 const LONGEST_METHOD: usize = 64;
@@ -30,8 +30,8 @@ pub(super) fn read_request_line(
     let start = match window {
         [b'\r', b'\n', ..] => 2,
         [] | [b'\r'] => return Err(Stop::Partial),
-        [b'\r', ..] => return Err(Refusal::BareCarriageReturn.into()),
-        [b'\n', ..] => return Err(Refusal::BareLineFeed.into()),
+        [b'\r', ..] => return Err(Rejection::BareCarriageReturn.into()),
+        [b'\n', ..] => return Err(Rejection::BareLineFeed.into()),
         _ => 0,
     };
     let (method, method_end) = read_method(window, start)?;
@@ -61,8 +61,8 @@ fn not_a_target(window: &[u8], room: usize, start: usize, method: Method) -> Sto
     let line = &window[..window.len().min(room.saturating_add(1))];
     match read_target(line, start, method, &mut Target::default()) {
         Err(Stop::Partial) if line.len() <= room => Stop::Partial,
-        Err(Stop::Refused(refusal)) => refusal.into(),
-        Ok(_) | Err(Stop::Partial) => Refusal::TargetTooLong.into(),
+        Err(Stop::Rejected(rejection)) => rejection.into(),
+        Ok(_) | Err(Stop::Partial) => Rejection::TargetTooLong.into(),
     }
 }
 
@@ -89,13 +89,13 @@ fn read_other_method(bytes: &[u8]) -> Result<(Method, usize), Stop> {
     // Bounds the search, so that a long method gets its error at once.
     let end = token_end(&bytes[..bytes.len().min(LONGEST_METHOD + 1)], 0);
     if end > LONGEST_METHOD {
-        return Err(Refusal::MethodTooLong.into());
+        return Err(Rejection::MethodTooLong.into());
     }
     let method = match bytes.get(end) {
         None => return Err(Stop::Partial),
         Some(b' ') if end > 0 => &bytes[..end],
-        Some(b' ' | b'\t' | b'\r' | b'\n') => return Err(Refusal::StartLine.into()),
-        Some(_) => return Err(Refusal::Method.into()),
+        Some(b' ' | b'\t' | b'\r' | b'\n') => return Err(Rejection::StartLine.into()),
+        Some(_) => return Err(Rejection::Method.into()),
     };
     let method = match method {
         b"CONNECT" => Method::Connect,
@@ -117,22 +117,22 @@ fn read_version(window: &[u8], start: usize) -> Stop {
             None => return Stop::Partial,
             Some(byte) if byte == expected => {}
             // A second target, or an extra space.
-            Some(_) => return Refusal::StartLine.into(),
+            Some(_) => return Rejection::StartLine.into(),
         }
     }
     match &rest[5..] {
         [] => Stop::Partial,
-        [major, ..] if !major.is_ascii_digit() => Refusal::Version.into(),
+        [major, ..] if !major.is_ascii_digit() => Rejection::Version.into(),
         [_] => Stop::Partial,
         [_, b'.'] => Stop::Partial,
         [_, b'.', minor, end @ ..] if minor.is_ascii_digit() => match end {
             [] | [b'\r'] => Stop::Partial,
-            [b'\n', ..] => Refusal::BareLineFeed.into(),
+            [b'\n', ..] => Rejection::BareLineFeed.into(),
             // The caller has tested for the supported versions.
-            [b'\r', b'\n', ..] => Refusal::VersionNotSupported.into(),
-            [b'\r', ..] => Refusal::BareCarriageReturn.into(),
-            _ => Refusal::Version.into(),
+            [b'\r', b'\n', ..] => Rejection::VersionNotSupported.into(),
+            [b'\r', ..] => Rejection::BareCarriageReturn.into(),
+            _ => Rejection::Version.into(),
         },
-        _ => Refusal::Version.into(),
+        _ => Rejection::Version.into(),
     }
 }

@@ -8,11 +8,11 @@ use super::table::HeadTable;
 use super::{Method, Status, Version};
 use crate::http1::field::FieldClass;
 use crate::http1::span::Span;
-use crate::http1::{Framing, HeadLimits, Refusal};
+use crate::http1::{Framing, HeadLimits, Rejection};
 
 /// The properties of a request that decide about the end of its response (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestInfo {
     /// The method of the request as sent to this origin.
     pub method: Method,
     /// True if the request asked for an upgrade. Otherwise a 101 is rejected.
@@ -88,7 +88,7 @@ impl RawResponse {
 /// Parses the head of a response at the front of `buffer`, like
 /// [`parse_request`](super::parse_request).
 ///
-/// An interim response has its own head; the next one is parsed after it, with the same [`Asked`].
+/// An interim response has its own head; the next one is parsed after it, with the same [`RequestInfo`].
 ///
 /// # Errors
 ///
@@ -97,10 +97,10 @@ impl RawResponse {
 #[inline]
 pub fn parse_response(
     buffer: &[u8],
-    asked: Asked,
+    asked: RequestInfo,
     limits: &HeadLimits,
     table: &mut HeadTable,
-) -> Result<Status<RawResponse>, Refusal> {
+) -> Result<Status<RawResponse>, Rejection> {
     let window = limits.window(buffer);
     // Waits for another line end: a slow sender must not cost a parse per byte.
     let read = if table.is_begun() && !table.has_further_line(window) {
@@ -114,8 +114,8 @@ pub fn parse_response(
             table.pause(window);
             return Ok(Status::Partial);
         }
-        Err(Stop::Partial) => Err(Refusal::HeadTooLarge),
-        Err(Stop::Refused(refusal)) => Err(refusal),
+        Err(Stop::Partial) => Err(Rejection::HeadTooLarge),
+        Err(Stop::Rejected(rejection)) => Err(rejection),
     };
     table.end();
     settled
@@ -150,9 +150,9 @@ fn settle(
     window: &[u8],
     line: StatusLine,
     end: usize,
-    asked: Asked,
+    asked: RequestInfo,
     table: &mut HeadTable,
-) -> Result<RawResponse, Refusal> {
+) -> Result<RawResponse, Rejection> {
     let (announced, connection) = if table.seen.intersection(NOTEWORTHY).is_empty() {
         (Announced::Nothing, ConnectionOptions::default())
     } else {
@@ -174,14 +174,18 @@ fn settle(
 
 /// The framing, in the order of RFC 9112 section 6.3.
 #[inline]
-fn settle_framing(status: u16, announced: Announced, asked: Asked) -> Result<Framing, Refusal> {
+fn settle_framing(
+    status: u16,
+    announced: Announced,
+    asked: RequestInfo,
+) -> Result<Framing, Rejection> {
     match status {
         // The following bytes would be taken for the next response, or for the start of the tunnel.
         100..200 if !matches!(announced, Announced::Nothing | Announced::Length(0)) => {
-            return Err(Refusal::InterimWithBody);
+            return Err(Rejection::InterimWithBody);
         }
         101 if asked.upgrade => return Ok(Framing::Tunnel),
-        101 => return Err(Refusal::UnexpectedSwitch),
+        101 => return Err(Rejection::UnexpectedSwitch),
         100..200 | 204 | 304 => return Ok(Framing::None),
         // A successful response to CONNECT begins the tunnel (RFC 9112 section 6.3).
         200..300 if asked.method == Method::Connect => return Ok(Framing::Tunnel),

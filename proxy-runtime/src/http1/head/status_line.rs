@@ -2,7 +2,7 @@
 
 use super::Version;
 use super::lines::Stop;
-use crate::http1::Refusal;
+use crate::http1::Rejection;
 use crate::http1::bytes::text_end;
 use crate::http1::span::Span;
 
@@ -35,22 +35,22 @@ pub(super) fn read_status_line(window: &[u8]) -> Result<(StatusLine, usize), Sto
             let digit = |digit: &u8| u16::from(digit - b'0');
             (digit(a) * 100 + digit(b) * 10 + digit(c), STATUS + 3)
         }
-        digits => return Err(short_of(digits, 3, Refusal::StatusCode)),
+        digits => return Err(short_of(digits, 3, Rejection::StatusCode)),
     };
     // The space is required even without a phrase. Some servers omit it, which is not ambiguous.
     let (reason, has_space) = match window.get(end) {
         Some(b' ') => (end + 1, true),
         Some(b'\r' | b'\n') => (end, false),
-        Some(_) => return Err(Refusal::StatusCode.into()),
+        Some(_) => return Err(Rejection::StatusCode.into()),
         None => return Err(Stop::Partial),
     };
     let reason_end = text_end(window, reason as u32) as usize;
     match &window[reason_end..] {
         [b'\r', b'\n', ..] => {}
         [] | [b'\r'] => return Err(Stop::Partial),
-        [b'\n', ..] => return Err(Refusal::BareLineFeed.into()),
-        [b'\r', ..] => return Err(Refusal::BareCarriageReturn.into()),
-        _ => return Err(Refusal::Reason.into()),
+        [b'\n', ..] => return Err(Rejection::BareLineFeed.into()),
+        [b'\r', ..] => return Err(Rejection::BareCarriageReturn.into()),
+        _ => return Err(Rejection::Reason.into()),
     }
     let line = StatusLine {
         version,
@@ -63,11 +63,11 @@ pub(super) fn read_status_line(window: &[u8]) -> Result<(StatusLine, usize), Sto
 
 /// Returns `Partial` if more digits may follow.
 #[cold]
-fn short_of(digits: &[u8], wanted: usize, refusal: Refusal) -> Stop {
+fn short_of(digits: &[u8], wanted: usize, rejection: Rejection) -> Stop {
     if digits.len() < wanted && digits.iter().all(u8::is_ascii_digit) {
         Stop::Partial
     } else {
-        refusal.into()
+        rejection.into()
     }
 }
 
@@ -78,16 +78,16 @@ fn read_version(window: &[u8]) -> Stop {
     // An error as soon as a byte differs, without waiting for the rest of the line.
     let common = window.len().min(name.len());
     if window[..common] != name[..common] {
-        return Refusal::StartLine.into();
+        return Rejection::StartLine.into();
     }
     match &window[common..] {
         [] => Stop::Partial,
-        [major, ..] if !major.is_ascii_digit() => Refusal::Version.into(),
+        [major, ..] if !major.is_ascii_digit() => Rejection::Version.into(),
         [_] | [_, b'.'] => Stop::Partial,
-        [_, b'.', minor, ..] if !minor.is_ascii_digit() => Refusal::Version.into(),
+        [_, b'.', minor, ..] if !minor.is_ascii_digit() => Rejection::Version.into(),
         [b'1', b'.', b'0' | b'1'] => Stop::Partial,
-        [b'1', b'.', b'0' | b'1', ..] => Refusal::StartLine.into(),
-        [_, b'.', ..] => Refusal::VersionNotSupported.into(),
-        _ => Refusal::Version.into(),
+        [b'1', b'.', b'0' | b'1', ..] => Rejection::StartLine.into(),
+        [_, b'.', ..] => Rejection::VersionNotSupported.into(),
+        _ => Rejection::Version.into(),
     }
 }

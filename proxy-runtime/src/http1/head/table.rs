@@ -191,7 +191,7 @@ impl HeadTable {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Asked, Status, parse_response};
+    use super::super::{RequestInfo, Status, parse_response};
     use super::*;
     use crate::http1::HeadLimits;
 
@@ -200,7 +200,7 @@ mod tests {
         let mut table = HeadTable::new();
         let head = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(fields));
         let limits = HeadLimits::default().with_fields(1000);
-        let parsed = parse_response(head.as_bytes(), Asked::default(), &limits, &mut table);
+        let parsed = parse_response(head.as_bytes(), RequestInfo::default(), &limits, &mut table);
         assert!(matches!(parsed, Ok(Status::Complete(_))), "{parsed:?}");
         assert_eq!(table.fields().len(), fields);
         table

@@ -3,7 +3,7 @@
 use super::Method;
 use super::authority::authority_end;
 use super::lines::Stop;
-use crate::http1::Refusal;
+use crate::http1::Rejection;
 use crate::http1::bytes::{path_end, query_end};
 use crate::http1::span::Span;
 
@@ -86,12 +86,12 @@ fn read_other(
     let end = start + query_end(rest, 0);
     let stop = match line.get(end) {
         Some(b' ') if end > start => None,
-        Some(b' ') => Some(Refusal::StartLine),
+        Some(b' ') => Some(Rejection::StartLine),
         Some(byte) => Some(not_in_target(*byte)),
         None => return Err(Stop::Partial),
     };
-    if let Some(refusal) = stop {
-        return Err(refusal.into());
+    if let Some(rejection) = stop {
+        return Err(rejection.into());
     }
     let whole = Span::of(start, end);
     let bytes = &line[start..end];
@@ -99,7 +99,7 @@ fn read_other(
         // CONNECT requires a port (RFC 9110 section 9.3.6).
         let has_port = bytes.contains(&b':') && bytes.last().is_some_and(u8::is_ascii_digit);
         if authority_end(bytes) != Some(bytes.len()) || !has_port {
-            return Err(Refusal::ConnectTarget.into());
+            return Err(Rejection::ConnectTarget.into());
         }
         target.form = TargetForm::Authority;
         target.whole = whole;
@@ -108,7 +108,7 @@ fn read_other(
     }
     if bytes == b"*" {
         if method != Method::Options {
-            return Err(Refusal::TargetForm.into());
+            return Err(Rejection::TargetForm.into());
         }
         target.form = TargetForm::Asterisk;
         target.whole = whole;
@@ -128,15 +128,15 @@ fn read_absolute(
     let scheme = match rest {
         _ if begins_with(rest, b"http://") => 7,
         _ if begins_with(rest, b"https://") => 8,
-        _ => return Err(Refusal::TargetForm.into()),
+        _ => return Err(Rejection::TargetForm.into()),
     };
     let authority = start + scheme;
     let Some(length) = authority_end(&line[authority..]) else {
-        return Err(Refusal::TargetAuthority.into());
+        return Err(Rejection::TargetAuthority.into());
     };
     let path = authority + length;
     if !matches!(line.get(path), Some(b'/' | b'?' | b' ')) {
-        return Err(Refusal::TargetAuthority.into());
+        return Err(Rejection::TargetAuthority.into());
     }
     target.form = TargetForm::Absolute;
     target.authority = Span::of(authority, path);
@@ -156,10 +156,10 @@ fn begins_with(bytes: &[u8], prefix: &[u8]) -> bool {
 
 /// The error for a byte that ends a target and is no space.
 #[cold]
-fn not_in_target(byte: u8) -> Refusal {
+fn not_in_target(byte: u8) -> Rejection {
     match byte {
         // The version is missing, as in HTTP/0.9.
-        b'\r' | b'\n' | b'\t' => Refusal::StartLine,
-        _ => Refusal::TargetByte,
+        b'\r' | b'\n' | b'\t' => Rejection::StartLine,
+        _ => Rejection::TargetByte,
     }
 }

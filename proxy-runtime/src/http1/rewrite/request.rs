@@ -121,7 +121,7 @@ pub(crate) fn write_changed_request<C: Changes>(
         dropped = dropped.with(FieldClass::Expect);
     }
     let length = match request.framing() {
-        // It is written anew.
+        // It is written separately.
         Framing::Length(length) if table.is_length_padded() => {
             dropped = dropped.with(FieldClass::ContentLength);
             Some(length)

@@ -87,7 +87,7 @@ pub fn write_response(
     } else if let Framing::Length(known) = response.framing()
         && table.is_length_padded()
     {
-        // It is written anew.
+        // It is written separately.
         dropped = dropped.with(FieldClass::ContentLength);
         length = Some(known);
     }

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::http1::{
-    Asked, ChunkTracker, ClassSet, FieldClass, Framing, HeadLimits, HeadTable, Method, RawRequest,
-    Status, parse_request, parse_response,
+    ChunkTracker, ClassSet, FieldClass, Framing, HeadLimits, HeadTable, Method, RawRequest,
+    RequestInfo, Status, parse_request, parse_response,
 };
 
 #[track_caller]
@@ -26,7 +26,11 @@ fn sent(bytes: &str, rewrite: &RequestRewrite<'_>) -> String {
     text.strip_prefix("before").unwrap().to_owned()
 }
 
-fn answered(asked: Asked, bytes: &str, change: impl FnOnce(&mut ResponseRewrite<'_>)) -> String {
+fn answered(
+    asked: RequestInfo,
+    bytes: &str,
+    change: impl FnOnce(&mut ResponseRewrite<'_>),
+) -> String {
     let mut table = HeadTable::new();
     let read = parse_response(bytes.as_bytes(), asked, &HeadLimits::default(), &mut table);
     let Ok(Status::Complete(response)) = read else {
@@ -298,7 +302,7 @@ fn lengths_are_written_as_numbers() {
         "POST / HTTP/1.1\r\nHost: h\r\nA: b\r\nContent-Length: 10\r\n\r\n"
     );
     let out = answered(
-        Asked::default(),
+        RequestInfo::default(),
         "HTTP/1.1 200 OK\r\nContent-Length: 00\r\n\r\n",
         |_| (),
     );
@@ -307,11 +311,11 @@ fn lengths_are_written_as_numbers() {
 
 #[test]
 fn responses_lose_what_concerns_the_connection() {
-    let head = Asked {
+    let head = RequestInfo {
         method: Method::Head,
-        ..Asked::default()
+        ..RequestInfo::default()
     };
-    let get = Asked::default();
+    let get = RequestInfo::default();
     for (id, asked, bytes, expected) in [
         (
             "res-hop",
@@ -355,9 +359,9 @@ fn responses_lose_what_concerns_the_connection() {
 
 #[test]
 fn responses_say_what_becomes_of_the_connection() {
-    let asked = Asked {
+    let asked = RequestInfo {
         upgrade: true,
-        ..Asked::default()
+        ..RequestInfo::default()
     };
     let plain = "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nA: b\r\n\r\n";
     for (connection, line) in [

@@ -51,7 +51,7 @@ async fn k01_two_failures_in_a_row_make_unhealthy() {
 #[tokio::test(start_paused = true)]
 async fn k02_the_threshold_comes_from_the_metadata() {
     let script = Script::new();
-    script.answer("d", Answer::Refused);
+    script.answer("d", Answer::Rejected);
     let json = checked(TEN, &["d"]).replace(
         r#""HealthCheck""#,
         r#""Metadata":{"ConsecutiveFailuresHealthPolicy.Threshold":"3"},"HealthCheck""#,
@@ -296,7 +296,7 @@ async fn a_policy_of_the_program_judges() {
     /// Accepts any response.
     struct AnyAnswer;
     impl ActiveHealthPolicy for AnyAnswer {
-        fn judge(&self, probed: &Probed<'_>) -> Health {
+        fn evaluate(&self, probed: &Probed<'_>) -> Health {
             match probed.result {
                 Ok(_) => Health::Healthy,
                 Err(_) => Health::Unhealthy,
@@ -305,7 +305,7 @@ async fn a_policy_of_the_program_judges() {
     }
     let script = Script::new();
     script.answer("a", Answer::Status(500));
-    script.answer("b", Answer::Refused);
+    script.answer("b", Answer::Rejected);
     let builder = Proxy::builder().health_policy("AnyAnswer", Arc::new(AnyAnswer));
     let json = checked(&format!(r#"{TEN},"Policy":"anyanswer""#), &["a", "b"]);
     let (compiled, _) = Snapshot::compile(config(&json), &builder.compile_options()).unwrap();
@@ -345,7 +345,7 @@ async fn a_policy_that_panics_changes_nothing_and_the_driver_goes_on() {
     /// Panics on failures.
     struct Fragile;
     impl ActiveHealthPolicy for Fragile {
-        fn judge(&self, probed: &Probed<'_>) -> Health {
+        fn evaluate(&self, probed: &Probed<'_>) -> Health {
             assert!(probed.result.is_ok(), "a probe failed");
             Health::Healthy
         }
@@ -356,7 +356,7 @@ async fn a_policy_that_panics_changes_nothing_and_the_driver_goes_on() {
     let (compiled, _) = Snapshot::compile(config(&json), &builder.compile_options()).unwrap();
     let proxy = start_with(builder, &script, Arc::new(compiled));
     sleep(Duration::from_secs(1)).await;
-    script.answer("d", Answer::Refused);
+    script.answer("d", Answer::Rejected);
     let asked = script.count("d");
     a_round().await;
     a_round().await;
@@ -416,4 +416,54 @@ async fn there_is_one_event_per_change_and_none_per_probe() {
         well.contains("before=Unhealthy") && well.contains("health=Healthy"),
         "{well}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unhealthy_destination_rises_after_so_many_successes() {
+    let script = Script::new();
+    let settings = format!(r#"{TEN},"Rise":3"#);
+    let proxy = start(&script, &checked(&settings, &["d"]));
+    sleep(Duration::from_secs(1)).await;
+    // What nothing is known of needs one.
+    assert_eq!(health(&proxy, "d"), Health::Healthy);
+    let round = |status| {
+        script.answer("d", Answer::Status(status));
+        let (script, before) = (&script, script.count("d"));
+        async move {
+            while script.count("d") == before {
+                sleep(Duration::from_millis(100)).await;
+            }
+        }
+    };
+    round(500).await;
+    round(500).await;
+    assert_eq!(health(&proxy, "d"), Health::Unhealthy);
+    // A failure in between begins it again.
+    for status in [200, 200, 500, 200, 200] {
+        round(status).await;
+        assert_eq!(health(&proxy, "d"), Health::Unhealthy, "{status}");
+    }
+    round(200).await;
+    assert_eq!(health(&proxy, "d"), Health::Healthy);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_destination_in_doubt_is_probed_faster() {
+    let script = Script::new();
+    let settings = format!(r#"{TEN},"FastInterval":"1s","Rise":2"#);
+    let proxy = start(&script, &checked(&settings, &["a", "b"]));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!((script.count("a"), script.count("b")), (1, 1));
+    script.answer("a", Answer::Status(500));
+    // The next round is at 9 to 11 s, and the next probe of what failed in it 1 s later.
+    sleep(Duration::from_millis(12_200)).await;
+    assert_eq!(health(&proxy, "a"), Health::Unhealthy);
+    assert_eq!((script.count("a"), script.count("b")), (3, 2));
+    // Nobody doubts that it is unhealthy.
+    sleep(Duration::from_secs(4)).await;
+    assert_eq!(script.count("a"), 3);
+    script.answer("a", Answer::Status(200));
+    sleep(Duration::from_secs(9)).await;
+    assert_eq!(health(&proxy, "a"), Health::Healthy);
+    assert_eq!((script.count("a"), script.count("b")), (5, 3));
 }

@@ -22,7 +22,7 @@ use crate::status::DestinationStatus;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
     Status(u16),
-    Refused,
+    Rejected,
     Never,
     Panics,
     After(Duration),
@@ -108,7 +108,7 @@ impl Probe for Script {
             .or_else(|| answers.get(&id));
         match answer.copied().unwrap_or(Answer::Status(200)) {
             Answer::Status(status) => Ok(StatusCode::from_u16(status).unwrap()),
-            Answer::Refused => Err(ProbeError::NoAnswer("connection refused".into())),
+            Answer::Rejected => Err(ProbeError::NoAnswer("connection refused".into())),
             Answer::Never => std::future::pending().await,
             Answer::Panics => panic!("the script says so"),
             Answer::After(delay) => {

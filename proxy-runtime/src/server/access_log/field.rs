@@ -12,7 +12,7 @@ use crate::server::civil::Timestamp;
 
 /// A value of a record, by the name that it has in each format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum LogField {
     Time,
     Remote,
     Scheme,
@@ -30,7 +30,7 @@ pub(super) enum Field {
     Cluster,
     Destination,
     Error,
-    Refusal,
+    Rejection,
     UserAgent,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum Value<'a> {
 #[derive(Debug)]
 pub(super) struct Milliseconds(pub(super) Duration);
 
-impl Field {
+impl LogField {
     /// All fields, in the order of JSON.
     pub(super) const ALL: [Self; 19] = [
         Self::Time,
@@ -69,7 +69,7 @@ impl Field {
         Self::Cluster,
         Self::Destination,
         Self::Error,
-        Self::Refusal,
+        Self::Rejection,
         Self::UserAgent,
     ];
 
@@ -93,7 +93,7 @@ impl Field {
             Self::Cluster => "cluster",
             Self::Destination => "destination",
             Self::Error => "error",
-            Self::Refusal => "refusal",
+            Self::Rejection => "refusal",
             Self::UserAgent => "user_agent",
         }
     }
@@ -128,7 +128,7 @@ impl Field {
             Self::Cluster => foreign(exchange?.cluster()?.as_str().as_bytes()),
             Self::Destination => foreign(exchange?.destination()?.as_str().as_bytes()),
             Self::Error => plain(record.error()?.as_str()),
-            Self::Refusal => plain(record.refusal?),
+            Self::Rejection => plain(record.rejection?),
             Self::UserAgent => foreign(record.user_agent?),
         }
     }

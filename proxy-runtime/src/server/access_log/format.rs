@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::field::{Field, Milliseconds, Value, protocol, target};
+use super::field::{LogField, Milliseconds, Value, protocol, target};
 use super::record::AccessRecord;
 use super::template::AccessLogTemplate;
 use crate::server::civil::Timestamp;
@@ -53,7 +53,7 @@ pub(super) fn write_line(
 
 fn write_json(line: &mut String, record: &AccessRecord<'_>, query: QueryLogging) -> fmt::Result {
     let mut before = '{';
-    for field in Field::ALL {
+    for field in LogField::ALL {
         let Some(value) = field.of(record, query).or_else(|| unparsed(field)) else {
             continue;
         };
@@ -74,8 +74,9 @@ fn write_json(line: &mut String, record: &AccessRecord<'_>, query: QueryLogging)
 }
 
 /// The value in JSON of what a request that could not be parsed lacks: programs expect these fields.
-fn unparsed(field: Field) -> Option<Value<'static>> {
-    matches!(field, Field::Method | Field::Host | Field::Path).then(|| Value::Plain("".into()))
+fn unparsed(field: LogField) -> Option<Value<'static>> {
+    matches!(field, LogField::Method | LogField::Host | LogField::Path)
+        .then(|| Value::Plain("".into()))
 }
 
 fn write_text(line: &mut String, record: &AccessRecord<'_>, query: QueryLogging) -> fmt::Result {
@@ -106,9 +107,9 @@ fn write_text(line: &mut String, record: &AccessRecord<'_>, query: QueryLogging)
         Milliseconds(record.duration)
     )?;
     write!(line, " outcome={}", record.outcome.as_str())?;
-    let rest = Field::ALL
+    let rest = LogField::ALL
         .into_iter()
-        .skip_while(|field| *field != Field::Upstream);
+        .skip_while(|field| *field != LogField::Upstream);
     for field in rest {
         match field.of(record, query) {
             None => {}
@@ -194,14 +195,14 @@ mod tests {
             path: "",
             query: None,
             status: Some(StatusCode::BAD_REQUEST),
-            refusal: Some("the start line does not have its parts"),
+            rejection: Some("the start line does not have its parts"),
             user_agent: None,
             ..record()
         };
         assert_eq!(
             line(&record, &AccessLogFormat::Text, QueryLogging::Names),
             "1970-01-01T00:00:01.500Z 192.0.2.7:4711 \"-\" 400 0 12 1.234ms outcome=complete \
-             refusal=\"the start line does not have its parts\"\n"
+             rejection=\"the start line does not have its parts\"\n"
         );
     }
 

@@ -53,7 +53,7 @@ mod tests {
             outcome: Outcome::Complete,
             exchange: None,
             body_error: None,
-            refusal: None,
+            rejection: None,
             user_agent: Some(b"curl/8"),
         }
     }

@@ -54,7 +54,7 @@ pub struct AccessRecord<'a> {
     /// The error of the response body, after the response had begun.
     pub body_error: Option<ForwardErrorKind>,
     /// The reason why the server rejected the request.
-    pub refusal: Option<&'static str>,
+    pub rejection: Option<&'static str>,
     /// The `User-Agent` field.
     pub user_agent: Option<&'a [u8]>,
 }
@@ -71,7 +71,7 @@ impl AccessRecord<'_> {
     pub(super) fn is_failure(&self) -> bool {
         let is_served = |status: StatusCode| !status.is_server_error();
         self.error().is_some()
-            || self.refusal.is_some()
+            || self.rejection.is_some()
             || self.outcome != Outcome::Complete
             || !self.status.is_some_and(is_served)
     }
@@ -91,7 +91,7 @@ pub(crate) struct Draft {
     status: Option<StatusCode>,
     exchange: Option<ExchangeInfo>,
     body_error: Option<ForwardErrorKind>,
-    refusal: Option<&'static str>,
+    rejection: Option<&'static str>,
 }
 
 impl Draft {
@@ -109,7 +109,7 @@ impl Draft {
             status: None,
             exchange: None,
             body_error: None,
-            refusal: None,
+            rejection: None,
         }
     }
 
@@ -133,7 +133,7 @@ impl Draft {
             status: Some(status),
             exchange: None,
             body_error: None,
-            refusal: Some(reason),
+            rejection: Some(reason),
         }
     }
 
@@ -149,9 +149,9 @@ impl Draft {
     }
 
     /// Records a rejection by the server.
-    pub(crate) fn refused(&mut self, status: StatusCode, reason: &'static str) {
+    pub(crate) fn rejected(&mut self, status: StatusCode, reason: &'static str) {
         self.status = Some(status);
-        self.refusal = Some(reason);
+        self.rejection = Some(reason);
     }
 
     /// Records that the response body could not be read to its end.
@@ -189,7 +189,7 @@ impl Draft {
             outcome,
             exchange: self.exchange.as_ref(),
             body_error: self.body_error,
-            refusal: self.refusal,
+            rejection: self.rejection,
             user_agent: self.user_agent.as_ref().map(HeaderValue::as_bytes),
         });
     }

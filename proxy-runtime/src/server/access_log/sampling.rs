@@ -92,7 +92,7 @@ mod tests {
                 ..ok.clone()
             },
             AccessRecord {
-                refusal: Some("too large"),
+                rejection: Some("too large"),
                 ..ok.clone()
             },
             AccessRecord {

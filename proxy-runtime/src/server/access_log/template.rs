@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::QueryLogging;
-use super::field::{Field, Value};
+use super::field::{LogField, Value};
 use super::format::escape;
 use super::record::AccessRecord;
 
@@ -31,7 +31,7 @@ pub enum InvalidTemplate {
 #[derive(Debug, PartialEq, Eq)]
 enum Part {
     Text(Box<str>),
-    Field(Field),
+    LogField(LogField),
 }
 
 impl AccessLogTemplate {
@@ -47,7 +47,7 @@ impl AccessLogTemplate {
         for part in &*self.0 {
             match part {
                 Part::Text(text) => line.push_str(text),
-                Part::Field(field) => match field.of(record, query) {
+                Part::LogField(field) => match field.of(record, query) {
                     None => line.push('-'),
                     Some(Value::Plain(text)) => line.push_str(&text),
                     Some(Value::Foreign(bytes)) => escape(line, &bytes)?,
@@ -81,12 +81,12 @@ impl FromStr for AccessLogTemplate {
             }
             let named = from.strip_prefix('{').and_then(|from| from.split_once('}'));
             let (name, after) = named.ok_or(InvalidTemplate::UnpairedBrace(place))?;
-            let field = Field::ALL.into_iter().find(|field| field.name() == name);
+            let field = LogField::ALL.into_iter().find(|field| field.name() == name);
             let field = field.ok_or_else(|| InvalidTemplate::UnknownField(name.to_owned()))?;
             if !text.is_empty() {
                 parts.push(Part::Text(std::mem::take(&mut text).into()));
             }
-            parts.push(Part::Field(field));
+            parts.push(Part::LogField(field));
             rest = after;
         }
         text.push_str(rest);
@@ -101,7 +101,7 @@ impl fmt::Display for InvalidTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownField(name) => {
-                let names: Vec<_> = Field::ALL.iter().map(|field| field.name()).collect();
+                let names: Vec<_> = LogField::ALL.iter().map(|field| field.name()).collect();
                 write!(
                     f,
                     "there is no field `{name}`; there are {}",
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn fields_have_the_names_of_json() {
-        let all: Vec<_> = Field::ALL.iter().map(|field| field.name()).collect();
+        let all: Vec<_> = LogField::ALL.iter().map(|field| field.name()).collect();
         let template = all.iter().map(|name| format!("{{{name}}}"));
         assert_eq!(
             line(&template.collect::<Vec<_>>().join(" "), &record()),

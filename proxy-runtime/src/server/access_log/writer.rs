@@ -145,7 +145,7 @@ mod tests {
             outcome: Outcome::Aborted,
             exchange: None,
             body_error: None,
-            refusal: None,
+            rejection: None,
             user_agent: None,
         }
     }

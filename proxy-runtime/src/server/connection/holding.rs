@@ -21,8 +21,8 @@ impl ConnectionState {
         holding.as_ref().is_some_and(|holding| holding.is_shed())
     }
 
-    /// Notes what the connection holds all in all. `waker`: of the task that is to end if that is too much. Returns whether it was
-    /// told to.
+    /// Notes what the connection holds all in all. `waker`: of the task that is to end if that is too much. Returns
+    /// whether it was told to.
     #[inline]
     pub(crate) fn hold(&self, bytes: u64, waker: &Waker) -> bool {
         (bytes > 0 || self.has_held.load(Relaxed)) && self.hold_other(bytes, waker)
@@ -73,8 +73,8 @@ impl ConnectionState {
         }
     }
 
-    /// Lets the connection's task, which is being polled, be woken if it is to end: a part of it is about to hold something that
-    /// has a task of its own.
+    /// Lets the connection's task, which is being polled, be woken if it is to end: a part of it is about to hold
+    /// something that has a task of its own.
     #[cfg(feature = "http2")]
     pub(crate) fn expect_to_hold(&self) {
         self.holding();

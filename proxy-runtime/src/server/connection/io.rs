@@ -17,7 +17,7 @@ use super::state::ConnectionState;
 #[cfg(feature = "tls")]
 use crate::server::accept::ClientSocket;
 use crate::server::memory::TUNNEL_BUFFERS;
-use crate::server::shared::Occupied;
+use crate::server::shared::ConnectionPermit;
 use crate::stream::ByteStream;
 #[cfg(target_os = "linux")]
 use crate::stream::LateSocket;
@@ -32,7 +32,7 @@ pub(crate) trait Transport: ByteStream + Send + 'static {
     fn reset_on_drop(&self);
 
     /// Returns true if the end must be announced before the stream closes, as in TLS.
-    fn takes_leave(&self) -> bool;
+    fn lingers_on_close(&self) -> bool;
 }
 
 impl Transport for TcpStream {
@@ -41,7 +41,7 @@ impl Transport for TcpStream {
         let _ = self.set_zero_linger();
     }
 
-    fn takes_leave(&self) -> bool {
+    fn lingers_on_close(&self) -> bool {
         false
     }
 }
@@ -53,7 +53,7 @@ impl Transport for LateSocket {
         let _ = self.set_zero_linger();
     }
 
-    fn takes_leave(&self) -> bool {
+    fn lingers_on_close(&self) -> bool {
         false
     }
 }
@@ -68,7 +68,7 @@ impl Transport for tokio_rustls::server::TlsStream<ClientSocket> {
     }
 
     // By a close_notify, without which the end may be an attacker's (RFC 8446 section 6.1).
-    fn takes_leave(&self) -> bool {
+    fn lingers_on_close(&self) -> bool {
         true
     }
 }
@@ -85,19 +85,19 @@ pub(crate) struct ConnectionIo<T: Transport> {
     /// The task of the connection is woken as soon as there is something to read.
     is_awaited: bool,
     linger: Linger,
-    // After `transport`: whoever waits for the last connection to end may rely on its socket being closed.
-    _occupied: Occupied,
+    // After `transport`: when the last connection ends, its socket must be closed already.
+    _permit: ConnectionPermit,
 }
 
 impl<T: Transport> ConnectionIo<T> {
-    pub(crate) fn new(transport: T, state: Arc<ConnectionState>, occupied: Occupied) -> Self {
+    pub(crate) fn new(transport: T, state: Arc<ConnectionState>, permit: ConnectionPermit) -> Self {
         Self {
             transport,
             prefix: None,
             state,
             is_awaited: false,
             linger: Linger::No,
-            _occupied: occupied,
+            _permit: permit,
         }
     }
 
@@ -108,8 +108,8 @@ impl<T: Transport> ConnectionIo<T> {
     }
 
     /// Returns true if a clean end needs more than dropping the connection after the last write.
-    pub(crate) fn takes_leave(&self) -> bool {
-        self.transport.takes_leave() || self.state.should_linger()
+    pub(crate) fn lingers_on_close(&self) -> bool {
+        self.transport.lingers_on_close() || self.state.should_linger()
     }
 
     #[inline(never)]
@@ -156,7 +156,7 @@ impl<T: Transport> ConnectionIo<T> {
         match waits && self.state.is_http1() {
             true => {
                 let bytes = TUNNEL_BUFFERS + self.state.behind_socket();
-                // Whoever is told to end finds out when it is woken.
+                // A connection that is asked to end notices when it is woken.
                 let _ = self.state.hold(bytes, cx.waker());
             }
             false => self.state.hold_nothing(),

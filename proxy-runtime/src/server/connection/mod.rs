@@ -5,13 +5,13 @@
 //!                         └─ else ────────▶ http1::serve                                  ▲
 //! serve_cleartext ────────────────────────▶ http1::serve ─ begins with HTTP/2's preface ──┘
 //!
-//! head ─▶ RequestRecord ─▶ edge ─┬─ a proxy is served, and nothing is against it ─▶ Http1Downstream, Http2Downstream (raw lane)
-//!                                └─ else ─▶ ServiceCall ─▶ the service ─▶ ResponseBody                             (typed lane)
+//! head ─▶ RequestRecord ─▶ edge ─┬─ a proxy is served, and nothing is against it ─▶ Http1Downstream, Http2Downstream (byte path)
+//!                                └─ else ─▶ ServiceCall ─▶ the service ─▶ ResponseBody                             (typed path)
 //! ```
 //!
-//! Here is what both versions have in common: the socket ([`ConnectionIo`]), what is known and counted of the connection
-//! ([`ConnectionState`]) and of each request ([`RequestRecord`]), and the way to the service and back ([`ServiceCall`],
-//! [`RequestBody`], [`ResponseBody`]).
+//! Here is what both versions have in common: the socket ([`ConnectionIo`]), what is known and counted of the
+//! connection ([`ConnectionState`]) and of each request ([`RequestRecord`]), and the way to the service and back
+//! ([`ServiceCall`], [`RequestBody`], [`ResponseBody`]).
 
 #[cfg(feature = "tls")]
 mod handshake;
@@ -52,7 +52,7 @@ use super::http1::{self, Client};
 use super::http2;
 #[cfg(feature = "tls")]
 use super::metrics::WorkerMetrics;
-use super::shared::{Occupied, WorkerShared};
+use super::shared::{ConnectionPermit, WorkerShared};
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
 #[cfg(feature = "tls")]
@@ -70,7 +70,7 @@ pub(crate) async fn serve_tls<H>(
     tls: TlsServerConfig,
     info: ConnectionInfo,
     service: Rc<Served<H>>,
-    occupied: Occupied,
+    permit: ConnectionPermit,
     worker: Arc<WorkerShared>,
 ) where
     H: Handler,
@@ -84,7 +84,7 @@ pub(crate) async fn serve_tls<H>(
             let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             let info = ConnectionInfo { tls: true, ..info };
             let state = ConnectionState::new(worker, info, accepted);
-            let io = ConnectionIo::new(stream, state.clone(), occupied);
+            let io = ConnectionIo::new(stream, state.clone(), permit);
             #[cfg(feature = "http2")]
             if is_http2 {
                 return http2::serve(io, service, state).await;
@@ -110,7 +110,7 @@ pub(crate) fn serve_cleartext<T, H>(
     transport: T,
     info: ConnectionInfo,
     service: Rc<Served<H>>,
-    occupied: Occupied,
+    permit: ConnectionPermit,
     worker: Arc<WorkerShared>,
 ) -> impl Future<Output = ()>
 where
@@ -118,6 +118,6 @@ where
     H: Handler,
 {
     let state = ConnectionState::new(worker, info, Instant::now());
-    let io = ConnectionIo::new(transport, state.clone(), occupied);
+    let io = ConnectionIo::new(transport, state.clone(), permit);
     http1::serve(Client::new(io, state), service)
 }

@@ -32,8 +32,8 @@ impl DownloadPace {
 
     pub(crate) fn is_too_slow(&mut self, state: &ConnectionState, rate: Option<DataRate>) -> bool {
         let Some(rate) = rate else { return false };
-        let is_untaken = state.is_http1() && state.untaken.load(Relaxed) > 0;
-        let waits = is_untaken || state.write_blocked.load(Relaxed);
+        let is_unsent = state.is_http1() && state.unacknowledged.load(Relaxed) > 0;
+        let waits = is_unsent || state.write_blocked.load(Relaxed);
         if !waits {
             self.run = None;
             return false;

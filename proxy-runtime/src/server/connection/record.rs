@@ -1,4 +1,4 @@
-//! The server's record of one request, on both lanes: its counters, and its line for the access log.
+//! The server's record of one request, on both paths: its counters, and its line for the access log.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,14 +7,14 @@ use http::StatusCode;
 
 use super::request_body::BodyMeter;
 use super::state::ConnectionState;
-use crate::error::ForwardErrorKind;
+use crate::error::{ForwardErrorKind, TOO_LARGE};
 use crate::forward::exchange::downstream::Record;
 use crate::observe::targets;
 use crate::response::ExchangeInfo;
 use crate::server::access_log::Draft;
-use crate::server::edge::Refusal;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
+use crate::server::validation::RequestRejection;
 
 /// A request that is being served: it counts as active as long as this lives, from the end of its head, and is logged
 /// when this is dropped, wherever that happens, unless it was before.
@@ -32,7 +32,7 @@ pub(crate) struct RequestRecord {
 }
 
 /// The reason in the access log for a request whose body was rejected.
-pub(super) const BODY_REFUSED: &str = "the request's body was refused";
+pub(super) const BODY_REJECTED: &str = "the request's body was rejected";
 
 impl RequestRecord {
     /// Creates the record of a request that `connection` has counted with
@@ -52,19 +52,19 @@ impl RequestRecord {
         }
     }
 
-    /// Notes that the server refuses the request itself.
-    pub(crate) fn refused(&mut self, refusal: Refusal) {
-        if refusal.status != StatusCode::INTERNAL_SERVER_ERROR {
-            WorkerMetrics::add(&self.connection.metrics().refused);
+    /// Notes that the server rejects the request itself.
+    pub(crate) fn rejected(&mut self, rejection: RequestRejection) {
+        if rejection.status != StatusCode::INTERNAL_SERVER_ERROR {
+            WorkerMetrics::add(&self.connection.metrics().rejected);
         }
         tracing::debug!(
             target: targets::SERVER,
-            status = refusal.status.as_u16(),
-            reason = refusal.reason,
-            "request refused"
+            status = rejection.status.as_u16(),
+            reason = rejection.reason,
+            "request rejected"
         );
         if let Some(draft) = &mut self.draft {
-            draft.refused(refusal.status, refusal.reason);
+            draft.rejected(rejection.status, rejection.reason);
         }
     }
 
@@ -132,16 +132,16 @@ impl Record for RequestRecord {
     }
 
     #[cold]
-    fn body_refused(&mut self, status: StatusCode, allowed: u64) {
+    fn body_rejected(&mut self, status: StatusCode, allowed: u64) {
         let limits = &self.connection.worker.limits;
         let is_ours = match status {
             StatusCode::REQUEST_TIMEOUT => self.has_slow_upload,
-            StatusCode::PAYLOAD_TOO_LARGE => limits.body_bytes == Some(allowed),
+            TOO_LARGE => limits.body_bytes == Some(allowed),
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => true,
             _ => false,
         };
         if is_ours {
-            self.refused(Refusal::new(status, BODY_REFUSED));
+            self.rejected(RequestRejection::new(status, BODY_REJECTED));
         }
     }
 }

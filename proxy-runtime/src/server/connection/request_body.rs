@@ -15,10 +15,10 @@ use http_body::{Body, Frame, SizeHint};
 
 use super::pace::UploadPace;
 use super::state::ConnectionState;
-use crate::error::RequestBodyError;
-use crate::server::http1::{BodyReader, UploadError};
+use crate::error::{Allowance, RequestBodyError};
+use crate::server::http1::{BodyReader, ChannelError};
 #[cfg(feature = "http2")]
-use crate::server::http2::BodyReader as StreamReader;
+use crate::server::http2::StreamReader;
 use crate::server::limits::Limits;
 use crate::server::metrics::WorkerMetrics;
 
@@ -28,7 +28,7 @@ use crate::server::metrics::WorkerMetrics;
 /// connection's buffer or, on HTTP/2, the stream's window.
 #[derive(Debug)]
 pub struct RequestBody {
-    source: Source,
+    source: DataSource,
     /// `None` for a request without a body.
     meter: Option<Arc<BodyMeter>>,
     limit: Option<u64>,
@@ -39,7 +39,7 @@ pub struct RequestBody {
 
 /// The source of the data.
 #[derive(Debug)]
-enum Source {
+enum DataSource {
     /// All data, which arrived with the head.
     Whole(Option<Bytes>),
     Http1(BodyReader),
@@ -47,15 +47,15 @@ enum Source {
     Http2(StreamReader),
 }
 
-impl Source {
+impl DataSource {
     fn poll_frame(&mut self, limits: &Limits, cx: &mut Context<'_>) -> Poll<Option<FrameResult>> {
         match self {
             Self::Whole(data) => Poll::Ready(data.take().map(|data| Ok(Frame::data(data)))),
             Self::Http1(reader) => reader.poll_frame(cx).map_err(|error| match error {
-                UploadError::TooManyTrailers => RequestBodyError::TooManyFields {
+                ChannelError::TooManyTrailers => RequestBodyError::TooManyFields {
                     limit: limits.header_fields,
                 },
-                UploadError::TrailersTooLarge => RequestBodyError::TrailersTooLarge {
+                ChannelError::TrailersTooLarge => RequestBodyError::TrailersTooLarge {
                     limit: limits.header_bytes,
                 },
                 other => read_error(other),
@@ -94,7 +94,7 @@ pub(crate) struct BodyMeter {
     connection: Arc<ConnectionState>,
     received: AtomicU64,
     /// The status, once a limit of the server's was exceeded; before, 0.
-    refusal: AtomicU16,
+    rejection: AtomicU16,
 }
 
 impl BodyMeter {
@@ -103,13 +103,13 @@ impl BodyMeter {
     }
 
     /// The status, if a limit of the server's was exceeded on the way.
-    pub(crate) fn refusal(&self) -> Option<StatusCode> {
-        StatusCode::from_u16(self.refusal.load(SeqCst)).ok()
+    pub(crate) fn rejection(&self) -> Option<StatusCode> {
+        StatusCode::from_u16(self.rejection.load(SeqCst)).ok()
     }
 
-    fn refuse(&self, error: RequestBodyError) -> RequestBodyError {
+    fn reject(&self, error: RequestBodyError) -> RequestBodyError {
         if error.is_of_limit() {
-            self.refusal.store(error.status().as_u16(), SeqCst);
+            self.rejection.store(error.status().as_u16(), SeqCst);
         }
         if matches!(error, RequestBodyError::TooSlow) {
             WorkerMetrics::add(&self.connection.metrics().slow_clients);
@@ -122,7 +122,7 @@ impl RequestBody {
     /// No body.
     pub(crate) fn empty() -> Self {
         Self {
-            source: Source::Whole(None),
+            source: DataSource::Whole(None),
             meter: None,
             limit: None,
             pace: None,
@@ -132,12 +132,12 @@ impl RequestBody {
 
     /// A body that had come with the head.
     pub(crate) fn whole(data: Bytes, connection: &Arc<ConnectionState>) -> Self {
-        Self::new(Source::Whole(Some(data)), connection, true)
+        Self::new(DataSource::Whole(Some(data)), connection, true)
     }
 
     /// A body that comes over HTTP/1.1.
     pub(crate) fn streamed(reader: BodyReader, connection: &Arc<ConnectionState>) -> Self {
-        Self::new(Source::Http1(reader), connection, false)
+        Self::new(DataSource::Http1(reader), connection, false)
     }
 
     /// A body that comes over HTTP/2.
@@ -147,17 +147,17 @@ impl RequestBody {
         connection: &Arc<ConnectionState>,
         is_grpc: bool,
     ) -> Self {
-        Self::new(Source::Http2(reader), connection, is_grpc)
+        Self::new(DataSource::Http2(reader), connection, is_grpc)
     }
 
     /// `is_exempt`: it may come as slowly as it likes.
-    fn new(source: Source, connection: &Arc<ConnectionState>, is_exempt: bool) -> Self {
+    fn new(source: DataSource, connection: &Arc<ConnectionState>, is_exempt: bool) -> Self {
         let limits = &connection.worker.limits;
         let meter = (!source.is_end_stream()).then(|| {
             Arc::new(BodyMeter {
                 connection: connection.clone(),
                 received: AtomicU64::new(0),
-                refusal: AtomicU16::new(0),
+                rejection: AtomicU16::new(0),
             })
         });
         Self {
@@ -203,20 +203,18 @@ impl RequestBody {
         let Some(meter) = &self.meter else {
             return frame;
         };
-        let frame = frame.map_err(|error| meter.refuse(error))?;
+        let frame = frame.map_err(|error| meter.reject(error))?;
         let limit = meter.connection.worker.limits.header_fields;
         if frame
             .trailers_ref()
             .is_some_and(|fields| fields.len() > limit)
         {
-            return Err(meter.refuse(RequestBodyError::TooManyFields { limit }));
+            return Err(meter.reject(RequestBodyError::TooManyFields { limit }));
         }
         let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
         let received = meter.received.fetch_add(bytes, Relaxed) + bytes;
-        match self.limit {
-            Some(limit) if received > limit => {
-                Err(meter.refuse(RequestBodyError::TooLarge { limit }))
-            }
+        match (Allowance::new(self.limit).admit(Some(received)), self.limit) {
+            (Err(_), Some(limit)) => Err(meter.reject(RequestBodyError::TooLarge { limit })),
             _ => Ok(frame),
         }
     }
@@ -240,7 +238,7 @@ impl Body for RequestBody {
         if this
             .meter
             .as_ref()
-            .is_some_and(|meter| meter.refusal().is_some())
+            .is_some_and(|meter| meter.rejection().is_some())
         {
             return Poll::Ready(None);
         }
@@ -265,7 +263,7 @@ impl Body for RequestBody {
 #[cfg(feature = "http2")]
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if let (Some(meter), Source::Http2(reader)) = (&self.meter, &self.source)
+        if let (Some(meter), DataSource::Http2(reader)) = (&self.meter, &self.source)
             && !self.has_ended
             && !reader.is_end()
         {

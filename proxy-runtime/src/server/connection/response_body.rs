@@ -15,7 +15,7 @@ use super::record::RequestRecord;
 use super::state::ConnectionState;
 use crate::BoxError;
 use crate::observe::{LOG_PAUSE, targets};
-use crate::progress::{Uptake, UptakeLimit};
+use crate::progress::{ClientReadLimit, ClientReadTimeout};
 use crate::response::BodyError;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
@@ -24,42 +24,42 @@ pin_project! {
     /// A response's body on its way to the client.
     pub(crate) struct ResponseBody<B> {
         #[pin]
-        content: Content<B>,
+        content: BodyContent<B>,
         tracking: Tracking,
     }
 }
 
 pin_project! {
     #[project = ContentProjection]
-    enum Content<B> {
+    enum BodyContent<B> {
         Service { #[pin] body: B },
         Text { text: Option<Bytes> },
     }
 }
 
 impl<B: Body> ResponseBody<B> {
-    /// The body of the service's response. `uptake`: how long the client may take nothing of it where no rate is
+    /// The body of the service's response. `read_timeout`: how long the client may take nothing of it where no rate is
     /// asked of it, if the service cares. `behind`: bytes that may wait behind a part of it.
     pub(crate) fn service(
         body: B,
         record: RequestRecord,
         expected: Expected,
-        uptake: Option<UptakeLimit>,
+        read_timeout: Option<ClientReadLimit>,
         behind: u64,
     ) -> Self {
         let is_complete = expected.is_complete(0) || body.is_end_stream();
         let mut tracking = Tracking::new(record, expected, is_complete);
-        tracking.uptake = uptake;
+        tracking.read_timeout = read_timeout;
         tracking.behind = behind;
         Self {
-            content: Content::Service { body },
+            content: BodyContent::Service { body },
             tracking,
         }
     }
 
     /// The clock of a client of which no rate is asked, be it that the server asks for none, or that the response
     /// `may_be_exempt` and is.
-    pub(crate) fn uptake(&self, may_be_exempt: bool) -> Option<Uptake> {
+    pub(crate) fn read_timeout(&self, may_be_exempt: bool) -> Option<ClientReadTimeout> {
         let Tracking {
             record, expected, ..
         } = &self.tracking;
@@ -68,10 +68,10 @@ impl<B: Body> ResponseBody<B> {
         if has_rate && !is_exempt {
             return None;
         }
-        match &self.tracking.uptake {
-            Some(limit) => Some(Uptake::new(limit.clone())),
+        match &self.tracking.read_timeout {
+            Some(limit) => Some(ClientReadTimeout::new(limit.clone())),
             None if is_exempt => None,
-            None => Some(Uptake::new(UptakeLimit::default())),
+            None => Some(ClientReadTimeout::new(ClientReadLimit::default())),
         }
     }
 
@@ -95,7 +95,7 @@ impl<B: Body> ResponseBody<B> {
     pub(crate) fn text(text: Bytes, record: RequestRecord) -> Self {
         let expected = Expected::default();
         Self {
-            content: Content::Text { text: Some(text) },
+            content: BodyContent::Text { text: Some(text) },
             tracking: Tracking::new(record, expected, true),
         }
     }
@@ -123,11 +123,11 @@ struct Tracking {
     record: RequestRecord,
     expected: Expected,
     /// The client has been handed data that it has not taken.
-    is_untaken: bool,
+    is_unsent: bool,
     is_complete: bool,
     unwritten: u64,
     is_flushed: bool,
-    uptake: Option<UptakeLimit>,
+    read_timeout: Option<ClientReadLimit>,
     behind: u64,
 }
 
@@ -136,11 +136,11 @@ impl Tracking {
         Self {
             record,
             expected,
-            is_untaken: false,
+            is_unsent: false,
             is_complete,
             unwritten: 0,
             is_flushed: true,
-            uptake: None,
+            read_timeout: None,
             behind: 0,
         }
     }
@@ -151,8 +151,8 @@ impl Tracking {
 
     /// There is room for more: what was handed over is written, or waits within the connection's bounds.
     fn taken(&mut self) {
-        if std::mem::take(&mut self.is_untaken) {
-            self.connection().untaken.fetch_sub(1, Relaxed);
+        if std::mem::take(&mut self.is_unsent) {
+            self.connection().unacknowledged.fetch_sub(1, Relaxed);
         }
     }
 
@@ -160,8 +160,8 @@ impl Tracking {
         self.record.sent += bytes;
         self.is_complete |= is_end || self.expected.is_complete(self.record.sent);
         if bytes > 0 && !self.expected.is_exempt {
-            self.is_untaken = true;
-            self.connection().untaken.fetch_add(1, Relaxed);
+            self.is_unsent = true;
+            self.connection().unacknowledged.fetch_add(1, Relaxed);
         }
     }
 
@@ -241,15 +241,15 @@ where
 
     fn is_end_stream(&self) -> bool {
         match &self.content {
-            Content::Service { body } => body.is_end_stream(),
-            Content::Text { text } => text.is_none(),
+            BodyContent::Service { body } => body.is_end_stream(),
+            BodyContent::Text { text } => text.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
-            Content::Service { body } => body.size_hint(),
-            Content::Text { text } => {
+            BodyContent::Service { body } => body.size_hint(),
+            BodyContent::Text { text } => {
                 SizeHint::with_exact(text.as_ref().map_or(0, Bytes::len) as u64)
             }
         }

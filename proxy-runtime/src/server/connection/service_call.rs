@@ -20,24 +20,24 @@ use log_sink::Seldom;
 use pin_project_lite::pin_project;
 use proxy_model::compiled::RouteIndex;
 
-use super::record::{BODY_REFUSED, RequestRecord};
+use super::record::{BODY_REJECTED, RequestRecord};
 use super::request_body::{BodyMeter, RequestBody};
 use super::response_body::{Expected, ResponseBody};
 use super::state::ConnectionState;
 use crate::BoxError;
 use crate::error::ForwardErrorKind;
 #[cfg(feature = "http2")]
-use crate::exchange::grpc::OwnResponse;
+use crate::exchange::grpc::LocalReplyMark;
 use crate::head::put_in_place;
 use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::{LOG_PAUSE, targets};
-use crate::progress::UptakeLimit;
+use crate::progress::ClientReadLimit;
 use crate::response::ExchangeInfo;
-use crate::server::edge::{self, Refusal};
 use crate::server::handler::Handler;
-use crate::server::http1::said_length;
+use crate::server::http1::declared_length;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::Mode;
+use crate::server::validation::{self, RequestRejection};
 
 /// The properties of the request that affect its response.
 #[derive(Clone, Copy)]
@@ -82,7 +82,7 @@ pin_project! {
 pin_project! {
     #[project = StepProjection]
     enum Step<F> {
-        Refuse { refusal: Refusal },
+        Reject { rejection: RequestRejection },
         Called { #[pin] future: F },
         // What is held for the request is free, while its response is still to be written.
         Done,
@@ -106,8 +106,8 @@ impl<H: Handler> ServiceCall<H> {
         Self {
             step: match called {
                 Poll::Ready(Ok(future)) => Step::Called { future },
-                Poll::Ready(Err(refusal)) => Step::Refuse { refusal },
-                Poll::Pending => Step::Refuse { refusal: FAILED },
+                Poll::Ready(Err(rejection)) => Step::Reject { rejection },
+                Poll::Pending => Step::Reject { rejection: FAILED },
             },
             rules,
             record,
@@ -115,9 +115,13 @@ impl<H: Handler> ServiceCall<H> {
     }
 
     /// To be answered by the server: the handler does not see it.
-    pub(crate) fn refused(refusal: Refusal, rules: ResponseRules, record: RequestRecord) -> Self {
+    pub(crate) fn rejected(
+        rejection: RequestRejection,
+        rules: ResponseRules,
+        record: RequestRecord,
+    ) -> Self {
         Self {
-            step: Step::Refuse { refusal },
+            step: Step::Reject { rejection },
             rules,
             record: Some(record),
         }
@@ -130,7 +134,7 @@ impl<H: Handler> Future for ServiceCall<H> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.as_mut().project();
         let answer = match this.step.project() {
-            StepProjection::Refuse { refusal } => Err(*refusal),
+            StepProjection::Reject { rejection } => Err(*rejection),
             StepProjection::Called { future } => ready!(unwinding(this.record, || future.poll(cx))),
             StepProjection::Done => return Poll::Pending,
         };
@@ -142,13 +146,13 @@ impl<H: Handler> Future for ServiceCall<H> {
             .expect("a finished response is not polled");
         Poll::Ready(Ok(match answer {
             Ok(response) => pass_on(response, *this.rules, record),
-            Err(refusal) => refuse(refusal, record),
+            Err(rejection) => reject(rejection, record),
         }))
     }
 }
 
 /// The service did not do what it is there for; why is for the log and not for the client.
-const FAILED: Refusal = Refusal::new(
+const FAILED: RequestRejection = RequestRejection::new(
     StatusCode::INTERNAL_SERVER_ERROR,
     "the request could not be processed",
 );
@@ -157,7 +161,7 @@ const FAILED: Refusal = Refusal::new(
 fn unwinding<T, E: Into<BoxError>>(
     record: &Option<RequestRecord>,
     poll: impl FnOnce() -> Poll<Result<T, E>>,
-) -> Poll<Result<T, Refusal>> {
+) -> Poll<Result<T, RequestRejection>> {
     // The service is not called again after a panic: the response ends its future, and each request has its own clone.
     match catch_unwind(AssertUnwindSafe(poll)) {
         Ok(Poll::Pending) => Poll::Pending,
@@ -196,16 +200,16 @@ fn pass_on<B: Body<Data = Bytes>>(
     let is_forwarded = info.is_some();
     let is_cut_short =
         info.and_then(ExchangeInfo::error) == Some(ForwardErrorKind::RequestBodyClient);
-    match body_refusal(record.meter.as_ref(), response.status()) {
+    match body_rejection(record.meter.as_ref(), response.status()) {
         // A proxy knows why its reading ended, and has answered for its route.
         Some(_) if is_forwarded => {
-            record.refused(Refusal::new(response.status(), BODY_REFUSED));
+            record.rejected(RequestRejection::new(response.status(), BODY_REJECTED));
         }
-        Some(status) => return refuse(Refusal::new(status, BODY_REFUSED), record),
+        Some(status) => return reject(RequestRejection::new(status, BODY_REJECTED), record),
         None => {}
     }
     if is_cut_short && record.connection.is_http1() {
-        // As wherever a request is refused: what follows may mean something else.
+        // As wherever a request is rejected: what follows may mean something else.
         record.connection.retire();
     }
     let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
@@ -219,7 +223,7 @@ fn pass_on<B: Body<Data = Bytes>>(
                 "the service's response is not one that ends the request"
             );
         }
-        return refuse(FAILED, record);
+        return reject(FAILED, record);
     }
     if is_switch {
         record.hand_to_tunnel();
@@ -237,55 +241,59 @@ fn pass_on<B: Body<Data = Bytes>>(
     };
     let is_held_to_rate =
         record.connection.worker.limits.data_rate.is_some() && !expected.is_exempt;
-    let uptake = match is_held_to_rate {
+    let read_timeout = match is_held_to_rate {
         true => None,
-        false => uptake_limit(&response).cloned(),
+        false => client_read_limit(&response).cloned(),
     };
     let behind = match response.body().is_end_stream() {
         true => 0,
-        false => uptake_limit(&response).map_or(0, UptakeLimit::behind),
+        false => client_read_limit(&response).map_or(0, ClientReadLimit::behind),
     };
-    response.map(|body| ResponseBody::service(body, record, expected, uptake, behind))
+    response.map(|body| ResponseBody::service(body, record, expected, read_timeout, behind))
 }
 
 /// Returns the service's time limit for a client that does not read the response, if there is one.
-fn uptake_limit<B>(response: &Response<B>) -> Option<&UptakeLimit> {
-    response.extensions().get::<ExchangeInfo>()?.uptake.as_ref()
+fn client_read_limit<B>(response: &Response<B>) -> Option<&ClientReadLimit> {
+    response
+        .extensions()
+        .get::<ExchangeInfo>()?
+        .read_timeout
+        .as_ref()
 }
 
-/// The status of the server's refusal of the request's body, if the service failed for it. One that is no proxy
+/// The status of the server's rejection of the request's body, if the service failed for it. One that is no proxy
 /// cannot know why its reading ended, and says 400 or 5xx.
-fn body_refusal(meter: Option<&Arc<BodyMeter>>, status: StatusCode) -> Option<StatusCode> {
-    let refusal = meter?.refusal()?;
+fn body_rejection(meter: Option<&Arc<BodyMeter>>, status: StatusCode) -> Option<StatusCode> {
+    let rejection = meter?.rejection()?;
     let is_failure =
-        status == refusal || status == StatusCode::BAD_REQUEST || status.is_server_error();
-    is_failure.then_some(refusal)
+        status == rejection || status == StatusCode::BAD_REQUEST || status.is_server_error();
+    is_failure.then_some(rejection)
 }
 
 /// A response of our own: a fixed text, and the end of the connection on HTTP/1, since whoever sent such a request
 /// may mean something else by what follows it.
-fn refuse<B: Body<Data = Bytes>>(
-    refusal: Refusal,
+fn reject<B: Body<Data = Bytes>>(
+    rejection: RequestRejection,
     mut record: RequestRecord,
 ) -> Response<ResponseBody<B>> {
-    record.refused(refusal);
+    record.rejected(rejection);
     let mut response = Response::new(());
-    *response.status_mut() = refusal.status;
+    *response.status_mut() = rejection.status;
     #[cfg(feature = "http2")]
-    OwnResponse::mark(&mut response);
+    LocalReplyMark::mark(&mut response);
     let headers = response.headers_mut();
     headers.insert(
         CONTENT_TYPE,
         HeaderValue::from_static("text/plain; charset=utf-8"),
     );
-    if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(ALLOW, HeaderValue::from_static(edge::ALLOWED_METHODS));
+    if rejection.status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(ALLOW, HeaderValue::from_static(validation::ALLOWED_METHODS));
     }
     if record.connection.is_http1() {
         record.connection.retire();
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    let text = Bytes::from_static(refusal.reason.as_bytes());
+    let text = Bytes::from_static(rejection.reason.as_bytes());
     response.map(|()| ResponseBody::text(text, record))
 }
 
@@ -300,7 +308,7 @@ fn announce_close(headers: &mut HeaderMap, connection: &ConnectionState) {
 
 fn content_length(headers: &HeaderMap, body: &impl Body) -> Option<u64> {
     let length = body.size_hint().exact();
-    length.or_else(|| said_length(headers))
+    length.or_else(|| declared_length(headers))
 }
 
 /// The prefix of the content types of gRPC.

@@ -20,8 +20,8 @@ use crate::server::shared::WorkerShared;
 
 /// The shared state of one connection.
 ///
-/// All of it is touched by one thread only; atomics are there because services may ask for bodies and tunnels that they can
-/// send to other threads.
+/// All of it is touched by one thread only; atomics are there because services may ask for bodies and tunnels that
+/// they can send to other threads.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     pub(crate) worker: Arc<WorkerShared>,
@@ -50,7 +50,7 @@ pub(crate) struct ConnectionState {
     /// The socket took no more at the last attempt to write.
     pub(crate) write_blocked: AtomicBool,
     /// Responses of which a part was handed over that the client has not taken.
-    pub(crate) untaken: AtomicU32,
+    pub(crate) unacknowledged: AtomicU32,
     /// Streams of HTTP/2 that have something for the client and no room in its windows.
     #[cfg(feature = "http2")]
     pub(crate) without_room: AtomicU32,
@@ -104,7 +104,7 @@ impl ConnectionState {
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
             write_blocked: AtomicBool::new(false),
-            untaken: AtomicU32::new(0),
+            unacknowledged: AtomicU32::new(0),
             #[cfg(feature = "http2")]
             without_room: AtomicU32::new(0),
             #[cfg(feature = "http2")]

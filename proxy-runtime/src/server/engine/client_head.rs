@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 
+use crate::affinity::NewKey;
 use crate::forward::exchange::failure::ResponseFailure;
 use crate::forward::exchange::filtering::{Received, Shown, show};
 use crate::http1::{
@@ -9,17 +10,19 @@ use crate::http1::{
     ResponseRewrite, write_response,
 };
 use crate::server::http1::date::write_date;
-use crate::stream::spare;
-use crate::transform::{HeadPlan, with_slice};
+use crate::stream::recycled;
+use crate::transform::{CompiledTransforms, with_slice};
 
 /// The changes to a response head for the client.
 pub(super) struct ForClient<'e> {
     /// The route's transforms.
-    pub(super) plan: &'e HeadPlan,
+    pub(super) plan: &'e CompiledTransforms,
     /// The `Connection` field for the client.
     pub(super) connection: OutgoingConnection<'e>,
     /// The filters that must see the response.
     pub(super) shown: Option<Shown<'e>>,
+    /// The affinity key that the client gets, if it needs one.
+    pub(super) key: Option<NewKey>,
 }
 
 impl ForClient<'_> {
@@ -41,6 +44,7 @@ impl ForClient<'_> {
             plan,
             connection,
             shown,
+            key,
         } = self;
         let (_, response, _) = received;
         let mut rewrite = ResponseRewrite::new(response);
@@ -49,10 +53,13 @@ impl ForClient<'_> {
         rewrite.connection = connection;
         rewrite.copied = plan.response_copy.copied();
         let given = &*plan.response;
+        // Behind what the route says, which cannot take it away.
+        let has_no_key = key.is_none();
+        let key = key.iter().flat_map(NewKey::operations);
         if let Some(shown) = shown {
             let edits = show(shown, status, received)?;
             let route = given.iter().map(|given| given.for_status(status));
-            with_slice(edits.operations().chain(route), |operations| {
+            with_slice(edits.operations().chain(route).chain(key), |operations| {
                 let rewrite = ResponseRewrite {
                     operations,
                     ..rewrite
@@ -61,12 +68,12 @@ impl ForClient<'_> {
             });
             return Ok(());
         }
-        if given.is_empty() {
+        if given.is_empty() && has_no_key {
             write_head(received, &rewrite, output);
             return Ok(());
         }
         let operations = given.iter().map(|given| given.for_status(status));
-        with_slice(operations, |operations| {
+        with_slice(operations.chain(key), |operations| {
             let rewrite = ResponseRewrite {
                 operations,
                 ..rewrite
@@ -84,7 +91,7 @@ fn write_head(
     output: &mut Vec<u8>,
 ) {
     // The output needs no memory while the response is waited for.
-    spare::lend(output);
+    recycled::acquire(output);
     write_response(buffer, response, table, rewrite, output);
     // A recipient adds a missing date (RFC 9110 section 6.6.1).
     if !has_date(table, rewrite) {

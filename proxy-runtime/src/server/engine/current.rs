@@ -12,7 +12,7 @@ use crate::proxy::FoundRoute;
 use crate::proxy::{ProxyService, Shared};
 use crate::state::Generation;
 
-/// The raw lane of one worker: the service, and the latest configuration.
+/// The byte path of one worker: the service, and the latest configuration.
 ///
 /// A request loads the configuration with one atomic read; the counter of its owners, which all
 /// workers would write, is touched when the configuration changes and not before.
@@ -25,10 +25,10 @@ pub(crate) struct Engine {
 /// A configuration that the requests of one worker share, which count themselves without a word to
 /// the others.
 #[derive(Clone)]
-pub(crate) struct Current(Rc<Owned>);
+pub(crate) struct Current(Rc<WorkerReference>);
 
 /// The one reference of a worker.
-struct Owned(Arc<Generation>);
+struct WorkerReference(Arc<Generation>);
 
 impl Deref for Current {
     type Target = Generation;
@@ -53,7 +53,7 @@ impl Deref for Published {
 impl Engine {
     pub(crate) fn new(service: ProxyService) -> Self {
         let mut cache = Cache::new(Published(Arc::clone(service.shared())));
-        let current = Current(Rc::new(Owned(Arc::clone(cache.load()))));
+        let current = Current(Rc::new(WorkerReference(Arc::clone(cache.load()))));
         Self {
             service,
             generation: RefCell::new(cache),
@@ -91,7 +91,7 @@ impl Engine {
         let generation = cache.load();
         let mut current = self.current.borrow_mut();
         if !Arc::ptr_eq(generation, &current.0.0) {
-            *current = Current(Rc::new(Owned(Arc::clone(generation))));
+            *current = Current(Rc::new(WorkerReference(Arc::clone(generation))));
         }
         current.clone()
     }

@@ -13,7 +13,7 @@
 //!   normalised;
 //! - HTTP/1.0, `Upgrade`, `CONNECT` and `Expect`;
 //! - routes with layers;
-//! - all that [the exchange leaves to the typed lane](crate::forward::exchange#what-leaves-the-exchange).
+//! - all that [the exchange leaves to the typed path](crate::forward::exchange#what-leaves-the-exchange).
 
 mod client_head;
 mod current;
@@ -29,5 +29,5 @@ pub(crate) use self::http1::Http1Downstream;
 #[cfg(feature = "http2")]
 pub(crate) use self::http2::Http2Downstream;
 #[cfg(test)]
-pub(crate) use self::outgoing::Outgoing;
+pub(crate) use self::outgoing::PreparedHead;
 pub(crate) use crate::forward::exchange::Forwarded;

@@ -5,14 +5,14 @@ use proxy_model::compiled::{Destination, Route};
 
 use crate::connection::ConnectionInfo;
 use crate::forward::exchange::readdress::{host_of, is_of_destination};
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::http1::{
     Changes, ClassSet, Field, FieldName, FieldOperation, FieldValue, HeadTable, OutgoingMethod,
     OutgoingTarget, RawRequest, RequestRewrite, RequestView, write_changed_request, write_request,
 };
 use crate::transform::{
-    Changed, HeadPlan, Host, HostRule, Invalid, Parts, RequestOperation, elsewhere, known,
-    mark_host,
+    Changed, CompiledTransforms, Host, HostHeaderRule, Invalid, OriginParts, RequestOperation,
+    elsewhere, known, mark_host,
 };
 
 /// The method and target in place of the client's.
@@ -24,22 +24,22 @@ struct Other<'a> {
 
 /// A request's head, and what is made of it for one destination.
 #[derive(Clone, Copy)]
-pub(crate) struct Outgoing<'a> {
+pub(crate) struct PreparedHead<'a> {
     pub(crate) buffer: &'a [u8],
     pub(crate) request: &'a RawRequest,
     pub(crate) table: &'a HeadTable,
     pub(crate) view: &'a RequestView<'a>,
     pub(crate) route: &'a Route,
-    pub(crate) plan: &'a HeadPlan,
+    pub(crate) plan: &'a CompiledTransforms,
     /// What filters changed, which comes before what the route says.
-    pub(crate) edits: Option<&'a HeadEdits>,
+    pub(crate) edits: Option<&'a HeaderMutations>,
     pub(crate) destination: &'a Destination,
     /// The client's address, without port.
     pub(crate) remote: Option<FieldValue<'a>>,
     pub(crate) connection: &'a ConnectionInfo,
 }
 
-impl<'a> Outgoing<'a> {
+impl<'a> PreparedHead<'a> {
     /// Appends the head to `out`.
     // Apart from the exchange, in which the compiler would inline the writes no more.
     #[inline(never)]
@@ -56,7 +56,7 @@ impl<'a> Outgoing<'a> {
 
     /// The same, as filters changed it.
     #[cold]
-    fn write_edited(&self, edits: &HeadEdits, out: &mut Vec<u8>) -> Result<(), Invalid> {
+    fn write_edited(&self, edits: &HeaderMutations, out: &mut Vec<u8>) -> Result<(), Invalid> {
         if edits.path().is_none() && edits.query().is_none() {
             self.write_to(Other::default(), out);
             return Ok(());
@@ -73,8 +73,8 @@ impl<'a> Outgoing<'a> {
 
     /// Path and query, as filters left them.
     fn target(&self) -> (&str, Option<&str>) {
-        let path = self.edits.and_then(HeadEdits::path);
-        let query = self.edits.and_then(HeadEdits::query);
+        let path = self.edits.and_then(HeaderMutations::path);
+        let query = self.edits.and_then(HeaderMutations::query);
         (
             path.unwrap_or_else(|| self.view.path()),
             query.unwrap_or_else(|| self.view.query()),
@@ -142,7 +142,7 @@ impl<'a> Outgoing<'a> {
         let begin = out.len();
         let write = |host: Host<'_>, operations: &[FieldOperation<'_>]| {
             self.write_by(other, host, operations, out);
-            let is_computed = matches!(self.plan.host, HostRule::Computed(_));
+            let is_computed = matches!(self.plan.host, HostHeaderRule::Computed(_));
             if is_computed && !is_of_destination(host, self.edits, self.has_authority()) {
                 mark_host(&mut out[begin..]);
             }
@@ -205,7 +205,7 @@ impl<'a> Outgoing<'a> {
         }
         match host {
             Host::Named(value) => Some(known(value)),
-            _ => self.edits.and_then(HeadEdits::host).map(known),
+            _ => self.edits.and_then(HeaderMutations::host).map(known),
         }
     }
 
@@ -217,8 +217,8 @@ impl<'a> Outgoing<'a> {
 
     /// The parts of where the request came from.
     #[inline]
-    fn parts(&self) -> Parts<'a> {
-        Parts {
+    fn parts(&self) -> OriginParts<'a> {
+        OriginParts {
             remote: self.remote,
             authority: self
                 .has_authority()
@@ -230,7 +230,7 @@ impl<'a> Outgoing<'a> {
 
 /// What the route changes of a request's fields, one after the other.
 struct RouteChanges<'o> {
-    outgoing: &'o Outgoing<'o>,
+    outgoing: &'o PreparedHead<'o>,
     /// The classes of names whose lines are left out.
     removed: ClassSet,
 }
@@ -321,7 +321,7 @@ mod tests {
                 transforms.join(","),
             ));
             let route = &snapshot.routes()[0];
-            let plan = HeadPlan::of(route, None);
+            let plan = CompiledTransforms::of(route, None);
             let buffer = format!("GET /a HTTP/1.1\r\nHost: h\r\n{}\r\n", fields.concat());
             let buffer = buffer.as_bytes();
             let mut table = HeadTable::new();
@@ -329,7 +329,7 @@ mod tests {
             let Ok(Status::Complete(request)) = parsed else {
                 panic!("{parsed:?}");
             };
-            let outgoing = Outgoing {
+            let outgoing = PreparedHead {
                 buffer,
                 request: &request,
                 table: &table,
@@ -379,7 +379,7 @@ mod tests {
             let snapshot = snapshot(&format!(
                 r#"{{"Routes":{{"r":{{"Match":{{"Path":"/{{**rest}}"}},"Transforms":[{transforms}]}}}}}}"#
             ));
-            let plan = HeadPlan::of(&snapshot.routes()[0], None);
+            let plan = CompiledTransforms::of(&snapshot.routes()[0], None);
             assert_eq!(
                 plan.request_removed.is_some(),
                 is_one_by_one,

@@ -18,7 +18,7 @@ use tokio::io::AsyncWrite;
 
 use super::client::Client;
 use super::fields::read_trailers;
-use crate::http1::{ChunkTracker, Framing, HeadLimits, RawRequest, Refusal};
+use crate::http1::{ChunkTracker, Framing, HeadLimits, RawRequest, Rejection};
 use crate::server::connection::Transport;
 use crate::server::metrics::WorkerMetrics;
 
@@ -29,7 +29,7 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// The reason why a body ended early.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-pub(crate) enum UploadError {
+pub(crate) enum ChannelError {
     #[error("the connection has ended before the body")]
     Closed,
     #[error("the trailer section is larger than the limit")]
@@ -37,26 +37,26 @@ pub(crate) enum UploadError {
     #[error("the trailer section has more fields than the limit")]
     TooManyTrailers,
     #[error(transparent)]
-    Refused(Refusal),
+    Rejected(Rejection),
 }
 
-impl From<Refusal> for UploadError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::HeadTooLarge => Self::TrailersTooLarge,
-            Refusal::TooManyFields => Self::TooManyTrailers,
-            other => Self::Refused(other),
+impl From<Rejection> for ChannelError {
+    fn from(rejection: Rejection) -> Self {
+        match rejection {
+            Rejection::HeadTooLarge => Self::TrailersTooLarge,
+            Rejection::TooManyFields => Self::TooManyTrailers,
+            other => Self::Rejected(other),
         }
     }
 }
 
 /// The state that both sides share.
 #[derive(Debug, Default)]
-struct Shared {
+struct ChannelState {
     /// Received data that was not taken yet. Taken in the order of the next three fields.
     frame: Option<Frame<Bytes>>,
     trailers: Option<HeaderMap>,
-    end: Option<Result<(), UploadError>>,
+    end: Option<Result<(), ChannelError>>,
     is_wanted: bool,
     is_abandoned: bool,
     /// True once the response is written and the connection waits only for the reader.
@@ -68,7 +68,7 @@ struct Shared {
 /// The reader's side. Dropping it abandons the rest of the body.
 #[derive(Debug)]
 pub(crate) struct BodyReader {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<ChannelState>>,
     /// Number of bytes to come, if the head declares a length.
     left: Option<u64>,
     has_ended: bool,
@@ -78,7 +78,7 @@ impl BodyReader {
     pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ChannelError>>> {
         if self.has_ended {
             return Poll::Ready(None);
         }
@@ -136,15 +136,15 @@ impl Drop for BodyReader {
 /// The connection's side, which fills the channel on request.
 #[derive(Debug)]
 pub(crate) struct BodySender {
-    shared: Arc<Mutex<Shared>>,
-    rest: Rest,
+    shared: Arc<Mutex<ChannelState>>,
+    rest: RemainingBody,
     /// True if the client waits for `100 Continue`.
     awaits_continue: bool,
 }
 
 /// The rest of the body.
 #[derive(Debug)]
-enum Rest {
+enum RemainingBody {
     Length(u64),
     Chunks(ChunkTracker),
     /// The start of the next request is unknown.
@@ -152,7 +152,7 @@ enum Rest {
 }
 
 /// A part of the body.
-enum Part {
+enum ChannelPart {
     Data(Bytes),
     /// The end of the body.
     End {
@@ -165,9 +165,9 @@ impl BodySender {
     /// Creates the two sides for a request whose body was not read yet.
     pub(crate) fn new(request: &RawRequest) -> (Self, BodyReader) {
         let (rest, left) = match request.framing() {
-            Framing::Length(length) => (Rest::Length(length), Some(length)),
-            Framing::Chunked => (Rest::Chunks(ChunkTracker::new()), None),
-            _ => (Rest::Length(0), Some(0)),
+            Framing::Length(length) => (RemainingBody::Length(length), Some(length)),
+            Framing::Chunked => (RemainingBody::Chunks(ChunkTracker::new()), None),
+            _ => (RemainingBody::Length(0), Some(0)),
         };
         let shared = Arc::default();
         let reader = BodyReader {
@@ -186,9 +186,9 @@ impl BodySender {
     /// Returns true if the whole body was read, so that the next request follows.
     pub(crate) fn has_ended(&self) -> bool {
         match &self.rest {
-            Rest::Length(left) => *left == 0,
-            Rest::Chunks(tracker) => tracker.has_ended(),
-            Rest::Broken => false,
+            RemainingBody::Length(left) => *left == 0,
+            RemainingBody::Chunks(tracker) => tracker.has_ended(),
+            RemainingBody::Broken => false,
         }
     }
 
@@ -196,12 +196,12 @@ impl BodySender {
     /// waits for `100 Continue`, or the rest exceeds what would be discarded.
     pub(crate) fn is_lost(&self) -> bool {
         match &self.rest {
-            Rest::Broken => true,
-            Rest::Length(0) => false,
-            Rest::Length(left) if *left > DISCARDED as u64 => {
+            RemainingBody::Broken => true,
+            RemainingBody::Length(0) => false,
+            RemainingBody::Length(left) if *left > DISCARDED as u64 => {
                 self.awaits_continue || lock(&self.shared).is_abandoned
             }
-            Rest::Length(_) | Rest::Chunks(_) => self.awaits_continue,
+            RemainingBody::Length(_) | RemainingBody::Chunks(_) => self.awaits_continue,
         }
     }
 
@@ -216,7 +216,7 @@ impl BodySender {
         limits: &HeadLimits,
         may_continue: bool,
     ) -> Poll<()> {
-        if self.has_ended() || matches!(self.rest, Rest::Broken) {
+        if self.has_ended() || matches!(self.rest, RemainingBody::Broken) {
             return Poll::Pending;
         }
         let mut shared = lock(&self.shared);
@@ -234,17 +234,17 @@ impl BodySender {
             match self.take_part(client, limits) {
                 Ok(Some(part)) => break Ok(part),
                 Ok(None) => {}
-                Err(refusal) => {
+                Err(rejection) => {
                     // Limits are the server's choice: only invalid bytes count as malformed.
-                    if !refusal.is_of_limit() {
+                    if !rejection.is_of_limit() {
                         WorkerMetrics::add(&client.state.metrics().malformed);
                     }
-                    break Err(refusal.into());
+                    break Err(rejection.into());
                 }
             }
             match ready!(client.input.poll_read(&mut client.io, cx)) {
                 Ok(1..) => {}
-                Ok(0) | Err(_) => break Err(UploadError::Closed),
+                Ok(0) | Err(_) => break Err(ChannelError::Closed),
             }
         };
         self.hand_over(part);
@@ -254,7 +254,7 @@ impl BodySender {
     /// Sends `100 Continue` (RFC 9110 section 10.1.1), unless the client has already begun to send.
     fn tell_to_continue<T: Transport>(&mut self, cx: &mut Context<'_>, client: &mut Client<T>) {
         if std::mem::take(&mut self.awaits_continue) && client.input.is_empty() {
-            client.lend_output();
+            client.acquire_output();
             client.output.extend_from_slice(CONTINUE);
         }
         while !client.output.is_empty() {
@@ -272,10 +272,10 @@ impl BodySender {
         &mut self,
         client: &mut Client<T>,
         limits: &HeadLimits,
-    ) -> Result<Option<Part>, Refusal> {
+    ) -> Result<Option<ChannelPart>, Rejection> {
         let filled = client.input.filled();
         match &mut self.rest {
-            Rest::Length(left) => {
+            RemainingBody::Length(left) => {
                 let count =
                     usize::try_from(*left).map_or(filled.len(), |left| left.min(filled.len()));
                 if count == 0 {
@@ -284,14 +284,14 @@ impl BodySender {
                 *left -= count as u64;
                 let data = client.input.take(count);
                 Ok(Some(match *left {
-                    0 => Part::End {
+                    0 => ChannelPart::End {
                         data,
                         trailers: None,
                     },
-                    _ => Part::Data(data),
+                    _ => ChannelPart::Data(data),
                 }))
             }
-            Rest::Chunks(tracker) => {
+            RemainingBody::Chunks(tracker) => {
                 // Removes the chunk framing: data of several chunks become one frame.
                 let mut data = Vec::with_capacity(filled.len());
                 let push = |run: &[u8]| data.extend_from_slice(run);
@@ -301,21 +301,21 @@ impl BodySender {
                 client.input.consume(progress.consumed + progress.trailers);
                 let data = Bytes::from(data);
                 Ok(match progress.ended {
-                    true => Some(Part::End { data, trailers }),
+                    true => Some(ChannelPart::End { data, trailers }),
                     false if data.is_empty() => None,
-                    false => Some(Part::Data(data)),
+                    false => Some(ChannelPart::Data(data)),
                 })
             }
-            Rest::Broken => Ok(None),
+            RemainingBody::Broken => Ok(None),
         }
     }
 
-    fn hand_over(&mut self, part: Result<Part, UploadError>) {
+    fn hand_over(&mut self, part: Result<ChannelPart, ChannelError>) {
         let mut shared = lock(&self.shared);
         match part {
             // The slot is empty: a frame is read only after the previous one was taken.
-            Ok(Part::Data(data)) => shared.frame = Some(Frame::data(data)),
-            Ok(Part::End { data, trailers }) => {
+            Ok(ChannelPart::Data(data)) => shared.frame = Some(Frame::data(data)),
+            Ok(ChannelPart::End { data, trailers }) => {
                 shared.frame = (!data.is_empty()).then(|| Frame::data(data));
                 shared.trailers = trailers.filter(|trailers| !trailers.is_empty());
                 shared.end = Some(Ok(()));
@@ -323,7 +323,7 @@ impl BodySender {
             Err(error) => {
                 shared.end = Some(Err(error));
                 // The end of this body is unknown, so no request can follow.
-                self.rest = Rest::Broken;
+                self.rest = RemainingBody::Broken;
             }
         }
         shared.is_wanted = false;
@@ -339,7 +339,7 @@ impl Drop for BodySender {
     fn drop(&mut self) {
         let mut shared = lock(&self.shared);
         // Only if the body has not ended: a reader must not wait forever.
-        shared.end.get_or_insert(Err(UploadError::Closed));
+        shared.end.get_or_insert(Err(ChannelError::Closed));
         let reader = shared.reader.take();
         let outdated = shared.connection.take();
         drop(shared);
@@ -359,6 +359,6 @@ fn set_waker(place: &mut Option<Waker>, waker: &Waker) -> Option<Waker> {
     }
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn lock(shared: &Mutex<ChannelState>) -> MutexGuard<'_, ChannelState> {
     shared.lock()
 }

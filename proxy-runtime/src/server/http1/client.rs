@@ -10,11 +10,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::clock::Clock;
-use crate::http1::{LentTable, RawRequest, Refusal, Status, read_request};
+use crate::http1::{PooledTable, RawRequest, Rejection, Status, read_request};
 use crate::server::connection::{ConnectionIo, ConnectionState, RequestRecord, Transport, after};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::{Mode, ModeWatch};
-use crate::stream::{ByteStream, ReadBuffer, spare};
+use crate::stream::{ByteStream, ReadBuffer, recycled};
 
 /// An HTTP/1.1 connection to a client.
 ///
@@ -25,7 +25,7 @@ pub(crate) struct Client<T: Transport> {
     /// Bytes to write. Empty between two responses.
     pub(crate) output: Vec<u8>,
     /// The fields of the request head.
-    pub(crate) table: LentTable,
+    pub(crate) table: PooledTable,
     pub(crate) clock: Clock,
     pub(crate) state: Arc<ConnectionState>,
     /// The record of the current request, until the `http` path takes it.
@@ -33,7 +33,7 @@ pub(crate) struct Client<T: Transport> {
     watch: Option<ModeWatch>,
     /// True if the connection is marked as evictable.
     is_offered: bool,
-    waiting: Waiting,
+    waiting: ClientWait,
     /// True if the carriage return of an empty line was skipped, and its line feed is still to
     /// come.
     has_half_line: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Client<T: Transport> {
 
 /// The event that the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waiting {
+enum ClientWait {
     /// The first request, since the connection was accepted.
     First,
     /// The next request, none of which has arrived.
@@ -62,10 +62,10 @@ enum Waiting {
 
 /// The result of waiting for a request.
 #[derive(Debug)]
-pub(super) enum Head {
+pub(super) enum HeadRead {
     /// A request whose head is at the front of the input.
     Request,
-    Refused(Refusal),
+    Rejected(Rejection),
     /// The client sent the preface of HTTP/2 without TLS. With TLS, ALPN decides.
     #[cfg(feature = "http2")]
     Http2,
@@ -98,12 +98,12 @@ impl<T: Transport> Client<T> {
             io,
             input: ReadBuffer::default(),
             output: Vec::new(),
-            table: LentTable::default(),
+            table: PooledTable::default(),
             clock: Clock::new(&state),
             record: None,
             watch: None,
             is_offered: false,
-            waiting: Waiting::First,
+            waiting: ClientWait::First,
             has_half_line: false,
             since,
             mode: Mode::Serving,
@@ -132,18 +132,21 @@ impl<T: Transport> Client<T> {
         &mut self,
         cx: &mut Context<'_>,
         request: &mut RawRequest,
-    ) -> Poll<Head> {
+    ) -> Poll<HeadRead> {
         loop {
             if (matches!(self.input.filled().len(), 1 | 2) || self.has_half_line)
-                && matches!(self.waiting, Waiting::Not | Waiting::Served | Waiting::Next)
-                && let Err(refusal) = self.skip_empty_line()
+                && matches!(
+                    self.waiting,
+                    ClientWait::Not | ClientWait::Served | ClientWait::Next
+                )
+                && let Err(rejection) = self.skip_empty_line()
             {
-                return Poll::Ready(Head::Refused(refusal));
+                return Poll::Ready(HeadRead::Rejected(rejection));
             }
             if !self.input.is_empty()
                 && let Some(head) = self.parse(request)
             {
-                self.waiting = Waiting::Not;
+                self.waiting = ClientWait::Not;
                 if self.is_offered {
                     self.withdraw();
                 }
@@ -151,7 +154,7 @@ impl<T: Transport> Client<T> {
             }
             match self.input.poll_read(&mut self.io, cx) {
                 Poll::Ready(Ok(1..)) => {}
-                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Head::Ended),
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(HeadRead::Ended),
                 Poll::Pending => return self.poll_wait(cx),
             }
         }
@@ -160,7 +163,7 @@ impl<T: Transport> Client<T> {
     /// Skips an empty line between two requests, even in two parts. The connection counts as idle
     /// afterwards, and holds no memory.
     #[cold]
-    fn skip_empty_line(&mut self) -> Result<(), Refusal> {
+    fn skip_empty_line(&mut self) -> Result<(), Rejection> {
         let skipped = match (self.has_half_line, self.input.filled()) {
             (false, EMPTY_LINE) => EMPTY_LINE.len(),
             (false, b"\r") | (true, [b'\n', ..]) => {
@@ -168,7 +171,7 @@ impl<T: Transport> Client<T> {
                 1
             }
             // The parser rejects both parts together with the same error.
-            (true, [_, ..]) => return Err(Refusal::BareCarriageReturn),
+            (true, [_, ..]) => return Err(Rejection::BareCarriageReturn),
             _ => return Ok(()),
         };
         self.input.consume(skipped);
@@ -178,15 +181,15 @@ impl<T: Transport> Client<T> {
     }
 
     #[inline]
-    fn parse(&mut self, request: &mut RawRequest) -> Option<Head> {
+    fn parse(&mut self, request: &mut RawRequest) -> Option<HeadRead> {
         #[cfg(feature = "http2")]
-        if self.waiting == Waiting::First
+        if self.waiting == ClientWait::First
             && !self.state.info.tls
             && self.input.filled()[0] == PREFACE[0]
         {
             let filled = self.input.filled();
             if filled.starts_with(PREFACE) {
-                return Some(Head::Http2);
+                return Some(HeadRead::Http2);
             }
             // Incomplete, but no HTTP/1 request begins like this.
             if PREFACE.starts_with(filled) {
@@ -195,27 +198,27 @@ impl<T: Transport> Client<T> {
         }
         let limits = self.state.worker.limits.head();
         match read_request(self.input.filled(), &limits, &mut self.table, request) {
-            Ok(Status::Complete(())) => Some(Head::Request),
+            Ok(Status::Complete(())) => Some(HeadRead::Request),
             Ok(Status::Partial) => None,
-            Err(refusal) => Some(Head::Refused(refusal)),
+            Err(rejection) => Some(HeadRead::Rejected(rejection)),
         }
     }
 
     /// Handles a wait without data: checks the deadline, and releases memory that is not needed.
-    fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<Head> {
+    fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<HeadRead> {
         let is_silent = self.input.is_empty();
         match self.waiting {
-            Waiting::First | Waiting::Rest => {}
-            Waiting::Not | Waiting::Served | Waiting::Next if !is_silent => {
-                self.waiting = Waiting::Rest;
+            ClientWait::First | ClientWait::Rest => {}
+            ClientWait::Not | ClientWait::Served | ClientWait::Next if !is_silent => {
+                self.waiting = ClientWait::Rest;
                 self.since = Instant::now();
             }
-            Waiting::Not => {
-                self.waiting = Waiting::Next;
+            ClientWait::Not => {
+                self.waiting = ClientWait::Next;
                 self.since = Instant::now();
             }
-            Waiting::Served => self.waiting = Waiting::Next,
-            Waiting::Next => {}
+            ClientWait::Served => self.waiting = ClientWait::Next,
+            ClientWait::Next => {}
         }
         if is_silent {
             // An idle connection holds no buffers.
@@ -223,7 +226,7 @@ impl<T: Transport> Client<T> {
             self.state.hold_nothing();
         } else {
             if self.state.hold(self.input.memory(), cx.waker()) {
-                return Poll::Ready(Head::Evicted);
+                return Poll::Ready(HeadRead::Evicted);
             }
         }
         // Without a registered watcher a drain would not wake this task.
@@ -232,9 +235,9 @@ impl<T: Transport> Client<T> {
             .watch
             .get_or_insert_with(|| ModeWatch::new(worker, cx.waker()));
         // A connection between requests is not offered: in mode `Full` it ends after its grace.
-        if self.waiting != Waiting::Next {
+        if self.waiting != ClientWait::Next {
             if self.is_offered && watch.gives_way() {
-                return Poll::Ready(Head::Evicted);
+                return Poll::Ready(HeadRead::Evicted);
             }
             self.is_offered = self.is_offered || worker.offer(watch, self.state.info.remote);
         }
@@ -245,16 +248,16 @@ impl<T: Transport> Client<T> {
             self.mode_since = Instant::now();
         }
         ready!(self.clock.poll_due(cx, self.deadline(is_silent)));
-        if self.waiting == Waiting::Rest || !is_silent {
+        if self.waiting == ClientWait::Rest || !is_silent {
             WorkerMetrics::add(&self.state.metrics().header_timeouts);
-            return Poll::Ready(Head::TimedOut(self.since));
+            return Poll::Ready(HeadRead::TimedOut(self.since));
         }
         // A client that never sends a request counts as a timeout, unless the server closes it
         // early.
-        if self.waiting == Waiting::First && self.mode == Mode::Serving {
+        if self.waiting == ClientWait::First && self.mode == Mode::Serving {
             WorkerMetrics::add(&self.state.metrics().header_timeouts);
         }
-        Poll::Ready(Head::Ended)
+        Poll::Ready(HeadRead::Ended)
     }
 
     #[cold]
@@ -268,7 +271,7 @@ impl<T: Transport> Client<T> {
     fn deadline(&self, is_silent: bool) -> Instant {
         let limits = &self.state.worker.limits;
         let deadline = match self.waiting {
-            Waiting::Next => after(self.since, limits.keep_alive),
+            ClientWait::Next => after(self.since, limits.keep_alive),
             _ => after(self.since, limits.header_timeout),
         };
         let grace = match self.mode {
@@ -284,23 +287,23 @@ impl<T: Transport> Client<T> {
     /// Records the end of a request.
     #[inline]
     pub(crate) fn served(&mut self, now: Instant) {
-        self.waiting = Waiting::Served;
+        self.waiting = ClientWait::Served;
         self.since = now;
     }
 
     /// Gives the output a buffer for a response.
     #[inline]
-    pub(crate) fn lend_output(&mut self) {
-        spare::lend(&mut self.output);
+    pub(crate) fn acquire_output(&mut self) {
+        recycled::acquire(&mut self.output);
     }
 
     /// Releases the memory that an idle connection does not need.
     fn rest(&mut self) {
         self.input.rest();
         if self.output.capacity() > 0 {
-            spare::give_back(std::mem::take(&mut self.output));
+            recycled::release(std::mem::take(&mut self.output));
         }
-        self.table.give_back();
+        self.table.release();
     }
 
     /// Reads from a client that waits for its response, to detect a disconnect. The next request

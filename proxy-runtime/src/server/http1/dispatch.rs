@@ -15,9 +15,9 @@ use tokio::io::AsyncWrite;
 use super::batch::Batch;
 use super::body_channel::BodySender;
 use super::client::Client;
-use super::response::{Asker, Begun, Writing, write_head};
+use super::response::{ResponseContext, Writing, WrittenHead, write_head};
 use crate::BoxError;
-use crate::forward::spare::{self, Kind};
+use crate::forward::recycled::{self, Kind};
 use crate::http1::HeadLimits;
 use crate::observe::targets;
 use crate::progress::alarm::Alarm;
@@ -27,7 +27,7 @@ use crate::server::handler::Handler;
 
 /// The step after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// Read the next request.
     Request,
     /// Close the connection gracefully.
@@ -43,7 +43,7 @@ pub(super) enum Next {
 pub(super) struct Dispatch {
     /// The channel for the rest of the request body.
     pub(super) sender: Option<BodySender>,
-    pub(super) asker: Asker,
+    pub(super) response_context: ResponseContext,
     pub(super) limits: HeadLimits,
 }
 
@@ -88,9 +88,9 @@ impl Dispatch {
     pub(super) async fn write<T, B>(
         &mut self,
         client: &mut Client<T>,
-        begun: Begun,
+        begun: WrittenHead,
         mut body: Pin<&mut Option<ResponseBody<B>>>,
-    ) -> Next
+    ) -> NextStep
     where
         T: Transport,
         B: Body<Data = Bytes>,
@@ -108,10 +108,10 @@ impl Dispatch {
         body.set(None);
         match written {
             Ok(true) => {}
-            Ok(false) => return Next::Drop,
+            Ok(false) => return NextStep::Drop,
             Err(error) => {
                 tracing::debug!(target: targets::SERVER, %error, "the response could not be written");
-                return Next::Drop;
+                return NextStep::Drop;
             }
         }
         // The body is complete, so a graceful close is correct again.
@@ -119,7 +119,7 @@ impl Dispatch {
             client.state.abort.store(false, Relaxed);
         }
         if begun.is_switch {
-            return Next::Tunnel;
+            return NextStep::Tunnel;
         }
         let is_read = match &mut self.sender {
             // The client waits for the end of the connection.
@@ -132,20 +132,20 @@ impl Dispatch {
             client.state.unread.store(true, Relaxed);
         }
         if begun.keep && is_read {
-            Next::Request
+            NextStep::Request
         } else {
-            Next::Close
+            NextStep::Close
         }
     }
 
-    /// Handles the connection while the service or the client is waited for. `untaken`: number of
+    /// Handles the connection while the service or the client is waited for. `unacknowledged`: number of
     /// bytes that the client has not received yet.
     fn poll_meanwhile<T: Transport>(
         &mut self,
         cx: &mut Context<'_>,
         client: &mut Client<T>,
         may_continue: bool,
-        untaken: u64,
+        unacknowledged: u64,
     ) -> Meanwhile {
         // First, so that the timer is armed in every case.
         if client.clock.poll_slow_reader(cx, &client.state).is_ready() {
@@ -156,7 +156,7 @@ impl Dispatch {
             true => 0,
             false => client.input.memory(),
         };
-        if client.state.hold(untaken + unsent, cx.waker()) {
+        if client.state.hold(unacknowledged + unsent, cx.waker()) {
             return Meanwhile::Stop;
         }
         match &mut self.sender {
@@ -179,16 +179,22 @@ impl Dispatch {
         client: &mut Client<T>,
         head: response::Parts,
         length: Option<u64>,
-    ) -> Begun {
-        client.lend_output();
+    ) -> WrittenHead {
+        client.acquire_output();
         let can_keep = !client.is_closing()
             && self.sender.as_ref().is_none_or(|sender| {
                 // A proxy rejects a request without its whole body as it does on the byte path: what
                 // follows is not read.
                 !sender.is_lost() && (sender.has_ended() || !is_rejected(&head))
             });
-        let begun = write_head(&head, length, self.asker, can_keep, &mut client.output);
-        spare::give_back(Kind::Response, head.headers, head.extensions);
+        let begun = write_head(
+            &head,
+            length,
+            self.response_context,
+            can_keep,
+            &mut client.output,
+        );
+        recycled::release(Kind::Response, head.headers, head.extensions);
         begun
     }
 
@@ -196,7 +202,7 @@ impl Dispatch {
     async fn write_body<T, B>(
         &mut self,
         client: &mut Client<T>,
-        begun: Begun,
+        begun: WrittenHead,
         mut body: Pin<&mut ResponseBody<B>>,
     ) -> io::Result<bool>
     where
@@ -205,7 +211,7 @@ impl Dispatch {
         B::Error: Into<BoxError>,
     {
         // gRPC does not exist over HTTP/1.1.
-        let mut uptake = body.uptake(false);
+        let mut read_timeout = body.read_timeout(false);
         let behind = body.behind();
         let mut before = 0;
         let mut writing = begun.writing;
@@ -251,20 +257,20 @@ impl Dispatch {
                 let left = batch.unwritten(&client.output);
                 body.as_mut()
                     .written(left as u64, matches!(written, Poll::Ready(Ok(()))));
-                let untaken = match written.is_pending() {
+                let unacknowledged = match written.is_pending() {
                     true => {
                         let batch = batch.memory(&client.output) as u64;
                         batch + behind + client.state.behind_socket()
                     }
                     false => 0,
                 };
-                if let Some(uptake) = &mut uptake {
+                if let Some(read_timeout) = &mut read_timeout {
                     let sent = client.state.written.load(Relaxed);
                     // Progress of the socket restarts the client's time.
                     if written.is_ready() || std::mem::replace(&mut before, sent) != sent {
-                        uptake.moved();
+                        read_timeout.moved();
                     }
-                    if written.is_pending() && client.clock.poll_due(cx, uptake.due()).is_ready() {
+                    if written.is_pending() && client.clock.poll_due(cx, read_timeout.due()).is_ready() {
                         // The client must not take a truncated response for a complete one.
                         client.state.abort.store(true, Relaxed);
                         return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -280,7 +286,7 @@ impl Dispatch {
                         continue;
                     }
                 }
-                match self.poll_meanwhile(cx, client, false, untaken) {
+                match self.poll_meanwhile(cx, client, false, unacknowledged) {
                     // The service got data, so its response body may go on.
                     Meanwhile::Again if is_waiting => {}
                     Meanwhile::Again | Meanwhile::Wait => return Poll::Pending,

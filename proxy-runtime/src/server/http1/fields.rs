@@ -6,20 +6,21 @@ use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri, Version};
 
 use crate::connection::ListenerRules;
-use crate::forward::spare::{self, Kind};
+use crate::forward::recycled::{self, Kind};
 use crate::http1::{
     Field, FieldClass, HeadTable, Method as RawMethod, RawRequest, Status, TargetForm,
     Version as RawVersion, is_dropped_from_trailers, parse_request,
 };
-use crate::server::edge::{self, Admitted, Refusal};
 use crate::server::limits::Limits;
+use crate::server::validation::{self, RequestRejection, ValidRequest};
 
 /// The rejection of a valid head that `http` types cannot represent. None is known.
-const UNREADABLE: Refusal = Refusal::new(StatusCode::BAD_REQUEST, "the request cannot be read");
+const UNREADABLE: RequestRejection =
+    RequestRejection::new(StatusCode::BAD_REQUEST, "the request cannot be read");
 
 /// The fields to convert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Chosen {
+pub(super) enum ChosenFields {
     All,
     /// `Host` and `User-Agent`.
     Logged,
@@ -31,31 +32,32 @@ pub(crate) fn read_head(
     head: &Bytes,
     limits: &Limits,
     rules: ListenerRules,
-) -> Result<Request<()>, Refusal> {
+) -> Result<Request<()>, RequestRejection> {
     let mut table = HeadTable::new();
     let parsed = parse_request(head, &limits.head(), &mut table);
-    let parsed = parsed.map_err(|refusal| Refusal::new(refusal.status(), refusal.reason()))?;
+    let parsed = parsed
+        .map_err(|rejection| RequestRejection::new(rejection.status(), rejection.reason()))?;
     let Status::Complete(request) = parsed else {
         return Err(UNREADABLE);
     };
-    edge::settle_claims(&mut table, rules);
-    let admitted = edge::admit_http1(head, &request, limits, rules)?;
+    validation::settle_claims(&mut table, rules);
+    let valid = validation::validate_http1(head, &request, limits, rules)?;
     let mut made = Request::new(());
-    read_admitted(head, &request, &table, admitted, &mut made)?;
+    read_valid(head, &request, &table, valid, &mut made)?;
     Ok(made)
 }
 
 /// Fills `made` from a validated head, with all of its fields.
-pub(super) fn read_admitted<B>(
+pub(super) fn read_valid<B>(
     head: &Bytes,
     request: &RawRequest,
     table: &HeadTable,
-    admitted: Admitted,
+    valid: ValidRequest,
     made: &mut Request<B>,
-) -> Result<(), Refusal> {
-    read_request(head, request, table, Chosen::All, made)?;
-    if let Admitted::WithPath(path) = admitted {
-        *made.uri_mut() = edge::with_path(std::mem::take(made.uri_mut()), path)?;
+) -> Result<(), RequestRejection> {
+    read_request(head, request, table, ChosenFields::All, made)?;
+    if let ValidRequest::WithPath(path) = valid {
+        *made.uri_mut() = validation::with_path(std::mem::take(made.uri_mut()), path)?;
     }
     Ok(())
 }
@@ -68,9 +70,9 @@ pub(super) fn read_request<B>(
     head: &Bytes,
     request: &RawRequest,
     table: &HeadTable,
-    chosen: Chosen,
+    chosen: ChosenFields,
     made: &mut Request<B>,
-) -> Result<(), Refusal> {
+) -> Result<(), RequestRejection> {
     *made.method_mut() = read_method(head, request).ok_or(UNREADABLE)?;
     *made.version_mut() = match request.version() {
         RawVersion::Http10 => Version::HTTP_10,
@@ -80,19 +82,19 @@ pub(super) fn read_request<B>(
     let is_trusted = |field: &&Field| field.class() != FieldClass::Distrusted;
     let fields = table.fields().iter().filter(is_trusted);
     let read = match chosen {
-        Chosen::All => {
+        ChosenFields::All => {
             // Space for fields that a layer adds.
             let room = (table.fields().len(), 2);
-            *made.extensions_mut() = spare::extensions(Kind::Request);
-            spare::fields(Kind::Request, head, fields, room)
+            *made.extensions_mut() = recycled::extensions(Kind::Request);
+            recycled::fields(Kind::Request, head, fields, room)
         }
-        Chosen::Logged => {
+        ChosenFields::Logged => {
             let is_logged = |field: &&Field| {
                 let name = field.name().get(head);
                 field.class() == FieldClass::Host
                     || name.eq_ignore_ascii_case(USER_AGENT.as_str().as_bytes())
             };
-            spare::fields(Kind::Logged, head, fields.filter(is_logged), (2, 0))
+            recycled::fields(Kind::Logged, head, fields.filter(is_logged), (2, 0))
         }
     };
     *made.headers_mut() = read.ok_or(UNREADABLE)?;

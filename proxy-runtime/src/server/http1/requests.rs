@@ -16,24 +16,24 @@ use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 
 use super::body_channel::BodySender;
-use super::client::{CLOSING, Client, Head};
+use super::client::{CLOSING, Client, HeadRead};
 use super::date::write_date;
-use super::dispatch::{Dispatch, Next};
-use super::fields::{Chosen, read_admitted, read_request};
-use super::response::Asker;
+use super::dispatch::{Dispatch, NextStep};
+use super::fields::{ChosenFields, read_request, read_valid};
+use super::response::ResponseContext;
 use crate::forward::RouteContext;
-use crate::forward::spare::{self, Kind};
-use crate::http1::{Framing, RawRequest, Refusal};
+use crate::forward::recycled::{self, Kind};
+use crate::http1::{Framing, RawRequest, Rejection};
 use crate::observe::targets;
 use crate::server::access_log::Draft;
 use crate::server::connection::{
     ConnectionState, RequestBody, RequestRecord, ResponseRules, ServiceCall, Transport, after,
 };
-use crate::server::edge::{self, Admitted};
 use crate::server::engine::{Forwarded, Http1Downstream};
 use crate::server::handler::{Handler, Served};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
+use crate::server::validation::{self, ValidRequest};
 use crate::stream::write_all;
 use crate::stream::{OnUpgrade, Switch};
 
@@ -42,7 +42,7 @@ const TIMEOUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// The end of a connection.
-enum End {
+enum ConnectionEnd {
     /// Write the output buffer and close.
     Close,
     /// Close after a response.
@@ -71,9 +71,9 @@ where
 {
     async move {
         match serve_requests(&mut client, &service).await {
-            End::Drop => {}
-            End::Close => close(&mut client).await,
-            End::Answered { is_asked } => {
+            ConnectionEnd::Drop => {}
+            ConnectionEnd::Close => close(&mut client).await,
+            ConnectionEnd::Answered { is_asked } => {
                 // A client that did not ask for the close may have sent another request. Closing
                 // with unread data resets the connection, and the reset discards the response (RFC
                 // 9112 section 9.6).
@@ -82,13 +82,13 @@ where
                 }
                 close(&mut client).await;
             }
-            End::Tunnel(switch) => {
+            ConnectionEnd::Tunnel(switch) => {
                 client.state.begin_tunnel(client.input.filled().len());
                 client.state.hold_nothing();
                 switch.complete(client.io, client.input);
             }
             #[cfg(feature = "http2")]
-            End::Http2 => Box::pin(serve_http2(client, service)).await,
+            ConnectionEnd::Http2 => Box::pin(serve_http2(client, service)).await,
         }
     }
 }
@@ -109,7 +109,7 @@ where
 }
 
 /// Serves requests until the connection ends.
-async fn serve_requests<T, H>(client: &mut Client<T>, served: &Served<H>) -> End
+async fn serve_requests<T, H>(client: &mut Client<T>, served: &Served<H>) -> ConnectionEnd
 where
     T: Transport,
     H: Handler,
@@ -122,27 +122,27 @@ where
         }
         let mut request = RawRequest::unread();
         match poll_fn(|cx| client.poll_head(cx, &mut request)).await {
-            Head::Request => {}
-            Head::Refused(refusal) => {
-                refuse(client, refusal);
-                return End::Close;
+            HeadRead::Request => {}
+            HeadRead::Rejected(rejection) => {
+                reject(client, rejection);
+                return ConnectionEnd::Close;
             }
-            Head::TimedOut(since) => {
+            HeadRead::TimedOut(since) => {
                 time_out(client, since);
-                return End::Close;
+                return ConnectionEnd::Close;
             }
-            Head::Ended => return End::Close,
-            Head::Evicted => return End::Drop,
+            HeadRead::Ended => return ConnectionEnd::Close,
+            HeadRead::Evicted => return ConnectionEnd::Drop,
             #[cfg(feature = "http2")]
-            Head::Http2 => return End::Http2,
+            HeadRead::Http2 => return ConnectionEnd::Http2,
         }
         // First, so that neither the log nor a service sees fields that clients must not set.
-        edge::settle_claims(&mut client.table, client.state.info.rules);
+        validation::settle_claims(&mut client.table, client.state.info.rules);
         begin(client, &request);
         let mut found = None;
         // Requests that need no `http` types take the byte path.
         if let Some(engine) = served.handler.engine()
-            && admit(client, &request) == Ok(Admitted::AsSent)
+            && validate(client, &request) == Ok(ValidRequest::AsSent)
             && Http1Downstream::<T>::can_forward(&request)
         {
             let down = Http1Downstream::new(client, &request);
@@ -155,34 +155,36 @@ where
                     }
                     return answered(&request);
                 }
-                Forwarded::Gone => return End::Drop,
+                Forwarded::Disconnected => return ConnectionEnd::Drop,
             }
         }
         // Boxed, so that idle connections have no memory for it.
         match Box::pin(serve_typed(client, served, &request, found)).await {
-            (Next::Request, _) => {}
-            (Next::Close, _) => return answered(&request),
-            (Next::Drop, _) => return End::Drop,
-            (Next::Tunnel, switch) => return switch.map_or(End::Drop, End::Tunnel),
+            (NextStep::Request, _) => {}
+            (NextStep::Close, _) => return answered(&request),
+            (NextStep::Drop, _) => return ConnectionEnd::Drop,
+            (NextStep::Tunnel, switch) => {
+                return switch.map_or(ConnectionEnd::Drop, ConnectionEnd::Tunnel);
+            }
         }
     }
 }
 
 /// The end after the response to the last request.
-fn answered(request: &RawRequest) -> End {
+fn answered(request: &RawRequest) -> ConnectionEnd {
     let is_asked = !request.is_persistent();
-    End::Answered { is_asked }
+    ConnectionEnd::Answered { is_asked }
 }
 
 /// Validates a request.
 #[inline]
-fn admit<T: Transport>(
+fn validate<T: Transport>(
     client: &Client<T>,
     request: &RawRequest,
-) -> Result<Admitted, edge::Refusal> {
+) -> Result<ValidRequest, validation::RequestRejection> {
     let state = &client.state;
     let (limits, rules) = (&state.worker.limits, state.info.rules);
-    edge::admit_http1(client.input.filled(), request, limits, rules)
+    validation::validate_http1(client.input.filled(), request, limits, rules)
 }
 
 /// Begins the record of a request.
@@ -198,10 +200,18 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
         // Parsed for the log only: the byte path needs no `http` types.
         let head = Bytes::copy_from_slice(&client.input.filled()[..request.head_length()]);
         let mut read = Request::new(());
-        if read_request(&head, request, &client.table, Chosen::Logged, &mut read).is_ok() {
+        if read_request(
+            &head,
+            request,
+            &client.table,
+            ChosenFields::Logged,
+            &mut read,
+        )
+        .is_ok()
+        {
             let (parts, ()) = read.into_parts();
             record.draft = Some(Box::new(Draft::new(&parts, state.info)));
-            spare::give_back(Kind::Logged, parts.headers, parts.extensions);
+            recycled::release(Kind::Logged, parts.headers, parts.extensions);
         }
     }
     client.record = Some(record);
@@ -213,17 +223,17 @@ async fn serve_typed<T, H>(
     served: &Served<H>,
     request: &RawRequest,
     found: Option<RouteIndex>,
-) -> (Next, Option<Switch>)
+) -> (NextStep, Option<Switch>)
 where
     T: Transport,
     H: Handler,
 {
     let Some(record) = client.record.take() else {
-        return (Next::Drop, None);
+        return (NextStep::Drop, None);
     };
     let mut dispatch = Dispatch {
         sender: None,
-        asker: Asker::of(request),
+        response_context: ResponseContext::of(request),
         limits: client.state.worker.limits.head(),
     };
     let mut switch = None;
@@ -239,7 +249,7 @@ where
         dispatch.wait(client, call).await
     };
     let Some(response) = answered else {
-        return (Next::Drop, None);
+        return (NextStep::Drop, None);
     };
     let mut body = pin!(None);
     let begun = {
@@ -261,20 +271,19 @@ fn ask<T: Transport, H: Handler>(
     sender: &mut Option<BodySender>,
     switch: &mut Option<Switch>,
 ) -> ServiceCall<H> {
-    let admitted = admit(client, request);
+    let valid = validate(client, request);
     let head = client.input.take_head(request.head_length());
     // Filled in place: moving a request is expensive.
     let mut made = Request::new(RequestBody::empty());
-    let read = admitted
-        .and_then(|admitted| read_admitted(&head, request, &client.table, admitted, &mut made));
+    let read = valid.and_then(|valid| read_valid(&head, request, &client.table, valid, &mut made));
     let (rest, body) = receive(client, request);
     *sender = rest;
     client.input.rest();
     // A body would precede the tunnel; such a request is served without the upgrade.
     let can_switch = request.upgrade().is_some() && request.framing().is_empty();
     let rules = ResponseRules::of_raw(request, can_switch);
-    if let Err(refusal) = read {
-        return ServiceCall::refused(refusal, rules, record);
+    if let Err(rejection) = read {
+        return ServiceCall::rejected(rejection, rules, record);
     }
     if can_switch {
         let (on_upgrade, offered) = OnUpgrade::new();
@@ -310,28 +319,28 @@ fn receive<T: Transport>(
 }
 
 /// Writes the response to an invalid request.
-fn refuse<T: Transport>(client: &mut Client<T>, refusal: Refusal) {
+fn reject<T: Transport>(client: &mut Client<T>, rejection: Rejection) {
     let state = &client.state;
     WorkerMetrics::add(&state.metrics().malformed);
     tracing::debug!(
         target: targets::SERVER,
         remote = ?state.info.remote,
-        reason = %refusal,
+        reason = %rejection,
         "a request cannot be read"
     );
-    let text = refusal.to_string();
-    let status = refusal.status();
-    log_refused_head(
+    let text = rejection.to_string();
+    let status = rejection.status();
+    log_rejected_head(
         state,
         Instant::now(),
-        (status, refusal.reason()),
+        (status, rejection.reason()),
         text.len(),
     );
     let out = &mut client.output;
     let reason = status.canonical_reason().unwrap_or_default();
     out.extend_from_slice(format!("HTTP/1.1 {} {reason}\r\n", status.as_str()).as_bytes());
     if status == StatusCode::METHOD_NOT_ALLOWED {
-        out.extend_from_slice(format!("allow: {}\r\n", edge::ALLOWED_METHODS).as_bytes());
+        out.extend_from_slice(format!("allow: {}\r\n", validation::ALLOWED_METHODS).as_bytes());
     }
     out.extend_from_slice(
         b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\ndate: ",
@@ -349,14 +358,14 @@ fn time_out<T: Transport>(client: &mut Client<T>, since: Instant) {
         StatusCode::REQUEST_TIMEOUT,
         "the request's head took too long",
     );
-    log_refused_head(state, since, why, 0);
+    log_rejected_head(state, since, why, 0);
     client.output.extend_from_slice(TIMEOUT);
     // The rest of the head may still arrive, so the close must linger.
     state.unread.store(true, Relaxed);
 }
 
 /// Logs an invalid request. `sent`: length of the response body.
-fn log_refused_head(
+fn log_rejected_head(
     state: &ConnectionState,
     since: Instant,
     (status, reason): (StatusCode, &'static str),
@@ -378,13 +387,13 @@ async fn close<T: Transport>(client: &mut Client<T>) {
     let Client {
         io, output, clock, ..
     } = client;
-    if output.is_empty() && !io.takes_leave() {
+    if output.is_empty() && !io.lingers_on_close() {
         return;
     }
     let deadline = after(Instant::now(), CLOSING);
     let closing = async {
         write_all(io, output, &[]).await?;
-        if io.takes_leave() {
+        if io.lingers_on_close() {
             io.shutdown().await?;
         }
         Ok::<_, io::Error>(())

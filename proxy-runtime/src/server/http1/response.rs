@@ -18,7 +18,7 @@ use crate::http1::{
 
 /// The properties of a request that its response depends on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asker {
+pub(super) struct ResponseContext {
     pub(super) version: Version,
     is_head: bool,
     accepts_trailers: bool,
@@ -26,7 +26,7 @@ pub(super) struct Asker {
     is_persistent: bool,
 }
 
-impl Asker {
+impl ResponseContext {
     pub(super) fn of(request: &RawRequest) -> Self {
         Self {
             version: request.version(),
@@ -53,7 +53,7 @@ pub(super) enum Writing {
 
 /// The result of writing a head.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
+pub(super) struct WrittenHead {
     pub(super) writing: Writing,
     /// True if the connection stays open.
     pub(super) keep: bool,
@@ -68,17 +68,17 @@ pub(super) struct Begun {
 pub(super) fn write_head(
     head: &response::Parts,
     length: Option<u64>,
-    asker: Asker,
+    response_context: ResponseContext,
     can_keep: bool,
     out: &mut Vec<u8>,
-) -> Begun {
+) -> WrittenHead {
     let status = head.status;
     let is_switch = status == StatusCode::SWITCHING_PROTOCOLS;
-    let writing = choose_writing(head, length, asker);
+    let writing = choose_writing(head, length, response_context);
     let classes = classes(&head.headers);
     let has_options = classes.contains(FieldClass::Connection);
     let keep = can_keep
-        && asker.is_persistent
+        && response_context.is_persistent
         && writing != Writing::UntilClose
         && !(has_options && has_option(&head.headers, "close"));
     write_status_line(head, out);
@@ -112,8 +112,8 @@ pub(super) fn write_head(
         Writing::Nothing if !has_no_length => {
             // The length that GET would return; a 304 has it only if the service sets it.
             let length = match classes.contains(FieldClass::ContentLength) {
-                true => said_length(&head.headers),
-                false => length.filter(|length| asker.is_head && *length > 0),
+                true => declared_length(&head.headers),
+                false => length.filter(|length| response_context.is_head && *length > 0),
             };
             if let Some(length) = length {
                 write_length(length, out);
@@ -125,7 +125,7 @@ pub(super) fn write_head(
     if !is_switch {
         let offers = classes.contains(FieldClass::Upgrade);
         // HTTP/1.0 clients need an explicit `keep-alive`; HTTP/1.1 reuses by default.
-        let is_told = !keep || asker.version == Version::Http10;
+        let is_told = !keep || response_context.version == Version::Http10;
         out.extend_from_slice(match (keep, is_told, offers) {
             (false, _, false) => b"connection: close\r\n".as_slice(),
             (false, _, true) => b"connection: close, upgrade\r\n",
@@ -142,7 +142,7 @@ pub(super) fn write_head(
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
-    Begun {
+    WrittenHead {
         writing,
         keep,
         is_switch,
@@ -163,7 +163,13 @@ pub(crate) fn write_text(
     out: &mut Vec<u8>,
 ) -> u64 {
     let length = text.len() as u64;
-    let begun = write_head(head, Some(length), Asker::of(request), !is_last, out);
+    let begun = write_head(
+        head,
+        Some(length),
+        ResponseContext::of(request),
+        !is_last,
+        out,
+    );
     if begun.writing == Writing::Nothing {
         return 0;
     }
@@ -172,25 +178,29 @@ pub(crate) fn write_text(
 }
 
 /// Chooses the framing by RFC 9112 section 6.3.
-fn choose_writing(head: &response::Parts, length: Option<u64>, asker: Asker) -> Writing {
+fn choose_writing(
+    head: &response::Parts,
+    length: Option<u64>,
+    response_context: ResponseContext,
+) -> Writing {
     let status = head.status;
-    if asker.is_head
+    if response_context.is_head
         || status.is_informational()
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
     {
         return Writing::Nothing;
     }
-    match length.or_else(|| said_length(&head.headers)) {
+    match length.or_else(|| declared_length(&head.headers)) {
         Some(length) => Writing::Length(length),
-        None if asker.version == Version::Http11 => Writing::Chunked {
-            with_trailers: asker.accepts_trailers,
+        None if response_context.version == Version::Http11 => Writing::Chunked {
+            with_trailers: response_context.accepts_trailers,
         },
         None => Writing::UntilClose,
     }
 }
 
 /// The length in `Content-Length`, if all values are the same valid number (RFC 9110 section 8.6).
-pub(crate) fn said_length(headers: &HeaderMap) -> Option<u64> {
+pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     let mut values = headers.get_all(CONTENT_LENGTH).iter();
     let first = values.next()?;
     let digits = first.to_str().ok()?;

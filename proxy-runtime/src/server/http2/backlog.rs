@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-use crate::stream::spare::is_tight;
+use crate::stream::recycled::is_tight;
 
 /// Maximum of data in `h2` over all streams of a connection, in bytes: more than a socket accepts
 /// at once, and little for a client that opens many streams with large windows and reads nothing.
@@ -32,11 +32,11 @@ pub(crate) struct Backlog {
     /// Number of bytes that the connection had written at the last update of `held`.
     written: AtomicU64,
     /// Boxed, since most connections never have waiting streams.
-    waiting: Mutex<Option<Box<Waiting>>>,
+    waiting: Mutex<Option<Box<BacklogEntry>>>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting(Vec<Waker>);
+struct BacklogEntry(Vec<Waker>);
 
 impl Backlog {
     /// Waits until there is room for data. Returns the number of bytes that fit.
@@ -46,7 +46,7 @@ impl Backlog {
             return Poll::Ready(room as usize);
         }
         let mut waiting = self.waiting.lock();
-        let Waiting(waiting) = &mut **waiting.get_or_insert_default();
+        let BacklogEntry(waiting) = &mut **waiting.get_or_insert_default();
         // A stream that polls twice registers once.
         if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
             waiting.push(cx.waker().clone());
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn it_is_small_where_memory_is_tight_and_nobody_waits_for_ever() {
-        use crate::stream::spare::set_tight;
+        use crate::stream::recycled::set_tight;
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
         let cx = &mut Context::from_waker(&waker);

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use crate::spare::Spare;
+use crate::local_pool::LocalPool;
 
 /// Maximum of blocks that a worker keeps: the number of open streams on a busy one.
 const MOST: usize = 128;
@@ -14,13 +14,13 @@ const MOST: usize = 128;
 /// A pool of memory blocks for the futures that serve streams, over all connections of a worker.
 ///
 /// Such a future is larger than the sizes that allocators keep at hand.
-pub(super) struct Blocks<F>(Spare<Block<F>, MOST>);
+pub(super) struct Blocks<F>(LocalPool<StreamBlock<F>, MOST>);
 
-type Block<F> = Pin<Box<Option<F>>>;
+type StreamBlock<F> = Pin<Box<Option<F>>>;
 
 impl<F> Default for Blocks<F> {
     fn default() -> Self {
-        Self(Spare::new())
+        Self(LocalPool::new())
     }
 }
 
@@ -33,12 +33,12 @@ impl<F: 'static> Blocks<F> {
 }
 
 /// A future that serves a stream, in a block of the pool.
-pub(super) struct Lent<F> {
-    block: Option<Block<F>>,
+pub(super) struct PooledTask<F> {
+    block: Option<StreamBlock<F>>,
     blocks: Rc<Blocks<F>>,
 }
 
-impl<F: Future> Lent<F> {
+impl<F: Future> PooledTask<F> {
     #[inline]
     pub(super) fn new(blocks: &Rc<Blocks<F>>, serving: F) -> Self {
         let block = match blocks.0.take() {
@@ -65,7 +65,7 @@ impl<F: Future> Lent<F> {
     }
 }
 
-impl<F> Drop for Lent<F> {
+impl<F> Drop for PooledTask<F> {
     fn drop(&mut self) {
         let Some(mut block) = self.block.take() else {
             return;
@@ -88,12 +88,13 @@ mod tests {
         let kept = OnceCell::new();
         let blocks = Blocks::of(&kept, &ready::<Rc<u8>>);
         let held = Rc::new(7);
-        let at = |lent: &Lent<Ready<Rc<u8>>>| lent.block.as_ref().map(|block| &raw const **block);
-        let first = Lent::new(&blocks, ready(Rc::clone(&held)));
+        let at =
+            |lent: &PooledTask<Ready<Rc<u8>>>| lent.block.as_ref().map(|block| &raw const **block);
+        let first = PooledTask::new(&blocks, ready(Rc::clone(&held)));
         let place = at(&first);
         drop(first);
         assert_eq!(Rc::strong_count(&held), 1, "what was in it is gone");
-        let mut second = Lent::new(&Blocks::of(&kept, &ready::<Rc<u8>>), ready(Rc::new(8)));
+        let mut second = PooledTask::new(&Blocks::of(&kept, &ready::<Rc<u8>>), ready(Rc::new(8)));
         assert_eq!(at(&second), place);
         let mut cx = Context::from_waker(Waker::noop());
         assert_eq!(second.poll(&mut cx), Poll::Ready(Rc::new(8)));
@@ -103,7 +104,7 @@ mod tests {
     fn not_many_are_kept() {
         let blocks = Rc::new(Blocks::default());
         let lent: Vec<_> = (0..2 * MOST)
-            .map(|number| Lent::new(&blocks, ready(number)))
+            .map(|number| PooledTask::new(&blocks, ready(number)))
             .collect();
         drop(lent);
         assert_eq!(blocks.0.count(), MOST);

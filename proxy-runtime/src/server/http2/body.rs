@@ -13,7 +13,7 @@ use crate::head::headers::strip_trailers;
 /// Flow control: the window opens by the size of a frame when the next frame is requested
 /// (backpressure).
 #[derive(Debug)]
-pub(crate) struct BodyReader {
+pub(crate) struct StreamReader {
     stream: RecvStream,
     /// The rest of `Content-Length`, which `h2` enforces.
     left: Option<u64>,
@@ -22,7 +22,7 @@ pub(crate) struct BodyReader {
     has_ended: bool,
 }
 
-impl BodyReader {
+impl StreamReader {
     /// `length`: the declared length of the body, if any.
     pub(super) fn new(stream: RecvStream, length: Option<u64>) -> Self {
         Self {

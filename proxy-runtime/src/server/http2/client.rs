@@ -8,7 +8,7 @@ use super::deadlines::Deadline;
 use crate::server::connection::RequestRecord;
 
 /// The client's side of a stream. Dropping it resets the stream unless its response is complete.
-pub(crate) struct Client {
+pub(crate) struct StreamClient {
     pub(crate) respond: SendResponse<Bytes>,
     /// The request body, if there is one.
     pub(crate) body: Option<RecvStream>,

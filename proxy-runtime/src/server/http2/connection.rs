@@ -14,8 +14,8 @@ use tokio::task::coop::has_budget_remaining;
 use tokio::time::Instant;
 
 use super::blocks::Blocks;
-use super::deadlines::{Alarm, Deadline};
-use super::ready::{CONNECTION, Part, Ready};
+use super::deadlines::{Deadline, StreamTimer};
+use super::ready::{CONNECTION, Ready, TaskPart};
 use super::resets::Resets;
 use super::streams::{Ending, Streams};
 use super::watch::{Noticed, Unfinished, Watched};
@@ -30,13 +30,13 @@ const ROUNDS: usize = 16;
 ///
 /// Dropping it cancels all streams.
 pub(super) struct Connection<T: Transport, S, F> {
-    phase: Phase<T>,
+    phase: ConnectionPhase<T>,
     streams: Streams<F>,
     ready: Arc<Ready>,
     /// The connection's own part of the task.
-    part: Arc<Part>,
+    part: Arc<TaskPart>,
     waker: Waker,
-    alarm: Alarm,
+    alarm: StreamTimer,
     state: Arc<ConnectionState>,
     resets: Resets,
     noticed: Rc<Noticed>,
@@ -52,22 +52,22 @@ pub(super) struct Accepted {
     pub(super) deadline: Deadline,
 }
 
-enum Phase<T: Transport> {
+enum ConnectionPhase<T: Transport> {
     Opening(Box<Handshake<Watched<T>, Bytes>>),
-    Open(Box<Open<T>>),
+    Open(Box<OpenConnection<T>>),
     /// The connection was told to end before its handshake was complete.
     Closed,
 }
 
-struct Open<T: Transport> {
+struct OpenConnection<T: Transport> {
     h2: h2::server::Connection<Watched<T>, Bytes>,
     pings: Option<PingPong>,
-    end: End,
+    end: ShutdownState,
 }
 
 /// The announced end of the connection.
 #[derive(Clone, Copy, Debug)]
-enum End {
+enum ShutdownState {
     Never,
     /// End after the open streams, and `further` new ones.
     ///
@@ -80,7 +80,7 @@ enum End {
     Now(Reason),
 }
 
-impl End {
+impl ShutdownState {
     /// Returns true if another stream may be served.
     fn admits(&mut self) -> bool {
         match self {
@@ -111,17 +111,17 @@ where
         let limits = &state.worker.limits;
         let (io, noticed) = Watched::new(io, state);
         let ready = Arc::<Ready>::default();
-        let part = Part::new(&ready, CONNECTION);
+        let part = TaskPart::new(&ready, CONNECTION);
         let waker = Waker::from(Arc::clone(&part));
         // Schedules the first poll.
         waker.wake_by_ref();
         Self {
-            phase: Phase::Opening(Box::new(builder(limits).handshake(io))),
+            phase: ConnectionPhase::Opening(Box::new(builder(limits).handshake(io))),
             streams: Streams::new(&ready, blocks),
             ready,
             part,
             waker,
-            alarm: Alarm::default(),
+            alarm: StreamTimer::default(),
             state: Arc::clone(state),
             resets: Resets::new(&limits.http2),
             noticed,
@@ -152,13 +152,13 @@ where
         let cx = &mut Context::from_waker(&self.waker);
         loop {
             match &mut self.phase {
-                Phase::Opening(handshake) => {
+                ConnectionPhase::Opening(handshake) => {
                     let mut h2 = ready!(Pin::new(&mut **handshake).poll(cx))?;
                     let pings = h2.ping_pong();
-                    let end = End::Never;
-                    self.phase = Phase::Open(Box::new(Open { h2, pings, end }));
+                    let end = ShutdownState::Never;
+                    self.phase = ConnectionPhase::Open(Box::new(OpenConnection { h2, pings, end }));
                 }
-                Phase::Open(open) => match ready!(open.h2.poll_accept(cx)) {
+                ConnectionPhase::Open(open) => match ready!(open.h2.poll_accept(cx)) {
                     Some(accepted) => {
                         let (request, mut respond) = accepted?;
                         if !open.end.admits() {
@@ -183,12 +183,12 @@ where
                     }
                     None => {
                         return Poll::Ready(match open.end {
-                            End::Now(reason) => Err(reason.into()),
-                            End::Never | End::Soon { .. } => Ok(()),
+                            ShutdownState::Now(reason) => Err(reason.into()),
+                            ShutdownState::Never | ShutdownState::Soon { .. } => Ok(()),
                         });
                     }
                 },
-                Phase::Closed => return Poll::Ready(Ok(())),
+                ConnectionPhase::Closed => return Poll::Ready(Ok(())),
             }
         }
     }
@@ -240,22 +240,22 @@ impl<T: Transport, S, F> Connection<T, S, F> {
     /// Ends the connection gracefully: at once if it is idle, else after the requests in flight.
     pub(super) fn shut_down(&mut self) {
         match &mut self.phase {
-            Phase::Opening(_) => self.phase = Phase::Closed,
-            Phase::Open(open) => {
-                if let End::Never = open.end {
+            ConnectionPhase::Opening(_) => self.phase = ConnectionPhase::Closed,
+            ConnectionPhase::Open(open) => {
+                if let ShutdownState::Never = open.end {
                     let further = self.state.worker.limits.http2.concurrent_streams;
-                    open.end = End::Soon { further };
+                    open.end = ShutdownState::Soon { further };
                 }
                 open.h2.graceful_shutdown();
             }
-            Phase::Closed => {}
+            ConnectionPhase::Closed => {}
         }
         self.waker.wake_by_ref();
     }
 
     /// Ends the connection at once with `reason`.
     pub(super) fn end_now(&mut self, reason: Reason) {
-        if let Phase::Open(open) = &mut self.phase
+        if let ConnectionPhase::Open(open) = &mut self.phase
             && open.end_now(reason, &self.state)
         {
             self.waker.wake_by_ref();
@@ -269,7 +269,7 @@ impl<T: Transport, S, F> Connection<T, S, F> {
 
     /// Sends a PING, which a live client must answer.
     pub(super) fn ping(&mut self) {
-        let Phase::Open(open) = &mut self.phase else {
+        let ConnectionPhase::Open(open) = &mut self.phase else {
             return;
         };
         let Some(pings) = &mut open.pings else { return };
@@ -282,14 +282,14 @@ impl<T: Transport, S, F> Connection<T, S, F> {
     }
 }
 
-impl<T: Transport> Open<T> {
+impl<T: Transport> OpenConnection<T> {
     /// Ends the connection at once. Returns false if it was ending already.
     #[cold]
     fn end_now(&mut self, reason: Reason, state: &ConnectionState) -> bool {
-        if let End::Now(_) = self.end {
+        if let ShutdownState::Now(_) = self.end {
             return false;
         }
-        self.end = End::Now(reason);
+        self.end = ShutdownState::Now(reason);
         // Makes the close linger, so that a client that still sends can read the reason.
         state.unread.store(true, Relaxed);
         self.h2.abrupt_shutdown(reason);

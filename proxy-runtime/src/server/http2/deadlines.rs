@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The deadlines of the streams of a connection.
 #[derive(Debug, Default)]
-pub(super) struct Deadlines {
+pub(super) struct StreamDeadlines {
     /// The deadlines by stream slot.
     dues: RefCell<Vec<Option<Instant>>>,
     /// A lower bound of the earliest deadline.
@@ -19,7 +19,7 @@ pub(super) struct Deadlines {
     passed: Cell<Option<Instant>>,
 }
 
-impl Deadlines {
+impl StreamDeadlines {
     fn set(&self, place: u32, due: Instant) {
         let mut dues = self.dues.borrow_mut();
         let place = place as usize;
@@ -58,16 +58,16 @@ impl Deadlines {
 
 /// The single timer. Armed at the first wait; fires early rather than being moved.
 #[derive(Debug, Default)]
-pub(super) struct Alarm(Option<Pin<Box<Sleep>>>);
+pub(super) struct StreamTimer(Option<Pin<Box<Sleep>>>);
 
-impl Alarm {
+impl StreamTimer {
     /// Arms the timer for the task, and calls `expired` with the slot of each deadline that has
     /// passed.
     #[inline]
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        deadlines: &Deadlines,
+        deadlines: &StreamDeadlines,
         expired: impl FnMut(u32),
     ) {
         let Some(next) = deadlines.next.get() else {
@@ -80,7 +80,12 @@ impl Alarm {
     }
 
     #[cold]
-    fn arm(&mut self, cx: &mut Context<'_>, deadlines: &Deadlines, mut expired: impl FnMut(u32)) {
+    fn arm(
+        &mut self,
+        cx: &mut Context<'_>,
+        deadlines: &StreamDeadlines,
+        mut expired: impl FnMut(u32),
+    ) {
         if self.0.as_ref().is_some_and(|alarm| alarm.is_elapsed()) {
             deadlines.expire(Instant::now(), &mut expired);
         }
@@ -105,12 +110,12 @@ impl Alarm {
 /// The deadline of one stream.
 #[derive(Debug)]
 pub(crate) struct Deadline {
-    deadlines: Rc<Deadlines>,
+    deadlines: Rc<StreamDeadlines>,
     place: u32,
 }
 
 impl Deadline {
-    pub(super) fn new(deadlines: &Rc<Deadlines>, place: u32) -> Self {
+    pub(super) fn new(deadlines: &Rc<StreamDeadlines>, place: u32) -> Self {
         Self {
             deadlines: Rc::clone(deadlines),
             place,
@@ -144,7 +149,7 @@ mod tests {
     use super::*;
 
     /// Waits until a deadline passes. Returns the slots.
-    async fn expired(alarm: &mut Alarm, deadlines: &Deadlines) -> Vec<u32> {
+    async fn expired(alarm: &mut StreamTimer, deadlines: &StreamDeadlines) -> Vec<u32> {
         let mut places = Vec::new();
         poll_fn(|cx| {
             alarm.poll(cx, deadlines, |place| places.push(place));
@@ -161,8 +166,8 @@ mod tests {
     async fn each_is_woken_at_its_moment() {
         let begin = Instant::now();
         let at = |secs| begin + Duration::from_secs(secs);
-        let deadlines = Rc::new(Deadlines::default());
-        let mut alarm = Alarm::default();
+        let deadlines = Rc::new(StreamDeadlines::default());
+        let mut alarm = StreamTimer::default();
         let [first, second, gone] = [0, 5, 2].map(|place| Deadline::new(&deadlines, place));
         assert!(first.poll_due(at(30)).is_pending());
         assert!(second.poll_due(at(20)).is_pending());
@@ -182,8 +187,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_sooner_moment_moves_the_timer() {
         let begin = Instant::now();
-        let deadlines = Rc::new(Deadlines::default());
-        let mut alarm = Alarm::default();
+        let deadlines = Rc::new(StreamDeadlines::default());
+        let mut alarm = StreamTimer::default();
         let [late, soon] = [0, 1].map(|place| Deadline::new(&deadlines, place));
         assert!(late.poll_due(begin + Duration::from_secs(50)).is_pending());
         poll_fn(|cx| {

@@ -41,7 +41,7 @@ where
     S: Fn(Accepted) -> F + Unpin,
     F: Future<Output = Ending>,
 {
-    let mut clock = Clock::new(&state);
+    let mut clock = NextDeadline::new(&state);
     let mut watch = None;
     let mut is_offered = false;
     let mut alarm = std::pin::pin!(sleep_until(clock.due()));
@@ -81,14 +81,14 @@ where
                 None => alarm.as_mut().reset(clock.due()),
             },
             () = alarm.as_mut() => match clock.expire() {
-                Verdict::Wait => {}
-                Verdict::Ping => connection.ping(),
-                Verdict::ShutDown => connection.shut_down(),
-                Verdict::Unacknowledged => connection.end_now(Reason::SETTINGS_TIMEOUT),
+                DeadlineAction::Wait => {}
+                DeadlineAction::Ping => connection.ping(),
+                DeadlineAction::ShutDown => connection.shut_down(),
+                DeadlineAction::Unacknowledged => connection.end_now(Reason::SETTINGS_TIMEOUT),
                 // Incomplete requests are lost: no other frame may arrive before the block is
                 // complete.
-                Verdict::Unfinished => connection.end_now(Reason::NO_ERROR),
-                Verdict::Drop => return,
+                DeadlineAction::Unfinished => connection.end_now(Reason::NO_ERROR),
+                DeadlineAction::Drop => return,
             },
         }
         if clock.has_news() {
@@ -103,8 +103,8 @@ fn log_end(state: &ConnectionState, result: Result<(), h2::Error>) {
     let Err(error) = result else { return };
     // Only errors that the server found in the client's input count, not errors that the client
     // reports.
-    let is_refused = !error.is_remote() && error.reason().is_some_and(is_fault_of_client);
-    if (error.is_library() && !error.is_io()) || is_refused {
+    let is_rejected = !error.is_remote() && error.reason().is_some_and(is_fault_of_client);
+    if (error.is_library() && !error.is_io()) || is_rejected {
         WorkerMetrics::add(&state.metrics().malformed);
     }
     tracing::debug!(
@@ -129,7 +129,7 @@ fn is_fault_of_client(reason: Reason) -> bool {
 
 /// The action when a deadline has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum DeadlineAction {
     Wait,
     Ping,
     ShutDown,
@@ -154,7 +154,7 @@ enum Phase {
 }
 
 /// The next deadline of the connection, and its cause.
-struct Clock {
+struct NextDeadline {
     state: Arc<ConnectionState>,
     /// The time at which the connection reaches its maximum age, until then.
     retires: Option<Instant>,
@@ -175,7 +175,7 @@ struct Clock {
     check: Instant,
 }
 
-impl Clock {
+impl NextDeadline {
     fn new(state: &Arc<ConnectionState>) -> Self {
         let now = Instant::now();
         let limits = &state.worker.limits;
@@ -278,7 +278,7 @@ impl Clock {
     }
 
     /// Handles a timer that has fired.
-    fn expire(&mut self) -> Verdict {
+    fn expire(&mut self) -> DeadlineAction {
         let now = Instant::now();
         if self.retires.take_if(|retires| now >= *retires).is_some() {
             self.state.retire();
@@ -289,17 +289,17 @@ impl Clock {
             WorkerMetrics::add(&self.state.metrics().header_timeouts);
             self.phase = Phase::Closing;
             self.since = now;
-            return Verdict::Unacknowledged;
+            return DeadlineAction::Unacknowledged;
         }
         let is_late = self.completes.take_if(|due| now >= *due).is_some();
         if is_late && !matches!(self.phase, Phase::Opening | Phase::Closing) {
             WorkerMetrics::add(&self.state.metrics().header_timeouts);
             self.phase = Phase::Closing;
             self.since = now;
-            return Verdict::Unfinished;
+            return DeadlineAction::Unfinished;
         }
         if now < self.phase_due() {
-            return Verdict::Wait;
+            return DeadlineAction::Wait;
         }
         // Also in the phase `Closing`: its requests are still served.
         if self.phase != Phase::Opening && self.state.is_busy() {
@@ -312,16 +312,16 @@ impl Clock {
                 }
                 self.phase = Phase::Closing;
                 self.since = now;
-                Verdict::ShutDown
+                DeadlineAction::ShutDown
             }
-            Phase::Busy => Verdict::Wait,
+            Phase::Busy => DeadlineAction::Wait,
             // A client that keeps its side open does not keep the connection.
-            Phase::Closing => Verdict::Drop,
+            Phase::Closing => DeadlineAction::Drop,
         }
     }
 
     /// Checks a connection with requests in progress.
-    fn check(&mut self, now: Instant) -> Verdict {
+    fn check(&mut self, now: Instant) -> DeadlineAction {
         match self.phase {
             // The closing deadline moves on while requests are in progress.
             Phase::Closing => self.since = now,
@@ -329,20 +329,20 @@ impl Clock {
         }
         match self.silence.look(self.signs(), now) {
             Hearing::Recent => {}
-            Hearing::Silent => return Verdict::Ping,
+            Hearing::Silent => return DeadlineAction::Ping,
             // Resets tunnels and streams of a client that is gone.
             Hearing::Dead => {
                 self.state.abort.store(true, Relaxed);
-                return Verdict::Drop;
+                return DeadlineAction::Drop;
             }
         }
         let rate = self.limits().data_rate;
         if !self.pace.is_too_slow(&self.state, rate) {
-            return Verdict::Wait;
+            return DeadlineAction::Wait;
         }
         WorkerMetrics::add(&self.state.metrics().slow_clients);
         self.state.abort.store(true, Relaxed);
-        Verdict::Drop
+        DeadlineAction::Drop
     }
 
     /// A measure of the client's activity: bytes it sent, and bytes it received from a full socket.

@@ -1,10 +1,59 @@
 //! The fields that the server adds to and removes from a response.
 
 use bytes::Bytes;
-use http::header::{DATE, HeaderMap, HeaderValue, TE};
+use http::StatusCode;
+use http::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderValue, TE};
+use http::response::Parts;
 
+use crate::exchange::grpc::{self, LocalReplyMark};
 use crate::head::headers::{strip_for_http2, take_apart_if_long};
 use crate::server::http1::date::write_date;
+
+/// The properties of a request that its response depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    pub(crate) is_head: bool,
+    /// True for a gRPC call.
+    pub(crate) is_call: bool,
+}
+
+impl Asker {
+    /// Returns true for a local reply to a gRPC call, which has no body.
+    pub(crate) fn gets_status_only(self, head: &Parts) -> bool {
+        self.is_call && head.extensions.get::<LocalReplyMark>().is_some()
+    }
+}
+
+/// Prepares the head of a response with a body of this `length`, if that is known. Returns true if the head is all of the
+/// response; `is_empty`: it has no body.
+pub(crate) fn settle_head(
+    head: &mut Parts,
+    asker: Asker,
+    length: Option<u64>,
+    is_empty: bool,
+) -> bool {
+    if asker.gets_status_only(head) {
+        head.status = grpc::for_call(head.status, &mut head.headers);
+        settle(&mut head.headers);
+        return true;
+    }
+    settle(&mut head.headers);
+    let has_none = asker.is_head
+        || matches!(
+            head.status,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+        );
+    let is_end = has_none || is_empty;
+    // RFC 9110 section 8.6 forbids a length in 204.
+    if !head.headers.contains_key(CONTENT_LENGTH)
+        && head.status != StatusCode::NO_CONTENT
+        && let Some(length) = length
+        && (length > 0 || !is_end)
+    {
+        head.headers.insert(CONTENT_LENGTH, length.into());
+    }
+    is_end
+}
 
 /// Prepares the fields of a response for HTTP/2: removes hop-by-hop fields (RFC 9113 section
 /// 8.2.2), and adds a date.
@@ -52,6 +101,44 @@ mod tests {
         assert_eq!(is_shared(MOST_SHARED / 2), [true, true]);
         assert_eq!(is_shared(MOST_SHARED), [false, false]);
         assert_eq!(is_shared(64 * 1024), [false, false]);
+    }
+
+    #[test]
+    fn heads_say_whether_a_body_follows() {
+        let get = Asker {
+            is_head: false,
+            is_call: false,
+        };
+        let head = Asker {
+            is_head: true,
+            ..get
+        };
+        let call = Asker {
+            is_call: true,
+            ..get
+        };
+        for (asker, status, is_own, length, is_empty, expected) in [
+            (get, 200, false, Some(5), false, (200, false, Some("5"))),
+            (get, 200, false, None, false, (200, false, None)),
+            (get, 200, false, Some(0), true, (200, true, None)),
+            (get, 204, true, Some(5), false, (204, true, None)),
+            (get, 304, false, Some(5), false, (304, true, Some("5"))),
+            (head, 200, true, Some(5), false, (200, true, Some("5"))),
+            (call, 502, true, Some(5), false, (200, true, None)),
+            (call, 502, false, Some(5), false, (502, false, Some("5"))),
+        ] {
+            let mut response = http::Response::new(());
+            *response.status_mut() = StatusCode::from_u16(status).unwrap();
+            if is_own {
+                LocalReplyMark::mark(&mut response);
+            }
+            let (mut parts, ()) = response.into_parts();
+            let is_end = settle_head(&mut parts, asker, length, is_empty);
+            let said = parts.headers.get(CONTENT_LENGTH);
+            let said = said.map(|said| said.to_str().unwrap());
+            let seen = (parts.status.as_u16(), is_end, said);
+            assert_eq!(seen, expected, "{asker:?} {status} {is_own}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use h2::Reason;
 
-use super::hpack::{Block, Fields};
+use super::hpack::{Fields, HeaderBlock};
 
 /// The length of a frame header (RFC 9113 section 4.1).
 const HEAD: usize = 9;
@@ -42,14 +42,14 @@ const HAS_PRIORITY: u8 = 0x20;
 
 /// A frame header.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+pub(super) struct FrameHeader {
     length: usize,
     pub(super) kind: u8,
     pub(super) flags: u8,
     stream: u32,
 }
 
-impl Head {
+impl FrameHeader {
     /// Parses the frame header at the front of `bytes`. `None` if it is incomplete.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let &[a, b, c, kind, flags, d, e, f, g, ..] = bytes else {
@@ -77,7 +77,7 @@ impl Head {
 
 /// The handling of a frame.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum FrameAction {
     /// Pass this many bytes on unchanged; some may not have arrived yet.
     Pass(usize),
     /// More data is required first. An incomplete header block blocks all other frames.
@@ -90,7 +90,7 @@ pub(super) enum Verdict {
 
 /// The state of the frames of a connection.
 #[derive(Debug, Default)]
-pub(super) struct Frames {
+pub(super) struct ConnectionFrames {
     fields: Fields,
     /// The id of the last stream that the client has opened.
     last: u32,
@@ -98,11 +98,11 @@ pub(super) struct Frames {
     open: Vec<u32>,
 }
 
-impl Frames {
+impl ConnectionFrames {
     /// Checks the frame with this header at the front of `bytes`.
-    pub(super) fn look(&mut self, head: Head, bytes: &[u8]) -> Verdict {
+    pub(super) fn look(&mut self, head: FrameHeader, bytes: &[u8]) -> FrameAction {
         if head.length > LARGEST {
-            return Verdict::End(Reason::FRAME_SIZE_ERROR);
+            return FrameAction::End(Reason::FRAME_SIZE_ERROR);
         }
         // Fixed sizes by RFC 9113 section 6.
         let has_size = match head.kind {
@@ -115,30 +115,30 @@ impl Frames {
             _ => true,
         };
         if !has_size {
-            return Verdict::End(Reason::FRAME_SIZE_ERROR);
+            return FrameAction::End(Reason::FRAME_SIZE_ERROR);
         }
         let whole = HEAD + head.length;
         // A frame whose payload decides the verdict must be complete.
         let needs_payload = matches!(head.kind, HEADERS | SETTINGS | WINDOW_UPDATE);
         if needs_payload && bytes.len() < whole {
             let is_block = head.kind == HEADERS;
-            return Verdict::Wait { is_block };
+            return FrameAction::Wait { is_block };
         }
         match head.kind {
             HEADERS => return self.headers(head, bytes),
             SETTINGS if has_wide_window(&bytes[HEAD..whole]) => {
-                return Verdict::End(Reason::FLOW_CONTROL_ERROR);
+                return FrameAction::End(Reason::FLOW_CONTROL_ERROR);
             }
             WINDOW_UPDATE if self.has_begun(head.stream) && opens_nothing(&bytes[HEAD..whole]) => {
                 let mut with = Vec::new();
                 self.reset(head.stream, &mut with);
-                return Verdict::Replace { taken: whole, with };
+                return FrameAction::Replace { taken: whole, with };
             }
             RST_STREAM => self.close(head.stream),
             DATA if head.has(END_STREAM) => self.close(head.stream),
             _ => {}
         }
-        Verdict::Pass(whole)
+        FrameAction::Pass(whole)
     }
 
     /// Number of fields in the HPACK table.
@@ -147,11 +147,11 @@ impl Frames {
         self.fields.numbered()
     }
 
-    fn headers(&mut self, head: Head, bytes: &[u8]) -> Verdict {
+    fn headers(&mut self, head: FrameHeader, bytes: &[u8]) -> FrameAction {
         let first = HEAD + head.length;
         let (block, is_own_parent) = match block_of(head, &bytes[HEAD..first]) {
             Ok(block) => block,
-            Err(reason) => return Verdict::End(reason),
+            Err(reason) => return FrameAction::End(reason),
         };
         let mut block = Cow::Borrowed(block);
         let mut whole = first;
@@ -166,7 +166,7 @@ impl Frames {
         let is_trailers = self.open.contains(&head.stream);
         let read = match self.fields.read(&block, is_trailers) {
             Ok(read) => read,
-            Err(reason) => return Verdict::End(reason),
+            Err(reason) => return FrameAction::End(reason),
         };
         // A larger id opens a stream. Otherwise the block holds trailers.
         if self.last < head.stream {
@@ -180,17 +180,17 @@ impl Frames {
         let block = match read {
             // RFC 9113 section 5.3.1 allows a stream that depends on itself. `h2` rejects it, and
             // would lose the table updates of the block.
-            Block::Fine if is_own_parent => block,
-            Block::Fine => return Verdict::Pass(whole),
+            HeaderBlock::Fine if is_own_parent => block,
+            HeaderBlock::Fine => return FrameAction::Pass(whole),
             // `h2` detects that clients cannot open such streams.
-            _ if !self.has_begun(head.stream) => return Verdict::Pass(whole),
-            Block::Malformed(None) => block,
-            Block::Malformed(Some(readable)) => Cow::Owned(readable),
+            _ if !self.has_begun(head.stream) => return FrameAction::Pass(whole),
+            HeaderBlock::Malformed(None) => block,
+            HeaderBlock::Malformed(Some(readable)) => Cow::Owned(readable),
         };
         let mut with = Vec::with_capacity(block.len() + 4 * HEAD);
         self.reset(head.stream, &mut with);
         put_block(head, &block, &mut with);
-        Verdict::Replace { taken: whole, with }
+        FrameAction::Replace { taken: whole, with }
     }
 
     /// Returns true if the client may have opened this stream.
@@ -202,7 +202,7 @@ impl Frames {
     /// stream that depends on itself.
     fn reset(&mut self, stream: u32, with: &mut Vec<u8>) {
         self.close(stream);
-        let head = Head {
+        let head = FrameHeader {
             length: 5,
             kind: PRIORITY,
             flags: 0,
@@ -221,7 +221,7 @@ impl Frames {
 }
 
 /// Returns the header block fragment of a HEADERS frame, and true if its stream depends on itself.
-fn block_of(head: Head, payload: &[u8]) -> Result<(&[u8], bool), Reason> {
+fn block_of(head: FrameHeader, payload: &[u8]) -> Result<(&[u8], bool), Reason> {
     let mut block = payload;
     let mut padding = 0;
     if head.has(PADDED) {
@@ -242,19 +242,19 @@ fn block_of(head: Head, payload: &[u8]) -> Result<(&[u8], bool), Reason> {
 }
 
 /// Finds the CONTINUATION frames that complete a block. Returns the number of their bytes.
-fn continued(stream: u32, bytes: &[u8]) -> Result<usize, Verdict> {
-    let wait = Verdict::Wait { is_block: true };
+fn continued(stream: u32, bytes: &[u8]) -> Result<usize, FrameAction> {
+    let wait = FrameAction::Wait { is_block: true };
     let mut at = 0;
     for _ in 0..CONTINUATIONS {
-        let Some(next) = Head::of(&bytes[at..]) else {
+        let Some(next) = FrameHeader::of(&bytes[at..]) else {
             return Err(wait);
         };
         // No other frame may interrupt a header block (RFC 9113 section 6.10).
         if next.kind != CONTINUATION || next.stream != stream {
-            return Err(Verdict::End(Reason::PROTOCOL_ERROR));
+            return Err(FrameAction::End(Reason::PROTOCOL_ERROR));
         }
         if next.length > LARGEST {
-            return Err(Verdict::End(Reason::FRAME_SIZE_ERROR));
+            return Err(FrameAction::End(Reason::FRAME_SIZE_ERROR));
         }
         at += HEAD + next.length;
         if bytes.len() < at {
@@ -264,13 +264,13 @@ fn continued(stream: u32, bytes: &[u8]) -> Result<usize, Verdict> {
             return Ok(at);
         }
     }
-    Err(Verdict::End(Reason::ENHANCE_YOUR_CALM))
+    Err(FrameAction::End(Reason::ENHANCE_YOUR_CALM))
 }
 
 /// Appends the fragments of CONTINUATION frames to a block.
 fn gather(mut frames: &[u8], block: &mut Vec<u8>) {
     block.reserve(frames.len());
-    while let Some(head) = Head::of(frames) {
+    while let Some(head) = FrameHeader::of(frames) {
         let (frame, rest) = frames.split_at(HEAD + head.length);
         block.extend_from_slice(&frame[HEAD..]);
         frames = rest;
@@ -278,8 +278,8 @@ fn gather(mut frames: &[u8], block: &mut Vec<u8>) {
 }
 
 /// Appends the frames for a block that was read with this header.
-fn put_block(head: Head, block: &[u8], bytes: &mut Vec<u8>) {
-    let mut head = Head {
+fn put_block(head: FrameHeader, block: &[u8], bytes: &mut Vec<u8>) {
+    let mut head = FrameHeader {
         kind: HEADERS,
         flags: head.flags & END_STREAM,
         ..head

@@ -6,9 +6,9 @@
 //! frames, handles flow control, and closes connections that flood it; timeouts, limits and the
 //! drain are here ([`driver`]).
 //!
-//! There are two paths, as on HTTP/1.1 ([`engine`](crate::server::engine#two-lanes)). On the byte
-//! path (raw lane), if the service of the server is a [`ProxyService`](crate::ProxyService), each
-//! valid request is first offered to [`Http2Downstream::forward`] with the [`Client`]. Requests that
+//! There are two paths, as on HTTP/1.1 ([`engine`](crate::server::engine#two-paths)). On the byte
+//! path (byte path), if the service of the server is a [`ProxyService`](crate::ProxyService), each
+//! valid request is first offered to [`Http2Downstream::forward`] with the [`StreamClient`]. Requests that
 //! it declines take the `http` path: they become an `http` request for the service ([`typed`]).
 //!
 //! # Resets
@@ -29,6 +29,8 @@ mod deadlines;
 mod driver;
 mod fields;
 mod frames;
+#[cfg(feature = "testing")]
+mod harness;
 mod hpack;
 #[cfg(test)]
 pub(crate) mod peer;
@@ -36,8 +38,6 @@ mod ready;
 mod resets;
 mod room;
 mod streams;
-#[cfg(feature = "testing")]
-mod trial;
 mod tunnel;
 mod typed;
 mod watch;
@@ -48,20 +48,20 @@ use std::sync::atomic::Ordering::Relaxed;
 
 pub(crate) use self::backlog::Backlog;
 use self::blocks::Blocks;
-pub(crate) use self::body::BodyReader;
-pub(crate) use self::client::Client;
+pub(crate) use self::body::StreamReader;
+pub(crate) use self::client::StreamClient;
 use self::connection::{Accepted, Connection};
-pub(crate) use self::fields::{date, settle};
-pub(crate) use self::room::{Room, Untaken, Waiting, poll_room};
-use self::streams::Ending;
+pub(crate) use self::fields::{Asker, date, settle_head};
 #[cfg(feature = "testing")]
-pub use self::trial::FrameTrial;
+pub use self::harness::FrameHarness;
+pub(crate) use self::room::{Room, StreamSend, Unsent, poll_room};
+use self::streams::Ending;
 use super::access_log::Draft;
 use super::connection::{ConnectionIo, ConnectionState, RequestRecord, Transport};
-use super::edge;
 use super::handler::{Handler, Served};
-use super::http1::said_length;
-use crate::forward::spare::{self, Kind};
+use super::http1::declared_length;
+use super::validation;
+use crate::forward::recycled::{self, Kind};
 use crate::http1::FieldClass;
 use crate::server::engine::{Forwarded, Http2Downstream};
 
@@ -111,13 +111,14 @@ where
     if state.worker.access_log.is_some() {
         record.draft = Some(Box::new(Draft::new(&head, state.info)));
     }
-    let admission = edge::admit_http2(&mut head, limits, state.info.rules).and_then(|classes| {
-        if classes.contains(FieldClass::ContentLength) {
-            edge::admit_length(said_length(&head.headers), limits)?;
-        }
-        Ok(classes)
-    });
-    let mut client = Client {
+    let admission =
+        validation::validate_http2(&mut head, limits, state.info.rules).and_then(|classes| {
+            if classes.contains(FieldClass::ContentLength) {
+                validation::validate_length(declared_length(&head.headers), limits)?;
+            }
+            Ok(classes)
+        });
+    let mut client = StreamClient {
         body: (!body.is_end_stream()).then_some(body),
         respond,
         record,
@@ -137,7 +138,7 @@ where
                 break 'offered found;
             }
             // The next response reuses the memory.
-            spare::give_back(Kind::Request, head.headers, head.extensions);
+            recycled::release(Kind::Request, head.headers, head.extensions);
             let has_unread = client.body.is_some_and(|body| !body.is_end_stream());
             if has_unread {
                 client.record.connection.unread.store(true, Relaxed);

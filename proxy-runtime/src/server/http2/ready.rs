@@ -15,10 +15,10 @@ pub(super) const CONNECTION: u32 = u32::MAX;
 /// All parts live in one task. While the task is being polled, a part that is woken is only added
 /// to the list, which the task checks before it waits. Other wake-ups wake the task itself.
 #[derive(Debug, Default)]
-pub(super) struct Ready(Mutex<State>);
+pub(super) struct Ready(Mutex<ReadyState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ReadyState {
     streams: Vec<u32>,
     connection: bool,
     /// True if the task will check the list before it waits.
@@ -84,7 +84,7 @@ impl Ready {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReadyState> {
         self.0.lock()
     }
 }
@@ -94,13 +94,13 @@ impl Ready {
 /// It outlives the stream in its slot: the next stream there may be polled once too often, which is
 /// harmless.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct TaskPart {
     ready: Arc<Ready>,
     place: u32,
     is_listed: AtomicBool,
 }
 
-impl Part {
+impl TaskPart {
     pub(super) fn new(ready: &Arc<Ready>, place: u32) -> Arc<Self> {
         Arc::new(Self {
             ready: Arc::clone(ready),
@@ -115,7 +115,7 @@ impl Part {
     }
 }
 
-impl Wake for Part {
+impl Wake for TaskPart {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -148,7 +148,7 @@ mod tests {
         let woken = || task.0.load(SeqCst);
         let waker = Waker::from(task.clone());
         let ready = Arc::new(Ready::default());
-        let part = Part::new(&ready, 3);
+        let part = TaskPart::new(&ready, 3);
         let part_waker = Waker::from(part.clone());
         let mut streams = Vec::new();
 
@@ -166,7 +166,7 @@ mod tests {
 
         part_waker.wake_by_ref();
         assert_eq!(woken(), 1);
-        Waker::from(Part::new(&ready, CONNECTION)).wake();
+        Waker::from(TaskPart::new(&ready, CONNECTION)).wake();
         assert_eq!(woken(), 2);
         ready.begin(&Context::from_waker(&waker));
         assert!(ready.take(&mut streams));

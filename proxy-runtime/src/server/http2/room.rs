@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::backlog::Backlog;
 use super::deadlines::Deadline;
-use crate::progress::{Pace, Uptake};
+use crate::progress::{ClientReadTimeout, Pace};
 use crate::server::connection::ConnectionState;
 use crate::server::connection::Held;
 use crate::server::metrics::WorkerMetrics;
@@ -155,16 +155,16 @@ impl Drop for Lack {
 
 /// The reason why data were not sent.
 #[derive(Debug)]
-pub(crate) enum Untaken {
+pub(crate) enum Unsent {
     /// The client accepts no more.
-    Gone,
+    Disconnected,
     /// The client was too slow. The stream was reset.
     TooSlow,
 }
 
 /// The state of a stream that sends data.
 #[derive(Debug)]
-pub(crate) struct Waiting<'a> {
+pub(crate) struct StreamSend<'a> {
     pub(crate) connection: &'a Arc<ConnectionState>,
     pub(crate) deadline: &'a Deadline,
     pub(crate) room: Room,
@@ -174,10 +174,10 @@ pub(crate) struct Waiting<'a> {
     /// True for gRPC and the like: a slow reader is legitimate.
     pub(crate) is_exempt: bool,
     /// The timeout in place of a minimum rate, if none applies or the stream is exempt.
-    pub(crate) uptake: Option<Uptake>,
+    pub(crate) read_timeout: Option<ClientReadTimeout>,
 }
 
-impl Waiting<'_> {
+impl StreamSend<'_> {
     /// Sends data as the window allows, and calls `left` with the number of bytes still to send.
     pub(crate) async fn send(
         &mut self,
@@ -185,7 +185,7 @@ impl Waiting<'_> {
         mut data: Bytes,
         is_end: bool,
         mut left: impl FnMut(usize),
-    ) -> Result<(), Untaken> {
+    ) -> Result<(), Unsent> {
         loop {
             left(data.len());
             let room = match data.len() {
@@ -195,7 +195,7 @@ impl Waiting<'_> {
             let part = data.split_to(room);
             let is_last = data.is_empty();
             let sent = stream.send_data(part, is_last && is_end);
-            sent.map_err(|_| Untaken::Gone)?;
+            sent.map_err(|_| Unsent::Disconnected)?;
             if is_last {
                 left(0);
                 return Ok(());
@@ -208,21 +208,21 @@ impl Waiting<'_> {
         stream: &mut SendStream<Bytes>,
         wanted: usize,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<usize, Untaken>> {
+    ) -> Poll<Result<usize, Unsent>> {
         match poll_room(stream, wanted, &self.connection.backlog, cx) {
             Poll::Ready(Some(room)) => {
                 self.room.is_found(room);
                 self.held.set(0, self.connection);
-                if let Some(uptake) = &mut self.uptake {
-                    uptake.moved();
+                if let Some(read_timeout) = &mut self.read_timeout {
+                    read_timeout.moved();
                 }
                 Poll::Ready(Ok(room))
             }
-            Poll::Ready(None) => Poll::Ready(Err(Untaken::Gone)),
+            Poll::Ready(None) => Poll::Ready(Err(Unsent::Disconnected)),
             Poll::Pending => {
                 self.held.set(wanted as u64 + self.behind, self.connection);
-                if let Some(uptake) = &mut self.uptake {
-                    ready!(self.deadline.poll_due(uptake.due()));
+                if let Some(read_timeout) = &mut self.read_timeout {
+                    ready!(self.deadline.poll_due(read_timeout.due()));
                 } else {
                     if !self.is_exempt {
                         self.room.lacks(self.connection);
@@ -231,7 +231,7 @@ impl Waiting<'_> {
                     WorkerMetrics::add(&self.connection.metrics().slow_clients);
                 }
                 stream.send_reset(Reason::CANCEL);
-                Poll::Ready(Err(Untaken::TooSlow))
+                Poll::Ready(Err(Unsent::TooSlow))
             }
         }
     }

@@ -4,9 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::blocks::{Blocks, Lent};
-use super::deadlines::{Deadline, Deadlines};
-use super::ready::{Part, Ready};
+use super::blocks::{Blocks, PooledTask};
+use super::deadlines::{Deadline, StreamDeadlines};
+use super::ready::{Ready, TaskPart};
 
 /// The end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,18 +27,18 @@ const KEPT: usize = 8;
 /// another.
 pub(super) struct Streams<F> {
     ready: Arc<Ready>,
-    deadlines: Rc<Deadlines>,
-    places: Vec<Place<F>>,
+    deadlines: Rc<StreamDeadlines>,
+    places: Vec<StreamSlot<F>>,
     blocks: Rc<Blocks<F>>,
     free: Vec<u32>,
     /// The slots that are being polled.
     batch: Vec<u32>,
 }
 
-struct Place<F> {
-    part: Arc<Part>,
+struct StreamSlot<F> {
+    part: Arc<TaskPart>,
     waker: Waker,
-    serving: Option<Lent<F>>,
+    serving: Option<PooledTask<F>>,
 }
 
 impl<F: Future<Output = Ending>> Streams<F> {
@@ -53,7 +53,7 @@ impl<F: Future<Output = Ending>> Streams<F> {
         }
     }
 
-    pub(super) fn deadlines(&self) -> &Rc<Deadlines> {
+    pub(super) fn deadlines(&self) -> &Rc<StreamDeadlines> {
         &self.deadlines
     }
 
@@ -61,8 +61,8 @@ impl<F: Future<Output = Ending>> Streams<F> {
     pub(super) fn begin(&mut self, make: impl FnOnce(Deadline) -> F) {
         let number = self.free.pop().unwrap_or_else(|| {
             let number = self.places.len() as u32;
-            let part = Part::new(&self.ready, number);
-            self.places.push(Place {
+            let part = TaskPart::new(&self.ready, number);
+            self.places.push(StreamSlot {
                 waker: Waker::from(Arc::clone(&part)),
                 part,
                 serving: None,
@@ -70,7 +70,7 @@ impl<F: Future<Output = Ending>> Streams<F> {
             number
         });
         let serving = make(Deadline::new(&self.deadlines, number));
-        let serving = Lent::new(&self.blocks, serving);
+        let serving = PooledTask::new(&self.blocks, serving);
         if let Some(place) = self.places.get_mut(number as usize) {
             place.serving = Some(serving);
             // Schedules the first poll.

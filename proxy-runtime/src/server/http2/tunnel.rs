@@ -15,7 +15,7 @@ use crate::server::memory::TUNNEL_BUFFERS;
 use crate::stream::Http2Ends;
 
 /// A stream that became a tunnel. Dropping it resets the stream unless both sides have ended it.
-pub(super) struct Tunnel {
+pub(super) struct StreamTunnel {
     ends: Http2Ends,
     /// The memory of bytes that wait for a client that does not read.
     held: Held,
@@ -23,7 +23,7 @@ pub(super) struct Tunnel {
     open: OpenStream,
 }
 
-impl Tunnel {
+impl StreamTunnel {
     pub(super) fn new(receive: RecvStream, send: SendStream<Bytes>, open: OpenStream) -> Self {
         open.connection().expect_to_hold();
         Self {
@@ -34,7 +34,7 @@ impl Tunnel {
     }
 }
 
-impl AsyncRead for Tunnel {
+impl AsyncRead for StreamTunnel {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -44,7 +44,7 @@ impl AsyncRead for Tunnel {
     }
 }
 
-impl AsyncWrite for Tunnel {
+impl AsyncWrite for StreamTunnel {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -80,8 +80,8 @@ impl AsyncWrite for Tunnel {
     }
 }
 
-impl fmt::Debug for Tunnel {
+impl fmt::Debug for StreamTunnel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tunnel").finish_non_exhaustive()
+        f.debug_struct("StreamTunnel").finish_non_exhaustive()
     }
 }

@@ -11,25 +11,24 @@ use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode, response};
+use http::{Method, Request, Response, response};
 use http_body::{Body, Frame};
 use proxy_model::compiled::RouteIndex;
 
-use super::body::BodyReader;
-use super::client::Client;
-use super::fields::settle;
-use super::room::{Room, Untaken, Waiting};
+use super::body::StreamReader;
+use super::client::StreamClient;
+use super::fields::{Asker, settle, settle_head};
+use super::room::{Room, StreamSend, Unsent};
 use super::streams::Ending;
-use super::tunnel::Tunnel;
+use super::tunnel::StreamTunnel;
 use crate::BoxError;
-use crate::exchange::grpc::{self, OwnResponse};
 use crate::server::connection::Held;
 use crate::server::connection::{
     ConnectionState, RequestBody, ResponseBody, ResponseRules, ServiceCall, is_grpc, is_grpc_call,
 };
-use crate::server::edge::Refusal;
 use crate::server::handler::Handler;
-use crate::server::http1::said_length;
+use crate::server::http1::declared_length;
+use crate::server::validation::RequestRejection;
 use crate::stream::OnUpgrade;
 use crate::stream::Switch;
 
@@ -38,11 +37,11 @@ use crate::stream::Switch;
 /// Cancel safe: dropping the future cancels the request.
 pub(super) async fn serve<H: Handler>(
     mut head: Parts,
-    client: Client,
-    admission: Result<(), Refusal>,
+    client: StreamClient,
+    admission: Result<(), RequestRejection>,
     (handler, found): (&H, Option<RouteIndex>),
 ) -> Ending {
-    let Client {
+    let StreamClient {
         respond,
         body,
         record,
@@ -51,10 +50,12 @@ pub(super) async fn serve<H: Handler>(
     } = client;
     let connection = record.connection.clone();
     let rules = ResponseRules::of(&head);
-    let is_head = head.method == Method::HEAD;
-    let is_call = is_grpc_call(&head.method, &head.headers);
+    let asker = Asker {
+        is_head: head.method == Method::HEAD,
+        is_call: is_grpc_call(&head.method, &head.headers),
+    };
     let mut tunnel = None;
-    let mut refused = None;
+    let mut rejected = None;
     let has_body = body.is_some();
     let call = match admission {
         Ok(()) if head.method == Method::CONNECT => {
@@ -65,18 +66,18 @@ pub(super) async fn serve<H: Handler>(
         Ok(()) => {
             let body = match body {
                 Some(body) => {
-                    let reader = BodyReader::new(body, said_length(&head.headers));
-                    RequestBody::incoming(reader, &connection, is_call)
+                    let reader = StreamReader::new(body, declared_length(&head.headers));
+                    RequestBody::incoming(reader, &connection, asker.is_call)
                 }
                 None => RequestBody::empty(),
             };
             let request = Request::from_parts(head, body);
             ServiceCall::of(handler, (request, found), rules, record)
         }
-        Err(refusal) => {
+        Err(rejection) => {
             // Until the client has its response, the rest of its body is harmless.
-            refused = body;
-            ServiceCall::refused(refusal, rules, record)
+            rejected = body;
+            ServiceCall::rejected(rejection, rules, record)
         }
     };
     let mut respond = respond;
@@ -104,23 +105,20 @@ pub(super) async fn serve<H: Handler>(
             Ending::Settled
         }
         _ => {
-            let waiting = Waiting {
+            let waiting = StreamSend {
                 connection: &connection,
                 deadline: &deadline,
                 room: Room::default(),
                 held: Held::default(),
                 behind: body.behind(),
                 is_exempt: is_grpc(&head.headers),
-                uptake: body.uptake(true),
+                read_timeout: body.read_timeout(true),
             };
-            match is_call && head.extensions.get::<OwnResponse>().is_some() {
-                true => send_to_call(head, body, respond).await,
-                false => send(head, body, respond, is_head, has_body, waiting).await,
-            }
+            send(head, body, respond, asker, has_body, waiting).await
         }
     };
-    // The client may still send the body of a refused request, so the close must linger.
-    if refused.is_some_and(|body| !body.is_end_stream()) {
+    // The client may still send the body of a rejected request, so the close must linger.
+    if rejected.is_some_and(|body| !body.is_end_stream()) {
         connection.unread.store(true, Relaxed);
     }
     ending
@@ -152,7 +150,7 @@ fn begin_tunnel(
     // RFC 9110 section 9.3.6 forbids a length in a successful response to CONNECT.
     head.headers.remove(CONTENT_LENGTH);
     if let Ok(send) = respond.send_response(Response::from_parts(head, ()), false) {
-        let tunnel = Tunnel::new(receive, send, connection.enter_stream());
+        let tunnel = StreamTunnel::new(receive, send, connection.enter_stream());
         switch.complete_stream(Box::new(tunnel));
     }
 }
@@ -162,55 +160,29 @@ async fn send<B>(
     mut head: response::Parts,
     body: ResponseBody<B>,
     mut respond: SendResponse<Bytes>,
-    is_head: bool,
+    asker: Asker,
     has_body: bool,
-    waiting: Waiting<'_>,
+    waiting: StreamSend<'_>,
 ) -> Ending
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    settle(&mut head.headers);
-    let has_none = is_head
-        || matches!(
-            head.status,
-            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
-        );
-    let is_end = has_none || body.is_end_stream();
-    if !head.headers.contains_key(CONTENT_LENGTH)
-        && head.status != StatusCode::NO_CONTENT
-        && let Some(length) = body.size_hint().exact()
-        && (length > 0 || !is_end)
-    {
-        head.headers.insert(CONTENT_LENGTH, length.into());
-    }
+    let has_status_only = asker.gets_status_only(&head);
+    let length = body.size_hint().exact();
+    let is_end = settle_head(&mut head, asker, length, body.is_end_stream());
     match respond.send_response(Response::from_parts(head, ()), is_end) {
         Ok(stream) if !is_end => send_body(stream, body, has_body, waiting).await,
-        Ok(_) => Ending::Settled,
-        Err(_) => Ending::Reset,
-    }
-}
-
-/// Sends a local reply to a gRPC call, without its text.
-async fn send_to_call<B>(
-    mut head: response::Parts,
-    body: ResponseBody<B>,
-    mut respond: SendResponse<Bytes>,
-) -> Ending
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
-    head.status = grpc::for_call(head.status, &mut head.headers);
-    settle(&mut head.headers);
-    let sent = respond.send_response(Response::from_parts(head, ()), true);
-    // The body is in memory and complete.
-    let mut body = pin!(body);
-    while let Some(Ok(_)) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        body.as_mut().written(0, true);
-    }
-    match sent {
-        Ok(_) => Ending::Settled,
+        Ok(_) => {
+            if has_status_only {
+                let mut body = pin!(body);
+                // The text, which is in memory, is not for such clients.
+                while let Some(Ok(_)) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+                    body.as_mut().written(0, true);
+                }
+            }
+            Ending::Settled
+        }
         Err(_) => Ending::Reset,
     }
 }
@@ -220,7 +192,7 @@ async fn send_body<B>(
     mut stream: SendStream<Bytes>,
     body: ResponseBody<B>,
     has_body: bool,
-    mut waiting: Waiting<'_>,
+    mut waiting: StreamSend<'_>,
 ) -> Ending
 where
     B: Body<Data = Bytes>,
@@ -232,18 +204,18 @@ where
             // The reset is checked first: the body would see it as well, as a request that ended
             // early.
             if has_body && stream.poll_reset(cx).is_ready() {
-                return Poll::Ready(Next::Gone);
+                return Poll::Ready(NextPart::Disconnected);
             }
             poll_next(&mut stream, body.as_mut(), cx)
         });
         let frame = match next.await {
-            Next::Frame(frame) => frame,
-            Next::End => return ending(&stream.send_data(Bytes::new(), true)),
-            Next::Failed => {
+            NextPart::Frame(frame) => frame,
+            NextPart::End => return ending(&stream.send_data(Bytes::new(), true)),
+            NextPart::Failed => {
                 stream.send_reset(Reason::INTERNAL_ERROR);
                 return Ending::Settled;
             }
-            Next::Gone => return Ending::Reset,
+            NextPart::Disconnected => return Ending::Reset,
         };
         let data = match frame.into_data() {
             Ok(data) => data,
@@ -261,8 +233,8 @@ where
         match waiting.send(&mut stream, data, is_end, note).await {
             Ok(()) if is_end => return Ending::Settled,
             Ok(()) => {}
-            Err(Untaken::TooSlow) => return Ending::Settled,
-            Err(Untaken::Gone) => return Ending::Reset,
+            Err(Unsent::TooSlow) => return Ending::Settled,
+            Err(Unsent::Disconnected) => return Ending::Reset,
         }
     }
 }
@@ -275,13 +247,13 @@ fn ending(said: &Result<(), h2::Error>) -> Ending {
     }
 }
 
-enum Next {
+enum NextPart {
     Frame(Frame<Bytes>),
     End,
     /// The body has failed.
     Failed,
     /// The client accepts no more.
-    Gone,
+    Disconnected,
 }
 
 /// The next part of the body.
@@ -289,15 +261,15 @@ fn poll_next<B>(
     stream: &mut SendStream<Bytes>,
     body: Pin<&mut ResponseBody<B>>,
     cx: &mut Context<'_>,
-) -> Poll<Next>
+) -> Poll<NextPart>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     match body.poll_frame(cx) {
-        Poll::Ready(Some(Ok(frame))) => Poll::Ready(Next::Frame(frame)),
-        Poll::Ready(Some(Err(_))) => Poll::Ready(Next::Failed),
-        Poll::Ready(None) => Poll::Ready(Next::End),
-        Poll::Pending => stream.poll_reset(cx).map(|_| Next::Gone),
+        Poll::Ready(Some(Ok(frame))) => Poll::Ready(NextPart::Frame(frame)),
+        Poll::Ready(Some(Err(_))) => Poll::Ready(NextPart::Failed),
+        Poll::Ready(None) => Poll::Ready(NextPart::End),
+        Poll::Pending => stream.poll_reset(cx).map(|_| NextPart::Disconnected),
     }
 }

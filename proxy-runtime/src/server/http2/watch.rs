@@ -15,7 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::frames::{
-    ACK, CONTINUATION, Frames, Head, PING, PRIORITY, SETTINGS, Verdict, WINDOW_UPDATE,
+    ACK, CONTINUATION, ConnectionFrames, FrameAction, FrameHeader, PING, PRIORITY, SETTINGS,
+    WINDOW_UPDATE,
 };
 use crate::server::connection::{ConnectionIo, ConnectionState, Transport};
 use crate::stream::ByteStream;
@@ -87,7 +88,7 @@ impl<T: Transport> Watched<T> {
         let noticed = Rc::<Noticed>::default();
         let watch = Watch {
             skip: PREFACE,
-            frames: Frames::default(),
+            frames: ConnectionFrames::default(),
             pings: Rate::new(limits.pings_per_second, PONG_AND_HEAD),
             settings: Rate::new(limits.settings_per_second, u64::MAX),
             updates: Rate::of_updates(limits.concurrent_streams),
@@ -167,7 +168,7 @@ impl<T: Transport> Watched<T> {
 struct Watch {
     /// Number of bytes before the next frame header.
     skip: usize,
-    frames: Frames,
+    frames: ConnectionFrames,
     pings: Rate,
     settings: Rate,
     updates: Rate,
@@ -189,21 +190,21 @@ impl Watch {
             if rest.is_empty() || self.noticed.end.get().is_some() {
                 return (at, None);
             }
-            let Some(head) = Head::of(rest) else {
+            let Some(head) = FrameHeader::of(rest) else {
                 self.wait(false);
                 return (at, None);
             };
             match self.frames.look(head, rest) {
-                Verdict::Pass(bytes) => {
+                FrameAction::Pass(bytes) => {
                     self.skip = bytes;
                     self.note(head.kind, head.flags & ACK != 0);
                 }
-                Verdict::Wait { is_block } => {
+                FrameAction::Wait { is_block } => {
                     self.wait(is_block);
                     return (at, None);
                 }
-                Verdict::Replace { taken, with } => return (at, Some((taken, with))),
-                Verdict::End(reason) => {
+                FrameAction::Replace { taken, with } => return (at, Some((taken, with))),
+                FrameAction::End(reason) => {
                     self.noticed.end.set(Some(reason));
                     return (at, None);
                 }

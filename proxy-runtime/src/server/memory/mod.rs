@@ -26,7 +26,7 @@ use super::metrics::WorkerMetrics;
 use super::offers::Source;
 use super::shed::Shed;
 use crate::observe::targets;
-use crate::stream::spare;
+use crate::stream::recycled;
 
 /// Bytes that a TLS connection may hold once its socket is full: rustls encrypts that much ahead.
 pub(crate) const TLS_BUFFER: u64 = 64 * 1024;
@@ -78,7 +78,7 @@ impl Memory {
     #[inline]
     pub(crate) fn tighten(&self, metrics: &WorkerMetrics) {
         if OWN.get() == ptr::from_ref(self).addr() {
-            spare::set_tight(metrics.held.load(Relaxed) > self.most / 2);
+            recycled::set_tight(metrics.held.load(Relaxed) > self.most / 2);
         }
     }
 
@@ -139,13 +139,13 @@ impl Memory {
             self.shed(held, metrics);
         } else if held > self.most.saturating_add(self.most / 8) {
             // Many connections grow at once, before the ones told to end have run.
-            self.refuse(holding, metrics);
+            self.reject(holding, metrics);
         }
     }
 
     /// Tells a growing connection to end, unless its client holds less than the average.
     #[cold]
-    fn refuse(&self, holding: &Holding, metrics: &WorkerMetrics) {
+    fn reject(&self, holding: &Holding, metrics: &WorkerMetrics) {
         let holders = self.holders.lock();
         if !holding.is_shed() && is_greedy(&holders, holding.source) {
             *metrics.last_shed.lock() = Some(shed_now(holding.source, &holders));

@@ -171,11 +171,11 @@ async fn reads_are_small_from_half_of_the_share_on() {
     let connection = bench.connect("192.0.2.1");
     for (bytes, is_tight) in [(500, false), (501, true), (900, true), (500, false)] {
         hold(&connection, bytes);
-        assert_eq!(spare::is_tight(), is_tight, "{bytes}");
+        assert_eq!(recycled::is_tight(), is_tight, "{bytes}");
     }
     hold(&connection, 900);
     drop(connection);
-    assert!(!spare::is_tight());
+    assert!(!recycled::is_tight());
 }
 
 /// Services have tunnels on other threads.
@@ -188,16 +188,16 @@ async fn what_another_thread_changes_concerns_the_reads_of_the_worker_alone() {
     ended.join().unwrap();
     assert_eq!(bench.held(), 0);
     let _next = bench.connect("192.0.2.2");
-    assert!(!spare::is_tight(), "the worker is not told, and looks");
+    assert!(!recycled::is_tight(), "the worker is not told, and looks");
 
     let held = Arc::clone(&tunnel);
     let elsewhere = std::thread::spawn(move || {
         hold(&held, 900);
-        spare::is_tight()
+        recycled::is_tight()
     });
     assert!(!elsewhere.join().unwrap());
     let _next = bench.connect("192.0.2.2");
-    assert!(spare::is_tight());
+    assert!(recycled::is_tight());
 }
 
 /// Many connections grow before the ones told to end have run.
@@ -208,8 +208,8 @@ async fn who_comes_at_the_wrong_moment_ends_at_once_unless_it_is_modest() {
     let told: Vec<_> = greedy.iter().map(|one| hold(one, 200)).collect();
     // With a budget of 1000 bytes, at most 1125 are held.
     assert_eq!(told[..5], [false; 5]);
-    let refused = told.iter().filter(|told| **told).count();
-    assert!(refused >= 2, "{told:?}");
+    let rejected = told.iter().filter(|told| **told).count();
+    assert!(rejected >= 2, "{told:?}");
     let modest = bench.connect("192.0.2.2");
     assert!(!hold(&modest, 100));
     assert!(!modest.is_shed());

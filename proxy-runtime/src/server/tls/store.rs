@@ -21,7 +21,7 @@ use crate::observe::targets;
 /// gets the first one. If two certificates have the same name, the first wins.
 #[derive(Clone)]
 pub struct CertificateStore {
-    table: Arc<ArcSwap<Table>>,
+    table: Arc<ArcSwap<CertificateTable>>,
 }
 
 impl CertificateStore {
@@ -44,12 +44,12 @@ impl CertificateStore {
                     target: targets::TLS,
                     certificate = certificate.origin(),
                     names = ?certificate.names(),
-                    "the certificate has expired; clients will refuse it"
+                    "the certificate has expired; clients will reject it"
                 );
             }
         }
         Ok(Self {
-            table: Arc::new(ArcSwap::from_pointee(Table::new(certificates)?)),
+            table: Arc::new(ArcSwap::from_pointee(CertificateTable::new(certificates)?)),
         })
     }
 
@@ -75,7 +75,8 @@ impl CertificateStore {
                 names: expired.names().join(", "),
             });
         }
-        self.table.store(Arc::new(Table::new(certificates)?));
+        self.table
+            .store(Arc::new(CertificateTable::new(certificates)?));
         Ok(())
     }
 
@@ -100,14 +101,14 @@ impl ResolvesServerCert for CertificateStore {
 }
 
 /// An immutable, non-empty set of certificates.
-struct Table {
+struct CertificateTable {
     certificates: Vec<Certificate>,
     exact: HashMap<String, usize>,
     /// Wildcard names without `*.`.
     wildcards: HashMap<String, usize>,
 }
 
-impl Table {
+impl CertificateTable {
     fn new(certificates: Vec<Certificate>) -> Result<Self, TlsConfigError> {
         if certificates.is_empty() {
             return Err(TlsConfigError::Empty);

@@ -49,7 +49,7 @@ fn files_are_read_and_errors_name_them() {
 }
 
 #[test]
-fn a_key_of_another_certificate_is_refused() {
+fn a_key_of_another_certificate_is_rejected() {
     let authority = CertificateAuthority::new("test");
     let (one, other) = (
         authority.issue(&["a.example"]),
@@ -67,7 +67,7 @@ fn a_key_of_another_certificate_is_refused() {
 }
 
 #[test]
-fn what_is_no_certificate_is_refused() {
+fn what_is_no_certificate_is_rejected() {
     let identity = CertificateAuthority::new("test").issue(&["a.example"]);
     let result = Certificate::from_der(vec![vec![1, 2, 3].into()], identity.key(), &provider());
     assert!(

@@ -9,7 +9,7 @@ use super::*;
 fn other(generation: &Generation, failed: u32) -> Option<u32> {
     let cluster = &generation.snapshot().clusters()[0];
     let state = generation.cluster(ClusterIndex(0));
-    let picked = state.pick_other(cluster, &Trial::GET, &[DestinationIndex(failed)]);
+    let picked = state.pick_other(cluster, &BalancerHarness::GET, &[DestinationIndex(failed)]);
     picked.map(|picked| picked.index.0)
 }
 

@@ -4,24 +4,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use proxy_model::compiled::{ClusterIndex, RouteIndex};
 use proxy_model::{ClusterId, Snapshot};
 
+mod affinity;
 mod availability;
 mod carry_over;
 mod failover;
+mod passive;
 mod race;
 mod routes;
 
 use super::*;
 use crate::balance::Random;
 use crate::fixtures::snapshot;
+use crate::harness::BalancerHarness;
 use crate::health::Health;
-use crate::trial::Trial;
 
 fn context(zone: Option<&str>) -> Arc<PickContext> {
     Arc::new(PickContext {
         zone: zone.map(Into::into),
         random: Random::seeded(1),
-        loop_guard: None,
-        unreachable: None,
+        ..PickContext::default()
     })
 }
 
@@ -52,7 +53,8 @@ fn pick(generation: &Generation) -> Option<Picked> {
     let cluster = &generation.snapshot().clusters()[0];
     generation
         .cluster(ClusterIndex(0))
-        .pick(cluster, &Trial::GET)
+        .pick(cluster, &BalancerHarness::GET)
+        .ok()
 }
 
 /// The ids of the available destinations of the first cluster.

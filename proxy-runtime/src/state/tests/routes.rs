@@ -1,7 +1,7 @@
 //! The choice of a cluster by a route.
 
 use http::request::Parts;
-use proxy_model::compiled::KeyRefusal;
+use proxy_model::compiled::KeyRejection;
 
 use super::*;
 use crate::head::HttpHead;
@@ -21,7 +21,7 @@ fn weighted_routes_share_their_requests() {
     let head = HttpHead::new(&request);
     for _ in 0..4_000 {
         let state = generation.route(RouteIndex(0));
-        let cluster = state.choose(route, &head, &random);
+        let cluster = state.choose(route, generation.snapshot(), &head, &random);
         chosen[cluster.map_or(2, |index| index.0 as usize)] += 1;
     }
     // The share of a missing cluster is rejected, not given to the others; 6 standard deviations
@@ -43,7 +43,7 @@ fn a_route_without_a_cluster_chooses_none() {
         .routes()
         .iter()
         .zip(generation.routes()))
-    .map(|(route, state)| state.choose(route, &head, &Random::default()))
+    .map(|(route, state)| state.choose(route, generation.snapshot(), &head, &Random::default()))
     .collect();
     assert_eq!(
         choices,
@@ -71,13 +71,18 @@ fn a_route_with_partitions_chooses_by_key() {
         ("/20", Ok(ClusterIndex(1))),
         // The partition of a missing cluster is rejected, not given to the others.
         ("/9", Err(Nowhere::NoCluster)),
-        ("/21", Err(Nowhere::NoPartition(KeyRefusal::NoPartition))),
-        ("/x", Err(Nowhere::NoPartition(KeyRefusal::NotANumber))),
-        ("/", Err(Nowhere::NoPartition(KeyRefusal::Missing))),
+        ("/21", Err(Nowhere::NoPartition(KeyRejection::NoPartition))),
+        ("/x", Err(Nowhere::NoPartition(KeyRejection::NotANumber))),
+        ("/", Err(Nowhere::NoPartition(KeyRejection::Missing))),
     ] {
         let request = request(path);
         let state = generation.route(RouteIndex(0));
-        let chosen = state.choose(route, &HttpHead::new(&request), &Random::default());
+        let chosen = state.choose(
+            route,
+            generation.snapshot(),
+            &HttpHead::new(&request),
+            &Random::default(),
+        );
         assert_eq!(chosen, expected, "{path}");
     }
 }
@@ -88,17 +93,17 @@ fn request(path: &str) -> Parts {
 }
 
 #[test]
-fn a_route_that_asks_for_authorization_is_refused() {
+fn a_route_that_asks_for_authorization_is_rejected() {
     let generation = first(snapshot(
         r#"{"Routes":{
             "a":{"ClusterId":"c","Match":{"Path":"/a"},"AuthorizationPolicy":"Default"},
             "b":{"ClusterId":"c","Match":{"Path":"/b"},"AuthorizationPolicy":"anonymous"},
             "c":{"ClusterId":"c","Match":{"Path":"/c"}}},"Clusters":{"c":{}}}"#,
     ));
-    let refused: Vec<_> = generation
+    let rejected: Vec<_> = generation
         .routes()
         .iter()
-        .map(|r| r.refusal().is_some())
+        .map(|r| r.rejection().is_some())
         .collect();
-    assert_eq!(refused, [true, false, false]);
+    assert_eq!(rejected, [true, false, false]);
 }

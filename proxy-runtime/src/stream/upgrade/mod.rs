@@ -49,14 +49,14 @@ use crate::stream::ReadBuffer;
 /// Cancel safe: the connection is taken when the future is ready, not before.
 #[must_use = "futures do nothing unless polled"]
 pub struct OnUpgrade {
-    shared: Arc<Shared>,
+    shared: Arc<SharedUpgrade>,
     /// The slot of this clone's waker, once it has waited.
     place: Option<usize>,
 }
 
 impl OnUpgrade {
     pub(crate) fn new() -> (Self, Switch) {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<SharedUpgrade>::default();
         let switch = Switch {
             shared: Arc::clone(&shared),
         };
@@ -81,7 +81,7 @@ impl Future for OnUpgrade {
         let this = self.get_mut();
         let waker = cx.waker().clone();
         let mut state = this.shared.lock();
-        if let State::Undecided(waiting) = &mut *state {
+        if let UpgradeState::Undecided(waiting) = &mut *state {
             let (place, before) = waiting.put(this.place, waker);
             this.place = Some(place);
             // Dropping a waker runs foreign code, which must not run under the lock.
@@ -89,9 +89,9 @@ impl Future for OnUpgrade {
             drop(before);
             return Poll::Pending;
         }
-        Poll::Ready(match std::mem::replace(&mut *state, State::Gone) {
-            State::There(upgraded) => Ok(upgraded),
-            State::Undecided(_) | State::Gone => Err(io::Error::new(
+        Poll::Ready(match std::mem::replace(&mut *state, UpgradeState::Gone) {
+            UpgradeState::There(upgraded) => Ok(upgraded),
+            UpgradeState::Undecided(_) | UpgradeState::Gone => Err(io::Error::new(
                 io::ErrorKind::NotConnected,
                 "the connection was not upgraded, or is somebody else's",
             )),
@@ -104,8 +104,8 @@ impl Drop for OnUpgrade {
         let Some(place) = self.place else { return };
         // Dropped after the lock is released: a waker may run foreign code.
         let waker = match &mut *self.shared.lock() {
-            State::Undecided(waiting) => waiting.take(place),
-            State::There(_) | State::Gone => None,
+            UpgradeState::Undecided(waiting) => waiting.take(place),
+            UpgradeState::There(_) | UpgradeState::Gone => None,
         };
         drop(waker);
     }
@@ -119,40 +119,40 @@ impl fmt::Debug for OnUpgrade {
 
 /// The state that the clones of an [`OnUpgrade`] share with the server.
 #[derive(Default)]
-struct Shared(Mutex<State>);
+struct SharedUpgrade(Mutex<UpgradeState>);
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedUpgrade {
+    fn lock(&self) -> MutexGuard<'_, UpgradeState> {
         self.0.lock()
     }
 
     /// Sets the result, once, and wakes all clones that wait.
-    fn decide(&self, decided: State) {
+    fn decide(&self, decided: UpgradeState) {
         let before = std::mem::replace(&mut *self.lock(), decided);
-        if let State::Undecided(Waiting(wakers)) = before {
+        if let UpgradeState::Undecided(Waiters(wakers)) = before {
             wakers.into_iter().flatten().for_each(Waker::wake);
         }
     }
 }
 
-enum State {
-    Undecided(Waiting),
+enum UpgradeState {
+    Undecided(Waiters),
     There(Upgraded),
     /// A clone has taken the connection, or the protocol was not switched.
     Gone,
 }
 
-impl Default for State {
+impl Default for UpgradeState {
     fn default() -> Self {
-        Self::Undecided(Waiting::default())
+        Self::Undecided(Waiters::default())
     }
 }
 
 /// The wakers of all waiting clones. Each keeps its slot while it waits.
 #[derive(Default)]
-struct Waiting(Vec<Option<Waker>>);
+struct Waiters(Vec<Option<Waker>>);
 
-impl Waiting {
+impl Waiters {
     /// Stores `waker` in its slot, or in a free one. Returns the slot and its previous waker.
     fn put(&mut self, place: Option<usize>, waker: Waker) -> (usize, Option<Waker>) {
         let free = || self.0.iter().position(Option::is_none);
@@ -174,7 +174,7 @@ impl Waiting {
 
 /// The server's side of an [`OnUpgrade`]. Dropping it reports that the protocol was not switched.
 pub(crate) struct Switch {
-    shared: Arc<Shared>,
+    shared: Arc<SharedUpgrade>,
 }
 
 impl Switch {
@@ -192,16 +192,16 @@ impl Switch {
     }
 
     fn hand_over(self, upgraded: Upgraded) {
-        self.shared.decide(State::There(upgraded));
+        self.shared.decide(UpgradeState::There(upgraded));
     }
 }
 
 impl Drop for Switch {
     fn drop(&mut self) {
         // Dropped without a decision: there will be no tunnel.
-        let is_undecided = matches!(&*self.shared.lock(), State::Undecided(_));
+        let is_undecided = matches!(&*self.shared.lock(), UpgradeState::Undecided(_));
         if is_undecided {
-            self.shared.decide(State::Gone);
+            self.shared.decide(UpgradeState::Gone);
         }
     }
 }

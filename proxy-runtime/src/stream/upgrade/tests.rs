@@ -112,8 +112,8 @@ fn nothing_is_kept_of_who_is_gone() {
         assert!(woken.upgrade().is_none(), "its waker is dropped");
     }
     let kept = match &*upgrade.shared.lock() {
-        State::Undecided(Waiting(wakers)) => wakers.len(),
-        State::There(_) | State::Gone => panic!("nothing is decided yet"),
+        UpgradeState::Undecided(Waiters(wakers)) => wakers.len(),
+        UpgradeState::There(_) | UpgradeState::Gone => panic!("nothing is decided yet"),
     };
     assert_eq!(kept, 2, "one that waits, and a free place");
     drop(switch);

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::{config, values};
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::transform::{TrailerPlan, apply_to_own_response, apply_to_response};
 
 #[test]
@@ -46,7 +46,7 @@ fn g21_to_g27_response_headers() {
         apply_to_response(
             transforms,
             StatusCode::from_u16(status).unwrap(),
-            &HeadEdits::default(),
+            &HeaderMutations::default(),
             &mut headers,
         );
         assert_eq!(values(&headers, "x-a"), expected, "{case} {status}");
@@ -106,7 +106,7 @@ fn responses_and_trailers_can_be_filtered() {
     apply_to_response(
         transforms,
         StatusCode::OK,
-        &HeadEdits::default(),
+        &HeaderMutations::default(),
         &mut headers,
     );
     assert_eq!(headers.keys().collect::<Vec<_>>(), ["a"]);

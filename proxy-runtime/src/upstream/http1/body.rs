@@ -8,7 +8,7 @@ use http_body::Frame;
 
 use super::response_head::{limits, to_map};
 use super::{Http1Connection, Http1Error, RequestWriter};
-use crate::http1::{ChunkTracker, Framing, LentTable, RawResponse};
+use crate::http1::{ChunkTracker, Framing, PooledTable, RawResponse};
 
 /// Minimum size of chunk data that is passed on uncopied. Smaller chunks are copied into one buffer.
 const WHOLE: usize = 8 * 1024;
@@ -21,7 +21,7 @@ pub(crate) struct Http1Body {
     rest: Remaining,
     /// True if the destination keeps the connection open after this response.
     is_persistent: bool,
-    sending: Sending,
+    sending: UploadState,
 }
 
 /// The unread part of a response.
@@ -40,7 +40,7 @@ enum Remaining {
 
 /// The state of the request after the start of its response.
 #[derive(Debug)]
-pub(super) enum Sending {
+pub(super) enum UploadState {
     /// All of it was sent.
     Done {
         /// True if it ended after the response had begun.
@@ -55,7 +55,7 @@ pub(super) enum Sending {
 #[derive(Debug)]
 struct Chunks {
     tracker: ChunkTracker,
-    table: LentTable,
+    table: PooledTable,
     /// Trailers that were read with the last data and not returned yet.
     trailers: Option<HeaderMap>,
 }
@@ -72,10 +72,10 @@ pub(crate) enum Rest {
     Close,
 }
 
-type Next = Option<Result<Frame<Bytes>, Http1Error>>;
+type NextChunk = Option<Result<Frame<Bytes>, Http1Error>>;
 
 impl Http1Body {
-    pub(super) fn new(head: &RawResponse, table: LentTable, sending: Sending) -> Self {
+    pub(super) fn new(head: &RawResponse, table: PooledTable, sending: UploadState) -> Self {
         let rest = match head.framing() {
             Framing::None | Framing::Length(0) => Remaining::Nothing,
             Framing::Length(length) => Remaining::Length(length),
@@ -95,8 +95,8 @@ impl Http1Body {
     }
 
     /// The body of a response whose request another part sends. `table` may be any table, such as that of the head.
-    pub(crate) fn received(head: &RawResponse, table: LentTable) -> Self {
-        Self::new(head, table, Sending::Done { is_late: false })
+    pub(crate) fn received(head: &RawResponse, table: PooledTable) -> Self {
+        Self::new(head, table, UploadState::Done { is_late: false })
     }
 
     /// The body of a response that was read completely.
@@ -104,7 +104,7 @@ impl Http1Body {
         Self {
             rest: Remaining::Nothing,
             is_persistent: head.is_persistent(),
-            sending: Sending::Done { is_late: false },
+            sending: UploadState::Done { is_late: false },
         }
     }
 
@@ -127,7 +127,7 @@ impl Http1Body {
         &mut self,
         connection: &mut Http1Connection,
         cx: &mut Context<'_>,
-    ) -> Poll<Next> {
+    ) -> Poll<NextChunk> {
         let next = match self.poll_upload(connection, cx) {
             Ok(()) => ready!(self.poll_rest(connection, cx)),
             Err(error) => Some(Err(error)),
@@ -143,9 +143,9 @@ impl Http1Body {
         match self.sending {
             // An unread rest would be taken for the next response.
             _ if !self.is_persistent || !matches!(self.rest, Remaining::Nothing) => Rest::Close,
-            Sending::Done { is_late: false } => Rest::Nothing,
-            Sending::Going(upload) => Rest::Upload(upload),
-            Sending::Done { is_late: true } | Sending::Broken => Rest::Close,
+            UploadState::Done { is_late: false } => Rest::Nothing,
+            UploadState::Going(upload) => Rest::Upload(upload),
+            UploadState::Done { is_late: true } | UploadState::Broken => Rest::Close,
         }
     }
 
@@ -154,23 +154,27 @@ impl Http1Body {
         connection: &mut Http1Connection,
         cx: &mut Context<'_>,
     ) -> Result<(), Http1Error> {
-        let Sending::Going(upload) = &mut self.sending else {
+        let UploadState::Going(upload) = &mut self.sending else {
             return Ok(());
         };
         match upload.poll(&mut connection.io, cx) {
             Poll::Pending => {}
-            Poll::Ready(Ok(())) => self.sending = Sending::Done { is_late: true },
+            Poll::Ready(Ok(())) => self.sending = UploadState::Done { is_late: true },
             // A destination may respond and close because it rejects the rest, so its response still counts.
-            Poll::Ready(Err(Http1Error::Write(_))) => self.sending = Sending::Broken,
+            Poll::Ready(Err(Http1Error::Write(_))) => self.sending = UploadState::Broken,
             Poll::Ready(Err(error)) => {
-                self.sending = Sending::Broken;
+                self.sending = UploadState::Broken;
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    fn poll_rest(&mut self, connection: &mut Http1Connection, cx: &mut Context<'_>) -> Poll<Next> {
+    fn poll_rest(
+        &mut self,
+        connection: &mut Http1Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<NextChunk> {
         match &mut self.rest {
             Remaining::Nothing | Remaining::Failed | Remaining::Tunnel => Poll::Ready(None),
             Remaining::Length(left) => {
@@ -211,7 +215,11 @@ impl Chunks {
         self.tracker.has_ended() && self.trailers.is_none()
     }
 
-    fn poll_frame(&mut self, connection: &mut Http1Connection, cx: &mut Context<'_>) -> Poll<Next> {
+    fn poll_frame(
+        &mut self,
+        connection: &mut Http1Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<NextChunk> {
         if let Some(trailers) = self.trailers.take() {
             return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
         }

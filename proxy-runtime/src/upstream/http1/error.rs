@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::http1::Refusal;
+use crate::http1::Rejection;
 use crate::progress::UploadError;
 
 /// The reason why an exchange over HTTP/1.1 failed. The connection cannot be used again.
@@ -10,7 +10,7 @@ use crate::progress::UploadError;
 pub(crate) enum Http1Error {
     /// The response is malformed or ambiguous.
     #[error("the response is not understood")]
-    Refused(#[from] Refusal),
+    Rejected(#[from] Rejection),
     #[error("too many interim responses came")]
     TooManyInterim,
     #[error("a tunnel was begun by something else than 101")]
@@ -45,7 +45,7 @@ impl Http1Error {
     pub(crate) fn is_malformed_response(&self) -> bool {
         matches!(
             self,
-            Self::Refused(_) | Self::TooManyInterim | Self::UnexpectedTunnel | Self::EarlySwitch
+            Self::Rejected(_) | Self::TooManyInterim | Self::UnexpectedTunnel | Self::EarlySwitch
         )
     }
 }

@@ -43,7 +43,7 @@ pub(crate) use self::error::Http1Error;
 pub(super) use self::request_writer::RequestWriter;
 pub(crate) use self::response_head::MOST_INTERIM;
 pub(crate) use self::response_head::limits;
-pub(crate) use self::round_trip::RoundTrip;
+pub(crate) use self::round_trip::Http1RoundTrip;
 use super::group::RuntimeGroup;
 use super::io::UpstreamIo;
 use crate::http1::Method;

@@ -2,15 +2,15 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::stream::spare;
+use crate::stream::recycled;
 
 /// A write buffer of the thread's pool, used for one request.
 #[derive(Debug)]
 pub(crate) struct Output(Vec<u8>);
 
 impl Output {
-    pub(crate) fn lend() -> Self {
-        Self(spare::take(spare::HEAD))
+    pub(crate) fn acquire() -> Self {
+        Self(recycled::take(recycled::HEAD))
     }
 }
 
@@ -30,6 +30,6 @@ impl DerefMut for Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        spare::give_back(std::mem::take(&mut self.0));
+        recycled::release(std::mem::take(&mut self.0));
     }
 }

@@ -62,7 +62,7 @@ impl RequestWriter {
         keep: Keep,
     ) -> Result<Self, Http1Error> {
         let framing = RequestFraming::of(head, body.is_end_stream())?;
-        let mut front = Output::lend();
+        let mut front = Output::acquire();
         request_head::write(head, framing, &mut front);
         let is_last = matches!(framing, RequestFraming::None | RequestFraming::Length(0));
         Ok(Self {

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version};
 use hyper::ext::ReasonPhrase;
 
 use super::{Http1Error, MAX_HEAD};
-use crate::http1::{self, Field, HeadLimits, RawResponse, Refusal, Span};
+use crate::http1::{self, Field, HeadLimits, RawResponse, Rejection, Span};
 
 /// Maximum number of fields in a response head. Far above real ones, since [`MAX_HEAD`] bounds them; responses that
 /// set many cookies would exceed a lower limit.
@@ -30,7 +30,7 @@ pub(super) fn to_response(
     bytes: &Bytes,
 ) -> Result<Response<()>, Http1Error> {
     let mut response = Response::new(());
-    let status = StatusCode::from_u16(head.status()).map_err(|_| Refusal::StatusCode)?;
+    let status = StatusCode::from_u16(head.status()).map_err(|_| Rejection::StatusCode)?;
     *response.status_mut() = status;
     *response.version_mut() = match head.version() {
         http1::Version::Http10 => Version::HTTP_10,
@@ -39,7 +39,7 @@ pub(super) fn to_response(
     // The usual phrase needs no storage: writers add it.
     let reason = head.reason().get(bytes);
     if status.canonical_reason().map(str::as_bytes) != Some(reason) {
-        let reason = ReasonPhrase::try_from(reason).map_err(|_| Refusal::Reason)?;
+        let reason = ReasonPhrase::try_from(reason).map_err(|_| Rejection::Reason)?;
         response.extensions_mut().insert(reason);
     }
     *response.headers_mut() = to_map(fields, bytes)?;
@@ -47,14 +47,14 @@ pub(super) fn to_response(
 }
 
 /// Converts the fields of a head or a trailer section to a map.
-pub(super) fn to_map(fields: &[Field], bytes: &Bytes) -> Result<HeaderMap, Refusal> {
+pub(super) fn to_map(fields: &[Field], bytes: &Bytes) -> Result<HeaderMap, Rejection> {
     let mut map = HeaderMap::with_capacity(fields.len());
     for field in fields {
         let name = HeaderName::from_bytes(field.name().get(bytes));
         let value = HeaderValue::from_maybe_shared(part(bytes, field.value()));
         map.append(
-            name.map_err(|_| Refusal::FieldName)?,
-            value.map_err(|_| Refusal::FieldValue)?,
+            name.map_err(|_| Rejection::FieldName)?,
+            value.map_err(|_| Rejection::FieldValue)?,
         );
     }
     Ok(map)

@@ -8,11 +8,13 @@ use bytes::Bytes;
 use http::header::UPGRADE;
 use http::{Request, Response, StatusCode, request};
 
-use super::body::{Http1Body, Sending};
+use super::body::{Http1Body, UploadState};
 use super::early::Early;
 use super::response_head::{MOST_INTERIM, limits, to_response};
 use super::{Http1Connection, Http1Error, RequestWriter};
-use crate::http1::{self, Asked, Framing, LentTable, RawResponse, Refusal, Status, parse_response};
+use crate::http1::{
+    self, Framing, PooledTable, RawResponse, Rejection, RequestInfo, Status, parse_response,
+};
 use crate::progress::{Continuation, OutgoingBody};
 use crate::retry::{Came, Sent};
 use crate::upstream::error::{ExchangeError, SendError};
@@ -31,7 +33,7 @@ impl Http1Connection {
     ) -> Result<Response<Http1Body>, Box<SendError>> {
         let (head, body) = request.into_parts();
         let mut round_trip =
-            RoundTrip::of_fields(self, &head, body, None).map_err(SendError::fatal)?;
+            Http1RoundTrip::of_fields(self, &head, body, None).map_err(SendError::fatal)?;
         let answer = poll_fn(|cx| round_trip.poll(self, cx)).await?;
         let bytes = self.input.take_head(answer.head_length());
         let response = round_trip.response(&answer, &bytes);
@@ -43,8 +45,8 @@ impl Http1Connection {
 /// A request on its way over an [`Http1Connection`], and the head of its response.
 ///
 /// After an error, or if this is dropped before the response has ended, the connection is of no use any more.
-pub(crate) struct RoundTrip {
-    asked: Asked,
+pub(crate) struct Http1RoundTrip {
+    asked: RequestInfo,
     /// Wants to know what was answered.
     continuation: Option<Arc<Continuation>>,
     /// There until all of the request was sent.
@@ -60,10 +62,10 @@ pub(crate) struct RoundTrip {
     has_news: bool,
     early: Early,
     /// The fields of the response's head, once something of it has come.
-    table: LentTable,
+    table: PooledTable,
 }
 
-impl RoundTrip {
+impl Http1RoundTrip {
     /// Sends a head in `http` types and `body`. `continuation` is told whether the destination asks for the body.
     ///
     /// # Errors
@@ -75,7 +77,7 @@ impl RoundTrip {
         body: OutgoingBody,
         continuation: Option<Arc<Continuation>>,
     ) -> Result<Self, Http1Error> {
-        let asked = Asked {
+        let asked = RequestInfo {
             method: http1::Method::of(&head.method),
             upgrade: head.headers.contains_key(UPGRADE),
         };
@@ -83,7 +85,11 @@ impl RoundTrip {
         Ok(Self::new(writer, asked, continuation))
     }
 
-    fn new(writer: RequestWriter, asked: Asked, continuation: Option<Arc<Continuation>>) -> Self {
+    fn new(
+        writer: RequestWriter,
+        asked: RequestInfo,
+        continuation: Option<Arc<Continuation>>,
+    ) -> Self {
         Self {
             asked,
             continuation,
@@ -94,7 +100,7 @@ impl RoundTrip {
             interim: 0,
             has_news: false,
             early: Early::default(),
-            table: LentTable::default(),
+            table: PooledTable::default(),
         }
     }
 
@@ -208,12 +214,12 @@ impl RoundTrip {
     /// Returns the body of the response and the unsent part of the request, after the head was removed from the input.
     pub(crate) fn into_body(self, head: &RawResponse) -> Http1Body {
         let sending = match self.writer {
-            _ if self.is_sent => Sending::Done {
+            _ if self.is_sent => UploadState::Done {
                 is_late: self.early.is_known(),
             },
-            None => Sending::Done { is_late: false },
-            Some(_) if self.broken.is_some() => Sending::Broken,
-            Some(writer) => Sending::Going(Box::new(writer)),
+            None => UploadState::Done { is_late: false },
+            Some(_) if self.broken.is_some() => UploadState::Broken,
+            Some(writer) => UploadState::Going(Box::new(writer)),
         };
         Http1Body::new(head, self.table, sending)
     }
@@ -224,7 +230,7 @@ impl RoundTrip {
             return Err(Http1Error::TooManyInterim);
         }
         if let Some(continuation) = &self.continuation {
-            let status = StatusCode::from_u16(head.status()).map_err(|_| Refusal::StatusCode)?;
+            let status = StatusCode::from_u16(head.status()).map_err(|_| Rejection::StatusCode)?;
             continuation.answered(status);
         }
         Ok(())
@@ -242,7 +248,7 @@ impl RoundTrip {
             }
         }
         if let Some(continuation) = &self.continuation {
-            let status = StatusCode::from_u16(head.status()).map_err(|_| Refusal::StatusCode)?;
+            let status = StatusCode::from_u16(head.status()).map_err(|_| Rejection::StatusCode)?;
             continuation.answered(status);
         }
         Ok(())

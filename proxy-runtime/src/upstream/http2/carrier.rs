@@ -18,7 +18,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, Sleep, sleep};
 use tracing::debug;
 
-use super::Settings;
+use super::DestinationSettings;
 use crate::observe::targets;
 use crate::upstream::io::UpstreamIo;
 
@@ -90,11 +90,11 @@ impl Signs {
 pub(super) async fn carry(
     mut connection: Connection<Heard, Bytes>,
     send: Weak<SendRequest<Bytes>>,
-    seen: watch::Sender<Settings>,
+    seen: watch::Sender<DestinationSettings>,
     signs: Arc<Signs>,
     peer: SocketAddr,
 ) {
-    let _ended = Ended(Arc::clone(&signs));
+    let _ended = EndNotice(Arc::clone(&signs));
     let mut keep_alive = KeepAlive {
         pings: connection.ping_pong(),
         timer: None,
@@ -105,7 +105,7 @@ pub(super) async fn carry(
         signs.task.register(cx.waker());
         let polled = connection.as_mut().poll(cx);
         signs.looked();
-        let now = Settings {
+        let now = DestinationSettings {
             are_known: signs.has_settings(),
             max_streams: connection.max_concurrent_send_streams(),
             connect: send
@@ -133,9 +133,9 @@ pub(super) async fn carry(
 }
 
 /// Tells that the task has ended, however it does.
-struct Ended(Arc<Signs>);
+struct EndNotice(Arc<Signs>);
 
-impl Drop for Ended {
+impl Drop for EndNotice {
     fn drop(&mut self) {
         self.0.has_ended.store(true, Ordering::Relaxed);
         self.0.has_looked.notify_waiters();

@@ -44,7 +44,7 @@ const MAX_SEND_BUFFER: usize = 64 * 1024;
 /// Streams that may be closed for what the destination does wrong, before the connection is.
 const MOST_ERRORS: usize = 1024;
 
-/// Streams that are opened before the destination has said how many there may be: more could be refused, and it takes
+/// Streams that are opened before the destination has said how many there may be: more could be rejected, and it takes
 /// no longer than the first response to know.
 const STREAMS_AT_FIRST: usize = 1;
 /// Streams that a destination most likely allows, for as long as it has not said so.
@@ -56,7 +56,7 @@ const NOT_ALLOWED_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The settings of a destination, as far as they matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Settings {
+struct DestinationSettings {
     /// True once they have come. Until then the others are assumed.
     are_known: bool,
     /// Streams that it allows.
@@ -65,7 +65,7 @@ struct Settings {
     connect: bool,
 }
 
-impl Default for Settings {
+impl Default for DestinationSettings {
     /// Settings that are assumed until they are known.
     fn default() -> Self {
         Self {
@@ -85,7 +85,7 @@ pub(crate) struct Http2Connection {
     gate: tokio::sync::Mutex<SendRequest<Bytes>>,
     pub(super) peer: SocketAddr,
     signs: Arc<Signs>,
-    settings: watch::Receiver<Settings>,
+    settings: watch::Receiver<DestinationSettings>,
     /// A request is over.
     has_served: AtomicBool,
     /// No further request may go over it.
@@ -115,7 +115,7 @@ impl Http2Connection {
             .handshake(Heard::new(io, Arc::clone(&signs)))
             .await
             .map_err(|error| ConnectError::Handshake(Arc::new(error)))?;
-        let (seen, settings) = watch::channel(Settings::default());
+        let (seen, settings) = watch::channel(DestinationSettings::default());
         let gate = tokio::sync::Mutex::new(send.clone());
         let send = Arc::new(send);
         let known = Arc::downgrade(&send);
@@ -168,8 +168,8 @@ impl Http2Connection {
         self.settings.borrow().are_known
     }
 
-    /// Ready when the destination allows one more stream, with true, or none at all, with false. Ready with true as well
-    /// when the connection has ended, which is known to who opens a stream.
+    /// Ready when the destination allows one more stream, with true, or none at all, with false. Ready with true as
+    /// well when the connection has ended, which is known to who opens a stream.
     ///
     /// A request is not given to `h2` before: a stream that `h2` holds back and nobody wants any more is still opened
     /// later, so that nobody can tell whether the destination will get the request.

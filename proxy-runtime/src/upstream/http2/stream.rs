@@ -17,7 +17,7 @@ use tokio::sync::MutexGuard;
 use super::Http2Connection;
 use super::carrier::Place;
 use super::tunnel::Http2Tunnel;
-use super::upload::{Upload, UploadTask};
+use super::upload::{Http2Upload, UploadTask};
 use crate::progress::OutgoingBody;
 use crate::retry::{Came, Sent};
 use crate::upstream::error::{ExchangeError, SendError};
@@ -28,7 +28,7 @@ use crate::upstream::http1::{Http1Error, MOST_INTERIM};
 /// Dropped, it resets the stream with `CANCEL`.
 pub(crate) struct Http2RoundTrip {
     connection: Arc<Http2Connection>,
-    step: Step,
+    step: StreamStep,
     /// A wait for the word that the destination allows no requests, as long as its settings are not known.
     allowed_nothing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     interim: u32,
@@ -36,28 +36,28 @@ pub(crate) struct Http2RoundTrip {
     has_news: bool,
 }
 
-enum Step {
+enum StreamStep {
     /// Waits for a stream.
-    Opening(Pin<Box<dyn Future<Output = Opened> + Send>>),
-    Open(OpenStream),
+    Opening(Pin<Box<dyn Future<Output = OpenResult> + Send>>),
+    Open(SentStream),
 }
 
-type Opened = Result<OpenStream, Box<SendError>>;
+type OpenResult = Result<SentStream, Box<SendError>>;
 
 /// A stream on which the head was sent.
-struct OpenStream {
+struct SentStream {
     response: ResponseFuture,
-    rest: Rest,
+    rest: ClientSide,
     /// Moves on with the body of the response.
     place: Option<Place>,
 }
 
 /// The use that is left for the client's side of a stream.
 #[derive(Debug)]
-enum Rest {
+enum ClientSide {
     /// No use: all was sent, or a task sends it.
     Sent(Option<UploadTask>),
-    Upload(Box<Upload>),
+    Upload(Box<Http2Upload>),
     /// Half of a tunnel, if the destination agrees to one.
     Tunnel(SendStream<Bytes>),
 }
@@ -74,7 +74,7 @@ impl Http2RoundTrip {
             .then(|| Box::pin(Arc::clone(&connection).allowed_nothing()) as Pin<Box<_>>);
         Self {
             connection,
-            step: Step::Opening(Box::pin(opening)),
+            step: StreamStep::Opening(Box::pin(opening)),
             allowed_nothing,
             interim: 0,
             has_news: false,
@@ -107,10 +107,10 @@ impl Http2RoundTrip {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Response<Http2Body>, Box<SendError>>> {
         let stream = match &mut self.step {
-            Step::Open(stream) => stream,
-            Step::Opening(opening) => {
+            StreamStep::Open(stream) => stream,
+            StreamStep::Opening(opening) => {
                 let opened = ready!(opening.as_mut().poll(cx))?;
-                self.step = Step::Open(opened);
+                self.step = StreamStep::Open(opened);
                 return self.poll_answer(cx);
             }
         };
@@ -129,7 +129,7 @@ impl Http2RoundTrip {
                 receive,
                 has_ended: false,
                 is_data_over: false,
-                rest: std::mem::replace(&mut stream.rest, Rest::Sent(None)),
+                rest: std::mem::replace(&mut stream.rest, ClientSide::Sent(None)),
                 place: stream.place.take(),
             })),
             Err(error) => Err(self.connection.failed(error)),
@@ -150,12 +150,12 @@ async fn open(
     connection: Arc<Http2Connection>,
     head: request::Parts,
     body: OutgoingBody,
-) -> Opened {
+) -> OpenResult {
     if !body.is_end_stream() && connection.is_idle() {
         // What was taken of a body is not kept, so that it could not be sent again.
         connection.signs.look().await;
     }
-    let mut send = Turn {
+    let mut send = StreamTurn {
         send: connection.gate.lock().await,
         is_over: false,
     };
@@ -178,9 +178,9 @@ async fn open(
     };
     let place = Some(Place::take(&connection.signs));
     let rest = match (is_connect, is_last) {
-        (true, _) => Rest::Tunnel(stream),
-        (false, true) => Rest::Sent(None),
-        (false, false) => Rest::Upload(Box::new(Upload::new(stream, body))),
+        (true, _) => ClientSide::Tunnel(stream),
+        (false, true) => ClientSide::Sent(None),
+        (false, false) => ClientSide::Upload(Box::new(Http2Upload::new(stream, body))),
     };
     // The end of the connection is seen where the response is awaited.
     let is_open = poll_fn(|cx| match send.poll_ready(cx) {
@@ -197,7 +197,7 @@ async fn open(
         return Err(SendError::not_allowed(None));
     }
     send.is_over = true;
-    Ok(OpenStream {
+    Ok(SentStream {
         response,
         rest,
         place,
@@ -205,13 +205,13 @@ async fn open(
 }
 
 /// The turn of a request to open a stream.
-struct Turn<'a> {
+struct StreamTurn<'a> {
     send: MutexGuard<'a, SendRequest<Bytes>>,
     /// Set when the stream is open.
     is_over: bool,
 }
 
-impl Deref for Turn<'_> {
+impl Deref for StreamTurn<'_> {
     type Target = SendRequest<Bytes>;
 
     fn deref(&self) -> &SendRequest<Bytes> {
@@ -219,13 +219,13 @@ impl Deref for Turn<'_> {
     }
 }
 
-impl DerefMut for Turn<'_> {
+impl DerefMut for StreamTurn<'_> {
     fn deref_mut(&mut self) -> &mut SendRequest<Bytes> {
         &mut self.send
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for StreamTurn<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             // It may hold on to a stream that was not allowed yet and is not wanted any more.
@@ -234,7 +234,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-impl Rest {
+impl ClientSide {
     /// Begins to send the body.
     fn begin(&mut self, cx: &mut Context<'_>) {
         if matches!(self, Self::Upload(_))
@@ -254,7 +254,7 @@ pub(crate) struct Http2Body {
     receive: RecvStream,
     is_data_over: bool,
     has_ended: bool,
-    rest: Rest,
+    rest: ClientSide,
     place: Option<Place>,
 }
 
@@ -301,16 +301,16 @@ impl Http2Body {
         )
     }
 
-    /// The response is over. What is still uploaded goes on, until `give_up` ends and says whether it is the destination
-    /// that takes no more of it. The stream is reset then, and no other one harmed.
+    /// The response is over. What is still uploaded goes on, until `give_up` ends and says whether it is the
+    /// destination that takes no more of it. The stream is reset then, and no other one harmed.
     ///
-    /// What a destination holds back of the connection's window is not given back with the stream. So no further request
-    /// goes over a connection on which it takes no more.
+    /// What a destination holds back of the connection's window is not given back with the stream. So no further
+    /// request goes over a connection on which it takes no more.
     pub(crate) fn finish<F>(self, give_up: impl FnOnce() -> F)
     where
         F: Future<Output = bool> + Send + 'static,
     {
-        let Rest::Sent(Some(mut upload)) = self.rest else {
+        let ClientSide::Sent(Some(mut upload)) = self.rest else {
             return;
         };
         let Ok(runtime) = Handle::try_current() else {
@@ -334,8 +334,8 @@ impl Http2Body {
     /// The tunnel that the destination has agreed to; `None` if none was asked for.
     pub(crate) fn into_tunnel(self) -> Option<Http2Tunnel> {
         match self.rest {
-            Rest::Tunnel(send) => Some(Http2Tunnel::new(self.receive, send, self.place)),
-            Rest::Sent(_) | Rest::Upload(_) => None,
+            ClientSide::Tunnel(send) => Some(Http2Tunnel::new(self.receive, send, self.place)),
+            ClientSide::Sent(_) | ClientSide::Upload(_) => None,
         }
     }
 }
@@ -344,12 +344,12 @@ impl Http2Connection {
     /// Returns what is known of a request that was sent and has failed like this.
     fn failed(&self, error: h2::Error) -> Box<SendError> {
         let reason = error.reason();
-        let is_refused = error.is_reset() && reason == Some(Reason::REFUSED_STREAM);
+        let is_rejected = error.is_reset() && reason == Some(Reason::REFUSED_STREAM);
         let is_late = error.is_go_away() && reason == Some(Reason::NO_ERROR);
         Box::new(SendError {
-            // RFC 9113 section 8.7: the destination has not looked at the request if it refused the stream, or if that
+            // RFC 9113 section 8.7: the destination has not looked at the request if it rejected the stream, or if that
             // came after the last one that the connection still serves.
-            came: match error.is_remote() && (is_refused || is_late) {
+            came: match error.is_remote() && (is_rejected || is_late) {
                 true => Came::Unprocessed,
                 // It was closed or reset.
                 false if error.is_io() && !self.signs.is_lost() => Came::Nothing,

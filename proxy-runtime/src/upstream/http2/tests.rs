@@ -15,11 +15,11 @@ use crate::progress::OutgoingBody;
 use crate::retry::{Came, Sent};
 use crate::upstream::error::SendError;
 use crate::upstream::io::UpstreamIo;
-use crate::upstream::transport::Transport;
+use crate::upstream::transport::UpstreamTransport;
 
 async fn connection() -> (Arc<Http2Connection>, DuplexStream) {
     let (near, far) = duplex(256 * 1024);
-    let io = UpstreamIo::uncounted(Transport::Scripted(Box::new(near)));
+    let io = UpstreamIo::uncounted(UpstreamTransport::Scripted(Box::new(near)));
     let connection = Http2Connection::handshake(io, ([127, 0, 0, 1], 80).into());
     (Arc::new(connection.await.unwrap()), far)
 }

@@ -12,8 +12,9 @@ use tokio::task::JoinHandle;
 use crate::progress::OutgoingBody;
 
 /// The body of a request on its way. It asks the client for more when the destination's windows and the send buffer
-/// have room, and ends when all of it was sent or the destination wants no more. A body that breaks off resets the stream.
-pub(super) struct Upload {
+/// have room, and ends when all of it was sent or the destination wants no more. A body that breaks off resets the
+/// stream.
+pub(super) struct Http2Upload {
     stream: SendStream<Bytes>,
     body: OutgoingBody,
     /// Data that was taken and not sent yet.
@@ -24,7 +25,7 @@ pub(super) struct Upload {
 #[derive(Debug)]
 pub(super) struct UploadTask(JoinHandle<()>);
 
-impl Upload {
+impl Http2Upload {
     pub(super) fn new(stream: SendStream<Bytes>, body: OutgoingBody) -> Self {
         Self {
             stream,
@@ -121,7 +122,7 @@ impl Upload {
     }
 }
 
-impl Future for Upload {
+impl Future for Http2Upload {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -130,9 +131,9 @@ impl Future for Upload {
     }
 }
 
-impl fmt::Debug for Upload {
+impl fmt::Debug for Http2Upload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Upload")
+        f.debug_struct("Http2Upload")
             .field("body", &self.body)
             .finish_non_exhaustive()
     }

@@ -20,38 +20,38 @@ const MOST: usize = 2;
 
 /// Look-ups in flight by name. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct InFlight(Arc<Mutex<ByName>>);
+pub(super) struct LookupsInFlight(Arc<Mutex<ByName>>);
 
 /// The look-ups of each name, in the order of their start.
-type ByName = HashMap<Arc<str>, Vec<Entry>>;
+type ByName = HashMap<Arc<str>, Vec<LookupWaiter>>;
 
-struct Entry {
+struct LookupWaiter {
     begun: Instant,
     result: watch::Receiver<Option<Found>>,
 }
 
 /// The result of joining.
-pub(super) enum Part {
+pub(super) enum Joined {
     /// Another caller has started a look-up.
-    Waits(Waiting),
+    Waits(LookupWait),
     /// The caller must start the look-up.
-    Begins(Ticket, Waiting),
+    Begins(LookupTicket, LookupWait),
 }
 
 /// A look-up to be made. It counts as one of its name until dropped.
-pub(super) struct Ticket {
-    in_flight: InFlight,
+pub(super) struct LookupTicket {
+    in_flight: LookupsInFlight,
     name: Arc<str>,
     result: watch::Sender<Option<Found>>,
 }
 
 /// A wait for the result of a look-up.
-pub(super) struct Waiting(watch::Receiver<Option<Found>>);
+pub(super) struct LookupWait(watch::Receiver<Option<Found>>);
 
-impl InFlight {
+impl LookupsInFlight {
     /// Joins a look-up of `host`, or registers a new one. Names are compared ignoring case (RFC
     /// 4343).
-    pub(super) fn join(&self, host: &str) -> Part {
+    pub(super) fn join(&self, host: &str) -> Joined {
         let now = Instant::now();
         let name = host.to_ascii_lowercase();
         let mut names = self.0.lock();
@@ -60,24 +60,27 @@ impl InFlight {
         if let Some(last) = entries.last()
             && (entries.len() >= MOST || now.duration_since(last.begun) < FRESH)
         {
-            return Part::Waits(Waiting(last.result.clone()));
+            return Joined::Waits(LookupWait(last.result.clone()));
         }
         let (sender, receiver) = watch::channel(None);
         let name: Arc<str> = name.into();
-        names.entry(Arc::clone(&name)).or_default().push(Entry {
-            begun: now,
-            result: receiver.clone(),
-        });
-        let ticket = Ticket {
+        names
+            .entry(Arc::clone(&name))
+            .or_default()
+            .push(LookupWaiter {
+                begun: now,
+                result: receiver.clone(),
+            });
+        let ticket = LookupTicket {
             in_flight: self.clone(),
             name,
             result: sender,
         };
-        Part::Begins(ticket, Waiting(receiver))
+        Joined::Begins(ticket, LookupWait(receiver))
     }
 }
 
-impl Ticket {
+impl LookupTicket {
     pub(super) fn name(&self) -> Arc<str> {
         Arc::clone(&self.name)
     }
@@ -94,7 +97,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for LookupTicket {
     fn drop(&mut self) {
         let names = &self.in_flight.0;
         let mut names = names.lock();
@@ -108,7 +111,7 @@ impl Drop for Ticket {
     }
 }
 
-impl Waiting {
+impl LookupWait {
     /// Waits for the result. Cancel safe.
     pub(super) async fn found(mut self) -> Found {
         let found = match self.0.wait_for(Option::is_some).await {

@@ -23,14 +23,14 @@ use tokio::time::{Instant, timeout};
 
 #[cfg(feature = "dns")]
 pub use self::dns::DnsOptions;
-use self::in_flight::{InFlight, Part, Ticket};
+use self::in_flight::{Joined, LookupTicket, LookupsInFlight};
 #[cfg(any(feature = "metrics", test))]
 pub(crate) use self::names::NameCounts;
 pub(super) use self::names::Names;
 pub(crate) use self::names::Unresolved;
-use self::names::{Advice, Kind, PATIENCE, Running, SLOW};
+use self::names::{Advice, NameKind, PATIENCE, Running, SLOW};
 use self::order::interleaved;
-use self::places::{Place, Places};
+use self::places::{Permit, Permits};
 use super::UpstreamOptions;
 
 /// The result of a look-up for all callers that wait.
@@ -38,7 +38,7 @@ type Found = Result<Arc<[IpAddr]>, Arc<io::Error>>;
 
 /// The result of a look-up with its validity.
 #[derive(Debug)]
-struct Outcome {
+struct LookupOutcome {
     found: io::Result<Vec<IpAddr>>,
     /// The time for which the result is valid. `None` if unknown: the next caller looks up again.
     lasts: Option<Duration>,
@@ -77,7 +77,7 @@ trait LookUp: Send + Sync {
     async fn at_hand(&self, name: &str) -> Vec<IpAddr>;
 
     /// The addresses of a name.
-    async fn look_up(&self, name: &str) -> Outcome;
+    async fn look_up(&self, name: &str) -> LookupOutcome;
 }
 
 /// Maximum of concurrent look-ups, by kind of name.
@@ -92,9 +92,9 @@ struct Most {
 /// to resolve do not wait for new ones.
 #[derive(Clone)]
 struct Kinds {
-    known: Arc<Places>,
-    new: Arc<Places>,
-    hanging: Arc<Places>,
+    known: Arc<Permits>,
+    new: Arc<Permits>,
+    hanging: Arc<Permits>,
 }
 
 /// Resolves names.
@@ -105,7 +105,7 @@ struct Kinds {
 pub(super) struct Resolver {
     kinds: Kinds,
     names: Arc<Names>,
-    in_flight: InFlight,
+    in_flight: LookupsInFlight,
     look_up: Arc<dyn LookUp>,
 }
 
@@ -126,12 +126,12 @@ impl Resolver {
         let most = look_up.most();
         Self {
             kinds: Kinds {
-                known: Places::new(most.known),
-                new: Places::new(most.new),
-                hanging: Places::new(most.hanging),
+                known: Permits::new(most.known),
+                new: Permits::new(most.new),
+                hanging: Permits::new(most.hanging),
             },
             names: Arc::new(Names::new(keep)),
-            in_flight: InFlight::default(),
+            in_flight: LookupsInFlight::default(),
             look_up,
         }
     }
@@ -176,8 +176,8 @@ impl Resolver {
             Advice::Fail(error) => return Err(error),
         };
         let waiting = match self.in_flight.join(name) {
-            Part::Waits(waiting) => waiting,
-            Part::Begins(ticket, waiting) => {
+            Joined::Waits(waiting) => waiting,
+            Joined::Begins(ticket, waiting) => {
                 self.begin(cluster, ticket, kind, kept.is_some())?;
                 waiting
             }
@@ -212,13 +212,13 @@ impl Resolver {
     fn begin(
         &self,
         cluster: &ClusterId,
-        ticket: Ticket,
-        kind: Kind,
+        ticket: LookupTicket,
+        kind: NameKind,
         is_kept: bool,
     ) -> Result<(), Arc<io::Error>> {
         let place = self.kinds.of(kind).try_take(cluster);
         // It would wait for a permit that other hanging names hold, and has no earlier addresses.
-        if place.is_none() && kind == Kind::Hanging && !is_kept {
+        if place.is_none() && kind == NameKind::Hanging && !is_kept {
             return Err(Arc::new(too_many_hang()));
         }
         let lookup = Pending {
@@ -236,11 +236,11 @@ impl Resolver {
 }
 
 impl Kinds {
-    fn of(&self, kind: Kind) -> &Arc<Places> {
+    fn of(&self, kind: NameKind) -> &Arc<Permits> {
         match kind {
-            Kind::Known => &self.known,
-            Kind::New => &self.new,
-            Kind::Hanging => &self.hanging,
+            NameKind::Known => &self.known,
+            NameKind::New => &self.new,
+            NameKind::Hanging => &self.hanging,
         }
     }
 }
@@ -251,18 +251,18 @@ fn too_many_hang() -> io::Error {
 
 /// A look-up to be made.
 struct Pending {
-    ticket: Ticket,
+    ticket: LookupTicket,
     running: Running,
     /// The cluster that holds the permit.
     cluster: ClusterId,
-    kind: Kind,
+    kind: NameKind,
     kinds: Kinds,
     look_up: Arc<dyn LookUp>,
     is_kept: bool,
 }
 
 impl Pending {
-    async fn run(mut self, place: Option<Place>) {
+    async fn run(mut self, place: Option<Permit>) {
         let name = self.ticket.name();
         let place = match place {
             Some(place) => place,
@@ -270,7 +270,7 @@ impl Pending {
                 // A name that needs no name server does not wait for a permit.
                 let found = self.look_up.at_hand(&name).await;
                 if !found.is_empty() {
-                    return self.end(Outcome::from(Ok(found)));
+                    return self.end(LookupOutcome::from(Ok(found)));
                 }
                 self.kinds.of(self.kind).take(&self.cluster).await
             }
@@ -285,9 +285,9 @@ impl Pending {
 
     /// Runs the look-up. One that hangs releases its permit: it continues with one for hanging
     /// names, or ends.
-    async fn ask(&self, name: &str, place: Place) -> Outcome {
+    async fn ask(&self, name: &str, place: Permit) -> LookupOutcome {
         let mut asked = self.look_up.look_up(name);
-        if self.kind == Kind::Hanging || !self.look_up.can_be_stopped() {
+        if self.kind == NameKind::Hanging || !self.look_up.can_be_stopped() {
             let _place = place;
             return asked.await;
         }
@@ -296,13 +296,13 @@ impl Pending {
         }
         // Names that do not hang need the permit.
         let Some(_place) = self.kinds.hanging.try_take(&self.cluster) else {
-            return Outcome::from(Err(too_many_hang()));
+            return LookupOutcome::from(Err(too_many_hang()));
         };
         drop(place);
         asked.await
     }
 
-    fn end(self, outcome: Outcome) {
+    fn end(self, outcome: LookupOutcome) {
         self.ticket.end(self.running.end(outcome));
     }
 }
@@ -316,7 +316,7 @@ fn checked(found: io::Result<Vec<IpAddr>>) -> Found {
     Ok(found.into())
 }
 
-impl From<io::Result<Vec<IpAddr>>> for Outcome {
+impl From<io::Result<Vec<IpAddr>>> for LookupOutcome {
     fn from(found: io::Result<Vec<IpAddr>>) -> Self {
         Self {
             found,

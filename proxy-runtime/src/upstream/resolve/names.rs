@@ -11,7 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::order::interleaved;
-use super::{Found, Outcome, checked};
+use super::{Found, LookupOutcome, checked};
 
 /// Time that a caller waits for a look-up if there are earlier addresses.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ const MANY: usize = 4096;
 /// The state of each name that was looked up.
 #[derive(Debug)]
 pub(in crate::upstream) struct Names {
-    entries: Mutex<HashMap<Arc<str>, Entry>>,
+    entries: Mutex<HashMap<Arc<str>, NameEntry>>,
     /// Time for which addresses are used while their name fails.
     keep: Duration,
     failures: AtomicU64,
@@ -43,7 +43,7 @@ pub(in crate::upstream) struct Names {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct NameEntry {
     /// The result of the last successful look-up.
     good: Option<Arc<[IpAddr]>>,
     /// The absolute name that has these addresses.
@@ -70,7 +70,7 @@ struct Entry {
 pub(super) enum Advice {
     /// Look it up, as this kind of name. If that fails or takes longer than [`PATIENCE`], use the
     /// addresses.
-    Ask(Kind, Option<Arc<[IpAddr]>>),
+    Ask(NameKind, Option<Arc<[IpAddr]>>),
     /// Use these addresses: they are valid.
     Fresh(Arc<[IpAddr]>),
     /// Use these addresses: a look-up takes too long, or has failed recently.
@@ -81,7 +81,7 @@ pub(super) enum Advice {
 
 /// The kind of a name, which decides about the permits of its look-ups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NameKind {
     /// The last look-up found addresses in time.
     Known,
     /// Not looked up yet, or the name has no addresses.
@@ -138,7 +138,7 @@ impl Names {
     pub(super) fn advice(&self, name: &str, now: Instant, generation: u64) -> Advice {
         let mut entries = self.lock();
         let Some(entry) = entries.get_mut(name) else {
-            return Advice::Ask(Kind::New, None);
+            return Advice::Ask(NameKind::New, None);
         };
         entry.asked = now;
         let holds = entry.generation == generation;
@@ -169,7 +169,7 @@ impl Names {
         }
         let entry = entries
             .entry(Arc::clone(&name))
-            .or_insert_with(|| Entry::new(now));
+            .or_insert_with(|| NameEntry::new(now));
         // A second look-up counts from the start of the first.
         entry.begun.get_or_insert(now);
         drop(entries);
@@ -200,7 +200,7 @@ impl Names {
     pub(in crate::upstream) fn unresolved(&self) -> Vec<Unresolved> {
         let now = Instant::now();
         let entries = self.lock();
-        let recent = |entry: &Entry| now.duration_since(entry.asked) <= RECENT;
+        let recent = |entry: &NameEntry| now.duration_since(entry.asked) <= RECENT;
         let recent = entries.iter().filter(|(_, entry)| recent(entry));
         let failing = recent.filter_map(|(name, entry)| {
             let (since, error) = entry.failing.as_ref()?;
@@ -214,12 +214,12 @@ impl Names {
         failing.collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, NameEntry>> {
         self.entries.lock()
     }
 }
 
-impl Entry {
+impl NameEntry {
     fn new(now: Instant) -> Self {
         Self {
             good: None,
@@ -248,11 +248,11 @@ impl Entry {
         self.good.as_ref().filter(|_| is_fresh)
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> NameKind {
         match (self.hung, &self.failing, &self.good) {
-            (0, None, Some(_)) => Kind::Known,
-            (0, ..) => Kind::New,
-            _ => Kind::Hanging,
+            (0, None, Some(_)) => NameKind::Known,
+            (0, ..) => NameKind::New,
+            _ => NameKind::Hanging,
         }
     }
 
@@ -307,7 +307,7 @@ impl Running {
     }
 
     /// Records the end. Returns the result to use.
-    pub(super) fn end(self, outcome: Outcome) -> Found {
+    pub(super) fn end(self, outcome: LookupOutcome) -> Found {
         let now = Instant::now();
         let took = now.duration_since(self.started);
         let mut found = checked(outcome.found);

@@ -12,9 +12,9 @@ use tokio::sync::oneshot;
 /// A cluster gets another permit while it has fewer than are free. A cluster with many hanging
 /// names therefore holds at most half, and every other cluster can get one. Waiting clusters take
 /// turns.
-pub(super) struct Places(Mutex<State>);
+pub(super) struct Permits(Mutex<PermitState>);
 
-struct State {
+struct PermitState {
     free: usize,
     /// Clusters that hold permits or wait.
     clusters: HashMap<ClusterId, Cluster>,
@@ -25,18 +25,18 @@ struct State {
 #[derive(Default)]
 struct Cluster {
     taken: usize,
-    waiting: VecDeque<oneshot::Sender<Place>>,
+    waiting: VecDeque<oneshot::Sender<Permit>>,
 }
 
 /// A permit. Dropping it releases it.
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct Permit {
+    places: Arc<Permits>,
     cluster: ClusterId,
 }
 
-impl Places {
+impl Permits {
     pub(super) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State {
+        Arc::new(Self(Mutex::new(PermitState {
             free: most,
             clusters: HashMap::new(),
             turns: VecDeque::new(),
@@ -44,7 +44,7 @@ impl Places {
     }
 
     /// Returns a permit if the cluster may have one.
-    pub(super) fn try_take(self: &Arc<Self>, cluster: &ClusterId) -> Option<Place> {
+    pub(super) fn try_take(self: &Arc<Self>, cluster: &ClusterId) -> Option<Permit> {
         let taken = self.0.lock().take(cluster);
         taken.then(|| self.place(cluster))
     }
@@ -52,7 +52,7 @@ impl Places {
     /// Waits for a permit.
     ///
     /// Cancel safe: dropping the future gives up its turn.
-    pub(super) async fn take(self: &Arc<Self>, cluster: &ClusterId) -> Place {
+    pub(super) async fn take(self: &Arc<Self>, cluster: &ClusterId) -> Permit {
         let waiting = {
             let mut state = self.0.lock();
             if state.take(cluster) {
@@ -66,8 +66,8 @@ impl Places {
             .expect("the places, which are borrowed, keep the sender until it is its turn")
     }
 
-    fn place(self: &Arc<Self>, cluster: &ClusterId) -> Place {
-        Place {
+    fn place(self: &Arc<Self>, cluster: &ClusterId) -> Permit {
+        Permit {
             places: Arc::clone(self),
             cluster: cluster.clone(),
         }
@@ -79,7 +79,7 @@ impl Places {
     }
 }
 
-impl State {
+impl PermitState {
     /// Takes a permit for the cluster. Returns false if there is none.
     fn take(&mut self, cluster: &ClusterId) -> bool {
         let taken = self.clusters.get(cluster).map_or(0, |it| it.taken);
@@ -91,7 +91,7 @@ impl State {
         true
     }
 
-    fn wait(&mut self, cluster: &ClusterId) -> oneshot::Receiver<Place> {
+    fn wait(&mut self, cluster: &ClusterId) -> oneshot::Receiver<Permit> {
         let (sender, receiver) = oneshot::channel();
         let waiting = &mut self.clusters.entry(cluster.clone()).or_default().waiting;
         // Abandoned waits would only make the queue longer.
@@ -106,7 +106,7 @@ impl State {
     }
 
     /// The next waiting caller that may have a permit, by turns.
-    fn next(&mut self) -> Option<(ClusterId, oneshot::Sender<Place>)> {
+    fn next(&mut self) -> Option<(ClusterId, oneshot::Sender<Permit>)> {
         for _ in 0..self.turns.len() {
             let cluster = self.turns.pop_front()?;
             let Some(entry) = self.clusters.get_mut(&cluster) else {
@@ -144,7 +144,7 @@ impl State {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.places.0.lock();
         state.free += 1;
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn one_cluster_has_half_at_most_and_leaves_one_for_each_other() {
-        let places = Places::new(8);
+        let places = Permits::new(8);
         let greedy: ClusterId = "greedy".into();
         let held: Vec<_> = std::iter::from_fn(|| places.try_take(&greedy)).collect();
         assert_eq!(held.len(), 4);
@@ -190,7 +190,7 @@ mod tests {
 
     #[tokio::test]
     async fn those_that_wait_have_turns() {
-        let places = Places::new(1);
+        let places = Permits::new(1);
         let [a, b]: [ClusterId; 2] = ["a".into(), "b".into()];
         let held = places.try_take(&a).unwrap();
         let mut first = Box::pin(places.take(&a));
@@ -215,7 +215,7 @@ mod tests {
         /// Permits are neither lost nor duplicated by any sequence of operations.
         #[test]
         fn places_are_neither_lost_nor_made(steps in proptest::collection::vec((0_u8..4, 0_u8..4), 0..200)) {
-            let places = Places::new(5);
+            let places = Permits::new(5);
             let (mut held, mut waiting) = (Vec::new(), Vec::new());
             for (step, cluster) in steps {
                 let id: ClusterId = format!("c{cluster}").into();

@@ -5,7 +5,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 
 use async_trait::async_trait;
 
-use super::{LookUp, Most, Outcome, hosts};
+use super::{LookUp, LookupOutcome, Most, hosts};
 
 /// Resolves with `getaddrinfo`.
 ///
@@ -32,7 +32,7 @@ impl LookUp for System {
         hosts::find(name).await
     }
 
-    async fn look_up(&self, name: &str) -> Outcome {
+    async fn look_up(&self, name: &str) -> LookupOutcome {
         let name = name.to_owned();
         // The C library blocks, so the call needs a thread.
         let work = move || -> io::Result<Vec<IpAddr>> {
@@ -41,6 +41,6 @@ impl LookUp for System {
         };
         let thread = tokio::task::spawn_blocking(work);
         let found = thread.await.map_err(io::Error::other).and_then(|it| it);
-        Outcome::from(found)
+        LookupOutcome::from(found)
     }
 }

@@ -82,19 +82,19 @@ impl LookUp for Scripted {
         hosts::find(name).await
     }
 
-    async fn look_up(&self, name: &str) -> Outcome {
+    async fn look_up(&self, name: &str) -> LookupOutcome {
         let found = self.script.answer(name).await;
         let mood = *self.script.mood.lock();
         let full_name = match mood {
             Mood::Elsewhere => format!("{name}.elsewhere"),
             _ => name.to_owned(),
         };
-        Outcome {
+        LookupOutcome {
             lasts: self.lasts,
             full_name: found.is_ok().then_some(full_name),
             is_part: mood == Mood::HalfSilent,
             unsure: (mood == Mood::Elsewhere).then(|| io::Error::other("SERVFAIL")),
-            ..Outcome::from(found)
+            ..LookupOutcome::from(found)
         }
     }
 }

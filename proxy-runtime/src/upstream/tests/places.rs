@@ -11,7 +11,7 @@ use testkit::raw::RawOrigin;
 use testkit::time::guarded;
 use tokio::time::Instant;
 
-use super::super::{Protocols, Wanted};
+use super::super::{ConnectionRequest, Protocols};
 use crate::fixtures::snapshot;
 use crate::state::Generation;
 use crate::{Proxy, ProxyService};
@@ -50,7 +50,7 @@ impl Narrow {
         self.wanted(false).destination.metrics().connects.get()
     }
 
-    fn wanted(&self, fresh: bool) -> Wanted<'_> {
+    fn wanted(&self, fresh: bool) -> ConnectionRequest<'_> {
         wanted_of(&self.generation, fresh)
     }
 }
@@ -64,9 +64,9 @@ fn for_limit(limit: u32, origin: &RawOrigin) -> Arc<Snapshot> {
     ))
 }
 
-fn wanted_of(generation: &Generation, fresh: bool) -> Wanted<'_> {
+fn wanted_of(generation: &Generation, fresh: bool) -> ConnectionRequest<'_> {
     let state = generation.cluster(ClusterIndex(0));
-    Wanted {
+    ConnectionRequest {
         destination: &state.destinations()[0],
         upstream: generation.snapshot().clusters()[0].upstream(),
         client: state.client(),
@@ -90,7 +90,7 @@ async fn a_connection_that_failed_is_replaced_in_its_place() {
         waiting.as_mut().now_or_never().is_none(),
         "it is not its turn"
     );
-    replaced.give_back(Instant::now());
+    replaced.release(Instant::now());
     let mut granted = guarded("its turn", waiting).await.unwrap();
     assert!(granted.raw().unwrap().is_reused());
     assert_eq!(narrow.connects(), 2);
@@ -113,11 +113,11 @@ async fn a_second_try_has_the_next_turn_and_a_connection_of_its_own() {
     let mut again = pin!(pool.acquire(narrow.wanted(true)));
     assert!(again.as_mut().now_or_never().is_none());
     let granted = guarded("who waited before", first).await.unwrap();
-    granted.give_back(Instant::now());
+    granted.release(Instant::now());
     let mut again = guarded("the second try", again).await.unwrap();
     assert!(!again.raw().unwrap().is_reused());
     assert!((&mut second).now_or_never().is_none());
-    again.give_back(Instant::now());
+    again.release(Instant::now());
     let mut granted = guarded("its turn", second).await.unwrap();
     assert!(granted.raw().unwrap().is_reused());
     assert_eq!(narrow.connects(), 3);
@@ -130,11 +130,11 @@ async fn a_request_that_a_reload_has_overtaken_disturbs_no_other() {
     let before = pool.acquire(narrow.wanted(false)).await.unwrap();
     let old = narrow.reload(2);
     let now = pool.acquire(narrow.wanted(false)).await.unwrap();
-    now.give_back(Instant::now());
-    // It may have a connection, which nobody uses after it.
+    now.release(Instant::now());
+    // It may have a connection, which is not used after it.
     drop(before);
     let overtaken = pool.acquire(wanted_of(&old, false)).await.unwrap();
-    overtaken.give_back(Instant::now());
+    overtaken.release(Instant::now());
     let mut kept = pool.acquire(narrow.wanted(false)).await.unwrap();
     assert!(kept.raw().unwrap().is_reused());
     assert_eq!(narrow.connects(), 3);

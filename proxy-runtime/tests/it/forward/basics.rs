@@ -144,7 +144,7 @@ async fn requests_that_go_nowhere_are_answered_by_the_proxy() {
     assert_eq!(
         origin.traffic().requests(),
         4,
-        "nothing that was refused was sent"
+        "nothing that was rejected was sent"
     );
     front.settled().await;
 }
@@ -167,7 +167,7 @@ async fn errors_leak_nothing() {
 }
 
 #[tokio::test]
-async fn a_tunnel_to_anywhere_is_refused() {
+async fn a_tunnel_to_anywhere_is_rejected() {
     let origin = Origin::echo();
     let front = Front::to(origin.url());
     let mut client = RawClient::connect(front.server.addr()).await.unwrap();

@@ -77,9 +77,9 @@ async fn a_connection_that_asked_serves_the_next_request() {
 
 /// L31: the client gets the response without having sent its body.
 #[tokio::test]
-async fn l31_a_refusal_comes_before_the_body_is_read() {
+async fn l31_a_rejection_comes_before_the_body_is_read() {
     for status in [409, 417, 302] {
-        let origin = faults::refuses_expectation(status);
+        let origin = faults::rejects_expectation(status);
         let front = patient(&origin.url(), FOR_EVER);
         let mut client = RawClient::connect(front.server.addr()).await.unwrap();
         client.write_all(REQUEST).await.unwrap();
@@ -152,7 +152,7 @@ async fn an_origin_that_never_asks_gets_the_body_after_a_while() {
 /// The origin rejects only after the proxy has waited long enough: the body was sent meanwhile, and
 /// nothing hangs.
 #[tokio::test]
-async fn a_late_refusal_is_an_answer_like_any_other() {
+async fn a_late_rejection_is_an_answer_like_any_other() {
     let origin = RawOrigin::script(|mut connection| async move {
         connection.read_request().await?;
         connection.read_exact(5).await?;

@@ -239,7 +239,7 @@ async fn errors_of_an_attempt_are_counted_once() {
 
 /// A layer must not open a closed route, nor see requests that are rejected earlier.
 #[tokio::test]
-async fn what_is_refused_asks_no_layer() {
+async fn what_is_rejected_asks_no_layer() {
     let origin = Origin::echo();
     let builder = || {
         Proxy::builder().layer(

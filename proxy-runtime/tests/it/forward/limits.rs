@@ -51,7 +51,7 @@ async fn a_body_that_becomes_too_large_is_cut_off() {
 
 /// Bytes on a stream count as sent, and rejected bytes do not.
 #[tokio::test]
-async fn what_is_refused_was_not_sent_over_http2_either() {
+async fn what_is_rejected_was_not_sent_over_http2_either() {
     let origin = Origin::echo();
     let mut config = config_with(&[&origin.url()], &h2c());
     config["Routes"]["all"]["MaxRequestBodySize"] = json!(10);

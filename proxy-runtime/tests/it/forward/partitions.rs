@@ -115,7 +115,7 @@ async fn the_key_decides_which_cluster_serves() {
             assert_eq!(
                 marked,
                 path == "/header",
-                "a route changes its refusals, too"
+                "a route changes its rejections, too"
             );
         }
     }
@@ -125,11 +125,11 @@ async fn the_key_decides_which_cluster_serves() {
     assert_eq!(errors.get("NoPartition"), Some(&18), "{errors:?}");
     let routes = front.proxy.routes();
     let header = routes.iter().find(|route| route.id == "header").unwrap();
-    assert_eq!(header.requests, 20, "refused ones are the route's as well");
+    assert_eq!(header.requests, 20, "rejected ones are the route's as well");
 }
 
 #[tokio::test]
-async fn a_refusal_says_why_to_whoever_logs() {
+async fn a_rejection_says_why_to_whoever_logs() {
     let (a, b) = (origin("a"), origin("b"));
     let front = Front::start(&config(&a, &b));
     let mut service = front.proxy.service();

@@ -226,12 +226,12 @@ async fn who_waits_too_long_for_a_connection_gets_504_and_one_too_many_503() {
     let first = get(front.http1().await);
     origin.traffic().wait_for_requests(1).await;
     let statuses = [get(front.http1().await), get(front.http1().await)];
-    let mut refused = Vec::new();
+    let mut rejected = Vec::new();
     for status in statuses {
-        refused.push(status.await.unwrap().as_u16());
+        rejected.push(status.await.unwrap().as_u16());
     }
-    refused.sort_unstable();
-    assert_eq!(refused, [503, 504]);
+    rejected.sort_unstable();
+    assert_eq!(rejected, [503, 504]);
     gate.add_permits(1);
     assert_eq!(first.await.unwrap(), 200);
     // The queue is empty, so the connection is free.

@@ -170,7 +170,7 @@ async fn a_request_that_was_sent_is_sent_again_only_if_that_does_no_harm() {
     }
 }
 
-/// A destination that refuses a stream has not processed its request (RFC 9113 section 8.7). A
+/// A destination that rejects a stream has not processed its request (RFC 9113 section 8.7). A
 /// request without body is retried once; a body is gone.
 #[tokio::test]
 async fn a_refused_stream_is_tried_again_once() {
@@ -348,7 +348,7 @@ async fn an_http2_connection_that_says_goodbye_is_replaced() {
 /// F14: nothing was sent, so another destination may get the request with its body, even if it is
 /// so busy that every policy that considers load prefers the refusing one.
 #[tokio::test]
-async fn f14_a_destination_that_refuses_is_passed_over() {
+async fn f14_a_destination_that_rejects_is_passed_over() {
     const BUSY: usize = 8;
     let dead = RefusingPort::new();
     for policy in [

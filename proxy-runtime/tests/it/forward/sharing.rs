@@ -180,7 +180,8 @@ async fn requests_that_are_sent_again_share_a_connection() {
     front.settled().await;
 }
 
-/// An upload that goes on after its response, and is given up, ends alone: whoever it waits for, the client or the destination.
+/// An upload that goes on after its response, and is given up, ends alone: whoever it waits for, the client or the
+/// destination.
 #[tokio::test]
 async fn an_upload_that_is_given_up_harms_no_other_request() {
     for (is_client_slow, connections) in [(true, 1), (false, 2)] {

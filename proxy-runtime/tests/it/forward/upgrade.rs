@@ -156,7 +156,7 @@ async fn a_tunnel_can_be_half_closed() {
 
 /// L23: a rejection is a normal response, and the connection stays open.
 #[tokio::test]
-async fn l23_a_refused_upgrade_is_an_ordinary_response() {
+async fn l23_a_rejected_upgrade_is_an_ordinary_response() {
     let origin = RawOrigin::answering("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
     let front = Front::to(origin.url());
     let mut client = RawClient::connect(front.server.addr()).await.unwrap();
@@ -183,7 +183,7 @@ async fn l23_a_refused_upgrade_is_an_ordinary_response() {
 
 /// Servers disagree on whether a body belongs to the request or to the data after the switch.
 #[tokio::test]
-async fn an_upgrade_with_a_body_is_refused() {
+async fn an_upgrade_with_a_body_is_rejected() {
     let origin = Origin::upgrade_echo();
     let front = Front::to(origin.url());
     for framing in ["Content-Length: 5", "Transfer-Encoding: chunked"] {

@@ -1,7 +1,7 @@
 //! Streams as parsed by this crate, in the form of llhttp's output.
 
 use proxy_runtime::http1::{
-    Asked, ChunkTracker, Field, FieldClass, Framing, HeadLimits, HeadTable, Method, Status,
+    ChunkTracker, Field, FieldClass, Framing, HeadLimits, HeadTable, Method, RequestInfo, Status,
     Version, parse_request, parse_response,
 };
 
@@ -79,7 +79,7 @@ pub(crate) fn responses(mut bytes: &[u8]) -> Vec<Message> {
     let mut table = HeadTable::new();
     let mut messages = Vec::new();
     loop {
-        let asked = Asked::default();
+        let asked = RequestInfo::default();
         let read = parse_response(bytes, asked, &HeadLimits::default(), &mut table);
         let Ok(Status::Complete(head)) = read else {
             return messages;

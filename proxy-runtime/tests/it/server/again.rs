@@ -252,7 +252,7 @@ async fn the_method_that_a_route_sends_decides_what_is_repeated() {
 
 /// The client gets an error at once, and three destinations are tried.
 #[tokio::test]
-async fn destinations_that_all_refuse_cost_no_time() {
+async fn destinations_that_all_reject_cost_no_time() {
     let h2c = json!({ "HttpRequest": { "Version": "2", "VersionPolicy": "RequestVersionExact" } });
     let few = json!({ "HttpClient": { "MaxConnectionsPerServer": 1 } });
     for way in WAYS {

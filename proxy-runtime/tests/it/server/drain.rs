@@ -202,10 +202,10 @@ async fn http2_clients_get_goaway_and_their_response() {
     let request = tokio::spawn(async move { other.get("/").await });
     gate.wait_for_waiting(1).await;
     let shutdown = tokio::spawn(server.shutdown(LONG));
-    let refused = async { while client.get("/more").await.is_ok() {} };
+    let rejected = async { while client.get("/more").await.is_ok() {} };
     gate.open();
     assert_eq!(request.await.unwrap().unwrap().text(), "done");
-    testkit::time::guarded("GOAWAY", refused).await;
+    testkit::time::guarded("GOAWAY", rejected).await;
     let report = shutdown.await.unwrap();
     assert_eq!((report.drained, report.cut), (1, 0));
 }

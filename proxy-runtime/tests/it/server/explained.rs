@@ -20,7 +20,7 @@ use crate::server::support::loopback;
 
 /// A request as described by a user, and as sent.
 #[derive(Clone, Debug)]
-struct Asked {
+struct ParsedRequest {
     method: String,
     target: String,
     headers: Vec<String>,
@@ -63,7 +63,7 @@ const LISTENERS: [(&str, bool, bool); 4] = [
 impl Fate {
     /// Returns true if the server rejects the request before routing.
     #[cfg(feature = "http2")]
-    fn is_refusal(&self) -> bool {
+    fn is_rejection(&self) -> bool {
         self.forwarded.is_none() && matches!(self.status, 400 | 405 | 414 | 417 | 431 | 501)
     }
 }
@@ -117,7 +117,7 @@ impl Front {
         self.server.local_addrs()[listener]
     }
 
-    fn explained(&self, asked: &Asked, listener: usize) -> Fate {
+    fn explained(&self, asked: &ParsedRequest, listener: usize) -> Fate {
         let url = format!("http://a.example{}", asked.target);
         let headers = asked.headers.iter().map(String::as_str);
         let rules = self.listeners.rules(Some(LISTENERS[listener].0)).unwrap();
@@ -130,7 +130,7 @@ impl Front {
         }
     }
 
-    async fn over_http1(&self, asked: &Asked, listener: usize) -> Fate {
+    async fn over_http1(&self, asked: &ParsedRequest, listener: usize) -> Fate {
         let mut head = format!("{} {} HTTP/1.1\r\n", asked.method, asked.target);
         if !asked
             .headers
@@ -157,7 +157,7 @@ impl Front {
 
     /// `None` if HTTP/2 cannot represent the request, or this client does not support it.
     #[cfg(feature = "http2")]
-    async fn over_http2(&self, asked: &Asked, listener: usize) -> Option<Fate> {
+    async fn over_http2(&self, asked: &ParsedRequest, listener: usize) -> Option<Fate> {
         let client = testkit::client::Connection::http2(self.address(listener))
             .await
             .unwrap();
@@ -340,8 +340,8 @@ fn headers() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(header.prop_map(str::to_owned), 0..4)
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
-    (method(), target(), headers()).prop_map(|(method, target, headers)| Asked {
+fn asked() -> impl Strategy<Value = ParsedRequest> {
+    (method(), target(), headers()).prop_map(|(method, target, headers)| ParsedRequest {
         method,
         target,
         headers,
@@ -356,7 +356,7 @@ static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
         .unwrap()
 });
 
-async fn check(front: &Front, asked: &Asked) -> Result<(), TestCaseError> {
+async fn check(front: &Front, asked: &ParsedRequest) -> Result<(), TestCaseError> {
     for (listener, rules) in LISTENERS.iter().enumerate() {
         let explained = front.explained(asked, listener);
         let live = front.over_http1(asked, listener).await;
@@ -364,7 +364,7 @@ async fn check(front: &Front, asked: &Asked) -> Result<(), TestCaseError> {
         #[cfg(feature = "http2")]
         if let Some(live) = front.over_http2(asked, listener).await {
             // Several errors may be found in another order.
-            let is_same = explained == live || explained.is_refusal() && live.is_refusal();
+            let is_same = explained == live || explained.is_rejection() && live.is_rejection();
             prop_assert!(
                 is_same,
                 "{asked:?} over HTTP/2 {rules:?}: {live:?}, not {explained:?}"
@@ -388,9 +388,9 @@ fn hostile_requests_are_explained_as_they_are_served() {
 
 /// Cases in which the two once differed.
 #[test]
-fn what_is_refused_first_is_explained() {
+fn what_is_rejected_first_is_explained() {
     let front = RUNTIME.block_on(async { Front::start() });
-    let request = |method: &str, target: &str, headers: &[&str]| Asked {
+    let request = |method: &str, target: &str, headers: &[&str]| ParsedRequest {
         method: method.to_owned(),
         target: target.to_owned(),
         headers: headers.iter().map(|header| (*header).to_owned()).collect(),
@@ -462,7 +462,7 @@ fn strictness_is_that_of_the_listener_and_of_the_route() {
         ),
         ("//admin/x", Err(404), Ok(("admin", "/admin/x"))),
     ] {
-        let asked = Asked {
+        let asked = ParsedRequest {
             method: "GET".to_owned(),
             target: target.to_owned(),
             headers: Vec::new(),

@@ -146,7 +146,7 @@ fn cases() -> Vec<(&'static str, Vec<u8>, Fate)> {
     let known = malformed::length_cases().into_iter();
     let known = known.chain(malformed::head_cases());
     let known = known.map(|(name, request, expect)| match expect {
-        Expect::Refused(_) => (name, request, Rejected),
+        Expect::Rejected(_) => (name, request, Rejected),
         Expect::Served => (name, request, Forwarded),
     });
     let lengths = LENGTHS.map(|(name, line)| {

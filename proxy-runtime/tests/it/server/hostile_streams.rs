@@ -113,7 +113,7 @@ async fn trailers_name_neither_hosts_nor_senders() {
 
 /// RFC 9113 section 8.2.2, and section 8.3 for what has no authority.
 #[tokio::test]
-async fn malformed_requests_are_refused() {
+async fn malformed_requests_are_rejected() {
     let origin = RawOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let (_server, address) = serve(&origin, Limits::default());
     let complete = [
@@ -137,8 +137,8 @@ async fn malformed_requests_are_refused() {
         let mut raw = open(address).await;
         let head = Frame::headers(1, &fields, true).encode();
         raw.write_all(head).await.unwrap();
-        let refusal = guarded(format!("the refusal of {name}"), refusal(&mut raw)).await;
-        assert_eq!(refusal, frame::PROTOCOL_ERROR, "{name}");
+        let rejection = guarded(format!("the rejection of {name}"), rejection(&mut raw)).await;
+        assert_eq!(rejection, frame::PROTOCOL_ERROR, "{name}");
     }
     assert!(origin.recordings().is_empty(), "nothing was sent on");
 }
@@ -152,7 +152,7 @@ async fn open(address: SocketAddr) -> RawClient {
 }
 
 /// The error code with which the stream, or the connection, ends.
-async fn refusal(raw: &mut RawClient) -> u32 {
+async fn rejection(raw: &mut RawClient) -> u32 {
     loop {
         let frame = raw.read_frame().await.unwrap();
         if let Some(code) = frame.error_code() {

@@ -11,12 +11,12 @@ use crate::server::support::{Handler, serve, status, text};
 /// The expected result.
 pub(crate) enum Expect {
     /// A response with this status, the end of the connection, and no call of the service.
-    Refused(u16),
+    Rejected(u16),
     /// The service sees one request.
     Served,
 }
 
-use Expect::{Refused, Served};
+use Expect::{Rejected, Served};
 
 /// Request line and Host of a POST, before the bytes of a case.
 const POST: &str = "POST /p HTTP/1.1\r\nHost: t.example\r\n";
@@ -56,122 +56,122 @@ pub(crate) fn length_cases() -> Vec<(&'static str, Vec<u8>, Expect)> {
         (
             "cl-dup-diff",
             post("Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "cl-list-same",
             post("Content-Length: 5, 5\r\n\r\nhello"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "cl-list-diff",
             post("Content-Length: 5, 6\r\n\r\nhello"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "cl-plus",
             post("Content-Length: +5\r\n\r\nhello"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "cl-minus",
             post("Content-Length: -5\r\n\r\nhello"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "cl-hex",
             post("Content-Length: 0x5\r\n\r\nhello"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "cl-empty",
             post("Content-Length:\r\n\r\nhello"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "cl-alpha",
             post("Content-Length: 5a\r\n\r\nhello"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "cl-wrap64",
             post("Content-Length: 18446744073709551621\r\n\r\nhello"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "te-xchunked",
             chunked("Transfer-Encoding: xchunked"),
-            Refused(501),
+            Rejected(501),
         ),
         (
             "te-list-id",
             chunked("Transfer-Encoding: chunked, identity"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "te-twice-list",
             chunked("Transfer-Encoding: chunked, chunked"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "te-dup",
             chunked("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "te-vt",
             chunked("Transfer-Encoding: \x0bchunked"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "te-nul",
             chunked("Transfer-Encoding: chunked\0"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "te-param",
             chunked("Transfer-Encoding: chunked;q=1"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "te-comma-end",
             chunked("Transfer-Encoding: chunked,"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "te-gzip-chunked",
             post("Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
-            Refused(501),
+            Rejected(501),
         ),
         (
             "te-under",
             post("Content-Length: 5\r\nTransfer_Encoding: chunked\r\n\r\nhello"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "te-http10",
             b"POST /p HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_vec(),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "clte",
             chunked("Content-Length: 5\r\nTransfer-Encoding: chunked"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "tecl",
             chunked("Transfer-Encoding: chunked\r\nContent-Length: 5"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "cl-dup-same",
             post("Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "ch-lf",
             post("Transfer-Encoding: chunked\n\r\n0\r\n\r\n"),
-            Refused(400),
+            Rejected(400),
         ),
         ("cl-ok", post("Content-Length: 5\r\n\r\nhello"), Served),
         (
@@ -192,87 +192,87 @@ pub(crate) fn head_cases() -> Vec<(&'static str, Vec<u8>, Expect)> {
         (
             "lf-only",
             b"GET /p HTTP/1.1\nHost: t.example\n\n".to_vec(),
-            Refused(400),
+            Rejected(400),
         ),
-        ("lf-line", get("X: y\n\r\n"), Refused(400)),
-        ("cr-value", get("X: y\rz\r\n\r\n"), Refused(400)),
-        ("ctl-value", get("X: a\x01b\r\n\r\n"), Refused(400)),
-        ("del-value", get("X: a\x7fb\r\n\r\n"), Refused(400)),
-        ("sp-colon", get("X-A : b\r\n\r\n"), Refused(400)),
-        ("name-empty", get(": b\r\n\r\n"), Refused(400)),
-        ("name-space", get("X A: b\r\n\r\n"), Refused(400)),
-        ("name-paren", get("X(A): b\r\n\r\n"), Refused(400)),
-        ("fold-tab", get("X: a\r\n\tb\r\n\r\n"), Refused(400)),
-        ("sp-many", line("GET  /p  HTTP/1.1"), Refused(400)),
-        ("sp-tab", line("GET\t/p\tHTTP/1.1"), Refused(400)),
-        ("v-none", line("GET /p"), Refused(400)),
-        ("v-20", line("GET /p HTTP/2.0"), Refused(505)),
-        ("v-110", line("GET /p HTTP/1.10"), Refused(400)),
-        ("v-junk", line("GET /p HTTP/1.1x"), Refused(400)),
-        ("v-other", line("GET /p RTSP/1.0"), Refused(400)),
-        ("m-empty", line(" /p HTTP/1.1"), Refused(400)),
+        ("lf-line", get("X: y\n\r\n"), Rejected(400)),
+        ("cr-value", get("X: y\rz\r\n\r\n"), Rejected(400)),
+        ("ctl-value", get("X: a\x01b\r\n\r\n"), Rejected(400)),
+        ("del-value", get("X: a\x7fb\r\n\r\n"), Rejected(400)),
+        ("sp-colon", get("X-A : b\r\n\r\n"), Rejected(400)),
+        ("name-empty", get(": b\r\n\r\n"), Rejected(400)),
+        ("name-space", get("X A: b\r\n\r\n"), Rejected(400)),
+        ("name-paren", get("X(A): b\r\n\r\n"), Rejected(400)),
+        ("fold-tab", get("X: a\r\n\tb\r\n\r\n"), Rejected(400)),
+        ("sp-many", line("GET  /p  HTTP/1.1"), Rejected(400)),
+        ("sp-tab", line("GET\t/p\tHTTP/1.1"), Rejected(400)),
+        ("v-none", line("GET /p"), Rejected(400)),
+        ("v-20", line("GET /p HTTP/2.0"), Rejected(505)),
+        ("v-110", line("GET /p HTTP/1.10"), Rejected(400)),
+        ("v-junk", line("GET /p HTTP/1.1x"), Rejected(400)),
+        ("v-other", line("GET /p RTSP/1.0"), Rejected(400)),
+        ("m-empty", line(" /p HTTP/1.1"), Rejected(400)),
         (
             "m-long",
             line(&format!("{} /p HTTP/1.1", "M".repeat(9000))),
-            Refused(501),
+            Rejected(501),
         ),
-        ("u-space", target("/p a"), Refused(400)),
-        ("u-ctl", target("/p\x01"), Refused(400)),
-        ("nul-target", target("/p\0x"), Refused(400)),
-        ("u-fragment", target("/p#frag"), Refused(400)),
-        ("u-noslash", target("x/p"), Refused(400)),
-        ("u-authority", target("t.example:80"), Refused(400)),
+        ("u-space", target("/p a"), Rejected(400)),
+        ("u-ctl", target("/p\x01"), Rejected(400)),
+        ("nul-target", target("/p\0x"), Rejected(400)),
+        ("u-fragment", target("/p#frag"), Rejected(400)),
+        ("u-noslash", target("x/p"), Rejected(400)),
+        ("u-authority", target("t.example:80"), Rejected(400)),
         (
             "connect",
             line("CONNECT t.example:443 HTTP/1.1"),
-            Refused(405),
+            Rejected(405),
         ),
-        ("connect-path", line("CONNECT /p HTTP/1.1"), Refused(405)),
-        ("trace", line("TRACE /p HTTP/1.1"), Refused(405)),
-        ("path-dot-param", target("/pub/..;/adm"), Refused(400)),
-        ("path-pct-nul", target("/p%00"), Refused(400)),
-        ("path-pct-bad", target("/p%zz"), Refused(400)),
-        ("host-none", host("X: y"), Refused(400)),
+        ("connect-path", line("CONNECT /p HTTP/1.1"), Rejected(405)),
+        ("trace", line("TRACE /p HTTP/1.1"), Rejected(405)),
+        ("path-dot-param", target("/pub/..;/adm"), Rejected(400)),
+        ("path-pct-nul", target("/p%00"), Rejected(400)),
+        ("path-pct-bad", target("/p%zz"), Rejected(400)),
+        ("host-none", host("X: y"), Rejected(400)),
         (
             "host-dup",
             host("Host: t.example\r\nHost: t.example"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "host-dup-diff",
             host("Host: t.example\r\nHost: evil.example"),
-            Refused(400),
+            Rejected(400),
         ),
-        ("host-empty", host("Host:"), Refused(400)),
-        ("host-userinfo", host("Host: u:p@t.example"), Refused(400)),
-        ("host-space", host("Host: t.ex ample"), Refused(400)),
-        ("host-path", host("Host: t.example/x"), Refused(400)),
-        ("host-v6-open", host("Host: [::1"), Refused(400)),
+        ("host-empty", host("Host:"), Rejected(400)),
+        ("host-userinfo", host("Host: u:p@t.example"), Rejected(400)),
+        ("host-space", host("Host: t.ex ample"), Rejected(400)),
+        ("host-path", host("Host: t.example/x"), Rejected(400)),
+        ("host-v6-open", host("Host: [::1"), Rejected(400)),
         (
             "host-list",
             host("Host: t.example, evil.example"),
-            Refused(400),
+            Rejected(400),
         ),
-        ("host-port-text", host("Host: t.example:abc"), Refused(400)),
+        ("host-port-text", host("Host: t.example:abc"), Rejected(400)),
         (
             "ex-unknown",
             post("Expect: foo\r\nContent-Length: 5\r\n\r\nhello"),
-            Refused(417),
+            Rejected(417),
         ),
         (
             "ex-obf",
             post("Expect: y 100-continue\r\nContent-Length: 5\r\n\r\nhello"),
-            Refused(417),
+            Rejected(417),
         ),
         (
             "up-body",
             post("Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 5\r\n\r\nhello"),
-            Refused(400),
+            Rejected(400),
         ),
         (
             "xff-under",
             get("X_Forwarded_For: 6.6.6.6\r\n\r\n"),
-            Refused(400),
+            Rejected(400),
         ),
         ("m-lower", line("get /p HTTP/1.1"), Served),
         ("opt-star", line("OPTIONS * HTTP/1.1"), Served),
@@ -283,7 +283,7 @@ pub(crate) fn head_cases() -> Vec<(&'static str, Vec<u8>, Expect)> {
 }
 
 #[tokio::test]
-async fn what_can_be_read_in_two_ways_is_refused() {
+async fn what_can_be_read_in_two_ways_is_rejected() {
     let calls = Arc::new(AtomicUsize::new(0));
     let handler = Handler::new({
         let calls = calls.clone();
@@ -321,7 +321,7 @@ async fn what_can_be_read_in_two_ways_is_refused() {
         };
         let served = calls.load(SeqCst) - before;
         let (status, calls) = match expect {
-            Refused(status) => (status, 0),
+            Rejected(status) => (status, 0),
             Served => (200, 1),
         };
         if (response.status(), served) != (status, calls) {

@@ -3,6 +3,7 @@
 #![cfg(feature = "server")]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod affinity;
 mod again;
 mod bytes;
 mod crowds;

@@ -157,7 +157,7 @@ async fn the_log_says_what_went_wrong() {
 }
 
 #[tokio::test]
-async fn the_client_is_told_why_its_upload_was_refused() {
+async fn the_client_is_told_why_its_upload_was_rejected() {
     let origin = Origin::echo();
     let output = Output::default();
     let rate = DataRate::new(240, Duration::from_millis(100));
@@ -183,7 +183,7 @@ async fn the_client_is_told_why_its_upload_was_refused() {
         assert_eq!(line["status"], status);
         assert_eq!(line["route"], "r1");
         assert_eq!(line["error"], "RequestBodyClient");
-        assert_eq!(line["refusal"], "the request's body was refused");
+        assert_eq!(line["refusal"], "the request's body was rejected");
     }
 }
 
@@ -233,7 +233,7 @@ async fn tunnels_are_cut_at_the_deadline() {
 
 /// Case 170: bytes after a rejected upgrade are a request, and nothing else.
 #[tokio::test]
-async fn a_refused_upgrade_is_no_tunnel() {
+async fn a_rejected_upgrade_is_no_tunnel() {
     let origin = Origin::echo();
     let (_server, address) = serve(&origin.url(), None);
     let mut client = RawClient::connect(address).await.unwrap();

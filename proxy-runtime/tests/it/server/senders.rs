@@ -200,8 +200,8 @@ async fn so_it_is_of_streams() {
                 names.contains(&"x_else") && !names.contains(&"x_team"),
                 "{lines:?}"
             );
-            let refused = client.send(get("/a;b"), None, None).await.unwrap();
-            assert_eq!(refused.status, 400);
+            let rejected = client.send(get("/a;b"), None, None).await.unwrap();
+            assert_eq!(rejected.status, 400);
         }
     }
 }

@@ -315,7 +315,7 @@ async fn a_body_that_is_too_large_is_413() {
         let answer = guarded("an answer", sent).await.unwrap();
         assert_eq!(answer.status, 413);
     }
-    assert_eq!(server.metrics().counts().refused_requests, 2);
+    assert_eq!(server.metrics().counts().rejected_requests, 2);
     assert_none_is_whole(&origin).await;
 }
 
@@ -349,13 +349,13 @@ async fn a_drain_finishes_the_streams_that_are_open() {
     let (response, _) = sender.send_request(get("/"), true).unwrap();
     let response = guarded("a head", response).await.unwrap();
     let shutdown = tokio::spawn(server.shutdown(std::time::Duration::from_secs(30)));
-    let refused = async {
+    let rejected = async {
         // Until GOAWAY arrives, requests are still accepted.
         while client.sender.clone().ready().await.is_ok() {
             tokio::task::yield_now().await;
         }
     };
-    guarded("GOAWAY", refused).await;
+    guarded("GOAWAY", rejected).await;
     go_on.send(()).unwrap();
     let answer = guarded("the rest", read(response)).await.unwrap();
     assert_eq!(answer.body, b"halfhalf");

@@ -70,7 +70,7 @@ async fn alpn_decides_the_protocol() {
 
 /// Case 293.
 #[tokio::test]
-async fn unknown_protocols_are_refused() {
+async fn unknown_protocols_are_rejected() {
     let authority = CertificateAuthority::new("test");
     let store = store(&[&authority.issue(&["a.example"])]);
     let (server, address) = serve_store(&store);
@@ -222,7 +222,7 @@ async fn a_handshake_that_stalls_is_cut() {
 }
 
 #[tokio::test]
-async fn cleartext_on_a_tls_port_is_refused() {
+async fn cleartext_on_a_tls_port_is_rejected() {
     let authority = CertificateAuthority::new("test");
     let store = store(&[&authority.issue(&["a.example"])]);
     let (server, address) = serve_store(&store);

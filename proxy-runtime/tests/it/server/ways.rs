@@ -1,4 +1,4 @@
-//! Requests on the byte path and requests over `http` types have the same result.
+//! Requests on the byte path, requests of the tower service and requests through layers have the same result.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
+use proxy_runtime::layer::RouteService;
 use proxy_runtime::proxy_model::Snapshot;
 use proxy_runtime::proxy_model::config::ProxyConfig;
 use proxy_runtime::server::{Limits, Listener, RequestBody, Server, ServerHandle};
 use proxy_runtime::{Proxy, ProxyBody, ProxyService};
 use serde_json::{Value, json};
 use testkit::raw::{RawClient, RawOrigin, RawResponse, Recording};
+use tower_layer::layer_fn;
 use tower_service::Service;
 
 use crate::server::filtered;
@@ -101,11 +103,51 @@ pub(crate) fn proxy(origin: &RawOrigin, route: &Value, address: &str) -> Proxy {
         "Clusters": { "c1": { "Destinations": { "d1": { "Address": address } } } },
     });
     let config = ProxyConfig::from_json(&config.to_string()).unwrap();
-    let builder = filtered::registered(Proxy::builder());
+    let builder =
+        filtered::registered(Proxy::builder()).layer("pass", layer_fn(|rest: RouteService| rest));
     let (snapshot, _) = Snapshot::compile(config, &builder.compile_options()).unwrap();
     let (proxy, driver) = builder.snapshot(Arc::new(snapshot)).build().unwrap();
     tokio::spawn(driver);
     proxy
+}
+
+/// A way of a request through the proxy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    serve: fn(&Proxy) -> ServerHandle,
+    /// The layers of the route.
+    layers: &'static [&'static str],
+}
+
+/// As bytes, by the service in a server that does not know it, and through a layer.
+pub(crate) const WAYS: [Way; 3] = [
+    Way {
+        name: "bytes",
+        serve: as_bytes,
+        layers: &[],
+    },
+    Way {
+        name: "service",
+        serve: over_types,
+        layers: &[],
+    },
+    Way {
+        name: "layer",
+        serve: as_bytes,
+        layers: &["pass"],
+    },
+];
+
+impl Way {
+    /// A server for a route to a destination, at this path of its address.
+    pub(crate) fn server(self, origin: &RawOrigin, route: &Value, base: &str) -> ServerHandle {
+        let mut route = route.clone();
+        if !self.layers.is_empty() {
+            route["Layers"] = json!(self.layers);
+        }
+        (self.serve)(&proxy(origin, &route, base))
+    }
 }
 
 pub(crate) fn as_bytes(proxy: &Proxy) -> ServerHandle {
@@ -191,7 +233,7 @@ pub(crate) async fn compare_forwarded(
     assert!(!seen.contains(&nothing), "{name}: {seen}");
 }
 
-/// Asserts that both paths have the same result. Returns the client's response.
+/// Asserts that all ways have the same result. Returns the client's response.
 pub(crate) async fn compare(
     name: &str,
     route: &Value,
@@ -200,13 +242,16 @@ pub(crate) async fn compare(
     answer: &'static str,
 ) -> String {
     let mut seen = Vec::new();
-    for serve in [as_bytes, over_types] {
+    for way in WAYS {
         let origin = origin(answer);
-        let server = serve(&proxy(&origin, route, base));
+        let server = way.server(&origin, route, base);
         let exchanged = exchange(server.local_addrs()[0], &origin, request);
-        seen.push(testkit::time::guarded(format!("exchange {name}"), exchanged).await);
+        let label = format!("exchange {name} by {}", way.name);
+        seen.push(testkit::time::guarded(label, exchanged).await);
     }
-    assert_eq!(seen[0], seen[1], "{name}");
+    for (seen_by, way) in seen.iter().zip(WAYS) {
+        assert_eq!(seen[0], *seen_by, "{name} by {}", way.name);
+    }
     format!("{:?}", seen[0])
 }
 

@@ -1,4 +1,4 @@
-//! HTTP/2 streams forwarded as HTTP/1.1 and those over `http` types have the same result.
+//! HTTP/2 streams forwarded as HTTP/1.1, those of the tower service and those through layers have the same result.
 
 use std::net::SocketAddr;
 
@@ -9,8 +9,8 @@ use testkit::raw::RawOrigin;
 
 use crate::server::streams::Client;
 use crate::server::ways::{
-    ANSWERS, CHANGED, Message, OK, Seen, TRAILED, as_bytes, changed_routes, dated, origin,
-    over_types, proxy, received_twice, trailed_routes,
+    ANSWERS, CHANGED, Message, OK, Seen, TRAILED, WAYS, changed_routes, dated, origin,
+    received_twice, trailed_routes,
 };
 
 /// A request, with or without a declared length.
@@ -74,7 +74,7 @@ async fn exchange(address: SocketAddr, origin: &RawOrigin, given: &Given<'_>) ->
     }
 }
 
-/// Asserts that both paths have the same result, and returns it.
+/// Asserts that all ways have the same result, and returns it.
 async fn compare(
     name: &str,
     route: &Value,
@@ -96,13 +96,16 @@ async fn compare_any(
     answer: &'static str,
 ) -> Seen {
     let mut seen = Vec::new();
-    for serve in [as_bytes, over_types] {
+    for way in WAYS {
         let origin = origin(answer);
-        let server = serve(&proxy(&origin, route, base));
+        let server = way.server(&origin, route, base);
         let exchanged = exchange(server.local_addrs()[0], &origin, given);
-        seen.push(testkit::time::guarded(format!("exchange {name}"), exchanged).await);
+        let label = format!("exchange {name} by {}", way.name);
+        seen.push(testkit::time::guarded(label, exchanged).await);
     }
-    assert_eq!(seen[0], seen[1], "{name}");
+    for (seen_by, way) in seen.iter().zip(WAYS) {
+        assert_eq!(seen[0], *seen_by, "{name} by {}", way.name);
+    }
     seen.swap_remove(0)
 }
 

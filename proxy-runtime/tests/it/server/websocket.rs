@@ -374,7 +374,7 @@ fn agreeing(answer: String) -> RawOrigin {
 /// Cases 301 and 302: no switch without a request for it, and a rejected request gets a response.
 /// For CONNECT any 2xx would be a tunnel (RFC 8441 section 5), so it cannot be passed on.
 #[tokio::test]
-async fn a_refusal_opens_no_tunnel() {
+async fn a_rejection_opens_no_tunnel() {
     for (answer, over_http1, over_http2) in [
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", 200, 502),
         ("HTTP/1.1 204 No Content\r\n\r\n", 204, 502),

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 
 use super::wire_words;
 use crate::cluster::FabricName;
-use crate::hosting::Moment;
+use crate::hosting::Timestamp;
 
 /// An application: one instance of an [`ApplicationType`](super::ApplicationType).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Application {
     /// The status.
     pub status: ApplicationStatus,
     /// The time of creation.
-    pub created_at: Moment,
+    pub created_at: Timestamp,
     /// Names of its services.
     pub services: BTreeSet<FabricName>,
     /// The upgrade in progress, or the last one.
@@ -72,19 +72,19 @@ pub struct ApplicationUpgrade {
     /// The domains in the order in which they are upgraded.
     pub domains: Vec<UpgradeDomainProgress>,
     /// The start time.
-    pub started_at: Moment,
+    pub started_at: Timestamp,
     /// The time at which the upgrade was completed or rolled back.
-    pub finished_at: Option<Moment>,
+    pub finished_at: Option<Timestamp>,
     /// The start time of the current or last domain. Before the first domain, the start time of the upgrade.
-    pub domain_started_at: Moment,
+    pub domain_started_at: Timestamp,
     /// The end time of that domain. `None` while it is in progress.
-    pub domain_finished_at: Option<Moment>,
+    pub domain_finished_at: Option<Timestamp>,
     /// The reason for a failure or rollback, as text. Empty if there was none.
     pub failure: String,
     /// The reason as a code.
     pub failure_reason: FailureReason,
     /// The time of the failure, or of the request to roll back.
-    pub failed_at: Option<Moment>,
+    pub failed_at: Option<Timestamp>,
 }
 
 /// The reason for the failure of an upgrade.

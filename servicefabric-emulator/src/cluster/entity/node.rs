@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::wire_words;
-use crate::hosting::Moment;
+use crate::hosting::Timestamp;
 
 /// A machine of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub struct Node {
     /// The id of the present life of the node, which changes with each restart.
     pub instance_id: i64,
     /// The time since which the node is up. `None` while it is down.
-    pub up_at: Option<Moment>,
+    pub up_at: Option<Timestamp>,
     /// The time since which the node is down. `None` while it is up.
-    pub down_at: Option<Moment>,
+    pub down_at: Option<Timestamp>,
     /// The request that deactivated the node. `None` if it is active.
     pub deactivation: Option<Deactivation>,
     /// The properties for placement constraints, besides `NodeType` and `NodeName`.
@@ -57,7 +57,7 @@ pub struct Deactivation {
     /// True if all replicas have been moved away or closed.
     pub completed: bool,
     /// The time of the request.
-    pub since: Moment,
+    pub since: Timestamp,
 }
 
 /// The intent of a deactivation.

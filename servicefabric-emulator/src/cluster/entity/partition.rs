@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{PartitionKey, Replica, ServiceKind, ServiceScale, wire_words};
 use crate::cluster::{FabricName, PartitionId};
-use crate::hosting::{Moment, Span};
+use crate::hosting::{Span, Timestamp};
 
 /// A partition of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,9 +34,9 @@ pub struct Partition {
     /// return.
     pub(in crate::cluster) lookup: u64,
     /// The time since which too few replicas are up.
-    pub(in crate::cluster) quorum_lost_at: Option<Moment>,
+    pub(in crate::cluster) quorum_lost_at: Option<Timestamp>,
     /// The time at which the pending election of a primary ends.
-    pub(in crate::cluster) reconfigured_at: Option<Moment>,
+    pub(in crate::cluster) reconfigured_at: Option<Timestamp>,
     /// The status to report in place of the real one.
     pub(in crate::cluster) status_override: Option<PartitionStatus>,
     /// The last state that was reported to the health store.

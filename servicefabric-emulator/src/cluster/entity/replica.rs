@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::wire_words;
 use crate::cluster::ReplicaRef;
-use crate::hosting::{Moment, Span};
+use crate::hosting::{Span, Timestamp};
 
 /// A replica or an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,11 +26,11 @@ pub struct Replica {
     /// The duration of the last build.
     pub last_in_build: Span,
     /// The time of placement.
-    pub created_at: Moment,
+    pub created_at: Timestamp,
     /// The time of the last change of status.
-    pub since: Moment,
+    pub since: Timestamp,
     /// The time until which a draining instance still responds. It is listed, but not resolved.
-    pub draining_until: Option<Moment>,
+    pub draining_until: Option<Timestamp>,
     /// The planned change.
     pub(in crate::cluster) intent: Intent,
     /// True if the replica becomes the primary as soon as it can. Until then the present primary stays.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{PartitionInformation, wire_words};
 use crate::cluster::constraint::Constraint;
 use crate::cluster::{FabricName, PartitionId};
-use crate::hosting::{ActivationMode, Moment, Span};
+use crate::hosting::{ActivationMode, Span, Timestamp};
 
 /// A service: one named instance of a [`ServiceType`](super::ServiceType).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct Service {
     /// The name in the cluster's DNS service. Empty: none.
     pub dns_name: String,
     /// The time of creation.
-    pub created_at: Moment,
+    pub created_at: Timestamp,
     /// Ids of its partitions, sorted.
     pub partitions: BTreeSet<PartitionId>,
     /// The listeners of its replicas, which are the keys of their addresses.

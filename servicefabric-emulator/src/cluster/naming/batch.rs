@@ -3,7 +3,7 @@
 use super::store::no_property;
 use super::{BatchOutcome, Property, PropertyOperation, PropertyResult};
 use crate::cluster::{Cluster, ErrorCode, FabricError, FabricName};
-use crate::hosting::Moment;
+use crate::hosting::Timestamp;
 
 /// The maximum number of steps of a batch.
 const MAX_STEPS: usize = 1000;
@@ -57,7 +57,7 @@ impl Cluster {
         name: &FabricName,
         operation: &PropertyOperation,
     ) -> Result<Option<(Property, bool)>, FabricError> {
-        let now: Moment = self.now();
+        let now: Timestamp = self.now();
         match operation {
             PropertyOperation::Put {
                 name: property,

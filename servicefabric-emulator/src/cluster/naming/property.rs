@@ -1,7 +1,7 @@
 //! Properties of names.
 
 use crate::cluster::FabricName;
-use crate::hosting::Moment;
+use crate::hosting::Timestamp;
 
 /// A property of a name.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub struct Property {
     /// The name that it belongs to.
     pub parent: FabricName,
     /// The time of the last write.
-    pub modified_at: Moment,
+    pub modified_at: Timestamp,
     /// The number that grows with each change in the whole naming service.
     pub sequence_number: i64,
 }

@@ -7,21 +7,21 @@ use crate::cluster::{
     Cluster, ErrorCode, FabricError, FabricName, Partition, PartitionId, PartitionKey, ReplicaRole,
     ServiceKind,
 };
-use crate::hosting::{Moment, Span};
+use crate::hosting::{Span, Timestamp};
 
 /// The gateway's cache of earlier answers.
 #[derive(Clone, Debug)]
 pub(in crate::cluster) struct ResolveCache {
     /// The maximum age of an answer.
     age: Span,
-    answers: BTreeMap<PartitionId, Answer>,
+    answers: BTreeMap<PartitionId, ResolvedService>,
 }
 
 #[derive(Clone, Debug)]
-struct Answer {
+struct ResolvedService {
     endpoints: Vec<ResolvedEndpoint>,
     lookup: u64,
-    at: Moment,
+    at: Timestamp,
 }
 
 impl ResolveCache {
@@ -45,8 +45,8 @@ impl ResolveCache {
         &self,
         partition: PartitionId,
         previous: Option<u64>,
-        now: Moment,
-    ) -> Option<&Answer> {
+        now: Timestamp,
+    ) -> Option<&ResolvedService> {
         let answer = self.answers.get(&partition)?;
         let fresh = self.age.is_infinite() || now.since(answer.at) < self.age;
         // The client has this result already, and it did not work.
@@ -91,7 +91,7 @@ impl Cluster {
                 format!("nothing of service '{service}' answers for this partition"),
             ));
         }
-        let answer = Answer {
+        let answer = ResolvedService {
             endpoints,
             lookup: partition.lookup,
             at: now,
@@ -135,7 +135,7 @@ fn lookup_of(version: &str) -> Result<u64, FabricError> {
     })
 }
 
-fn resolved(partition: &Partition, answer: &Answer, epoch: i64) -> ResolvedPartition {
+fn resolved(partition: &Partition, answer: &ResolvedService, epoch: i64) -> ResolvedPartition {
     ResolvedPartition {
         service: partition.service.clone(),
         partition: partition.id,

@@ -5,7 +5,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use super::{Property, PropertyValue, SubNames};
 use crate::cluster::{Cluster, ErrorCode, FabricError, FabricName, Page, PageRequest};
-use crate::hosting::Moment;
+use crate::hosting::Timestamp;
 
 /// The maximum number of names.
 const MAX_NAMES: usize = 500_000;
@@ -21,14 +21,14 @@ const MAX_ALL_VALUES: usize = 16 * 1024 * 1024;
 /// The names of a cluster.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cluster) struct NameStore {
-    pub(super) names: BTreeMap<FabricName, Entry>,
+    pub(super) names: BTreeMap<FabricName, NameEntry>,
     /// The number that grows with each change.
     pub(super) sequence: i64,
 }
 
 /// A name.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Entry {
+pub(super) struct NameEntry {
     /// True if the name is that of an application or a service.
     is_system: bool,
     /// True if a client created the name.
@@ -38,7 +38,7 @@ pub(super) struct Entry {
 
 impl NameStore {
     /// Adds the name of an application or a service.
-    pub(in crate::cluster) fn insert_system(&mut self, name: &FabricName, _now: Moment) {
+    pub(in crate::cluster) fn insert_system(&mut self, name: &FabricName, _now: Timestamp) {
         self.names.entry(name.clone()).or_default().is_system = true;
     }
 
@@ -54,7 +54,7 @@ impl NameStore {
         }
     }
 
-    pub(super) fn entry(&self, name: &FabricName) -> Result<&Entry, FabricError> {
+    pub(super) fn entry(&self, name: &FabricName) -> Result<&NameEntry, FabricError> {
         self.names.get(name).ok_or_else(|| no_name(name))
     }
 
@@ -102,7 +102,7 @@ impl NameStore {
         property: &str,
         value: PropertyValue,
         custom_type: &str,
-        now: Moment,
+        now: Timestamp,
     ) {
         self.sequence += 1;
         let sequence_number = self.sequence;

@@ -10,7 +10,7 @@ use super::{APPLICATION_MANIFEST, PackageError};
 
 /// The parts of an application manifest that the emulator uses.
 #[derive(Debug)]
-pub(super) struct Manifest {
+pub(super) struct ApplicationManifest {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) parameters: IndexMap<String, String>,
@@ -25,7 +25,7 @@ pub(super) struct Import {
     pub(super) version: String,
 }
 
-pub(super) fn read(text: &str) -> Result<Manifest, PackageError> {
+pub(super) fn read(text: &str) -> Result<ApplicationManifest, PackageError> {
     xml::read(APPLICATION_MANIFEST, text, "ApplicationManifest", |root| {
         let mut parameters = IndexMap::new();
         for parameter in root
@@ -46,7 +46,7 @@ pub(super) fn read(text: &str) -> Result<Manifest, PackageError> {
         for service in described.iter().flat_map(|of| of.all("Service")) {
             default_services.push(DefaultService::read(service)?);
         }
-        Ok(Manifest {
+        Ok(ApplicationManifest {
             name: root.attribute("ApplicationTypeName")?.to_owned(),
             version: root.attribute("ApplicationTypeVersion")?.to_owned(),
             imports: imports(root)?,

@@ -18,7 +18,7 @@ pub struct DefaultService {
     pub name: String,
     /// The name of the service type.
     pub type_name: String,
-    scale: Scale,
+    scale: ScaleSettings,
     scheme: Scheme,
     placement_constraints: Option<String>,
     activation_mode: Option<String>,
@@ -26,7 +26,7 @@ pub struct DefaultService {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Scale {
+enum ScaleSettings {
     Stateless {
         instances: Option<String>,
         min: Option<String>,
@@ -62,11 +62,11 @@ impl DefaultService {
         // The values stay texts, since they may refer to parameters of the application.
         let given = |name: &str| described.get(name).map(str::to_owned);
         let scale = match described.name() {
-            "StatelessService" => Scale::Stateless {
+            "StatelessService" => ScaleSettings::Stateless {
                 instances: given("InstanceCount"),
                 min: given("MinInstanceCount"),
             },
-            _ => Scale::Stateful {
+            _ => ScaleSettings::Stateful {
                 target: given("TargetReplicaSetSize"),
                 min: given("MinReplicaSetSize"),
             },
@@ -88,8 +88,8 @@ impl DefaultService {
     /// Returns the kind of the service: stateless or stateful.
     pub fn kind(&self) -> ServiceKind {
         match self.scale {
-            Scale::Stateless { .. } => ServiceKind::Stateless,
-            Scale::Stateful { .. } => ServiceKind::Stateful,
+            ScaleSettings::Stateless { .. } => ServiceKind::Stateless,
+            ScaleSettings::Stateful { .. } => ServiceKind::Stateful,
         }
     }
 
@@ -103,16 +103,16 @@ impl DefaultService {
         application: &FabricName,
         parameters: &IndexMap<String, String>,
     ) -> Result<ServiceCreation, FabricError> {
-        let values = Values {
+        let values = ParameterValues {
             service: &self.name,
             parameters,
         };
         let scale = match &self.scale {
-            Scale::Stateless { instances, min } => ServiceScale::Stateless {
+            ScaleSettings::Stateless { instances, min } => ServiceScale::Stateless {
                 instance_count: values.optional("InstanceCount", instances.as_ref())?,
                 min_instance_count: values.optional("MinInstanceCount", min.as_ref())?,
             },
-            Scale::Stateful { target, min } => ServiceScale::Stateful {
+            ScaleSettings::Stateful { target, min } => ServiceScale::Stateful {
                 target: values.optional("TargetReplicaSetSize", target.as_ref())?,
                 min: values.optional("MinReplicaSetSize", min.as_ref())?,
             },
@@ -171,12 +171,12 @@ fn scheme(described: Element<'_, '_>) -> Result<Scheme, PackageError> {
 }
 
 /// The parameters of an application. Replaces a text `[Name]` with the parameter's value.
-struct Values<'a> {
+struct ParameterValues<'a> {
     service: &'a str,
     parameters: &'a IndexMap<String, String>,
 }
 
-impl Values<'_> {
+impl ParameterValues<'_> {
     fn text(&self, text: &str) -> Result<String, FabricError> {
         // A value in brackets is the name of a parameter.
         let inner = text

@@ -109,7 +109,7 @@ impl ApplicationType {
                 FabricName::parse("fabric:/Application").map_err(|e| error(e.message))?;
             service
                 .creation(&application, &self.default_parameters)
-                .map_err(|refused| error(refused.message))?;
+                .map_err(|rejected| error(rejected.message))?;
         }
         Ok(())
     }

@@ -364,7 +364,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn every_refusal_has_its_code() {
+fn every_rejection_has_its_code() {
     for (case, expected, ask) in CASES {
         let mut cluster = cluster(SHOP);
         let error = ask(&mut cluster).expect_err(case);
@@ -446,7 +446,7 @@ fn effective_parameters_are_the_defaults_and_what_differs() {
 }
 
 #[test]
-fn more_replicas_than_the_memory_holds_are_refused() {
+fn more_replicas_than_the_memory_holds_are_rejected() {
     let mut cluster = cluster(&format!("cluster.nodes = 1000\n{SHOP}"));
     let wanted = cluster.wanted_replicas;
     assert_eq!(wanted, 3 + 2 * 3);

@@ -5,7 +5,7 @@ use crate::cluster::{
     Effect, ErrorCode, PartitionKey, PartitionStatus, ReplicaRole, ReplicaStatus, ServiceUpdate,
 };
 use crate::health::{EntityKey, HealthQuery, HealthState};
-use crate::hosting::{Moment, Span, TypeStatus};
+use crate::hosting::{Span, Timestamp, TypeStatus};
 
 const WEB: &str = "fabric:/Shop/Web";
 const STORE: &str = "fabric:/Shop/Store";
@@ -116,7 +116,7 @@ fn a_process_that_keeps_crashing_drives_its_instance_to_another_node() {
     );
     // The type is disabled 30 s after the crash, and the next poll of the reconfiguration agent finds that.
     let crashed_at = cluster.now().as_millis() - 1000;
-    let back = Moment::from_millis(crashed_at + 33_749);
+    let back = Timestamp::from_millis(crashed_at + 33_749);
     assert_eq!(ready(&cluster, WEB).len(), 2);
     cluster.advance(back);
     let service_types = cluster
@@ -447,7 +447,7 @@ fn workloads_publish_what_they_listen_on() {
     assert_eq!(listeners, ["http", "https"]);
     let replica = cluster.replica(opened.replica).unwrap();
     assert_eq!(replica.status, ReplicaStatus::InBuild);
-    cluster.advance(Moment::from_secs(100));
+    cluster.advance(Timestamp::from_secs(100));
     let address = r#"{"Endpoints":{"http":"http://127.0.0.1:8080"}}"#;
     cluster.publish_address(opened.replica, address).unwrap();
     let replica = cluster.replica(opened.replica).unwrap();

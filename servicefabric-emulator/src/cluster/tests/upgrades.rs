@@ -227,10 +227,10 @@ fn an_upgrade_is_taken_back_on_request() {
 }
 
 #[test]
-fn what_cannot_be_upgraded_is_refused() {
+fn what_cannot_be_upgraded_is_rejected() {
     let mut cluster = cluster(SHOP);
     let shop = name(SHOP_NAME);
-    let refuse = |cluster: &mut Cluster, request: UpgradeRequest| {
+    let reject = |cluster: &mut Cluster, request: UpgradeRequest| {
         cluster
             .upgrade_application(&shop, request)
             .unwrap_err()
@@ -239,17 +239,17 @@ fn what_cannot_be_upgraded_is_refused() {
     let same = IndexMap::from([("Host".to_owned(), "a.example".to_owned())]);
     let request = UpgradeRequest::new("1.0.0").with_parameters(same);
     assert_eq!(
-        refuse(&mut cluster, request),
+        reject(&mut cluster, request),
         ErrorCode::ApplicationAlreadyInTargetVersion
     );
     let request = UpgradeRequest::new("9.0.0");
     assert_eq!(
-        refuse(&mut cluster, request),
+        reject(&mut cluster, request),
         ErrorCode::ApplicationTypeNotFound
     );
     let unknown = IndexMap::from([("Nope".to_owned(), String::new())]);
     let request = UpgradeRequest::new("2.0.0").with_parameters(unknown);
-    assert_eq!(refuse(&mut cluster, request), ErrorCode::InvalidArgument);
+    assert_eq!(reject(&mut cluster, request), ErrorCode::InvalidArgument);
     cluster
         .upgrade_application(
             &shop,
@@ -258,7 +258,7 @@ fn what_cannot_be_upgraded_is_refused() {
         .unwrap();
     let request = UpgradeRequest::new("1.0.0");
     assert_eq!(
-        refuse(&mut cluster, request),
+        reject(&mut cluster, request),
         ErrorCode::ApplicationUpgradeInProgress
     );
     for version in ["1.0.0", "2.0.0"] {

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Phase, UpgradeDomainState};
+use super::{UpgradeDomainState, UpgradePhase};
 use crate::cluster::entity::{Intent, NodeStatus, ReplicaStatus};
 use crate::cluster::identity::ReplicaRef;
 use crate::cluster::name::FabricName;
 use crate::cluster::state::Cluster;
-use crate::cluster::timer::Timer;
+use crate::cluster::timer::ClusterTimer;
 use crate::hosting::{PackageKey, Span};
 
 impl Cluster {
@@ -53,8 +53,8 @@ impl Cluster {
         if longest == Span::ZERO {
             self.switch_domain(name, domain);
         } else {
-            let token = self.enter_phase(name, Phase::Draining);
-            self.plan(longest, Timer::UpgradeWait(name.clone(), token));
+            let token = self.enter_phase(name, UpgradePhase::Draining);
+            self.plan(longest, ClusterTimer::UpgradeWait(name.clone(), token));
         }
         let token = self.next_sequence();
         let Some(run) = self.upgrades.get_mut(name) else {
@@ -67,12 +67,12 @@ impl Cluster {
         } else {
             run.domain_timeout
         };
-        self.plan(limit, Timer::UpgradeTimeout(name.clone(), token));
+        self.plan(limit, ClusterTimer::UpgradeTimeout(name.clone(), token));
     }
 
     /// Switches the packages of a domain to the other version.
     pub(super) fn switch_domain(&mut self, name: &FabricName, domain: &str) {
-        self.enter_phase(name, Phase::Opening);
+        self.enter_phase(name, UpgradePhase::Opening);
         let Some((target, wanted)) = self.target_of(name) else {
             return;
         };

@@ -1,6 +1,6 @@
 //! Failing upgrades: they are rolled back, or stop until a client decides.
 
-use super::Phase;
+use super::UpgradePhase;
 use crate::cluster::entity::{FailureAction, FailureReason, Intent, UpgradeMode, UpgradeState};
 use crate::cluster::name::FabricName;
 use crate::cluster::state::Cluster;
@@ -35,7 +35,7 @@ impl Cluster {
         };
         run.back = true;
         // Only domains that have begun go back, the last one first.
-        let begun = if run.phase == Phase::Begin || run.phase == Phase::Paused {
+        let begun = if run.phase == UpgradePhase::Begin || run.phase == UpgradePhase::Paused {
             run.index
         } else {
             run.index + 1
@@ -43,7 +43,7 @@ impl Cluster {
         run.domains.truncate(begun);
         run.domains.reverse();
         run.index = 0;
-        run.phase = Phase::Begin;
+        run.phase = UpgradePhase::Begin;
         run.token = token;
         run.domain_timer = 0;
         self.unheard = true;
@@ -56,16 +56,21 @@ impl Cluster {
         let drains = self
             .upgrades
             .get(name)
-            .is_some_and(|run| run.phase == Phase::Draining);
+            .is_some_and(|run| run.phase == UpgradePhase::Draining);
         if drains {
             // A decision may take long, so replicas that are not yet closed return to service.
             self.keep_all(name);
         }
-        self.stop_upgrade(name, Phase::Stopped, reason);
+        self.stop_upgrade(name, UpgradePhase::Stopped, reason);
     }
 
     /// Stops an upgrade until a client resumes it or rolls it back. From then on it waits before each domain.
-    pub(super) fn stop_upgrade(&mut self, name: &FabricName, phase: Phase, reason: FailureReason) {
+    pub(super) fn stop_upgrade(
+        &mut self,
+        name: &FabricName,
+        phase: UpgradePhase,
+        reason: FailureReason,
+    ) {
         self.enter_phase(name, phase);
         if let Some(run) = self.upgrades.get_mut(name) {
             run.mode = UpgradeMode::UnmonitoredManual;

@@ -19,7 +19,7 @@ use super::error::{ErrorCode, FabricError};
 use super::name::FabricName;
 use super::request::UpgradeRequest;
 use super::state::Cluster;
-use super::timer::Timer;
+use super::timer::ClusterTimer;
 use crate::health::{EntityKey, HealthState};
 use crate::hosting::Span;
 
@@ -38,7 +38,7 @@ pub(super) struct UpgradeRun {
     domains: Vec<String>,
     /// The index of the current domain.
     index: usize,
-    phase: Phase,
+    phase: UpgradePhase,
     /// The token that distinguishes this wait from all others, including those of other upgrades of the
     /// application. Timers are never cancelled.
     token: u64,
@@ -49,7 +49,7 @@ pub(super) struct UpgradeRun {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum UpgradePhase {
     /// The domain is about to begin.
     Begin,
     /// Instances are drained.
@@ -64,7 +64,7 @@ enum Phase {
     Stopped,
 }
 
-impl Phase {
+impl UpgradePhase {
     fn waits_for_somebody(self) -> bool {
         matches!(self, Self::Paused | Self::Stopped)
     }
@@ -167,7 +167,7 @@ impl Cluster {
             back: false,
             domains,
             index: 0,
-            phase: Phase::Begin,
+            phase: UpgradePhase::Begin,
             token,
             domain_timer: 0,
             overall_timer,
@@ -179,7 +179,7 @@ impl Cluster {
         }
         self.plan(
             request.timeout,
-            Timer::UpgradeTimeout(name.clone(), overall_timer),
+            ClusterTimer::UpgradeTimeout(name.clone(), overall_timer),
         );
         self.settle();
         Ok(())
@@ -199,7 +199,7 @@ impl Cluster {
         let Some(run) = run else {
             return Err(not_upgrading(name));
         };
-        run.phase = Phase::Begin;
+        run.phase = UpgradePhase::Begin;
         self.set_upgrade_state(name, UpgradeState::RollingForwardInProgress);
         self.settle();
         Ok(())
@@ -243,23 +243,25 @@ impl Cluster {
             return false;
         };
         match run.phase {
-            Phase::Begin => {
+            UpgradePhase::Begin => {
                 self.begin_domain(name, &domain);
                 true
             }
-            Phase::Opening if self.is_domain_ready(name, &domain) => {
+            UpgradePhase::Opening if self.is_domain_ready(name, &domain) => {
                 let wait = run.wait;
                 if wait == Span::ZERO {
                     self.finish_domain(name, &domain);
                 } else {
-                    let token = self.enter_phase(name, Phase::Settling);
-                    self.plan(wait, Timer::UpgradeWait(name.clone(), token));
+                    let token = self.enter_phase(name, UpgradePhase::Settling);
+                    self.plan(wait, ClusterTimer::UpgradeWait(name.clone(), token));
                 }
                 true
             }
-            Phase::Opening | Phase::Draining | Phase::Settling | Phase::Paused | Phase::Stopped => {
-                false
-            }
+            UpgradePhase::Opening
+            | UpgradePhase::Draining
+            | UpgradePhase::Settling
+            | UpgradePhase::Paused
+            | UpgradePhase::Stopped => false,
         }
     }
 
@@ -285,13 +287,20 @@ impl Cluster {
             UpgradeDomainState::Completed
         };
         let now = self.now;
-        self.enter_phase(name, if pause { Phase::Paused } else { Phase::Begin });
+        self.enter_phase(
+            name,
+            if pause {
+                UpgradePhase::Paused
+            } else {
+                UpgradePhase::Begin
+            },
+        );
         self.set_domain_state(name, domain, state);
         if let Some(upgrade) = self.upgrade_mut(name) {
             upgrade.domain_finished_at = Some(now);
         }
         if failed {
-            self.stop_upgrade(name, Phase::Paused, FailureReason::HealthCheck);
+            self.stop_upgrade(name, UpgradePhase::Paused, FailureReason::HealthCheck);
         } else if pause {
             self.set_upgrade_state(name, UpgradeState::RollingForwardPending);
         }
@@ -347,20 +356,23 @@ impl Cluster {
             return;
         };
         match run.phase {
-            Phase::Draining => self.switch_domain(name, &domain),
+            UpgradePhase::Draining => self.switch_domain(name, &domain),
             // A ready replica may have crashed since.
-            Phase::Settling if self.is_domain_ready(name, &domain) => {
+            UpgradePhase::Settling if self.is_domain_ready(name, &domain) => {
                 self.finish_domain(name, &domain)
             }
-            Phase::Settling => {
+            UpgradePhase::Settling => {
                 // The wait starts over after the replica is ready again.
-                self.enter_phase(name, Phase::Opening);
+                self.enter_phase(name, UpgradePhase::Opening);
             }
-            Phase::Begin | Phase::Opening | Phase::Paused | Phase::Stopped => {}
+            UpgradePhase::Begin
+            | UpgradePhase::Opening
+            | UpgradePhase::Paused
+            | UpgradePhase::Stopped => {}
         }
     }
 
-    fn enter_phase(&mut self, name: &FabricName, phase: Phase) -> u64 {
+    fn enter_phase(&mut self, name: &FabricName, phase: UpgradePhase) -> u64 {
         let token = self.next_sequence();
         if let Some(run) = self.upgrades.get_mut(name) {
             run.phase = phase;

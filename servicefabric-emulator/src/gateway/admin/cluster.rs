@@ -100,7 +100,7 @@ pub(super) fn scale(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     deny_unknown_fields,
     expecting = "an object with Version"
 )]
-struct Upgrade {
+struct UpgradeBody {
     version: String,
     /// The parameters to upgrade to. Default: those of the application.
     #[serde(default)]
@@ -112,7 +112,7 @@ struct Upgrade {
 }
 
 pub(super) fn upgrade(call: &mut Call<'_>) -> Result<Answer, ApiError> {
-    let wanted: Upgrade = call.json()?;
+    let wanted: UpgradeBody = call.json()?;
     let name = call.name("application")?;
     let mode = match wanted.mode.as_deref() {
         None => UpgradeMode::UnmonitoredAuto,

@@ -9,7 +9,7 @@ use crate::gateway::calls::{Call, read_json};
 use crate::gateway::emulator::Shared;
 use crate::gateway::faults::{Fault, FaultError};
 use crate::gateway::wire::{Answer, ApiError};
-use crate::hosting::{Moment, Span};
+use crate::hosting::{Span, Timestamp};
 
 /// The maximum step of the clock: 31 days.
 const MAX_STEP: Span = Span::from_secs(31 * 86_400);
@@ -21,7 +21,7 @@ pub(super) fn overview(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     #[serde(rename_all = "PascalCase")]
     struct Overview<'a> {
         cluster: &'a str,
-        seconds: Moment,
+        seconds: Timestamp,
         date: String,
         speed: f64,
         faults: Vec<Fault>,

@@ -4,7 +4,7 @@ use super::Call;
 use crate::cluster::{Cluster, DeactivationIntent, Node, NodeStatusFilter};
 use crate::gateway::route::Route;
 use crate::gateway::shapes::{NodeInfo, Wide, word};
-use crate::gateway::wire::{Answer, ApiError, Epoch};
+use crate::gateway::wire::{Answer, ApiError, ClockStart};
 use crate::health::EntityKey;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -37,19 +37,19 @@ fn one(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     Answer::entity(node.map(|node| info(call.cluster, node, call.shared.epoch())))
 }
 
-fn info<'a>(cluster: &Cluster, node: &'a Node, epoch: Epoch) -> NodeInfo<'a> {
+fn info<'a>(cluster: &Cluster, node: &'a Node, epoch: ClockStart) -> NodeInfo<'a> {
     let health = word(cluster.health_state(&EntityKey::Node(node.name.clone())));
     NodeInfo::new(node, health, cluster.now(), epoch)
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", expecting = "an object")]
-struct Deactivation {
+struct DeactivationBody {
     deactivation_intent: String,
 }
 
 fn deactivate(call: &mut Call<'_>) -> Result<Answer, ApiError> {
-    let wanted: Deactivation = call.json()?;
+    let wanted: DeactivationBody = call.json()?;
     let intent = DeactivationIntent::from_word(&wanted.deactivation_intent).ok_or_else(|| {
         ApiError::invalid(format!(
             "DeactivationIntent is `{}`, but Pause, Restart, RemoveData or RemoveNode is wanted",
@@ -69,12 +69,12 @@ fn activate(call: &mut Call<'_>) -> Result<Answer, ApiError> {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default, expecting = "an object")]
-struct Restart {
+struct RestartBody {
     node_instance_id: Wide,
 }
 
 fn restart(call: &mut Call<'_>) -> Result<Answer, ApiError> {
-    let wanted: Restart = call.json_or_nothing()?.unwrap_or_default();
+    let wanted: RestartBody = call.json_or_nothing()?.unwrap_or_default();
     let node = call.node();
     call.cluster
         .restart_node(&node, wanted.node_instance_id.0)?;

@@ -3,7 +3,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-use crate::hosting::Moment;
+use crate::hosting::Timestamp;
 
 /// The pace of virtual time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,10 +31,10 @@ const END: u64 = 100_000_000_000_000;
 
 /// The clock of virtual time.
 #[derive(Debug)]
-pub(crate) struct Clock(Mutex<State>);
+pub(crate) struct Clock(Mutex<ClockState>);
 
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct ClockState {
     /// The moment at `since`.
     base: u64,
     since: Instant,
@@ -42,7 +42,7 @@ struct State {
     speed: f64,
 }
 
-impl State {
+impl ClockState {
     fn now(&self) -> u64 {
         let elapsed = self.since.elapsed().as_secs_f64() * 1_000.0 * self.speed;
         // A float becomes the nearest integer.
@@ -57,7 +57,7 @@ impl Clock {
             Time::Real { speed } => speed,
             Time::Manual => 0.0,
         };
-        Self(Mutex::new(State {
+        Self(Mutex::new(ClockState {
             base: 0,
             since: Instant::now(),
             speed,
@@ -65,8 +65,8 @@ impl Clock {
     }
 
     /// The present moment.
-    pub(crate) fn now(&self) -> Moment {
-        Moment::from_millis(self.lock().now())
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.lock().now())
     }
 
     /// Returns the seconds of the cluster in one second; 0 if time is moved by hand.
@@ -82,7 +82,7 @@ impl Clock {
     }
 
     /// Returns the real time at which this moment comes. `None` if it never comes without intervention.
-    pub(super) fn instant(&self, moment: Moment) -> Option<Instant> {
+    pub(super) fn instant(&self, moment: Timestamp) -> Option<Instant> {
         let state = self.lock();
         if state.speed <= 0.0 {
             // A stopped clock reaches no later moment by itself.
@@ -97,7 +97,7 @@ impl Clock {
     }
 
     /// Locks the state. Every change is atomic, so a panic of another thread leaves it consistent.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ClockState> {
         self.0.lock()
     }
 }
@@ -110,30 +110,30 @@ mod tests {
     async fn time_goes_as_fast_as_it_is_told() {
         let clock = Clock::new(Time::Real { speed: 10.0 });
         tokio::time::advance(Duration::from_secs(3)).await;
-        assert_eq!(clock.now(), Moment::from_secs(30));
+        assert_eq!(clock.now(), Timestamp::from_secs(30));
         clock.skip(Duration::from_secs(5));
-        assert_eq!(clock.now(), Moment::from_secs(35));
+        assert_eq!(clock.now(), Timestamp::from_secs(35));
     }
 
     #[tokio::test(start_paused = true)]
     async fn by_hand_time_stands_until_it_is_moved() {
         let clock = Clock::new(Time::Manual);
         tokio::time::advance(Duration::from_secs(3)).await;
-        assert_eq!(clock.now(), Moment::ZERO);
-        assert_eq!(clock.instant(Moment::from_secs(1)), None);
+        assert_eq!(clock.now(), Timestamp::ZERO);
+        assert_eq!(clock.instant(Timestamp::from_secs(1)), None);
         clock.skip(Duration::from_millis(1_500));
-        assert_eq!(clock.now(), Moment::from_millis(1_500));
+        assert_eq!(clock.now(), Timestamp::from_millis(1_500));
     }
 
     #[tokio::test(start_paused = true)]
     async fn at_the_instant_of_a_moment_it_has_come() {
         let clock = Clock::new(Time::Real { speed: 3.0 });
-        let due = Moment::from_millis(10_001);
+        let due = Timestamp::from_millis(10_001);
         let instant = clock.instant(due).unwrap();
         tokio::time::sleep_until(instant).await;
         assert!(clock.now() >= due, "{:?}", clock.now());
         assert!(
-            clock.now() < Moment::from_millis(10_010),
+            clock.now() < Timestamp::from_millis(10_010),
             "{:?}",
             clock.now()
         );

@@ -19,14 +19,14 @@ const CLOSE: Duration = Duration::from_secs(10);
 pub(super) struct Driver {
     shared: Arc<Shared>,
     workload: Option<Arc<dyn Workload>>,
-    replicas: BTreeMap<ReplicaRef, Replica>,
+    replicas: BTreeMap<ReplicaRef, DrivenReplica>,
     tasks: JoinSet<(ReplicaRef, Done)>,
     behind: Seldom,
     failures: Seldom,
 }
 
 /// The workload of a replica.
-struct Replica {
+struct DrivenReplica {
     stage: Stage,
     /// The replica to open as soon as this one is closed.
     next: Option<OpenedReplica>,
@@ -40,7 +40,7 @@ enum Stage {
     Closing(AbortHandle),
 }
 
-impl Replica {
+impl DrivenReplica {
     fn task(&self) -> Option<Id> {
         match &self.stage {
             Stage::Open => None,
@@ -126,7 +126,7 @@ impl Driver {
             let result = workload.open(opened).await;
             (key, Done::Opened(result))
         });
-        let replica = Replica {
+        let replica = DrivenReplica {
             stage: Stage::Opening(task),
             next: None,
         };

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use super::faults::Faults;
 use super::server::{Connection, Gateway, Peer, Server};
 use crate::cluster::Cluster;
-use crate::hosting::Moment;
+use crate::hosting::Timestamp;
 
 pub use self::builder::{Builder, StartError};
 pub use self::clock::Time;
@@ -85,7 +85,7 @@ impl Emulator {
     }
 
     /// The present moment of the cluster.
-    pub fn now(&self) -> Moment {
+    pub fn now(&self) -> Timestamp {
         self.shared.clock().now()
     }
 

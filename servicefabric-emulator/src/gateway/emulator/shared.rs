@@ -9,8 +9,8 @@ use super::dialect::Dialect;
 use crate::cluster::{Cluster, Effect};
 use crate::gateway::faults::Faults;
 use crate::gateway::security::Security;
-use crate::gateway::wire::Epoch;
-use crate::hosting::Moment;
+use crate::gateway::wire::ClockStart;
+use crate::hosting::Timestamp;
 
 /// The time that the cluster computes before it releases the lock.
 const SLICE: Duration = Duration::from_millis(20);
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     security: Security,
     cluster_id: Option<String>,
     dialect: Dialect,
-    epoch: Epoch,
+    epoch: ClockStart,
     changed: Notify,
 }
 
@@ -36,13 +36,13 @@ pub(super) struct Tick {
     /// The requests to real workloads.
     pub(super) effects: Vec<Effect>,
     /// The time of the next event.
-    pub(super) due: Option<Moment>,
+    pub(super) due: Option<Timestamp>,
     /// True if the cluster has reached the present moment. Otherwise it needs another turn.
     pub(super) caught_up: bool,
 }
 
 /// Advances the cluster to `to`, but for at most [`SLICE`]. Returns true if that moment is reached.
-fn follow(cluster: &mut Cluster, to: Moment) -> bool {
+fn follow(cluster: &mut Cluster, to: Timestamp) -> bool {
     let begun = Instant::now();
     while let Some(due) = cluster.next_due().filter(|due| *due <= to) {
         cluster.advance(due);
@@ -70,7 +70,7 @@ pub(super) struct Surroundings {
 impl Shared {
     pub(super) fn new(cluster: Cluster, clock: Clock, surroundings: Surroundings) -> Self {
         Self {
-            epoch: Epoch::at(cluster.date(Moment::ZERO)),
+            epoch: ClockStart::at(cluster.date(Timestamp::ZERO)),
             cluster: Mutex::new(cluster),
             clock,
             faults: Faults::default(),
@@ -192,7 +192,7 @@ impl Shared {
         self.dialect
     }
 
-    pub(crate) fn epoch(&self) -> Epoch {
+    pub(crate) fn epoch(&self) -> ClockStart {
         self.epoch
     }
 

@@ -95,11 +95,11 @@ impl Fault {
 /// The faults of an emulator. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<FaultState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FaultState {
     faults: Vec<Fault>,
     page_size: Option<usize>,
     hits: u64,
@@ -258,7 +258,7 @@ impl Faults {
     }
 
     /// Locks the state. Every change is atomic, so a panic of another thread leaves it consistent.
-    fn lock(&self) -> parking_lot::MutexGuard<'_, State> {
+    fn lock(&self) -> parking_lot::MutexGuard<'_, FaultState> {
         self.state.lock()
     }
 }

@@ -62,7 +62,7 @@ fn faults_without_a_number_stay_until_they_are_cleared() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused() {
+fn what_cannot_be_done_is_rejected() {
     let faults = Faults::default();
     assert_eq!(
         faults.fail_next(1, "*", 100, "X"),
@@ -87,7 +87,7 @@ fn what_cannot_be_done_is_refused() {
 }
 
 #[test]
-fn what_would_never_hit_is_refused() {
+fn what_would_never_hit_is_rejected() {
     let faults = Faults::default();
     assert_eq!(faults.fail_next(0, "*", 500, "X"), Err(FaultError::Times));
     for path in [
@@ -97,8 +97,8 @@ fn what_would_never_hit_is_refused() {
         "/emulator",
         "/emulator/*",
     ] {
-        let refused = faults.fail_next(1, path, 500, "X");
-        assert!(matches!(refused, Err(FaultError::Path(..))), "{path}");
+        let rejected = faults.fail_next(1, path, 500, "X");
+        assert!(matches!(rejected, Err(FaultError::Path(..))), "{path}");
     }
     for path in ["*", "*/$/GetServices", "/emulatorX"] {
         faults.fail_next(1, path, 500, "X").unwrap();

@@ -60,14 +60,14 @@ pub(crate) struct Security {
 
 /// The reason for denying access.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum AccessDenied {
     /// 403 with an empty body, as the gateway does; the reason is in the status line.
     Forbidden(&'static str),
     /// 401, with the challenge.
     Unauthorized(HeaderValue),
 }
 
-impl Refusal {
+impl AccessDenied {
     /// Returns the response, and the reason phrase of its status line if it is not the standard one.
     pub(crate) fn answer(self) -> (Answer, Option<&'static str>) {
         match self {
@@ -88,7 +88,7 @@ impl Security {
         peer: Peer,
         reads: bool,
         anonymous: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AccessDenied> {
         if anonymous || (!self.certificates && self.tokens.is_empty()) {
             return Ok(());
         }
@@ -96,10 +96,12 @@ impl Security {
         match role {
             Some(Role::Admin) => Ok(()),
             Some(Role::Reader) if reads => Ok(()),
-            Some(Role::Reader) => Err(Refusal::Forbidden("Read-only client")),
+            Some(Role::Reader) => Err(AccessDenied::Forbidden("Read-only client")),
             None if !self.tokens.is_empty() => Err(self.challenge()),
-            None if peer.certificate => Err(Refusal::Forbidden("Client certificate not trusted")),
-            None => Err(Refusal::Forbidden("Client certificate required")),
+            None if peer.certificate => {
+                Err(AccessDenied::Forbidden("Client certificate not trusted"))
+            }
+            None => Err(AccessDenied::Forbidden("Client certificate required")),
         }
     }
 
@@ -114,13 +116,13 @@ impl Security {
             .map(|(_, role)| *role)
     }
 
-    fn challenge(&self) -> Refusal {
+    fn challenge(&self) -> AccessDenied {
         let AadMetadata {
             authority, cluster, ..
         } = &self.metadata;
         let text = format!("Bearer authorization_uri=\"{authority}\", resource_id=\"{cluster}\"");
         let value =
             HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("Bearer"));
-        Refusal::Unauthorized(value)
+        AccessDenied::Unauthorized(value)
     }
 }

@@ -47,19 +47,19 @@ fn tokens_let_in_those_who_have_them() {
         ("Basic admin", true, Some(401)),
     ] {
         let outcome = security.admit(&with(authorization), NOBODY, reads, false);
-        let refused = outcome
+        let rejected = outcome
             .err()
-            .map(|refusal| refusal.answer().0.status.as_u16());
-        assert_eq!(refused, status, "{authorization} {reads}");
+            .map(|rejection| rejection.answer().0.status.as_u16());
+        assert_eq!(rejected, status, "{authorization} {reads}");
     }
 }
 
 #[test]
 fn who_has_no_token_is_told_where_to_get_one() {
-    let refusal = tokens()
+    let rejection = tokens()
         .admit(&HeaderMap::new(), NOBODY, true, false)
         .unwrap_err();
-    let (answer, _) = refusal.answer();
+    let (answer, _) = rejection.answer();
     assert_eq!(answer.status, 401);
     assert_eq!(
         answer.headers["www-authenticate"],
@@ -96,14 +96,14 @@ fn certificates_count_by_who_vouches_for_them() {
         (peer(true, Some(Role::Admin)), false, None),
     ] {
         let outcome = security.admit(&HeaderMap::new(), peer, reads, false);
-        let refused = outcome.err().and_then(|refusal| refusal.answer().1);
-        assert_eq!(refused, reason, "{peer:?} {reads}");
+        let rejected = outcome.err().and_then(|rejection| rejection.answer().1);
+        assert_eq!(rejected, reason, "{peer:?} {reads}");
     }
 }
 
 #[cfg(feature = "tls")]
 #[test]
-fn keys_that_are_none_are_refused() {
+fn keys_that_are_none_are_rejected() {
     let error = TlsOptions::new("", "").build().map(|_| ()).unwrap_err();
     assert!(matches!(error, TlsError::Pem { .. }), "{error:?}");
     let authority = testkit::certs::CertificateAuthority::new("test");

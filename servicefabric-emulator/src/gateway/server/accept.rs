@@ -121,7 +121,7 @@ async fn accept<A: Answers>(
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut places = Places::new(limits.connections, limits.patience);
-    let mut refused = Seldom::default();
+    let mut rejected = Seldom::default();
     // An accepted connection without a place yet. Further ones wait in the system's queue.
     let mut newcomer: Option<TcpStream> = None;
     loop {
@@ -143,7 +143,7 @@ async fn accept<A: Answers>(
             accepted = listener.accept(), if newcomer.is_none() => match accepted {
                 Ok((stream, _)) => newcomer = Some(stream),
                 Err(error) => {
-                    if refused.tell() {
+                    if rejected.tell() {
                         tracing::warn!(%error, "connections cannot be accepted");
                     }
                     // The system may be out of file handles, and a loop without a pause would be busy.

@@ -17,7 +17,7 @@ use crate::gateway::calls::Call;
 use crate::gateway::emulator::Shared;
 use crate::gateway::faults::FaultAction;
 use crate::gateway::route::{NoRoute, Parameters, Route, Router};
-use crate::gateway::security::Refusal;
+use crate::gateway::security::AccessDenied;
 use crate::gateway::wire::{Answer, ApiError, Arguments};
 
 /// The size of the gateway's buffer for the head of a request.
@@ -55,7 +55,7 @@ impl Gateway {
         body: &mut Option<Incoming>,
         peer: Peer,
         fault: Option<&FaultAction>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer, RequestRejected> {
         check_length(head)?;
         let found = self.router.find(&head.method, head.uri.path());
         let (reads, anonymous) = match &found {
@@ -67,7 +67,7 @@ impl Gateway {
         self.shared
             .security()
             .admit(&head.headers, peer, reads, anonymous)
-            .map_err(Refused::Access)?;
+            .map_err(RequestRejected::Access)?;
         self.check_cluster(&head.headers)?;
         if admin::is_own(head.uri.path()) {
             admin::check_origin(head)?;
@@ -98,7 +98,7 @@ impl Gateway {
             admin::move_time(&self.shared, &body.kept).await?;
         }
         self.call(route, parameters, arguments, &body, fault)
-            .map_err(Refused::Error)
+            .map_err(RequestRejected::Error)
     }
 
     fn call(
@@ -125,12 +125,12 @@ impl Gateway {
     }
 
     /// Checks the cluster id, if the client has sent one.
-    fn check_cluster(&self, headers: &HeaderMap) -> Result<(), Refused> {
+    fn check_cluster(&self, headers: &HeaderMap) -> Result<(), RequestRejected> {
         let meant = headers.get(CLUSTER_ID).map(http::HeaderValue::as_bytes);
         match (meant, self.shared.cluster_id()) {
-            (Some(meant), Some(own)) if !meant.eq_ignore_ascii_case(own.as_bytes()) => {
-                Err(Refused::Access(Refusal::Forbidden("Wrong cluster")))
-            }
+            (Some(meant), Some(own)) if !meant.eq_ignore_ascii_case(own.as_bytes()) => Err(
+                RequestRejected::Access(AccessDenied::Forbidden("Wrong cluster")),
+            ),
             _ => Ok(()),
         }
     }
@@ -153,8 +153,8 @@ impl Answers for Gateway {
             Some(answer) => (answer, None),
             None => match self.answer(&head, &mut body, peer, fault.as_ref()).await {
                 Ok(answer) => (answer, None),
-                Err(Refused::Error(error)) => (error.into(), None),
-                Err(Refused::Access(refusal)) => refusal.answer(),
+                Err(RequestRejected::Error(error)) => (error.into(), None),
+                Err(RequestRejected::Access(rejection)) => rejection.answer(),
             },
         };
         // The body of an early response is read all the same: with unread bytes the connection could only be
@@ -192,12 +192,12 @@ impl Answers for Gateway {
 }
 
 /// The reason for rejecting a request.
-enum Refused {
+enum RequestRejected {
     Error(ApiError),
-    Access(Refusal),
+    Access(AccessDenied),
 }
 
-impl From<ApiError> for Refused {
+impl From<ApiError> for RequestRejected {
     fn from(error: ApiError) -> Self {
         Self::Error(error)
     }

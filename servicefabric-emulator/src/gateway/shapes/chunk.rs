@@ -14,8 +14,8 @@ use crate::health::{
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct ClusterHealthChunkInfo {
     health_state: &'static str,
-    node_health_state_chunks: List<Entry>,
-    application_health_state_chunks: List<Entry>,
+    node_health_state_chunks: List<ChunkEntry>,
+    application_health_state_chunks: List<ChunkEntry>,
 }
 
 #[derive(Debug, Serialize)]
@@ -30,7 +30,7 @@ struct List<T> {
 /// An entity and its children. Members that its kind does not have are omitted.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Entry {
+struct ChunkEntry {
     health_state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     node_name: Option<String>,
@@ -60,14 +60,14 @@ struct Entry {
     deployed_service_package_health_state_chunks: Option<List<Self>>,
 }
 
-fn list<T>(items: &[T], entry: impl Fn(&T) -> Entry) -> List<Entry> {
+fn list<T>(items: &[T], entry: impl Fn(&T) -> ChunkEntry) -> List<ChunkEntry> {
     List {
         total_count: None,
         items: items.iter().map(entry).collect(),
     }
 }
 
-fn counted<T>(items: &[T], entry: impl Fn(&T) -> Entry) -> List<Entry> {
+fn counted<T>(items: &[T], entry: impl Fn(&T) -> ChunkEntry) -> List<ChunkEntry> {
     List {
         total_count: Some(items.len()),
         ..list(items, entry)
@@ -78,18 +78,18 @@ impl From<&ClusterHealthChunk> for ClusterHealthChunkInfo {
     fn from(chunk: &ClusterHealthChunk) -> Self {
         Self {
             health_state: word(chunk.state),
-            node_health_state_chunks: counted(&chunk.nodes, |node| Entry {
+            node_health_state_chunks: counted(&chunk.nodes, |node| ChunkEntry {
                 health_state: word(node.state),
                 node_name: Some(node.name.clone()),
-                ..Entry::default()
+                ..ChunkEntry::default()
             }),
             application_health_state_chunks: counted(&chunk.applications, application),
         }
     }
 }
 
-fn application(chunk: &ApplicationChunk) -> Entry {
-    Entry {
+fn application(chunk: &ApplicationChunk) -> ChunkEntry {
+    ChunkEntry {
         health_state: word(chunk.state),
         application_name: Some(text(&chunk.name)),
         application_type_name: Some(chunk.type_name.clone()),
@@ -98,45 +98,45 @@ fn application(chunk: &ApplicationChunk) -> Entry {
             &chunk.deployed_applications,
             deployed_application,
         )),
-        ..Entry::default()
+        ..ChunkEntry::default()
     }
 }
 
-fn service(chunk: &ServiceChunk) -> Entry {
-    Entry {
+fn service(chunk: &ServiceChunk) -> ChunkEntry {
+    ChunkEntry {
         health_state: word(chunk.state),
         service_name: Some(text(&chunk.name)),
         partition_health_state_chunks: Some(list(&chunk.partitions, partition)),
-        ..Entry::default()
+        ..ChunkEntry::default()
     }
 }
 
-fn partition(chunk: &PartitionChunk) -> Entry {
-    Entry {
+fn partition(chunk: &PartitionChunk) -> ChunkEntry {
+    ChunkEntry {
         health_state: word(chunk.state),
         partition_id: Some(text(chunk.id)),
-        replica_health_state_chunks: Some(list(&chunk.replicas, |replica| Entry {
+        replica_health_state_chunks: Some(list(&chunk.replicas, |replica| ChunkEntry {
             health_state: word(replica.state),
             replica_or_instance_id: Some(text(replica.id)),
-            ..Entry::default()
+            ..ChunkEntry::default()
         })),
-        ..Entry::default()
+        ..ChunkEntry::default()
     }
 }
 
-fn deployed_application(chunk: &DeployedApplicationChunk) -> Entry {
-    Entry {
+fn deployed_application(chunk: &DeployedApplicationChunk) -> ChunkEntry {
+    ChunkEntry {
         health_state: word(chunk.state),
         node_name: Some(chunk.node.clone()),
         deployed_service_package_health_state_chunks: Some(list(&chunk.packages, |package| {
-            Entry {
+            ChunkEntry {
                 health_state: word(package.state),
                 service_manifest_name: Some(package.manifest.clone()),
                 service_package_activation_id: Some(package.activation_id.clone()),
-                ..Entry::default()
+                ..ChunkEntry::default()
             }
         })),
-        ..Entry::default()
+        ..ChunkEntry::default()
     }
 }
 

@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use crate::cluster::{DeployedApplication, DeployedReplica, ServiceKind};
 use crate::gateway::emulator::Dialect;
-use crate::gateway::wire::{ApiVersion, Epoch, id_of, text};
+use crate::gateway::wire::{ApiVersion, ClockStart, id_of, text};
 use crate::hosting::{
     DeployedCodePackage, DeployedEntryPoint, DeployedPackage, DeployedServiceType,
     DeploymentStatus, EntryPointStatistics, EntryPointStatus, HostType, TypeStatus,
@@ -125,7 +125,7 @@ struct EntryPointInfo<'a> {
     entry_point_location: &'a str,
     process_id: String,
     run_as_user_name: &'static str,
-    code_package_entry_point_statistics: StatisticsInfo,
+    code_package_entry_point_statistics: EntryPointStatisticsInfo,
     status: EntryPointStatus,
     next_activation_time: String,
     instance_id: String,
@@ -133,7 +133,7 @@ struct EntryPointInfo<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct StatisticsInfo {
+struct EntryPointStatisticsInfo {
     last_exit_code: String,
     last_activation_time: String,
     last_exit_time: String,
@@ -148,7 +148,11 @@ struct StatisticsInfo {
 }
 
 impl<'a> DeployedCodePackageInfo<'a> {
-    pub(crate) fn new(package: &'a DeployedCodePackage, dialect: Dialect, epoch: Epoch) -> Self {
+    pub(crate) fn new(
+        package: &'a DeployedCodePackage,
+        dialect: Dialect,
+        epoch: ClockStart,
+    ) -> Self {
         Self {
             name: &package.name,
             version: &package.version,
@@ -170,12 +174,12 @@ impl<'a> DeployedCodePackageInfo<'a> {
 }
 
 impl<'a> EntryPointInfo<'a> {
-    fn new(entry_point: &'a DeployedEntryPoint, epoch: Epoch) -> Self {
+    fn new(entry_point: &'a DeployedEntryPoint, epoch: ClockStart) -> Self {
         Self {
             entry_point_location: &entry_point.location,
             process_id: text(entry_point.process_id.unwrap_or(0)),
             run_as_user_name: "",
-            code_package_entry_point_statistics: StatisticsInfo::new(
+            code_package_entry_point_statistics: EntryPointStatisticsInfo::new(
                 &entry_point.statistics,
                 epoch,
             ),
@@ -186,8 +190,8 @@ impl<'a> EntryPointInfo<'a> {
     }
 }
 
-impl StatisticsInfo {
-    fn new(statistics: &EntryPointStatistics, epoch: Epoch) -> Self {
+impl EntryPointStatisticsInfo {
+    fn new(statistics: &EntryPointStatistics, epoch: ClockStart) -> Self {
         Self {
             last_exit_code: text(statistics.last_exit_code),
             last_activation_time: epoch.date_or_never(statistics.last_activation),

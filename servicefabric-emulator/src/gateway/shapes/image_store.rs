@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use crate::cluster::{StoredContent, StoredFile};
-use crate::gateway::wire::Epoch;
+use crate::gateway::wire::ClockStart;
 
 /// `ImageStoreContent`.
 #[derive(Debug, Serialize)]
@@ -37,7 +37,7 @@ struct FolderInfo<'a> {
 }
 
 impl<'a> ImageStoreContent<'a> {
-    pub(crate) fn new(content: &'a StoredContent, epoch: Epoch) -> Self {
+    pub(crate) fn new(content: &'a StoredContent, epoch: ClockStart) -> Self {
         let file = |(path, file): &'a (String, StoredFile)| FileInfo {
             file_size: file.size.to_string(),
             file_version: FileVersion {

@@ -1,8 +1,8 @@
 use serde::Serialize;
 
 use crate::cluster::{Deactivation, Node};
-use crate::gateway::wire::{Epoch, text};
-use crate::hosting::Moment;
+use crate::gateway::wire::{ClockStart, text};
+use crate::hosting::Timestamp;
 
 /// `NodeInfo`.
 #[derive(Debug, Serialize)]
@@ -65,10 +65,10 @@ impl<'a> NodeInfo<'a> {
     pub(crate) fn new(
         node: &'a Node,
         health_state: &'static str,
-        now: Moment,
-        epoch: Epoch,
+        now: Timestamp,
+        epoch: ClockStart,
     ) -> Self {
-        let seconds_since = |since: Option<Moment>| {
+        let seconds_since = |since: Option<Timestamp>| {
             text(since.map_or(0, |since| now.since(since).as_millis() / 1_000))
         };
         Self {

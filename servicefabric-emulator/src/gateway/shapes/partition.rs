@@ -14,7 +14,7 @@ pub(crate) struct PartitionInfo<'a> {
     service_kind: &'static str,
     partition_information: InformationInfo<'a>,
     #[serde(flatten)]
-    scale: ScaleInfo,
+    scale: PartitionScaleInfo,
     health_state: &'static str,
     partition_status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,7 +25,7 @@ pub(crate) struct PartitionInfo<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum ScaleInfo {
+enum PartitionScaleInfo {
     #[serde(rename_all = "PascalCase")]
     Stateless {
         instance_count: i32,
@@ -100,12 +100,12 @@ impl<'a> PartitionInfo<'a> {
             ServiceScale::Stateless {
                 instance_count,
                 min_instance_count,
-            } => ScaleInfo::Stateless {
+            } => PartitionScaleInfo::Stateless {
                 instance_count,
                 min_instance_count,
                 min_instance_percentage: 0,
             },
-            ServiceScale::Stateful { target, min } => ScaleInfo::Stateful {
+            ServiceScale::Stateful { target, min } => PartitionScaleInfo::Stateful {
                 target_replica_set_size: target,
                 min_replica_set_size: min,
                 auxiliary_replica_count: 0,

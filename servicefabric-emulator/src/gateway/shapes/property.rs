@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Wide;
 use crate::cluster::{BatchOutcome, Property, PropertyOperation, PropertyValue};
-use crate::gateway::wire::{Epoch, text};
+use crate::gateway::wire::{ClockStart, text};
 
 /// `PropertyValue`, in requests and responses.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ struct PropertyMetadata<'a> {
 }
 
 impl<'a> PropertyInfo<'a> {
-    pub(crate) fn new(property: &'a Property, with_value: bool, epoch: Epoch) -> Self {
+    pub(crate) fn new(property: &'a Property, with_value: bool, epoch: ClockStart) -> Self {
         Self {
             name: &property.name,
             value: with_value.then(|| ValueBody::from(&property.value)),
@@ -170,7 +170,7 @@ pub(crate) enum BatchInfo<'a> {
 }
 
 impl<'a> BatchInfo<'a> {
-    pub(crate) fn new(outcome: &'a BatchOutcome, epoch: Epoch) -> Self {
+    pub(crate) fn new(outcome: &'a BatchOutcome, epoch: ClockStart) -> Self {
         match outcome {
             BatchOutcome::Done(results) => Self::Successful {
                 properties: results

@@ -2,8 +2,8 @@ use serde::Serialize;
 
 use super::application::{Parameter, parameters};
 use crate::cluster::{Application, ApplicationUpgrade, UpgradeDomainState};
-use crate::gateway::wire::{Epoch, print_duration};
-use crate::hosting::Moment;
+use crate::gateway::wire::{ClockStart, print_duration};
+use crate::hosting::Timestamp;
 
 /// `ApplicationUpgradeProgressInfo`.
 #[derive(Debug, Serialize)]
@@ -57,8 +57,8 @@ impl<'a> UpgradeProgressInfo<'a> {
     pub(crate) fn new(
         application: &'a Application,
         upgrade: &'a ApplicationUpgrade,
-        now: Moment,
-        epoch: Epoch,
+        now: Timestamp,
+        epoch: ClockStart,
     ) -> Self {
         let domain_in = |state: UpgradeDomainState| {
             upgrade

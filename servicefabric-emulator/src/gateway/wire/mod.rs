@@ -14,7 +14,7 @@ mod tests;
 
 pub(crate) use self::answer::Answer;
 pub(crate) use self::arguments::Arguments;
-pub(crate) use self::date::Epoch;
+pub(crate) use self::date::ClockStart;
 pub(crate) use self::duration::{parse_duration, print_duration};
 pub(crate) use self::error::ApiError;
 pub(crate) use self::id::{id_of, parse_replica_id};

@@ -9,7 +9,7 @@ mod tests;
 pub use self::setting::{SettingError, SettingValue};
 use super::backoff::BackoffMode;
 use super::health::HealthState;
-use super::moment::Span;
+use super::timestamp::Span;
 
 /// The description of the runtime to follow where the descriptions differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]

@@ -12,13 +12,13 @@ use super::{HostingConfig, SettingValue};
 /// [`HostingConfig::from_settings`] returns them.
 impl<'de> Deserialize<'de> for HostingConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Settings)
+        deserializer.deserialize_map(SettingsReader)
     }
 }
 
-struct Settings;
+struct SettingsReader;
 
-impl<'de> Visitor<'de> for Settings {
+impl<'de> Visitor<'de> for SettingsReader {
     type Value = HostingConfig;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

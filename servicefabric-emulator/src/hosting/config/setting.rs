@@ -6,7 +6,7 @@ use super::suggest::closest;
 use super::{HostingConfig, Profile};
 use crate::hosting::backoff::BackoffMode;
 use crate::hosting::health::HealthState;
-use crate::hosting::moment::Span;
+use crate::hosting::timestamp::Span;
 
 /// The value of a setting as written. Settings of a cluster are texts, but numbers and booleans read better.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

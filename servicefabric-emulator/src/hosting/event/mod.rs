@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::health::{HealthEntity, HealthReport};
 use super::key::{PackageKey, ProcessKey, ReplicaKey, TypeKey};
-use super::moment::{Moment, Span};
+use super::timestamp::{Span, Timestamp};
 
 /// An event with its time. Its text is one line: the time, then the event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Logged {
     /// The time.
-    pub at: Moment,
+    pub at: Timestamp,
     /// The event.
     #[serde(flatten)]
     pub event: Event,
@@ -57,7 +57,7 @@ pub enum Deferral {
 /// The reason for rejecting a replica. The cluster may place it elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Refusal {
+pub enum Rejection {
     /// The type is disabled, and the replica is new on this node.
     TypeDisabled,
     /// The attempts to open it have reached `ReplicaOpenFailureMaxRetryThreshold`.
@@ -99,14 +99,15 @@ pub enum Event {
         /// The reason.
         reason: Deferral,
         /// The time of the next attempt.
-        retry_at: Option<Moment>,
+        retry_at: Option<Timestamp>,
     },
     /// The replica is rejected, and the node has forgotten it.
-    PlacementRefused {
+    #[serde(rename = "placement_refused")]
+    PlacementRejected {
         /// The replica.
         replica: ReplicaKey,
         /// The reason.
-        reason: Refusal,
+        reason: Rejection,
     },
     /// A process hosts the replica.
     ReplicaOpened {
@@ -157,7 +158,7 @@ pub enum Event {
         /// The number of failures that count so far in this phase of the operation.
         failures: u32,
         /// The time of the next attempt.
-        retry_at: Option<Moment>,
+        retry_at: Option<Timestamp>,
     },
     /// The last attempt failed, and the operation is abandoned.
     OperationAbandoned {
@@ -243,7 +244,7 @@ pub enum Event {
         /// The wait.
         wait: Span,
         /// The time of the restart. `None` if the wait is infinite.
-        restart_at: Option<Moment>,
+        restart_at: Option<Timestamp>,
     },
     /// The process was sent Ctrl+C.
     ProcessStopping {
@@ -278,7 +279,7 @@ pub enum Event {
         /// The type.
         service_type: TypeKey,
         /// The time of the disabling.
-        disable_at: Moment,
+        disable_at: Timestamp,
     },
     /// The disabling was cancelled by a success, or because the operation was abandoned.
     TypeDisableCancelled {
@@ -301,7 +302,7 @@ pub enum Event {
         /// The target.
         target: DeactivationTarget,
         /// The time of the deactivation.
-        due: Moment,
+        due: Timestamp,
     },
     /// The deactivation was cancelled: the target is used again, or was removed for another reason.
     DeactivationCancelled {
@@ -320,7 +321,7 @@ pub enum Event {
         /// The number of failed attempts.
         failures: u32,
         /// The time of the next attempt.
-        retry_at: Option<Moment>,
+        retry_at: Option<Timestamp>,
     },
     /// The target was removed from the node.
     Deactivated {

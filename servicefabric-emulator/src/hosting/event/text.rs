@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{DeactivationTarget, Deferral, Event, Logged, Phase, Refusal};
+use super::{DeactivationTarget, Deferral, Event, Logged, Phase, Rejection};
 use crate::hosting::health::HealthReport;
-use crate::hosting::moment::Moment;
+use crate::hosting::timestamp::Timestamp;
 
 impl fmt::Display for Logged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,7 +41,7 @@ impl fmt::Display for Deferral {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::TypeDisabled => "the type is disabled",
@@ -53,7 +53,7 @@ impl fmt::Display for Refusal {
 }
 
 /// `at 15s` or `never`.
-struct When(Option<Moment>);
+struct When(Option<Timestamp>);
 
 impl fmt::Display for When {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,8 +87,8 @@ impl fmt::Display for Event {
                     When(*retry_at)
                 )
             }
-            Self::PlacementRefused { replica, reason } => {
-                write!(f, "replica {replica} refused: {reason}")
+            Self::PlacementRejected { replica, reason } => {
+                write!(f, "replica {replica} rejected: {reason}")
             }
             Self::ReplicaOpened {
                 replica,

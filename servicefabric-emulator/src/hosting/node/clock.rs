@@ -2,29 +2,29 @@
 
 use super::Node;
 use super::timers::{Timer, TimerId};
-use crate::hosting::moment::Moment;
+use crate::hosting::timestamp::Timestamp;
 
 impl Node {
     /// Returns the time.
-    pub fn now(&self) -> Moment {
+    pub fn now(&self) -> Timestamp {
         self.now
     }
 
     /// Returns the time of the next timer. `None` if no timer is set.
-    pub fn next_due(&self) -> Option<Moment> {
+    pub fn next_due(&self) -> Option<Timestamp> {
         self.timers.next_due()
     }
 
     /// Advances the clock to `to`. All timers that are due until then, `to` included, fire in order. A time
     /// that is not later than now fires only the timers that are due now.
-    pub fn advance(&mut self, to: Moment) {
+    pub fn advance(&mut self, to: Timestamp) {
         while self.step(to) {}
     }
 
     /// Fires the next timer that is due until `to`, and returns true. Without one, sets the clock to `to` and
     /// returns false. For callers that limit the work: [`advance`](Self::advance) to a distant time can fire
     /// any number of timers.
-    pub fn step(&mut self, to: Moment) -> bool {
+    pub fn step(&mut self, to: Timestamp) -> bool {
         let to = to.max(self.now);
         let Some((id, timer)) = self.timers.pop(to) else {
             self.now = to;

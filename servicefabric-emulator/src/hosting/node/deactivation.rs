@@ -9,7 +9,7 @@ use super::timers::Timer;
 use crate::hosting::event::{DeactivationTarget, Event};
 use crate::hosting::health::HealthEntity;
 use crate::hosting::key::{ActivationMode, PackageKey};
-use crate::hosting::moment::{Moment, Span};
+use crate::hosting::timestamp::{Span, Timestamp};
 
 impl Node {
     /// Counts one more open replica, and cancels a scheduled deactivation.
@@ -145,12 +145,12 @@ impl Node {
 
     /// Finds packages and applications that were unused for a whole scan interval.
     pub(super) fn scan(&mut self) {
-        let bound = Moment::from_millis(
+        let bound = Timestamp::from_millis(
             self.now
                 .as_millis()
                 .saturating_sub(self.config.deactivation_scan_interval.as_millis()),
         );
-        let unused = |since: Option<Moment>| since.is_some_and(|since| since <= bound);
+        let unused = |since: Option<Timestamp>| since.is_some_and(|since| since <= bound);
         let names: Vec<Arc<str>> = self.applications.keys().cloned().collect();
         for name in names {
             let upgrading = self.has_upgrade(&name);
@@ -200,7 +200,7 @@ impl Node {
     }
 
     /// Returns the time of the next scan. Scans are at whole intervals after the start of the node.
-    fn next_scan(&self) -> Option<Moment> {
+    fn next_scan(&self) -> Option<Timestamp> {
         let interval = self.config.deactivation_scan_interval;
         if interval.is_infinite() {
             return None;

@@ -6,10 +6,10 @@ use super::timers::Timer;
 use crate::hosting::backoff::restart_wait;
 use crate::hosting::config::Profile;
 use crate::hosting::deployed::SlotStatus;
-use crate::hosting::event::{Event, Refusal};
+use crate::hosting::event::{Event, Rejection};
 use crate::hosting::health::HealthState;
 use crate::hosting::key::ProcessKey;
-use crate::hosting::moment::Span;
+use crate::hosting::timestamp::Span;
 
 /// The entry point of a code package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Node {
                     // Another node can host a new replica, but the stored state is only here and must not be
                     // lost.
                     if !self.is_stored(&replica) {
-                        self.refuse(&replica, Refusal::HostKeepsFailing);
+                        self.reject(&replica, Rejection::HostKeepsFailing);
                     }
                 }
             }

@@ -29,8 +29,8 @@ use std::sync::Arc;
 
 pub use self::error::NodeError;
 use self::report::{Log, Standing};
-use self::script::Script;
-use self::state::{Application, Package, Slot};
+use self::script::PackageScript;
+use self::state::{Package, Slot, TrackedApplication};
 pub use self::stopping::{ABORTED_EXIT_CODE, DEACTIVATED_EXIT_CODE};
 use self::timers::{TimerId, Timers};
 use super::behaviour::Behaviour;
@@ -38,7 +38,7 @@ use super::config::HostingConfig;
 use super::description::PackageDescription;
 use super::event::{Event, Logged};
 use super::key::{PackageKey, ReplicaKey};
-use super::moment::Moment;
+use super::timestamp::Timestamp;
 
 /// A node: its clock, its packages and replicas, and its log.
 ///
@@ -49,13 +49,13 @@ use super::moment::Moment;
 pub struct Node {
     name: String,
     config: HostingConfig,
-    now: Moment,
+    now: Timestamp,
     up: bool,
     /// The time since which the node is up. The scans for unused packages count from it.
-    started_at: Moment,
+    started_at: Timestamp,
     descriptions: BTreeMap<(Arc<str>, Arc<str>), Arc<PackageDescription>>,
-    scripts: BTreeMap<PackageKey, Script>,
-    applications: BTreeMap<Arc<str>, Application>,
+    scripts: BTreeMap<PackageKey, PackageScript>,
+    applications: BTreeMap<Arc<str>, TrackedApplication>,
     packages: BTreeMap<PackageKey, Package>,
     slots: BTreeMap<ReplicaKey, Slot>,
     slots_of: BTreeMap<PackageKey, BTreeSet<ReplicaKey>>,
@@ -68,13 +68,13 @@ pub struct Node {
 }
 
 impl Node {
-    /// Creates an empty node that starts at [`Moment::ZERO`].
+    /// Creates an empty node that starts at [`Timestamp::ZERO`].
     pub fn new(name: &str, config: HostingConfig) -> Self {
-        Self::starting_at(name, config, Moment::ZERO)
+        Self::starting_at(name, config, Timestamp::ZERO)
     }
 
     /// Creates an empty node that starts later, such as one that joins a cluster. Its scans count from then.
-    pub fn starting_at(name: &str, config: HostingConfig, now: Moment) -> Self {
+    pub fn starting_at(name: &str, config: HostingConfig, now: Timestamp) -> Self {
         Self {
             name: name.to_owned(),
             config,
@@ -142,7 +142,8 @@ impl Node {
     /// Sets the scripted behaviour of a package instance from now on. Counts of an earlier script are reset.
     /// A running process keeps its scripted end.
     pub fn script(&mut self, package: &PackageKey, behaviour: Behaviour) {
-        self.scripts.insert(package.clone(), Script::new(behaviour));
+        self.scripts
+            .insert(package.clone(), PackageScript::new(behaviour));
     }
 
     /// Takes the events since the last call. The log holds at most 65,536 events, and drops the oldest first.
@@ -175,10 +176,11 @@ impl Node {
             })
     }
 
-    fn script_of(&mut self, package: &PackageKey) -> &mut Script {
+    fn script_of(&mut self, package: &PackageKey) -> &mut PackageScript {
         // Not `entry` first: the key is cloned only for a package without a script.
         if !self.scripts.contains_key(package) {
-            self.scripts.insert(package.clone(), Script::default());
+            self.scripts
+                .insert(package.clone(), PackageScript::default());
         }
         self.scripts
             .get_mut(package)

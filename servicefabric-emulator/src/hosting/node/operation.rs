@@ -5,14 +5,14 @@ use std::sync::Arc;
 use super::Node;
 use super::error::NodeError;
 use super::script::{Attempted, Outcome};
-use super::state::{Application, FailureSource, Operation, Package, PackageState};
+use super::state::{FailureSource, Operation, Package, PackageState, TrackedApplication};
 use super::timers::Timer;
 use crate::hosting::backoff::retry_wait;
 use crate::hosting::config::Profile;
 use crate::hosting::event::{Event, Phase};
 use crate::hosting::health::{HealthEntity, HealthState};
 use crate::hosting::key::PackageKey;
-use crate::hosting::moment::Span;
+use crate::hosting::timestamp::Span;
 
 impl Node {
     /// Downloads and activates a package instance without a replica for it. Does nothing if it is already
@@ -48,7 +48,7 @@ impl Node {
         if self.applications.contains_key(name) {
             return;
         }
-        let application = Application {
+        let application = TrackedApplication {
             usage: 0,
             unused_since: Some(self.now),
             closing: false,

@@ -7,14 +7,14 @@ use super::timers::Timer;
 use crate::hosting::config::Profile;
 use crate::hosting::deployed::{SlotStatus, TypeStatus};
 use crate::hosting::description::{Placement, ReplicaKind};
-use crate::hosting::event::{Deferral, Event, Refusal};
+use crate::hosting::event::{Deferral, Event, Rejection};
 use crate::hosting::key::{PackageKey, ReplicaKey};
-use crate::hosting::moment::Span;
+use crate::hosting::timestamp::Span;
 
 /// The node's response to a request for a replica.
-enum Answer {
+enum PlacementResult {
     Open,
-    Refuse(Refusal),
+    Reject(Rejection),
     Defer(Deferral),
     /// The package is not on the node and must be downloaded.
     Start,
@@ -117,7 +117,7 @@ impl Node {
             return;
         };
         let mut answer = self.answer(&placement);
-        if matches!(answer, Answer::Start) {
+        if matches!(answer, PlacementResult::Start) {
             self.start_operation(&placement.package);
             if self.waiting(replica).is_none() {
                 // The replica was opened on the way, since everything succeeded.
@@ -126,11 +126,11 @@ impl Node {
             answer = self.answer(&placement);
         }
         match answer {
-            Answer::Open => self.open(replica),
-            Answer::Refuse(reason) => self.refuse(replica, reason),
-            Answer::Defer(reason) => self.defer(&placement, reason),
+            PlacementResult::Open => self.open(replica),
+            PlacementResult::Reject(reason) => self.reject(replica, reason),
+            PlacementResult::Defer(reason) => self.defer(&placement, reason),
             // The operation was abandoned at once.
-            Answer::Start => self.defer(&placement, Deferral::PackageStarting),
+            PlacementResult::Start => self.defer(&placement, Deferral::PackageStarting),
         }
     }
 
@@ -147,35 +147,35 @@ impl Node {
         })
     }
 
-    fn answer(&self, placement: &Placement) -> Answer {
+    fn answer(&self, placement: &Placement) -> PlacementResult {
         let key = &placement.package;
         if self
             .applications
             .get(&key.application)
             .is_some_and(|application| application.closing)
         {
-            return Answer::Defer(Deferral::Closing);
+            return PlacementResult::Defer(Deferral::Closing);
         }
         let Some(package) = self.packages.get(key) else {
-            return Answer::Start;
+            return PlacementResult::Start;
         };
         if package.state == PackageState::Deactivating {
-            return Answer::Defer(Deferral::Closing);
+            return PlacementResult::Defer(Deferral::Closing);
         }
         match package
             .service_type(&placement.service_type)
             .map(|known| known.status)
         {
-            Some(TypeStatus::Registered) => Answer::Open,
+            Some(TypeStatus::Registered) => PlacementResult::Open,
             // A new replica may go to another node. An existing one waits, since its state is here.
             Some(TypeStatus::Disabled) if placement.kind == ReplicaKind::New => {
-                Answer::Refuse(Refusal::TypeDisabled)
+                PlacementResult::Reject(Rejection::TypeDisabled)
             }
-            Some(TypeStatus::Disabled) => Answer::Defer(Deferral::TypeDisabled),
+            Some(TypeStatus::Disabled) => PlacementResult::Defer(Deferral::TypeDisabled),
             _ if package.state == PackageState::Active => {
-                Answer::Defer(Deferral::TypeNotRegistered)
+                PlacementResult::Defer(Deferral::TypeNotRegistered)
             }
-            _ => Answer::Defer(Deferral::PackageStarting),
+            _ => PlacementResult::Defer(Deferral::PackageStarting),
         }
     }
 
@@ -210,9 +210,9 @@ impl Node {
         self.increment_usage(&placement.package);
     }
 
-    pub(super) fn refuse(&mut self, replica: &ReplicaKey, reason: Refusal) {
+    pub(super) fn reject(&mut self, replica: &ReplicaKey, reason: Rejection) {
         let slot = self.take_slot(replica);
-        self.emit(Event::PlacementRefused {
+        self.emit(Event::PlacementRejected {
             replica: replica.clone(),
             reason,
         });
@@ -234,7 +234,7 @@ impl Node {
         slot.deferrals = slot.deferrals.saturating_add(1);
         // The first poll is no retry: this many deferrals are as many failed retries and one more.
         if placement.kind == ReplicaKind::New && limit.is_some_and(|limit| slot.deferrals > limit) {
-            self.refuse(replica, Refusal::TooManyRetries);
+            self.reject(replica, Rejection::TooManyRetries);
             return;
         }
         self.timers.cancel(&mut slot.poll);

@@ -3,7 +3,7 @@
 use super::Node;
 use crate::hosting::deployed::{SlotStatus, TypeStatus};
 use crate::hosting::description::ReplicaKind;
-use crate::hosting::event::{Event, Refusal};
+use crate::hosting::event::{Event, Rejection};
 use crate::hosting::health::HealthEntity;
 use crate::hosting::key::{PackageKey, ReplicaKey};
 
@@ -71,7 +71,7 @@ impl Node {
             });
         }
         if !persisted {
-            self.refuse(replica, Refusal::NodeStopped);
+            self.reject(replica, Rejection::NodeStopped);
         }
     }
 

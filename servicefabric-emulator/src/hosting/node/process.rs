@@ -11,7 +11,7 @@ use super::stopping::DEACTIVATED_EXIT_CODE;
 use super::timers::Timer;
 use crate::hosting::event::Event;
 use crate::hosting::key::{PackageKey, ProcessKey};
-use crate::hosting::moment::Span;
+use crate::hosting::timestamp::Span;
 
 impl Node {
     /// Ends the main process of a code package with an exit code, as if it had crashed, been killed or

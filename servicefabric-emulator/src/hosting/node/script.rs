@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::hosting::behaviour::{
     Attempts, Behaviour, Failures, Life, ProcessBehaviour, Registration,
 };
-use crate::hosting::moment::Span;
+use crate::hosting::timestamp::Span;
 
 /// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,14 +18,14 @@ pub(super) enum Outcome {
 
 /// The script of one package instance, and its progress.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Script {
+pub(super) struct PackageScript {
     pub(super) download: Attempted,
     pub(super) activation: Attempted,
     pub(super) deactivation: Attempted,
     processes: BTreeMap<Arc<str>, Process>,
 }
 
-impl Script {
+impl PackageScript {
     pub(super) fn new(behaviour: Behaviour) -> Self {
         Self {
             download: Attempted::new(behaviour.download),

@@ -8,15 +8,15 @@ use crate::hosting::deployed::{EntryPointStatistics, SlotStatus, TypeStatus};
 use crate::hosting::description::{CodePackageDescription, PackageDescription, Placement};
 use crate::hosting::event::{Deferral, Phase};
 use crate::hosting::health::HealthState;
-use crate::hosting::moment::Moment;
+use crate::hosting::timestamp::Timestamp;
 
 /// An application that is tracked for deactivation.
 #[derive(Debug, Clone)]
-pub(super) struct Application {
+pub(super) struct TrackedApplication {
     /// The number of open replicas of all its packages.
     pub(super) usage: u32,
     /// The time since which there is none.
-    pub(super) unused_since: Option<Moment>,
+    pub(super) unused_since: Option<Timestamp>,
     /// True while the application is being deactivated.
     pub(super) closing: bool,
     /// The timer of the scheduled deactivation.
@@ -34,7 +34,7 @@ pub(super) struct Package {
     /// The number of open replicas.
     pub(super) usage: u32,
     /// The time since which there is none. Tracked only from the end of the download.
-    pub(super) unused_since: Option<Moment>,
+    pub(super) unused_since: Option<Timestamp>,
     /// The timer of the scheduled deactivation.
     pub(super) deactivation: Option<TimerId>,
     /// True if an upgrade has put the deactivation off. It is scheduled afterwards, unless the package is
@@ -45,7 +45,7 @@ pub(super) struct Package {
     /// The timer for the end of stopping processes, or for the retry of a failed deactivation.
     pub(super) stopping: Option<TimerId>,
     pub(super) codes: Vec<Code>,
-    pub(super) types: Vec<ServiceType>,
+    pub(super) types: Vec<TrackedServiceType>,
 }
 
 impl Package {
@@ -83,7 +83,7 @@ impl Package {
                 about
                     .types()
                     .iter()
-                    .map(move |name| ServiceType::new(name, code))
+                    .map(move |name| TrackedServiceType::new(name, code))
             })
             .collect();
     }
@@ -95,7 +95,7 @@ impl Package {
             .position(|code| *code.name == *name)
     }
 
-    pub(super) fn service_type(&self, name: &str) -> Option<&ServiceType> {
+    pub(super) fn service_type(&self, name: &str) -> Option<&TrackedServiceType> {
         self.types.iter().find(|known| *known.name == *name)
     }
 
@@ -222,7 +222,7 @@ impl EntryPoint {
             .saturating_add(statistics.continuous_activation_failure_count)
     }
 
-    pub(super) fn started(&mut self, process_id: u64, now: Moment) {
+    pub(super) fn started(&mut self, process_id: u64, now: Timestamp) {
         self.process_id = Some(process_id);
         self.instance_id = process_id;
         let statistics = &mut self.statistics;
@@ -231,7 +231,7 @@ impl EntryPoint {
         statistics.last_successful_activation = Some(now);
     }
 
-    pub(super) fn start_failed(&mut self, now: Moment) {
+    pub(super) fn start_failed(&mut self, now: Timestamp) {
         let statistics = &mut self.statistics;
         statistics.last_activation = Some(now);
         for count in [
@@ -243,7 +243,7 @@ impl EntryPoint {
         }
     }
 
-    pub(super) fn exited(&mut self, exit_code: i32, now: Moment) {
+    pub(super) fn exited(&mut self, exit_code: i32, now: Timestamp) {
         self.process_id = None;
         let statistics = &mut self.statistics;
         statistics.last_exit_code = exit_code;
@@ -278,7 +278,7 @@ pub(super) enum FailureSource {
 
 /// A service type.
 #[derive(Debug, Clone)]
-pub(super) struct ServiceType {
+pub(super) struct TrackedServiceType {
     pub(super) name: Arc<str>,
     /// The index of the code package that hosts it.
     pub(super) code: usize,
@@ -291,7 +291,7 @@ pub(super) struct ServiceType {
     pub(super) timeout: Option<TimerId>,
 }
 
-impl ServiceType {
+impl TrackedServiceType {
     fn new(name: &Arc<str>, code: usize) -> Self {
         Self {
             name: Arc::clone(name),

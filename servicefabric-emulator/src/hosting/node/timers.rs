@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::hosting::key::{PackageKey, ProcessKey, ReplicaKey, TypeKey};
-use crate::hosting::moment::Moment;
+use crate::hosting::timestamp::Timestamp;
 
 /// The precedence of timers that are due at the same time.
 ///
@@ -76,13 +76,13 @@ impl Timer {
 /// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TimerId {
-    due: Moment,
+    due: Timestamp,
     class: Class,
     sequence: u64,
 }
 
 impl TimerId {
-    pub(super) fn due(self) -> Moment {
+    pub(super) fn due(self) -> Timestamp {
         self.due
     }
 }
@@ -96,7 +96,7 @@ pub(super) struct Timers {
 
 impl Timers {
     /// Sets a timer. Without a time, sets none.
-    pub(super) fn set(&mut self, due: Option<Moment>, timer: Timer) -> Option<TimerId> {
+    pub(super) fn set(&mut self, due: Option<Timestamp>, timer: Timer) -> Option<TimerId> {
         let id = TimerId {
             due: due?,
             class: timer.class(),
@@ -115,12 +115,12 @@ impl Timers {
     }
 
     /// Takes the next timer that is due until `to`.
-    pub(super) fn pop(&mut self, to: Moment) -> Option<(TimerId, Timer)> {
+    pub(super) fn pop(&mut self, to: Timestamp) -> Option<(TimerId, Timer)> {
         let first = self.queue.first_entry()?;
         (first.key().due <= to).then(|| first.remove_entry())
     }
 
-    pub(super) fn next_due(&self) -> Option<Moment> {
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
         self.queue.first_key_value().map(|(id, _)| id.due)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Node;
-use super::state::{FailureSource, PackageState, ServiceType};
+use super::state::{FailureSource, PackageState, TrackedServiceType};
 use super::timers::Timer;
 use crate::hosting::deployed::TypeStatus;
 use crate::hosting::event::Event;
@@ -13,7 +13,7 @@ use crate::hosting::key::{PackageKey, ProcessKey, TypeKey};
 const DISABLED: &str = "The ServiceType was disabled on the node.";
 
 impl Node {
-    pub(super) fn type_mut(&mut self, key: &TypeKey) -> Option<&mut ServiceType> {
+    pub(super) fn type_mut(&mut self, key: &TypeKey) -> Option<&mut TrackedServiceType> {
         let package = self.packages.get_mut(&key.package)?;
         package
             .types

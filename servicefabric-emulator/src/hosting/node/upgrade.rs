@@ -9,7 +9,7 @@ use super::timers::Timer;
 use crate::hosting::event::{Event, Phase};
 use crate::hosting::health::HealthEntity;
 use crate::hosting::key::PackageKey;
-use crate::hosting::moment::Span;
+use crate::hosting::timestamp::Span;
 
 impl Node {
     /// Upgrades a package instance to the version that was declared last.

@@ -97,7 +97,7 @@ async fn stateful_services_are_divided_as_they_say() {
 }
 
 #[tokio::test]
-async fn bodies_that_make_no_sense_are_refused() {
+async fn bodies_that_make_no_sense_are_rejected() {
     let gateway = Gateway::start().await;
     let create = "/Applications/Shop/$/GetServices/$/Create";
     let service = json!({
@@ -419,7 +419,7 @@ async fn applications_are_upgraded_domain_by_domain() {
 }
 
 #[tokio::test]
-async fn what_an_upgrade_is_told_is_done_or_refused() {
+async fn what_an_upgrade_is_told_is_done_or_rejected() {
     let gateway = Gateway::start().await;
     let body = |more: Value| {
         let mut body = json!({
@@ -431,13 +431,13 @@ async fn what_an_upgrade_is_told_is_done_or_refused() {
         }
         body
     };
-    for refused in [
+    for rejected in [
         json!({"ForceRestart": true}),
         json!({"MonitoringPolicy": {"FailureAction": "Explode"}}),
         json!({"MonitoringPolicy": {"UpgradeTimeoutInMilliseconds": "soon"}}),
     ] {
         gateway
-            .post("/Applications/Shop/$/Upgrade", body(refused))
+            .post("/Applications/Shop/$/Upgrade", body(rejected))
             .await
             .expect_error(400, "E_INVALIDARG");
     }

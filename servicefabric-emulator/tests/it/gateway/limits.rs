@@ -73,7 +73,7 @@ async fn bodies_have_at_most_four_mebibytes() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_refused() {
+async fn what_is_no_http_is_rejected() {
     let gateway = Gateway::start().await;
     for request in [
         "nonsense\r\n\r\n",

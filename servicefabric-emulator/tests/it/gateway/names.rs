@@ -65,7 +65,7 @@ async fn properties_of_every_kind_come_back() {
 }
 
 #[tokio::test]
-async fn values_that_are_none_are_refused() {
+async fn values_that_are_none_are_rejected() {
     let gateway = Gateway::start().await;
     for body in [
         json!({"PropertyName": "x"}),

@@ -89,7 +89,7 @@ async fn every_entity_takes_reports() {
 }
 
 #[tokio::test]
-async fn what_is_no_report_is_refused() {
+async fn what_is_no_report_is_rejected() {
     let gateway = Gateway::start().await;
     let path = format!("{WEB}/$/ReportHealth?Immediate=true");
     for (body, why) in [

@@ -96,7 +96,7 @@ async fn a_package_is_uploaded_provisioned_and_runs() {
 }
 
 #[tokio::test]
-async fn a_package_that_is_wrong_is_refused_with_the_reason() {
+async fn a_package_that_is_wrong_is_rejected_with_the_reason() {
     let gateway = Gateway::start().await;
     gateway
         .upload("Broken/ApplicationManifest.xml", APPLICATION)

@@ -49,8 +49,8 @@ async fn over_a_pipe_a_client_has_to_say_who_it_is_as_well() {
             "GET /Nodes?api-version=6.0 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{field}\r\n"
         )
     };
-    let refused = over_a_pipe(&emulator, &request("")).await;
-    assert!(refused.starts_with("HTTP/1.1 401 "), "{refused}");
+    let rejected = over_a_pipe(&emulator, &request("")).await;
+    assert!(rejected.starts_with("HTTP/1.1 401 "), "{rejected}");
     let let_in = over_a_pipe(&emulator, &request("authorization: Bearer t0ken\r\n")).await;
     assert!(let_in.starts_with("HTTP/1.1 200 "), "{let_in}");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use servicefabric_emulator::cluster::PageRequest;
 use servicefabric_emulator::gateway::Emulator;
-use servicefabric_emulator::hosting::Moment;
+use servicefabric_emulator::hosting::Timestamp;
 use testkit::body;
 use testkit::time::eventually;
 
@@ -20,10 +20,10 @@ async fn time_goes_as_fast_as_it_is_told() {
         .unwrap();
     tokio::time::sleep(Duration::from_secs(6)).await;
     let now = emulator.now();
-    assert!(now >= Moment::from_secs(60), "{now}");
-    assert!(now < Moment::from_secs(61), "{now}");
+    assert!(now >= Timestamp::from_secs(60), "{now}");
+    assert!(now < Timestamp::from_secs(61), "{now}");
     emulator.advance(Duration::from_secs(100));
-    assert!(emulator.now() >= Moment::from_secs(160));
+    assert!(emulator.now() >= Timestamp::from_secs(160));
     emulator.shutdown().await;
 }
 
@@ -56,9 +56,9 @@ async fn what_is_due_happens_without_anybody_asking() {
 async fn by_hand_time_stands() {
     let emulator = builder().start().await.unwrap();
     tokio::time::sleep(Duration::from_secs(3_600)).await;
-    assert_eq!(emulator.now(), Moment::ZERO);
+    assert_eq!(emulator.now(), Timestamp::ZERO);
     emulator.advance(Duration::from_millis(1_500));
-    assert_eq!(emulator.now(), Moment::from_millis(1_500));
+    assert_eq!(emulator.now(), Timestamp::from_millis(1_500));
     emulator.shutdown().await;
 }
 

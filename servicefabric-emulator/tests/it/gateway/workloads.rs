@@ -148,7 +148,7 @@ async fn what_is_scaled_in_is_closed() {
 #[derive(Default)]
 struct Scripted {
     log: Mutex<Vec<String>>,
-    refusals: Mutex<BTreeMap<String, u32>>,
+    rejections: Mutex<BTreeMap<String, u32>>,
     allowed: Option<Semaphore>,
 }
 
@@ -176,15 +176,15 @@ impl Workload for Shared {
             if let Some(allowed) = &self.0.allowed {
                 allowed.acquire().await.map_err(io::Error::other)?.forget();
             }
-            let refused = {
-                let mut refusals = self.0.refusals.lock();
-                refusals.get_mut(service).is_some_and(|left| {
-                    let refused = *left > 0;
+            let rejected = {
+                let mut rejections = self.0.rejections.lock();
+                rejections.get_mut(service).is_some_and(|left| {
+                    let rejected = *left > 0;
                     *left = left.saturating_sub(1);
-                    refused
+                    rejected
                 })
             };
-            if refused {
+            if rejected {
                 return Err(io::Error::other("not today"));
             }
             self.0.note(format!("opened {service}"));
@@ -224,9 +224,9 @@ async fn a_replica_is_ready_when_its_workload_is() {
 
 #[tokio::test]
 async fn a_workload_that_fails_is_tried_again() {
-    let refusals = BTreeMap::from([("fabric:/Shop/Web".to_owned(), 3)]);
+    let rejections = BTreeMap::from([("fabric:/Shop/Web".to_owned(), 3)]);
     let scripted = Arc::new(Scripted {
-        refusals: Mutex::new(refusals),
+        rejections: Mutex::new(rejections),
         ..Scripted::default()
     });
     let gateway = Gateway::of(builder().workload(Shared(Arc::clone(&scripted)))).await;
@@ -316,9 +316,9 @@ async fn a_workload_that_never_closes_does_not_keep_the_emulator() {
 async fn a_responder_that_is_full_says_what_to_do() {
     use servicefabric_emulator::cluster::Cluster;
     use servicefabric_emulator::cluster::Effect;
-    use servicefabric_emulator::hosting::Moment;
+    use servicefabric_emulator::hosting::Timestamp;
     let mut cluster = Cluster::with_workloads(&super::topology()).expect("a cluster");
-    cluster.advance(Moment::from_secs(600));
+    cluster.advance(Timestamp::from_secs(600));
     let mut opened = cluster
         .take_effects()
         .into_iter()

@@ -12,13 +12,13 @@ fn failing_operations() {
         Row {
             id: "C1",
             given: "set ActivationMaxFailureCount 5; activation fails 5; 0 place r; until 100",
-            watch: "scheduled cancelled disabled enabled registered refused:r give-up ServiceTypeRegistration:error",
-            expect: "0 scheduled; 30 disabled; 30 ServiceTypeRegistration:error; 45 refused:r; 100 give-up; 100 enabled",
+            watch: "scheduled cancelled disabled enabled registered rejected:r give-up ServiceTypeRegistration:error",
+            expect: "0 scheduled; 30 disabled; 30 ServiceTypeRegistration:error; 45 rejected:r; 100 give-up; 100 enabled",
         },
         Row {
             id: "C1 existing",
             given: "set ActivationMaxFailureCount 5; activation fails 5; 0 place r existing; until 110",
-            watch: "scheduled disabled enabled refused:r put-off:r open:r give-up download",
+            watch: "scheduled disabled enabled rejected:r put-off:r open:r give-up download",
             expect: "0 download; 0 scheduled; 30 disabled; 45 put-off:r; 100 give-up; 100 enabled; 105 download; 105 open:r",
         },
         Row {
@@ -33,14 +33,14 @@ fn failing_operations() {
             id: "C2 to 100",
             given: "set ActivationMaxFailureCount 5; set ActivationRetryBackoffInterval 1; activation fails always; \
                     0 place r; until 100",
-            watch: "disabled refused:r",
+            watch: "disabled rejected:r",
             expect: "",
         },
         Row {
             id: "C3",
             given: "activation fails 3; 0 place r; until 60",
-            watch: "scheduled cancelled disabled enabled registered refused:r active open:r",
-            expect: "0 scheduled; 30 disabled; 45 refused:r; 60 enabled; 60 active; 60 registered",
+            watch: "scheduled cancelled disabled enabled registered rejected:r active open:r",
+            expect: "0 scheduled; 30 disabled; 45 rejected:r; 60 enabled; 60 active; 60 registered",
         },
         Row {
             id: "C4",
@@ -51,8 +51,8 @@ fn failing_operations() {
         Row {
             id: "C3 with downloads",
             given: "download fails 3; 0 place r; until 60",
-            watch: "scheduled cancelled disabled enabled registered refused:r active open:r",
-            expect: "0 scheduled; 30 disabled; 45 refused:r; 60 enabled; 60 active; 60 registered",
+            watch: "scheduled cancelled disabled enabled registered rejected:r active open:r",
+            expect: "0 scheduled; 30 disabled; 45 rejected:r; 60 enabled; 60 active; 60 registered",
         },
         Row {
             id: "C28",
@@ -78,7 +78,7 @@ fn failing_operations() {
 }
 
 #[test]
-fn c1_is_asked_for_again_before_it_is_refused() {
+fn c1_is_asked_for_again_before_it_is_rejected() {
     let script = "set ActivationMaxFailureCount 5; activation fails 5; 0 place r";
     let replicas = play(&format!("{script}; until 15")).node.replicas();
     assert_eq!(replicas[0].status, SlotStatus::Waiting);
@@ -167,15 +167,15 @@ fn crashes() {
         Row {
             id: "C17 later",
             given: "set ActivationRetryBackoffExponentiationBase constant; lives 5 each; 0 place r; until 5000",
-            watch: "disabled refused:r package-gone",
+            watch: "disabled rejected:r package-gone",
             expect: "",
         },
         Row {
             id: "C19",
             given: "set ActivationRetryBackoffExponentiationBase constant; set ActivationRetryBackoffInterval 50; \
                     lives 5 each; 0 place r existing; 40 place s; until 50",
-            watch: "exit scheduled disabled refused:r refused:s open:s",
-            expect: "5 exit; 5 scheduled; 35 disabled; 40 refused:s",
+            watch: "exit scheduled disabled rejected:r rejected:s open:s",
+            expect: "5 exit; 5 scheduled; 35 disabled; 40 rejected:s",
         },
         Row {
             id: "C21",
@@ -195,15 +195,15 @@ fn crashes() {
             id: "persisted replicas that were open wait for their process",
             given: "set ActivationRetryBackoffExponentiationBase constant; set ActivationRetryBackoffInterval 50; \
                     lives 5; 0 place r persisted; 36 place s persisted; until 60",
-            watch: "open:r down:r disabled refused:r put-off:r refused:s open:s start",
-            expect: "0 start; 0 open:r; 5 down:r; 35 disabled; 36 refused:s; 50 put-off:r; 55 start; 55 open:r",
+            watch: "open:r down:r disabled rejected:r put-off:r rejected:s open:s start",
+            expect: "0 start; 0 open:r; 5 down:r; 35 disabled; 36 rejected:s; 50 put-off:r; 55 start; 55 open:r",
         },
         Row {
             id: "what is not persisted is lost",
             given: "set ActivationRetryBackoffExponentiationBase constant; set ActivationRetryBackoffInterval 50; \
                     lives 5; 0 place r; until 60",
-            watch: "open:r down:r refused:r",
-            expect: "0 open:r; 5 down:r; 50 refused:r",
+            watch: "open:r down:r rejected:r",
+            expect: "0 open:r; 5 down:r; 50 rejected:r",
         },
         Row {
             id: "disabled and timed out at once: disabled first, and that stands",
@@ -221,8 +221,8 @@ fn crashes() {
         Row {
             id: "C5",
             given: "set ServiceTypeDisableFailureThreshold 2; activation fails always; 0 place r; until 50",
-            watch: "scheduled disabled refused:r",
-            expect: "10 scheduled; 40 disabled; 45 refused:r",
+            watch: "scheduled disabled rejected:r",
+            expect: "10 scheduled; 40 disabled; 45 rejected:r",
         },
         Row {
             id: "a threshold of three crashes",
@@ -254,14 +254,14 @@ fn crashes() {
             id: "C20",
             given: "set ActivationRetryBackoffExponentiationBase constant; set ActivationRetryBackoffInterval 50; \
                     lives 5; 0 place r existing; 40 place s existing; until 56",
-            watch: "put-off:s open:s refused:s",
+            watch: "put-off:s open:s rejected:s",
             expect: "40 put-off:s; 55 open:s",
         },
         Row {
             id: "C29",
             given: "activation fails always; 0 place r; 40 restart; until 50",
-            watch: "scheduled disabled enabled refused:r",
-            expect: "0 scheduled; 30 disabled; 40 refused:r; 40 enabled",
+            watch: "scheduled disabled enabled rejected:r",
+            expect: "0 scheduled; 30 disabled; 40 rejected:r; 40 enabled",
         },
     ]);
 }
@@ -309,7 +309,7 @@ fn a_persisted_replica_comes_back_after_a_restart_of_the_node() {
     check(&[Row {
         id: "persisted",
         given: "0 place r persisted; 40 restart; until 50",
-        watch: "open:r down:r download refused:r",
+        watch: "open:r down:r download rejected:r",
         expect: "0 download; 0 open:r; 40 down:r; 40 download; 40 open:r",
     }]);
 }

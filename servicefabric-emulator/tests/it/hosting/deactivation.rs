@@ -225,7 +225,7 @@ fn a_node_on_which_all_is_used_has_nothing_to_do() {
     assert_eq!(played.node.replicas()[0].status, SlotStatus::Open);
     played
         .node
-        .advance(servicefabric_emulator::hosting::Moment::from_millis(
+        .advance(servicefabric_emulator::hosting::Timestamp::from_millis(
             u64::MAX,
         ));
     assert!(played.node.take_events().is_empty());

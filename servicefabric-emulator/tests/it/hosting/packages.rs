@@ -2,8 +2,8 @@
 
 use servicefabric_emulator::hosting::{
     Behaviour, CodePackageDescription, DeploymentStatus, Event, HealthEntity, HealthState,
-    HostingConfig, Moment, Node, NodeError, PackageDescription, PackageKey, Placement, SlotStatus,
-    TypeStatus,
+    HostingConfig, Node, NodeError, PackageDescription, PackageKey, Placement, SlotStatus,
+    Timestamp, TypeStatus,
 };
 
 use crate::hosting::scenario::{moment, outcome, replica, seconds};
@@ -37,7 +37,7 @@ fn a_crash_hits_the_types_of_its_code_package_alone() {
         node.place(placement(name, &package, service_type)).unwrap();
     }
     assert_eq!(node.packages(APP)[0].usage, 4);
-    node.advance(Moment::from_secs(10));
+    node.advance(Timestamp::from_secs(10));
     node.take_events();
     node.exit(&package.process("Other"), 3).unwrap();
     assert_eq!(node.packages(APP)[0].usage, 2);
@@ -67,7 +67,7 @@ fn a_crash_hits_the_types_of_its_code_package_alone() {
         "scheduled",
     ];
     assert_eq!(down, expected);
-    node.advance(Moment::from_secs(25));
+    node.advance(Timestamp::from_secs(25));
     assert_eq!(node.packages(APP)[0].usage, 4);
 }
 
@@ -134,10 +134,10 @@ fn exclusive_instances_live_for_themselves() {
     assert_eq!(usage, [0, 1]);
     // One second without a replica is enough for an exclusive package: the back-off of 15 s does not come to
     // its end.
-    node.advance(Moment::from_secs(1));
+    node.advance(Timestamp::from_secs(1));
     assert_eq!(node.packages(APP).len(), 1);
     assert_eq!(node.applications()[0].usage, 1);
-    node.advance(Moment::from_secs(15));
+    node.advance(Timestamp::from_secs(15));
     assert_eq!(
         node.packages(APP).len(),
         2,
@@ -165,7 +165,7 @@ fn an_application_stays_while_one_of_its_packages_is_used() {
     node.activate(&q).unwrap();
     node.activate(&other).unwrap();
     node.take_events();
-    node.advance(Moment::from_secs(2000));
+    node.advance(Timestamp::from_secs(2000));
     // The unused package of the used application is deactivated alone, the unused application as a whole.
     let gone: Vec<String> = node
         .take_events()
@@ -217,14 +217,14 @@ fn what_was_said_about_a_package_is_taken_back_with_it() {
             .all(|report| report.state == HealthState::Ok)
     );
     node.close(&replica("r")).unwrap();
-    node.advance(Moment::from_secs(60));
+    node.advance(Timestamp::from_secs(60));
     let left = node.health();
     assert_eq!(left.len(), 1);
     assert_eq!(
         left[0].entity,
         HealthEntity::DeployedApplication(APP.into())
     );
-    node.advance(Moment::from_secs(120));
+    node.advance(Timestamp::from_secs(120));
     assert!(node.health().is_empty());
     assert!(node.applications().is_empty());
 }
@@ -281,12 +281,12 @@ fn a_stopped_node_is_silent_until_it_starts() {
     node.place(placement("volatile", &package, "T")).unwrap();
     node.place(placement("persisted", &package, "T").persisted())
         .unwrap();
-    node.advance(Moment::from_secs(100));
+    node.advance(Timestamp::from_secs(100));
     node.stop();
     assert_eq!(node.next_due(), None);
     assert!(node.applications().is_empty());
     node.take_events();
-    node.advance(Moment::from_secs(5000));
+    node.advance(Timestamp::from_secs(5000));
     assert!(node.take_events().is_empty());
     node.start();
     let replicas = node.replicas();
@@ -313,7 +313,7 @@ fn a_forgotten_application_leaves_in_its_time() {
         node.activate(&package),
         Err(NodeError::UnknownPackage { .. })
     ));
-    node.advance(Moment::from_secs(200));
+    node.advance(Timestamp::from_secs(200));
     assert!(node.applications().is_empty());
     assert_eq!(node.next_due(), None);
 }

@@ -3,8 +3,8 @@
 use servicefabric_emulator::hosting::{
     ABORTED_EXIT_CODE, Attempts, Behaviour, CodePackageDescription, DEACTIVATED_EXIT_CODE,
     DeployedCodePackage, DeploymentStatus, EntryPointStatus, Event, Failures, HostingConfig, Life,
-    Logged, Moment, Node, PackageDescription, PackageKey, Placement, ProcessBehaviour,
-    SettingValue, Span, TypeStatus,
+    Logged, Node, PackageDescription, PackageKey, Placement, ProcessBehaviour, SettingValue, Span,
+    Timestamp, TypeStatus,
 };
 
 use crate::hosting::scenario::{Row, check, moment, outcome, replica, seconds};
@@ -59,13 +59,13 @@ fn setup_runs_to_its_end_before_the_main_entry_point_starts() {
     place(&mut node);
     assert_eq!(code(&node).setup.unwrap().status, EntryPointStatus::Started);
     assert_eq!(code(&node).status, DeploymentStatus::Activating);
-    node.advance(Moment::from_secs(7));
+    node.advance(Timestamp::from_secs(7));
     let setup = code(&node).setup.unwrap();
     assert_eq!(setup.status, EntryPointStatus::Pending);
     assert_eq!(setup.next_activation, Some(moment("22")));
     assert_eq!(setup.statistics.last_exit_code, 5);
     assert_eq!(setup.statistics.continuous_exit_failure_count, 1);
-    node.advance(Moment::from_secs(100));
+    node.advance(Timestamp::from_secs(100));
     // It runs from 22 to 29, waits 22.5 s, and runs from 51.5 to 58.5. The new replica does not live to see
     // that.
     let words = [
@@ -74,7 +74,7 @@ fn setup_runs_to_its_end_before_the_main_entry_point_starts() {
         "disabled",
         "enabled",
         "registered",
-        "refused:r",
+        "rejected:r",
         "CodePackageActivation:warning",
         "CodePackageActivation:ok",
     ];
@@ -84,7 +84,7 @@ fn setup_runs_to_its_end_before_the_main_entry_point_starts() {
             "7 CodePackageActivation:warning",
             "7 scheduled",
             "37 disabled",
-            "45 refused:r",
+            "45 rejected:r",
             "58.5 CodePackageActivation:ok",
             "58.5 start",
             "58.5 enabled",
@@ -145,7 +145,7 @@ fn what_runs_to_completion_is_not_started_again() {
     };
     let mut node = node(job, Behaviour::default().with_process("Job", process));
     node.activate(&package()).unwrap();
-    node.advance(Moment::from_secs(100));
+    node.advance(Timestamp::from_secs(100));
     // A crash is no completion: the process restarts, and then completes.
     assert_eq!(
         happened(&node.take_events(), &["start", "exit"]),
@@ -165,21 +165,21 @@ fn starts_that_fail_count_like_crashes() {
     place(&mut node);
     assert_eq!(code(&node).main.status, EntryPointStatus::Pending);
     assert_eq!(code(&node).main.next_activation, Some(moment("15")));
-    node.advance(Moment::from_secs(37));
+    node.advance(Timestamp::from_secs(37));
     let words = [
         "start",
         "scheduled",
         "disabled",
         "enabled",
         "open:r",
-        "refused:r",
+        "rejected:r",
     ];
     assert_eq!(
         happened(&node.take_events(), &words),
         ["0 scheduled", "30 disabled"],
         "the second failure does not move the end of the grace"
     );
-    node.advance(Moment::from_secs(38));
+    node.advance(Timestamp::from_secs(38));
     assert_eq!(node.service_types(APP)[0].status, TypeStatus::Registered);
     let statistics = code(&node).main.statistics;
     assert_eq!(statistics.activation_count, 3);
@@ -201,7 +201,7 @@ fn a_guest_that_fails_again_and_again_loses_its_replicas() {
     let mut exits = 0;
     while !node.replicas().is_empty() {
         assert!(
-            node.step(Moment::from_secs(100_000)),
+            node.step(Timestamp::from_secs(100_000)),
             "the replica was never given up"
         );
         exits = node
@@ -212,7 +212,7 @@ fn a_guest_that_fails_again_and_again_loses_its_replicas() {
     let constant = "ActivationRetryBackoffExponentiationBase";
     assert!(
         exits < 11,
-        "the type is disabled, and the new replica refused, before"
+        "the type is disabled, and the new replica rejected, before"
     );
 
     let mut config = HostingConfig::default();
@@ -231,11 +231,11 @@ fn a_guest_that_fails_again_and_again_loses_its_replicas() {
         Behaviour::default().with_process("Code", process),
     );
     place(&mut patient);
-    patient.advance(Moment::from_secs(1000));
+    patient.advance(Timestamp::from_secs(1000));
     // Eleven lives of a second and ten waits of ten seconds: 111 s.
     assert_eq!(
-        happened(&patient.take_events(), &["refused:r"]),
-        ["111 refused:r"]
+        happened(&patient.take_events(), &["rejected:r"]),
+        ["111 rejected:r"]
     );
 }
 
@@ -246,7 +246,7 @@ fn stopped_processes_say_how_they_ended() {
         let mut node = node(host(), Behaviour::default().with_deactivation(stopping));
         place(&mut node);
         node.close(&replica("r")).unwrap();
-        node.advance(Moment::from_secs(1000));
+        node.advance(Timestamp::from_secs(1000));
         let exits: Vec<i32> = node
             .take_events()
             .iter()
@@ -269,7 +269,7 @@ fn internal_errors_do_not_count_as_failures() {
     };
     let mut lenient = node(host(), script(locked.clone()));
     place(&mut lenient);
-    lenient.advance(Moment::from_secs(39));
+    lenient.advance(Timestamp::from_secs(39));
     let words = ["download", "scheduled", "Download:error", "active"];
     assert_eq!(
         happened(&lenient.take_events(), &words),
@@ -282,7 +282,7 @@ fn internal_errors_do_not_count_as_failures() {
             "30 scheduled"
         ]
     );
-    lenient.advance(Moment::from_secs(40));
+    lenient.advance(Timestamp::from_secs(40));
     assert_eq!(
         happened(&lenient.take_events(), &words),
         ["40 download", "40 active"]
@@ -307,7 +307,7 @@ fn an_activation_that_takes_too_long_has_failed() {
     let slow = Attempts::taking(Span::from_secs(200));
     let mut node = node(host(), Behaviour::default().with_activation(slow));
     node.activate(&package()).unwrap();
-    node.advance(Moment::from_secs(200));
+    node.advance(Timestamp::from_secs(200));
     assert_eq!(
         happened(&node.take_events(), &["activation", "active", "scheduled"]),
         ["0 activation", "180 scheduled", "190 activation"]
@@ -332,7 +332,7 @@ fn jitter_is_what_the_script_says() {
             .with_process("Code", process),
     );
     node.activate(&package()).unwrap();
-    node.advance(Moment::from_secs(100));
+    node.advance(Timestamp::from_secs(100));
     // The second is limited to the 5 s of DeploymentFailedRetryIntervalRange.
     assert_eq!(
         happened(&node.take_events(), &["download", "start"]),

@@ -11,14 +11,14 @@ fn runtime64() {
             id: "C26",
             given: "set Profile runtime64; set ActivationRetryBackoffInterval 1; set ActivationMaxFailureCount 5; \
                     activation fails always; 0 place r; until 300",
-            watch: "scheduled cancelled disabled enabled refused:r",
+            watch: "scheduled cancelled disabled enabled rejected:r",
             expect: "",
         },
         Row {
             id: "the failures are counted when a replica is asked for",
             given: "set Profile runtime64; activation fails always; 0 place r; until 60",
-            watch: "activation scheduled disabled refused:r",
-            expect: "0 activation; 10 activation; 15 scheduled; 30 activation; 45 disabled; 60 activation; 60 refused:r",
+            watch: "activation scheduled disabled rejected:r",
+            expect: "0 activation; 10 activation; 15 scheduled; 30 activation; 45 disabled; 60 activation; 60 rejected:r",
         },
         Row {
             id: "and must be more than the threshold",
@@ -50,8 +50,8 @@ fn runtime64() {
         Row {
             id: "a new replica is given up after forty retries",
             given: "set Profile runtime64; registers never; 0 place r; 0 place s existing; until 1000",
-            watch: "refused:r refused:s",
-            expect: "600 refused:r",
+            watch: "rejected:r rejected:s",
+            expect: "600 rejected:r",
         },
     ]);
 }

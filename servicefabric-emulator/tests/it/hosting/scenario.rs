@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 
 use servicefabric_emulator::hosting::{
     Attempts, Behaviour, DeactivationTarget, Deferral, Event, Failures, HealthReport, HealthState,
-    HostingConfig, Life, Logged, Moment, Node, PackageDescription, PackageKey, Phase, Placement,
-    ProcessBehaviour, Registration, ReplicaKey, ReplicaKind, Span,
+    HostingConfig, Life, Logged, Node, PackageDescription, PackageKey, Phase, Placement,
+    ProcessBehaviour, Registration, ReplicaKey, ReplicaKind, Span, Timestamp,
 };
 
 /// A row of a table.
@@ -71,7 +71,7 @@ pub(crate) fn play(given: &str) -> Played {
     let mut package = PackageKey::shared("fabric:/App", "P");
     let mut behaviour = Behaviour::default();
     let mut process = ProcessBehaviour::default();
-    let mut steps: Vec<(Moment, Vec<&str>)> = Vec::new();
+    let mut steps: Vec<(Timestamp, Vec<&str>)> = Vec::new();
     for clause in clauses(given) {
         let words: Vec<&str> = clause.split_whitespace().collect();
         match words[..] {
@@ -159,7 +159,7 @@ fn attempts(attempts: &mut Attempts, words: &[&str]) {
 }
 
 /// Returns the events as single words.
-pub(crate) fn outcome(events: &[Logged]) -> Vec<(Moment, String)> {
+pub(crate) fn outcome(events: &[Logged]) -> Vec<(Timestamp, String)> {
     events
         .iter()
         .filter_map(|logged| Some((logged.at, word(&logged.event)?)))
@@ -178,7 +178,7 @@ fn word(event: &Event) -> Option<String> {
     Some(match event {
         Event::ReplicaOpened { replica, .. } => format!("open:{}", replica.partition),
         Event::ReplicaDown { replica, .. } => format!("down:{}", replica.partition),
-        Event::PlacementRefused { replica, .. } => format!("refused:{}", replica.partition),
+        Event::PlacementRejected { replica, .. } => format!("rejected:{}", replica.partition),
         Event::PlacementDeferred {
             replica,
             reason: Deferral::Closing,
@@ -247,11 +247,11 @@ fn span(secs: &str) -> Span {
     Span::parse(secs).unwrap()
 }
 
-pub(crate) fn moment(secs: &str) -> Moment {
-    Moment::from_millis(span(secs).as_millis())
+pub(crate) fn moment(secs: &str) -> Timestamp {
+    Timestamp::from_millis(span(secs).as_millis())
 }
 
 /// Returns a time without its unit, which is always seconds here.
-pub(crate) fn seconds(at: Moment) -> String {
+pub(crate) fn seconds(at: Timestamp) -> String {
     at.to_string().trim_end_matches('s').to_owned()
 }

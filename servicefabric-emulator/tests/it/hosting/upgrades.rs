@@ -1,8 +1,8 @@
 //! Replacement of a running package by another version.
 
 use servicefabric_emulator::hosting::{
-    Attempts, Behaviour, DeploymentStatus, HostingConfig, Moment, Node, PackageDescription,
-    PackageKey, Placement, ReplicaKind, SlotStatus, Span, TypeStatus,
+    Attempts, Behaviour, DeploymentStatus, HostingConfig, Node, PackageDescription, PackageKey,
+    Placement, ReplicaKind, SlotStatus, Span, Timestamp, TypeStatus,
 };
 
 use crate::hosting::scenario::{moment, outcome, replica, seconds};
@@ -37,7 +37,7 @@ fn running(behaviour: Behaviour) -> Node {
     node.declare(PackageDescription::new(APP, "P", "1.0", &["T"]));
     node.place(Placement::new(replica("r"), package(), "T"))
         .unwrap();
-    node.advance(Moment::from_secs(100));
+    node.advance(Timestamp::from_secs(100));
     node.take_events();
     node.script(&package(), behaviour);
     node.declare(PackageDescription::new(APP, "P", "2.0", &["T"]));
@@ -61,14 +61,14 @@ fn the_old_version_serves_while_the_new_one_is_downloaded() {
         .with_deactivation(Attempts::taking(Span::from_secs(5)));
     let mut node = running(behaviour);
     node.upgrade(&package()).unwrap();
-    node.advance(Moment::from_secs(129));
+    node.advance(Timestamp::from_secs(129));
     let before = &node.packages(APP)[0];
     assert_eq!(
         (before.status, &*before.version, before.usage),
         (DeploymentStatus::Upgrading, "1.0", 1)
     );
     assert_eq!(node.applications()[0].status, DeploymentStatus::Upgrading);
-    node.advance(Moment::from_secs(1000));
+    node.advance(Timestamp::from_secs(1000));
     let expected = [
         "100 download",
         "130 unregistered",
@@ -98,13 +98,13 @@ fn the_old_version_serves_while_the_new_one_is_downloaded() {
 fn a_version_that_cannot_be_downloaded_leaves_the_old_one_running() {
     let mut node = running(Behaviour::default().with_download(Attempts::always_failing()));
     node.upgrade(&package()).unwrap();
-    node.advance(Moment::from_secs(100));
+    node.advance(Timestamp::from_secs(100));
     assert!(
         node.health()
             .iter()
             .any(|report| &*report.property == "Download:2.0")
     );
-    node.advance(Moment::from_secs(5000));
+    node.advance(Timestamp::from_secs(5000));
     let happened = happened(&mut node);
     assert_eq!(
         happened.last().map(String::as_str),
@@ -127,7 +127,7 @@ fn a_version_that_cannot_be_downloaded_leaves_the_old_one_running() {
 fn a_version_that_cannot_be_activated_disables_its_types() {
     let mut node = running(Behaviour::default().with_activation(Attempts::always_failing()));
     node.upgrade(&package()).unwrap();
-    node.advance(Moment::from_secs(131));
+    node.advance(Timestamp::from_secs(131));
     assert_eq!(node.service_types(APP)[0].status, TypeStatus::Disabled);
     assert_eq!(node.packages(APP)[0].status, DeploymentStatus::Upgrading);
     // Back to the version that worked.
@@ -152,7 +152,7 @@ fn the_grace_of_an_exclusive_package_does_not_end_its_upgrade() {
     node.declare(PackageDescription::new(APP, "P", "2.0", &["T"]));
     node.upgrade(&package).unwrap();
     node.take_events();
-    node.advance(Moment::from_secs(100));
+    node.advance(Timestamp::from_secs(100));
     assert_eq!(
         happened(&mut node),
         [
@@ -186,14 +186,14 @@ fn a_newer_version_overtakes_one_that_is_on_its_way() {
             .with_deactivation(slow),
     );
     node.upgrade(&package()).unwrap();
-    node.advance(Moment::from_secs(110));
+    node.advance(Timestamp::from_secs(110));
     node.declare(PackageDescription::new(APP, "P", "3.0", &["T"]));
     node.upgrade(&package()).unwrap();
     // Version 3 is on the node at 140, and the processes of version 1 are being stopped.
-    node.advance(Moment::from_secs(150));
+    node.advance(Timestamp::from_secs(150));
     node.declare(PackageDescription::new(APP, "P", "4.0", &["T"]));
     node.upgrade(&package()).unwrap();
-    node.advance(Moment::from_secs(500));
+    node.advance(Timestamp::from_secs(500));
     let expected = [
         "100 download",
         "110 download",
@@ -216,7 +216,7 @@ fn a_service_type_that_the_new_version_does_not_have_waits() {
     let mut node = running(Behaviour::default());
     node.declare(PackageDescription::new(APP, "P", "2.0", &["Renamed"]));
     node.upgrade(&package()).unwrap();
-    node.advance(Moment::from_secs(120));
+    node.advance(Timestamp::from_secs(120));
     let replicas = node.replicas();
     assert_eq!(replicas[0].status, SlotStatus::Waiting);
     assert_eq!(replicas[0].next_poll, Some(moment("130")));
@@ -230,7 +230,7 @@ fn the_scan_does_not_end_an_upgrade() {
     let placement = Placement::new(replica("r"), package(), "T");
     node.place(placement.with_kind(ReplicaKind::Existing))
         .unwrap();
-    node.advance(Moment::from_secs(100));
+    node.advance(Timestamp::from_secs(100));
     node.script(
         &package(),
         Behaviour::default().with_activation(Attempts::always_failing()),
@@ -238,7 +238,7 @@ fn the_scan_does_not_end_an_upgrade() {
     node.declare(PackageDescription::new(APP, "P", "2.0", &["T"]));
     node.take_events();
     node.upgrade(&package()).unwrap();
-    node.advance(Moment::from_secs(2000));
+    node.advance(Timestamp::from_secs(2000));
     let events = outcome(&node.take_events());
     let attempts = events.iter().filter(|(_, word)| word == "activation");
     assert_eq!(attempts.count(), 20);
@@ -250,7 +250,7 @@ fn the_scan_does_not_end_an_upgrade() {
     });
     assert_eq!(
         ended,
-        Some(&(Moment::from_secs(2000), "give-up".to_owned()))
+        Some(&(Timestamp::from_secs(2000), "give-up".to_owned()))
     );
 }
 
@@ -270,9 +270,9 @@ fn a_package_that_is_unused_after_its_upgrade_goes() {
     let mut node =
         running(Behaviour::default().with_download(Attempts::taking(Span::from_secs(5))));
     node.close(&replica("r")).unwrap();
-    node.advance(Moment::from_secs(150));
+    node.advance(Timestamp::from_secs(150));
     node.upgrade(&package()).unwrap();
-    node.advance(Moment::from_secs(1000));
+    node.advance(Timestamp::from_secs(1000));
     let expected = [
         "100 package-scheduled",
         "150 package-kept",
@@ -289,16 +289,16 @@ fn a_package_that_is_unused_after_its_upgrade_goes() {
     let mut node = running(Behaviour::default().with_download(Attempts::always_failing()));
     node.close(&replica("r")).unwrap();
     node.upgrade(&package()).unwrap();
-    node.advance(Moment::from_secs(5000));
+    node.advance(Timestamp::from_secs(5000));
     assert_eq!(words(&mut node)[2], "2000 package-scheduled");
 
     // Its replica, which the upgrade took down, is closed meanwhile.
     let mut node =
         running(Behaviour::default().with_activation(Attempts::taking(Span::from_secs(20))));
     node.upgrade(&package()).unwrap();
-    node.advance(Moment::from_secs(105));
+    node.advance(Timestamp::from_secs(105));
     node.close(&replica("r")).unwrap();
-    node.advance(Moment::from_secs(190));
+    node.advance(Timestamp::from_secs(190));
     assert_eq!(
         words(&mut node),
         [
@@ -316,7 +316,7 @@ fn an_upgrade_puts_off_the_end_of_its_application() {
     let mut node = Node::new("N1", HostingConfig::default());
     node.declare(PackageDescription::new(APP, "P", "1.0", &["T"]));
     node.activate(&package()).unwrap();
-    node.advance(Moment::from_secs(650));
+    node.advance(Timestamp::from_secs(650));
     assert!(node.applications()[0].deactivation.is_some());
     node.script(
         &package(),
@@ -324,7 +324,7 @@ fn an_upgrade_puts_off_the_end_of_its_application() {
     );
     node.declare(PackageDescription::new(APP, "P", "2.0", &["T"]));
     node.upgrade(&package()).unwrap();
-    node.advance(Moment::from_secs(681));
+    node.advance(Timestamp::from_secs(681));
     let packages = node.packages(APP);
     assert_eq!(&*packages[0].version, "2.0");
     assert_eq!(packages[0].deactivation, Some(moment("740")));

@@ -44,7 +44,7 @@ async fn other_protocols_are_echoed_as_bytes() {
 }
 
 #[tokio::test]
-async fn upgrade_is_refused_where_it_has_to_be() {
+async fn upgrade_is_rejected_where_it_has_to_be() {
     let origin = Origin::upgrade_echo();
     let mut client = Connection::http1(origin.addr()).await.unwrap();
     assert_eq!(client.get("/").await.unwrap().status, 426);

@@ -23,7 +23,7 @@ pub(super) fn validate_names(assignment: &ClusterLoadAssignment, findings: &mut 
 fn validate_with(assignment: &ClusterLoadAssignment, are_ips: bool, findings: &mut Findings) {
     findings.name("cluster_name", &assignment.cluster_name);
     if !assignment.named_endpoints.is_empty() {
-        findings.refuse("named_endpoints", "are not supported by Envoy");
+        findings.reject("named_endpoints", "are not supported by Envoy");
     }
     if let Some(policy) = &assignment.policy
         && policy
@@ -31,7 +31,7 @@ fn validate_with(assignment: &ClusterLoadAssignment, are_ips: bool, findings: &m
             .as_ref()
             .is_some_and(|factor| factor.value == 0)
     {
-        findings.refuse("policy.overprovisioning_factor", "has to be more than 0");
+        findings.reject("policy.overprovisioning_factor", "has to be more than 0");
     }
     let mut weight_of_localities = vec![0_u64; MAX_PRIORITY as usize + 1];
     for (at, locality) in assignment.endpoints.iter().enumerate() {
@@ -43,7 +43,7 @@ fn validate_with(assignment: &ClusterLoadAssignment, are_ips: bool, findings: &m
             .map_or(0, |weight| weight.value);
         match weight_of_localities.get_mut(locality.priority as usize) {
             Some(sum) => *sum += u64::from(weight),
-            None => findings.refuse(
+            None => findings.reject(
                 format!("{field}.priority"),
                 format!("{} is more than {MAX_PRIORITY}", locality.priority),
             ),
@@ -53,7 +53,7 @@ fn validate_with(assignment: &ClusterLoadAssignment, are_ips: bool, findings: &m
         .iter()
         .any(|sum| *sum > u64::from(u32::MAX))
     {
-        findings.refuse(
+        findings.reject(
             "endpoints",
             "the weights of one priority's localities are more than 4294967295 together",
         );
@@ -71,13 +71,13 @@ fn locality_of(
         .as_ref()
         .is_some_and(|weight| weight.value == 0)
     {
-        findings.refuse(
+        findings.reject(
             format!("{field}.load_balancing_weight"),
             "is 1 or more; leave the locality out instead",
         );
     }
     if locality.lb_config.is_some() {
-        findings.refuse(
+        findings.reject(
             format!("{field}.lb_config"),
             "is not served here; use lb_endpoints",
         );
@@ -94,7 +94,7 @@ fn locality_of(
         endpoint_of(&field, endpoint, are_ips, findings);
     }
     if sum > u64::from(u32::MAX) {
-        findings.refuse(
+        findings.reject(
             field,
             "the weights of its endpoints are more than 4294967295 together",
         );
@@ -107,13 +107,13 @@ fn endpoint_of(field: &str, endpoint: &LbEndpoint, are_ips: bool, findings: &mut
         .as_ref()
         .is_some_and(|weight| weight.value == 0)
     {
-        findings.refuse(
+        findings.reject(
             format!("{field}.load_balancing_weight"),
             "is 1 or more; leave the endpoint out instead",
         );
     }
     if !(0..=5).contains(&endpoint.health_status) {
-        findings.refuse(
+        findings.reject(
             format!("{field}.health_status"),
             format!("{} is no status", endpoint.health_status),
         );
@@ -128,19 +128,19 @@ fn endpoint_of(field: &str, endpoint: &LbEndpoint, are_ips: bool, findings: &mut
             );
             let check = endpoint.health_check_config.as_ref();
             if check.is_some_and(|check| check.port_value > 65_535) {
-                findings.refuse(
+                findings.reject(
                     format!("{field}.endpoint.health_check_config.port_value"),
                     "is at most 65535",
                 );
             }
         }
         Some(HostIdentifier::EndpointName(_)) => {
-            findings.refuse(
+            findings.reject(
                 format!("{field}.endpoint_name"),
                 "is not supported by Envoy",
             );
         }
-        None => findings.refuse(format!("{field}.endpoint"), "is missing"),
+        None => findings.reject(format!("{field}.endpoint"), "is missing"),
     }
 }
 
@@ -155,13 +155,13 @@ pub(super) fn address(
         Some(AnyAddress::SocketAddress(socket)) => socket_address(field, socket, is_ip, findings),
         Some(AnyAddress::Pipe(pipe)) => findings.name(&format!("{field}.pipe.path"), &pipe.path),
         Some(AnyAddress::EnvoyInternalAddress(_)) => {}
-        None => findings.refuse(field, "is missing"),
+        None => findings.reject(field, "is missing"),
     }
 }
 
 fn socket_address(field: &str, socket: &SocketAddress, is_ip: bool, findings: &mut Findings) {
     if socket.address.is_empty() {
-        findings.refuse(
+        findings.reject(
             format!("{field}.socket_address.address"),
             "must not be empty",
         );
@@ -171,22 +171,22 @@ fn socket_address(field: &str, socket: &SocketAddress, is_ip: bool, findings: &m
             "{} is no IP address; Envoy looks up names only in clusters of type STRICT_DNS and LOGICAL_DNS",
             super::shown(&socket.address)
         );
-        findings.refuse(format!("{field}.socket_address.address"), message);
+        findings.reject(format!("{field}.socket_address.address"), message);
     }
     match &socket.port_specifier {
         Some(PortSpecifier::PortValue(port)) if *port > 65_535 => {
-            findings.refuse(
+            findings.reject(
                 format!("{field}.socket_address.port_value"),
                 format!("{port} is no port"),
             );
         }
         Some(PortSpecifier::PortValue(_)) => {}
         Some(PortSpecifier::NamedPort(_)) => {
-            findings.refuse(
+            findings.reject(
                 format!("{field}.socket_address.named_port"),
                 "is not looked up; give a number",
             );
         }
-        None => findings.refuse(format!("{field}.socket_address.port_value"), "is missing"),
+        None => findings.reject(format!("{field}.socket_address.port_value"), "is missing"),
     }
 }

@@ -38,7 +38,7 @@ fn discovery(cluster: &Cluster, findings: &mut Findings) {
         None => DiscoveryType::Static,
         Some(ClusterDiscoveryType::Type(kind)) => match DiscoveryType::try_from(*kind) {
             Ok(kind) => kind,
-            Err(_) => return findings.refuse("type", format!("{kind} is no discovery type")),
+            Err(_) => return findings.reject("type", format!("{kind} is no discovery type")),
         },
         Some(ClusterDiscoveryType::ClusterType(custom)) => {
             return findings.name("cluster_type.name", &custom.name);
@@ -46,10 +46,10 @@ fn discovery(cluster: &Cluster, findings: &mut Findings) {
     };
     let is_eds = kind == DiscoveryType::Eds;
     if !is_eds && cluster.eds_cluster_config.is_some() {
-        findings.refuse("eds_cluster_config", "is for clusters of type EDS only");
+        findings.reject("eds_cluster_config", "is for clusters of type EDS only");
     }
     if (is_eds || kind == DiscoveryType::OriginalDst) && cluster.load_assignment.is_some() {
-        findings.refuse("load_assignment", "is not for clusters of this type");
+        findings.reject("load_assignment", "is not for clusters of this type");
     }
     let Some(inline) = &cluster.load_assignment else {
         return;
@@ -62,7 +62,7 @@ fn discovery(cluster: &Cluster, findings: &mut Findings) {
             if kind == DiscoveryType::LogicalDns && endpoints != 1 {
                 let message =
                     format!("a cluster of type LOGICAL_DNS has one endpoint, not {endpoints}");
-                findings.refuse("load_assignment", message);
+                findings.reject("load_assignment", message);
             }
         }
         DiscoveryType::Eds | DiscoveryType::OriginalDst => {}
@@ -75,9 +75,9 @@ fn balancing(cluster: &Cluster, findings: &mut Findings) {
             DiscoveryType::OriginalDst.into(),
         ));
     match LbPolicy::try_from(cluster.lb_policy) {
-        Err(_) => findings.refuse("lb_policy", format!("{} is no policy", cluster.lb_policy)),
+        Err(_) => findings.reject("lb_policy", format!("{} is no policy", cluster.lb_policy)),
         Ok(LbPolicy::LoadBalancingPolicyConfig) if cluster.load_balancing_policy.is_none() => {
-            findings.refuse(
+            findings.reject(
                 "load_balancing_policy",
                 "is what `lb_policy` refers to, and missing",
             );
@@ -90,7 +90,7 @@ fn balancing(cluster: &Cluster, findings: &mut Findings) {
                     Some(ClusterDiscoveryType::ClusterType(_))
                 ) =>
         {
-            findings.refuse(
+            findings.reject(
                 "lb_policy",
                 "CLUSTER_PROVIDED and type ORIGINAL_DST go together",
             );
@@ -105,14 +105,14 @@ fn balancing(cluster: &Cluster, findings: &mut Findings) {
         .enumerate()
     {
         if !(0..=1).contains(&threshold.priority) {
-            findings.refuse(
+            findings.reject(
                 format!("circuit_breakers.thresholds[{at}].priority"),
                 "is DEFAULT or HIGH",
             );
         }
         if priorities.contains(&threshold.priority) {
             // Envoy takes the first, silently.
-            findings.refuse(
+            findings.reject(
                 format!("circuit_breakers.thresholds[{at}].priority"),
                 "has thresholds already",
             );
@@ -125,7 +125,7 @@ fn health_check(at: usize, check: &HealthCheck, findings: &mut Findings) {
     let field = |name: &str| format!("health_checks[{at}].{name}");
     for (name, time) in [("timeout", &check.timeout), ("interval", &check.interval)] {
         match time {
-            None => findings.refuse(field(name), "is missing"),
+            None => findings.reject(field(name), "is missing"),
             Some(time) => findings.positive(&field(name), Some(time)),
         }
     }
@@ -142,18 +142,18 @@ fn health_check(at: usize, check: &HealthCheck, findings: &mut Findings) {
         findings.positive(&field(name), time.as_ref());
     }
     if check.unhealthy_threshold.is_none() {
-        findings.refuse(field("unhealthy_threshold"), "is missing");
+        findings.reject(field("unhealthy_threshold"), "is missing");
     }
     if check.healthy_threshold.is_none() {
-        findings.refuse(field("healthy_threshold"), "is missing");
+        findings.reject(field("healthy_threshold"), "is missing");
     }
     match &check.health_checker {
-        None => findings.refuse(
+        None => findings.reject(
             field("health_checker"),
             "is missing; it is one of http_health_check, tcp_health_check and grpc_health_check",
         ),
         Some(HealthChecker::HttpHealthCheck(http)) if http.path.is_empty() => {
-            findings.refuse(field("http_health_check.path"), "must not be empty");
+            findings.reject(field("http_health_check.path"), "must not be empty");
         }
         Some(HealthChecker::CustomHealthCheck(custom)) => {
             findings.name(&field("custom_health_check.name"), &custom.name);
@@ -203,7 +203,7 @@ fn outlier_detection(outliers: &OutlierDetection, findings: &mut Findings) {
         ),
     ] {
         if share.as_ref().is_some_and(|share| share.value > 100) {
-            findings.refuse(format!("outlier_detection.{name}"), "is at most 100");
+            findings.reject(format!("outlier_detection.{name}"), "is at most 100");
         }
     }
 }
@@ -232,20 +232,20 @@ fn protocol_options(name: &str, options: &Any, is_tls: bool, findings: &mut Find
             "holds options {}, which are not known here",
             super::shown(name)
         );
-        return findings.refuse(field, message);
+        return findings.reject(field, message);
     }
     let Some(options) = unpacked::<HttpProtocolOptions>(options) else {
-        return findings.refuse(field, "cannot be decoded");
+        return findings.reject(field, "cannot be decoded");
     };
     match options.upstream_protocol_options {
-        None => findings.refuse(field, "have no upstream_protocol_options"),
+        None => findings.reject(field, "have no upstream_protocol_options"),
         Some(UpstreamProtocolOptions::ExplicitHttpConfig(explicit))
             if explicit.protocol_config.is_none() =>
         {
-            findings.refuse(field, "explicit_http_config names no protocol");
+            findings.reject(field, "explicit_http_config names no protocol");
         }
         Some(UpstreamProtocolOptions::AutoConfig(_)) if !is_tls => {
-            findings.refuse(field, "auto_config asks for the protocol by ALPN, so every transport socket has to be TLS");
+            findings.reject(field, "auto_config asks for the protocol by ALPN, so every transport socket has to be TLS");
         }
         Some(_) => {}
     }

@@ -23,7 +23,7 @@ pub(super) fn validate(listener: &Listener, findings: &mut Findings) {
         listener.listener_filters_timeout.as_ref(),
     );
     if listener.filter_chains.is_empty() && listener.default_filter_chain.is_none() {
-        findings.refuse("filter_chains", "are missing; there is one at least");
+        findings.reject("filter_chains", "are missing; there is one at least");
     }
     for (at, chain) in listener.filter_chains.iter().enumerate() {
         filter_chain(&format!("filter_chains[{at}]"), chain, findings);
@@ -36,7 +36,7 @@ pub(super) fn validate(listener: &Listener, findings: &mut Findings) {
 fn filter_chain(field: &str, chain: &FilterChain, findings: &mut Findings) {
     let count = chain.filters.len();
     if count == 0 {
-        findings.refuse(
+        findings.reject(
             format!("{field}.filters"),
             "are missing; connections would be closed at once",
         );
@@ -45,7 +45,7 @@ fn filter_chain(field: &str, chain: &FilterChain, findings: &mut Findings) {
         let field = format!("{field}.filters[{at}]");
         network_filter(&field, filter, findings);
         if at + 1 < count {
-            findings.refuse(field, "ends the chain, and is followed by another filter");
+            findings.reject(field, "ends the chain, and is followed by another filter");
         }
     }
 }
@@ -54,30 +54,30 @@ fn filter_chain(field: &str, chain: &FilterChain, findings: &mut Findings) {
 fn network_filter(field: &str, filter: &Filter, findings: &mut Findings) {
     findings.name(&format!("{field}.name"), &filter.name);
     let Some(ConfigType::TypedConfig(config)) = &filter.config_type else {
-        return findings.refuse(format!("{field}.typed_config"), "is missing");
+        return findings.reject(format!("{field}.typed_config"), "is missing");
     };
     if config.type_url == TcpProxy::type_url() {
         return match unpacked::<TcpProxy>(config) {
             Some(proxy) => tcp_proxy(field, &proxy, findings),
-            None => findings.refuse(format!("{field}.typed_config"), "cannot be decoded"),
+            None => findings.reject(format!("{field}.typed_config"), "cannot be decoded"),
         };
     }
     if config.type_url == HttpConnectionManager::type_url() {
         return match unpacked::<HttpConnectionManager>(config) {
             Some(manager) => connection_manager(field, &manager, findings),
-            None => findings.refuse(format!("{field}.typed_config"), "cannot be decoded"),
+            None => findings.reject(format!("{field}.typed_config"), "cannot be decoded"),
         };
     }
-    refuse_unknown(field, config, findings);
+    reject_unknown(field, config, findings);
 }
 
 /// Rejects a configuration of unknown type, which cannot be checked.
-fn refuse_unknown(field: &str, config: &Any, findings: &mut Findings) {
+fn reject_unknown(field: &str, config: &Any, findings: &mut Findings) {
     let message = format!(
         "is of the type {}, which is not known here",
         shown(&config.type_url)
     );
-    findings.refuse(format!("{field}.typed_config"), message);
+    findings.reject(format!("{field}.typed_config"), message);
 }
 
 fn tcp_proxy(field: &str, proxy: &TcpProxy, findings: &mut Findings) {
@@ -87,17 +87,17 @@ fn tcp_proxy(field: &str, proxy: &TcpProxy, findings: &mut Findings) {
         proxy.idle_timeout.as_ref(),
     );
     match &proxy.cluster_specifier {
-        None => findings.refuse(format!("{field}.cluster_specifier"), "is missing"),
+        None => findings.reject(format!("{field}.cluster_specifier"), "is missing"),
         Some(ClusterSpecifier::Cluster(name)) => findings.name(&format!("{field}.cluster"), name),
         Some(ClusterSpecifier::WeightedClusters(weighted)) => {
             if weighted.clusters.is_empty() {
-                findings.refuse(format!("{field}.weighted_clusters"), "names no cluster");
+                findings.reject(format!("{field}.weighted_clusters"), "names no cluster");
             }
             for (at, cluster) in weighted.clusters.iter().enumerate() {
                 let field = format!("{field}.weighted_clusters.clusters[{at}]");
                 findings.name(&format!("{field}.name"), &cluster.name);
                 if cluster.weight == 0 {
-                    findings.refuse(format!("{field}.weight"), "is 1 or more");
+                    findings.reject(format!("{field}.weight"), "is 1 or more");
                 }
             }
         }
@@ -107,14 +107,14 @@ fn tcp_proxy(field: &str, proxy: &TcpProxy, findings: &mut Findings) {
         .as_ref()
         .is_some_and(|attempts| attempts.value == 0)
     {
-        findings.refuse(format!("{field}.max_connect_attempts"), "is 1 or more");
+        findings.reject(format!("{field}.max_connect_attempts"), "is 1 or more");
     }
 }
 
 fn connection_manager(field: &str, manager: &HttpConnectionManager, findings: &mut Findings) {
     findings.name(&format!("{field}.stat_prefix"), &manager.stat_prefix);
     match &manager.route_specifier {
-        None => findings.refuse(format!("{field}.route_specifier"), "is missing"),
+        None => findings.reject(format!("{field}.route_specifier"), "is missing"),
         Some(RouteSpecifier::Rds(rds)) => {
             findings.name(
                 &format!("{field}.rds.route_config_name"),
@@ -127,7 +127,7 @@ fn connection_manager(field: &str, manager: &HttpConnectionManager, findings: &m
             }
         }
         Some(RouteSpecifier::ScopedRoutes(_)) => {
-            findings.refuse(format!("{field}.scoped_routes"), "are not served here");
+            findings.reject(format!("{field}.scoped_routes"), "are not served here");
         }
     }
     for (name, time) in [
@@ -139,7 +139,7 @@ fn connection_manager(field: &str, manager: &HttpConnectionManager, findings: &m
     }
     let count = manager.http_filters.len();
     if count == 0 {
-        findings.refuse(
+        findings.reject(
             format!("{field}.http_filters"),
             "are missing; the last one is the router",
         );
@@ -148,15 +148,15 @@ fn connection_manager(field: &str, manager: &HttpConnectionManager, findings: &m
         let filter_field = format!("{field}.http_filters[{at}]");
         findings.name(&format!("{filter_field}.name"), &filter.name);
         let Some(HttpConfigType::TypedConfig(config)) = &filter.config_type else {
-            findings.refuse(format!("{filter_field}.typed_config"), "is missing");
+            findings.reject(format!("{filter_field}.typed_config"), "is missing");
             continue;
         };
         if config.type_url != Router::type_url() {
-            refuse_unknown(&filter_field, config, findings);
+            reject_unknown(&filter_field, config, findings);
         } else if unpacked::<Router>(config).is_none() {
-            findings.refuse(format!("{filter_field}.typed_config"), "cannot be decoded");
+            findings.reject(format!("{filter_field}.typed_config"), "cannot be decoded");
         } else if at + 1 < count {
-            findings.refuse(filter_field, "the router is the last filter");
+            findings.reject(filter_field, "the router is the last filter");
         }
     }
 }

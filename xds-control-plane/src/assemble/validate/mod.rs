@@ -32,7 +32,7 @@ pub(super) fn validate(resources: &ServiceResources) -> Vec<Reason> {
     for cluster in &resources.clusters {
         findings.of(format!("cluster {}", shown(&cluster.name)));
         if !names.insert(cluster.name.as_str()) {
-            findings.refuse("name", "is the name of two clusters of this service");
+            findings.reject("name", "is the name of two clusters of this service");
         }
         cluster::validate(cluster, &mut findings);
     }
@@ -40,7 +40,7 @@ pub(super) fn validate(resources: &ServiceResources) -> Vec<Reason> {
     for assignment in &resources.assignments {
         findings.of(format!("endpoints {}", shown(&assignment.cluster_name)));
         if !assigned.insert(assignment.cluster_name.as_str()) {
-            findings.refuse("cluster_name", "has endpoints twice in this service");
+            findings.reject("cluster_name", "has endpoints twice in this service");
         }
         assignment::validate(assignment, &mut findings);
     }
@@ -52,7 +52,7 @@ pub(super) fn validate(resources: &ServiceResources) -> Vec<Reason> {
     for listener in &resources.listeners {
         findings.of(format!("listener {}", shown(&listener.name)));
         if !listeners.insert(listener.name.as_str()) {
-            findings.refuse("name", "is the name of two listeners of this service");
+            findings.reject("name", "is the name of two listeners of this service");
         }
         listener::validate(listener, &mut findings);
     }
@@ -88,7 +88,7 @@ impl Findings {
         self.resource = resource;
     }
 
-    fn refuse(&mut self, field: impl Into<String>, message: impl Into<String>) {
+    fn reject(&mut self, field: impl Into<String>, message: impl Into<String>) {
         if self.reasons.len() < MOST_REASONS {
             self.reasons.push(Reason {
                 resource: self.resource.clone(),
@@ -101,7 +101,7 @@ impl Findings {
     /// Checks a name, which must not be empty.
     fn name(&mut self, field: &str, name: &str) {
         if name.is_empty() {
-            self.refuse(field, "must not be empty");
+            self.reject(field, "must not be empty");
         }
     }
 
@@ -110,7 +110,7 @@ impl Findings {
         if let Some(time) = time
             && time_of(time).is_none_or(|time| time.is_zero())
         {
-            self.refuse(field, "has to be more than 0s");
+            self.reject(field, "has to be more than 0s");
         }
     }
 
@@ -119,7 +119,7 @@ impl Findings {
         if let Some(time) = time
             && time_of(time).is_none()
         {
-            self.refuse(field, "is no length of time");
+            self.reject(field, "is no length of time");
         }
     }
 }

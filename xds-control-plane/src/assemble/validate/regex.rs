@@ -69,7 +69,7 @@ impl ast::Visitor for Portable {
                 | RepetitionKind::OneOrMore => {
                     // `a**` is an error there and means `(?:a*)*` here.
                     match &*repetition.ast {
-                        Ast::Repetition(_) => Err("repeats a repetition, which RE2 refuses"),
+                        Ast::Repetition(_) => Err("repeats a repetition, which RE2 rejects"),
                         _ => Ok(()),
                     }
                 }
@@ -131,7 +131,7 @@ fn repetitions(range: &RepetitionRange) -> Result<(), &'static str> {
     };
     match most <= MOST_REPETITIONS {
         true => Ok(()),
-        false => Err("repeats more than 1000 times, which RE2 refuses"),
+        false => Err("repeats more than 1000 times, which RE2 rejects"),
     }
 }
 
@@ -142,10 +142,10 @@ fn literal(literal: &ast::Literal) -> Result<(), &'static str> {
             Err("writes a character as `\\u` or `\\U`, which RE2 does not know; it knows `\\x{…}`")
         }
         LiteralKind::HexBrace(HexLiteralKind::X) if u32::from(literal.c) > LAST_CHARACTER => Err(
-            "writes a character beyond `\\x{ff}`, which Envoys refuse; write the character itself",
+            "writes a character beyond `\\x{ff}`, which Envoys reject; write the character itself",
         ),
         LiteralKind::Special(SpecialLiteralKind::Space) => {
-            Err("escapes a space, which RE2 refuses")
+            Err("escapes a space, which RE2 rejects")
         }
         _ => Ok(()),
     }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_re2_would_refuse_is_refused() {
+    fn what_re2_would_reject_is_rejected() {
         for pattern in [
             "(?i)fix[",
             "a(b",

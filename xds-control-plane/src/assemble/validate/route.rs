@@ -22,10 +22,10 @@ pub(super) fn validate(host: &VirtualHost, findings: &mut Findings) {
         self::route(&format!("routes[{at}]"), route, findings);
     }
     if host.matcher.is_some() {
-        findings.refuse("matcher", "is not served here; use routes");
+        findings.reject("matcher", "is not served here; use routes");
     }
     if !(0..=2).contains(&host.require_tls) {
-        findings.refuse("require_tls", "is NONE, EXTERNAL_ONLY or ALL");
+        findings.reject("require_tls", "is NONE, EXTERNAL_ONLY or ALL");
     }
     headers_to_add(
         "request_headers_to_add",
@@ -51,7 +51,7 @@ pub(super) fn validate(host: &VirtualHost, findings: &mut Findings) {
 
 fn domains(host: &VirtualHost, findings: &mut Findings) {
     if host.domains.is_empty() {
-        findings.refuse(
+        findings.reject(
             "domains",
             "are missing; a virtual host serves one domain at least, or `*`",
         );
@@ -60,14 +60,14 @@ fn domains(host: &VirtualHost, findings: &mut Findings) {
     for (at, domain) in host.domains.iter().enumerate() {
         let field = format!("domains[{at}]");
         if domain.is_empty() {
-            findings.refuse(&field, "must not be empty");
+            findings.reject(&field, "must not be empty");
         }
         if !is_header_value(domain) {
-            findings.refuse(&field, format!("{} has control characters", shown(domain)));
+            findings.reject(&field, format!("{} has control characters", shown(domain)));
         }
         // Envoy compares them ignoring case.
         if !seen.insert(domain.to_ascii_lowercase()) {
-            findings.refuse(field, format!("{} is there twice", shown(domain)));
+            findings.reject(field, format!("{} is there twice", shown(domain)));
         }
     }
 }
@@ -75,25 +75,25 @@ fn domains(host: &VirtualHost, findings: &mut Findings) {
 fn route(field: &str, route: &Route, findings: &mut Findings) {
     match &route.r#match {
         Some(matcher) => route_match(&format!("{field}.match"), matcher, findings),
-        None => findings.refuse(format!("{field}.match"), "is missing"),
+        None => findings.reject(format!("{field}.match"), "is missing"),
     }
     match &route.action {
         Some(Action::Route(action)) => route_action(&format!("{field}.route"), action, findings),
         Some(Action::DirectResponse(direct)) if !(200..600).contains(&direct.status) => {
-            findings.refuse(
+            findings.reject(
                 format!("{field}.direct_response.status"),
                 "is from 200 to 599",
             );
         }
         Some(Action::Redirect(redirect)) => {
             if !is_header_value(&redirect.host_redirect) {
-                findings.refuse(
+                findings.reject(
                     format!("{field}.redirect.host_redirect"),
                     "has control characters",
                 );
             }
             if !(0..=4).contains(&redirect.response_code) {
-                findings.refuse(
+                findings.reject(
                     format!("{field}.redirect.response_code"),
                     "is no code of a redirect",
                 );
@@ -101,16 +101,16 @@ fn route(field: &str, route: &Route, findings: &mut Findings) {
         }
         Some(Action::DirectResponse(_)) => {}
         Some(Action::FilterAction(_) | Action::NonForwardingAction(_)) => {
-            findings.refuse(field, "has an action that is not served here");
+            findings.reject(field, "has an action that is not served here");
         }
-        None => findings.refuse(format!("{field}.action"), "is missing"),
+        None => findings.reject(format!("{field}.action"), "is missing"),
     }
     if route
         .decorator
         .as_ref()
         .is_some_and(|decorator| decorator.operation.is_empty())
     {
-        findings.refuse(format!("{field}.decorator.operation"), "must not be empty");
+        findings.reject(format!("{field}.decorator.operation"), "must not be empty");
     }
     headers_to_add(
         &format!("{field}.request_headers_to_add"),
@@ -136,7 +136,7 @@ fn route(field: &str, route: &Route, findings: &mut Findings) {
 
 fn route_match(field: &str, matcher: &RouteMatch, findings: &mut Findings) {
     match &matcher.path_specifier {
-        None => findings.refuse(format!("{field}.path_specifier"), "is missing"),
+        None => findings.reject(format!("{field}.path_specifier"), "is missing"),
         Some(PathSpecifier::SafeRegex(path)) => {
             regex_of(&format!("{field}.safe_regex"), &path.regex, findings)
         }
@@ -144,7 +144,7 @@ fn route_match(field: &str, matcher: &RouteMatch, findings: &mut Findings) {
             // `^[^?#]+[^?#/]$` in the API.
             let has_end = prefix.ends_with('/') || prefix.chars().count() < 2;
             if has_end || prefix.contains(['?', '#']) || !prefix.starts_with('/') {
-                findings.refuse(
+                findings.reject(
                     format!("{field}.path_separated_prefix"),
                     "begins with `/`, does not end with it, and has neither `?` nor `#`",
                 );
@@ -160,7 +160,7 @@ fn route_match(field: &str, matcher: &RouteMatch, findings: &mut Findings) {
         let field = format!("{field}.query_parameters[{at}]");
         findings.name(&format!("{field}.name"), &parameter.name);
         if parameter.name.len() > 1024 {
-            findings.refuse(format!("{field}.name"), "has more than 1024 bytes");
+            findings.reject(format!("{field}.name"), "has more than 1024 bytes");
         }
         if let Some(QueryParameterMatchSpecifier::StringMatch(text)) =
             &parameter.query_parameter_match_specifier
@@ -173,7 +173,7 @@ fn route_match(field: &str, matcher: &RouteMatch, findings: &mut Findings) {
         findings.name(&format!("{field}.name"), &cookie.name);
         match &cookie.string_match {
             Some(text) => string_matcher(&format!("{field}.string_match"), text, findings),
-            None => findings.refuse(format!("{field}.string_match"), "is missing"),
+            None => findings.reject(format!("{field}.string_match"), "is missing"),
         }
     }
 }
@@ -195,21 +195,21 @@ fn header_matcher(field: &str, header: &HeaderMatcher, findings: &mut Findings) 
             HeaderMatchSpecifier::PrefixMatch(text)
             | HeaderMatchSpecifier::SuffixMatch(text)
             | HeaderMatchSpecifier::ContainsMatch(text),
-        ) if text.is_empty() => findings.refuse(field, "matches an empty text; use present_match"),
+        ) if text.is_empty() => findings.reject(field, "matches an empty text; use present_match"),
         _ => {}
     }
 }
 
 fn string_matcher(field: &str, text: &StringMatcher, findings: &mut Findings) {
     match &text.match_pattern {
-        None => findings.refuse(field, "says not what it matches"),
+        None => findings.reject(field, "says not what it matches"),
         Some(MatchPattern::SafeRegex(text)) => {
             regex_of(&format!("{field}.safe_regex"), &text.regex, findings)
         }
         Some(
             MatchPattern::Prefix(text) | MatchPattern::Suffix(text) | MatchPattern::Contains(text),
         ) if text.is_empty() => {
-            findings.refuse(field, "matches an empty text");
+            findings.reject(field, "matches an empty text");
         }
         Some(_) => {}
     }
@@ -217,10 +217,10 @@ fn string_matcher(field: &str, text: &StringMatcher, findings: &mut Findings) {
 
 fn regex_of(field: &str, pattern: &str, findings: &mut Findings) {
     if pattern.is_empty() {
-        return findings.refuse(field, "must not be empty");
+        return findings.reject(field, "must not be empty");
     }
     if let Err(why) = regex::check(pattern) {
-        findings.refuse(field, format!("{} {why}", shown(pattern)));
+        findings.reject(field, format!("{} {why}", shown(pattern)));
     }
 }
 
@@ -237,12 +237,12 @@ fn route_action(field: &str, action: &RouteAction, findings: &mut Findings) {
             ClusterSpecifier::ClusterSpecifierPlugin(_)
             | ClusterSpecifier::InlineClusterSpecifierPlugin(_),
         ) => {
-            findings.refuse(
+            findings.reject(
                 format!("{field}.cluster_specifier_plugin"),
                 "is not served here",
             );
         }
-        None => findings.refuse(format!("{field}.cluster_specifier"), "is missing"),
+        None => findings.reject(format!("{field}.cluster_specifier"), "is missing"),
     }
     for (name, time) in [
         ("timeout", &action.timeout),
@@ -258,7 +258,7 @@ fn route_action(field: &str, action: &RouteAction, findings: &mut Findings) {
                 &pattern.regex,
                 findings,
             ),
-            None => findings.refuse(format!("{field}.regex_rewrite.pattern"), "is missing"),
+            None => findings.reject(format!("{field}.regex_rewrite.pattern"), "is missing"),
         }
     }
     let rewrites = [
@@ -267,12 +267,12 @@ fn route_action(field: &str, action: &RouteAction, findings: &mut Findings) {
         action.path_rewrite_policy.is_some(),
     ];
     if rewrites.into_iter().filter(|is_set| *is_set).count() > 1 {
-        findings.refuse(field, "rewrites the path in two ways");
+        findings.reject(field, "rewrites the path in two ways");
     }
     if let Some(HostRewriteSpecifier::HostRewriteLiteral(host)) = &action.host_rewrite_specifier
         && !is_header_value(host)
     {
-        findings.refuse(
+        findings.reject(
             format!("{field}.host_rewrite_literal"),
             "has control characters",
         );
@@ -288,7 +288,7 @@ fn route_action(field: &str, action: &RouteAction, findings: &mut Findings) {
                     &format!("{field}.retry_policy.retry_back_off.base_interval"),
                     Some(base),
                 ),
-                None => findings.refuse(
+                None => findings.reject(
                     format!("{field}.retry_policy.retry_back_off.base_interval"),
                     "is missing",
                 ),
@@ -299,14 +299,14 @@ fn route_action(field: &str, action: &RouteAction, findings: &mut Findings) {
 
 fn weighted_clusters(field: &str, weighted: &WeightedCluster, findings: &mut Findings) {
     if weighted.clusters.is_empty() {
-        return findings.refuse(field, "names no cluster");
+        return findings.reject(field, "names no cluster");
     }
     let mut sum = 0_u64;
     for (at, cluster) in weighted.clusters.iter().enumerate() {
         let field = format!("{field}.clusters[{at}]");
         match (cluster.name.is_empty(), cluster.cluster_header.is_empty()) {
-            (true, true) => findings.refuse(format!("{field}.name"), "must not be empty"),
-            (false, false) => findings.refuse(field, "has a name and a cluster_header"),
+            (true, true) => findings.reject(format!("{field}.name"), "must not be empty"),
+            (false, false) => findings.reject(field, "has a name and a cluster_header"),
             (true, false) => header_name(
                 &format!("{field}.cluster_header"),
                 &cluster.cluster_header,
@@ -317,7 +317,7 @@ fn weighted_clusters(field: &str, weighted: &WeightedCluster, findings: &mut Fin
         sum += u64::from(cluster.weight.as_ref().map_or(0, |weight| weight.value));
     }
     if sum == 0 || sum > u64::from(u32::MAX) {
-        findings.refuse(
+        findings.reject(
             field,
             format!("the weights are {sum} together; they have to be from 1 to 4294967295"),
         );
@@ -328,7 +328,7 @@ fn weighted_clusters(field: &str, weighted: &WeightedCluster, findings: &mut Fin
 fn header_name(field: &str, name: &str, findings: &mut Findings) {
     let plain = name.strip_prefix(':').unwrap_or(name);
     if plain.is_empty() || http::HeaderName::from_bytes(plain.as_bytes()).is_err() {
-        findings.refuse(field, format!("{:?} is no name of a header", shown(name)));
+        findings.reject(field, format!("{:?} is no name of a header", shown(name)));
     }
 }
 
@@ -336,7 +336,7 @@ fn header_names(field: &str, names: &[String], findings: &mut Findings) {
     for (at, name) in names.iter().enumerate() {
         header_name(&format!("{field}[{at}]"), name, findings);
         if name.starts_with(':') || name.eq_ignore_ascii_case("host") {
-            findings.refuse(
+            findings.reject(
                 format!("{field}[{at}]"),
                 "Envoy does not remove `Host` nor what begins with `:`",
             );
@@ -348,24 +348,24 @@ fn headers_to_add(field: &str, headers: &[HeaderValueOption], findings: &mut Fin
     for (at, option) in headers.iter().enumerate() {
         let field = format!("{field}[{at}].header");
         let Some(header) = &option.header else {
-            findings.refuse(field, "is missing");
+            findings.reject(field, "is missing");
             continue;
         };
         header_name(&format!("{field}.key"), &header.key, findings);
         if header.key.starts_with(':') || header.key.eq_ignore_ascii_case("host") {
-            findings.refuse(
+            findings.reject(
                 format!("{field}.key"),
                 "Envoy does not set `Host` nor what begins with `:` this way",
             );
         }
         if !is_header_value(&header.value) || header.value.len() > 16_384 {
-            findings.refuse(
+            findings.reject(
                 format!("{field}.value"),
                 "has control characters, or more than 16384 bytes",
             );
         }
         if !is_format(&header.value) {
-            findings.refuse(
+            findings.reject(
                 format!("{field}.value"),
                 "has a `%` that begins no command; a plain one is written `%%`",
             );

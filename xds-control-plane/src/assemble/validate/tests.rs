@@ -67,7 +67,7 @@ fn endpoint(
 type Change = fn(&mut ServiceResources);
 
 /// Changes that Envoy 1.40 rejects, and the problem reported here.
-const REFUSED: &[(Change, &str)] = &[
+const REJECTED: &[(Change, &str)] = &[
     (
         |s| s.virtual_hosts[0].domains.push("A.EXAMPLE".to_owned()),
         "virtual host a domains[1]",
@@ -176,7 +176,7 @@ const REFUSED: &[(Change, &str)] = &[
 ];
 
 /// Changes that Envoy interprets in an unintended way, or that cannot be tested in a bootstrap.
-const REFUSED_HERE: &[(Change, &str)] = &[
+const REJECTED_HERE: &[(Change, &str)] = &[
     (
         |s| s.virtual_hosts[0].domains[0].clear(),
         "virtual host a domains[0]",
@@ -264,8 +264,8 @@ fn set_to_unknown(service: &mut ServiceResources) {
 }
 
 #[test]
-fn what_envoy_refuses_is_refused_with_its_place() {
-    for (change, expected) in REFUSED.iter().chain(REFUSED_HERE) {
+fn what_envoy_rejects_is_rejected_with_its_place() {
+    for (change, expected) in REJECTED.iter().chain(REJECTED_HERE) {
         assert_eq!(found(*change), [*expected]);
     }
 }
@@ -284,9 +284,9 @@ async fn a_real_envoy_says_the_same() {
     let Some(envoy) = testkit::peers::find("envoy") else {
         return;
     };
-    for (change, row) in REFUSED {
+    for (change, row) in REJECTED {
         let verdict = oracle::validate(&envoy, &changed(*change)).await;
-        assert!(verdict.is_err(), "Envoy accepts what is refused as {row}");
+        assert!(verdict.is_err(), "Envoy accepts what is rejected as {row}");
     }
     for (at, change) in ACCEPTED.iter().enumerate() {
         let verdict = oracle::validate(&envoy, &changed(*change)).await;

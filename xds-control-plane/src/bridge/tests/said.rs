@@ -26,7 +26,7 @@ fn said(path: &str, more: &str) -> (Vec<(String, String)>, Option<u32>) {
 }
 
 #[test]
-fn a_route_that_envoy_cannot_follow_is_refused_and_named() {
+fn a_route_that_envoy_cannot_follow_is_rejected_and_named() {
     for (path, more, key) in [
         ("/{**r}", r#""ClusterId":"two""#, "ClusterId"),
         (

@@ -41,7 +41,7 @@ async fn services_that_a_provider_keeps_back_are_listed() {
         panic!("one: {:?}", status.not_as_wanted());
     };
     assert_eq!(entry.owner, "cluster/bad");
-    assert!(!entry.serves_last_good);
+    assert!(!entry.serves_last_known_good);
     assert!(
         entry.reasons.join("; ").contains("`abc` is not a number"),
         "{entry:?}"

@@ -94,10 +94,12 @@ async fn settings_that_cannot_be_used_leave_those_that_were_good() {
     consul.put("sas", key, b"{");
     let mut status = pipeline.status();
     let wait = status.wait_for(|status| {
-        status
-            .sources
-            .iter()
-            .any(|source| source.problems.iter().any(|p| p.contains("last good")))
+        status.sources.iter().any(|source| {
+            source
+                .problems
+                .iter()
+                .any(|p| p.contains("last known good"))
+        })
     });
     timeout(Duration::from_secs(60), wait)
         .await

@@ -4,11 +4,11 @@ use prost::Message;
 use xds_types::pb::envoy::config::core::v3::Node;
 use xds_types::pb::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 
-use crate::server::protocol::{Protocol, Request, Wants};
+use crate::server::protocol::{Request, StreamProtocol, Wants};
 
 /// A request of either protocol, as it comes in.
 pub(super) trait Inbound: Message + Default + Send + 'static {
-    const PROTOCOL: Protocol;
+    const PROTOCOL: StreamProtocol;
     /// The fields that are lists of names.
     const NAMES: &'static [u64];
 
@@ -22,7 +22,7 @@ pub(super) trait Inbound: Message + Default + Send + 'static {
 }
 
 impl Inbound for DiscoveryRequest {
-    const PROTOCOL: Protocol = Protocol::Sotw;
+    const PROTOCOL: StreamProtocol = StreamProtocol::Sotw;
     /// `resource_names` and `resource_locators`.
     const NAMES: &'static [u64] = &[3, 7];
 
@@ -42,7 +42,7 @@ impl Inbound for DiscoveryRequest {
         let names = self.resource_names.iter();
         Request {
             nonce: self.response_nonce,
-            refusal: self.error_detail.map(|error| error.message),
+            rejection: self.error_detail.map(|error| error.message),
             wants: match is_unchanged {
                 true => Wants::Unchanged,
                 false => Wants::Sotw {
@@ -55,7 +55,7 @@ impl Inbound for DiscoveryRequest {
 }
 
 impl Inbound for DeltaDiscoveryRequest {
-    const PROTOCOL: Protocol = Protocol::Delta;
+    const PROTOCOL: StreamProtocol = StreamProtocol::Delta;
     /// The fields `resource_names_subscribe`, `resource_names_unsubscribe`, `initial_resource_versions` and
     /// the two lists of locators.
     const NAMES: &'static [u64] = &[3, 4, 5, 8, 9];
@@ -76,7 +76,7 @@ impl Inbound for DeltaDiscoveryRequest {
         let all = |names: &[String]| names.iter().map(|name| intern(name)).collect();
         Request {
             nonce: self.response_nonce,
-            refusal: self.error_detail.map(|error| error.message),
+            rejection: self.error_detail.map(|error| error.message),
             wants: Wants::Delta {
                 subscribe: all(&self.resource_names_subscribe),
                 unsubscribe: all(&self.resource_names_unsubscribe),

@@ -23,7 +23,7 @@ use super::connection::PeerAddress;
 use super::context::Context;
 use super::fetch::{FetchError, fetch};
 use super::nodes::StreamKind;
-use super::protocol::Protocol;
+use super::protocol::StreamProtocol;
 use super::wire::{Framed, Response};
 use crate::snapshot::{ResourceType, Subscription};
 
@@ -128,7 +128,7 @@ fn converse<R: Inbound>(
     request: Request,
 ) -> Result<impl Stream<Item = Result<Framed, Status>> + Send + use<R>, Status> {
     let kind = StreamKind {
-        delta: R::PROTOCOL == Protocol::Delta,
+        delta: R::PROTOCOL == StreamProtocol::Delta,
         subscription: match only {
             Some(_) => Subscription::Separate,
             None => Subscription::Aggregated,

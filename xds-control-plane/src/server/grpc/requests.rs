@@ -285,9 +285,9 @@ mod tests {
             Requests::<DiscoveryRequest>::new(&headers, Body::empty(), LIMITS)
         };
         assert!(with("identity").is_ok());
-        let refused = with("gzip").unwrap_err();
-        assert_eq!(refused.code(), Code::Unimplemented);
-        let accepted = refused.metadata().get("grpc-accept-encoding");
+        let rejected = with("gzip").unwrap_err();
+        assert_eq!(rejected.code(), Code::Unimplemented);
+        let accepted = rejected.metadata().get("grpc-accept-encoding");
         assert_eq!(accepted.unwrap(), "identity");
     }
 }

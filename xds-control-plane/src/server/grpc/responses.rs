@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
     use crate::server::fixtures::resource;
-    use crate::server::protocol::{Protocol, Reply};
+    use crate::server::protocol::{Reply, StreamProtocol};
     use crate::server::wire::{Blocks, Response as Discovered};
     use crate::snapshot::{ResourceType, Subscription, Version};
 
@@ -119,7 +119,7 @@ mod tests {
                 resources: resources.collect(),
                 removed: Vec::new(),
             },
-            protocol: Protocol::Delta,
+            protocol: StreamProtocol::Delta,
             subscription: Subscription::Aggregated,
             identifier: Arc::from(""),
         };
@@ -166,13 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_refused_says_so_in_its_headers() {
+    fn a_call_that_is_rejected_says_so_in_its_headers() {
         type Nothing = stream::Empty<Result<Framed, Status>>;
-        let refused = respond(Err::<Nothing, _>(Status::resource_exhausted("full")));
-        assert_eq!(refused.status(), http::StatusCode::OK);
-        assert_eq!(refused.headers()["grpc-status"], "8");
-        assert_eq!(refused.headers()["content-type"], "application/grpc");
-        assert!(hyper::body::Body::is_end_stream(refused.body()));
+        let rejected = respond(Err::<Nothing, _>(Status::resource_exhausted("full")));
+        assert_eq!(rejected.status(), http::StatusCode::OK);
+        assert_eq!(rejected.headers()["grpc-status"], "8");
+        assert_eq!(rejected.headers()["content-type"], "application/grpc");
+        assert!(hyper::body::Body::is_end_stream(rejected.body()));
     }
 
     #[tokio::test]

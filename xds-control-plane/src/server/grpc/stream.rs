@@ -13,9 +13,9 @@ use tonic::Status;
 use super::inbound::Inbound;
 use super::requests::Requests;
 use crate::server::context::Context;
+use crate::server::node_view::NodeView;
 use crate::server::nodes::{NodeIdentity, Record};
 use crate::server::protocol::{Exchange, ExchangeOptions, Heard, Reply};
-use crate::server::view::View;
 use crate::server::wire::{Framed, Response};
 use crate::snapshot::{ResourceType, Subscription};
 use xds_types::ACCEPTS_IN_PART;
@@ -32,7 +32,7 @@ pub(super) struct Conversation<R> {
     /// The only type of a stream that is not aggregated.
     only: Option<ResourceType>,
     inbound: Requests<R>,
-    views: watch::Receiver<Option<Arc<View>>>,
+    views: watch::Receiver<Option<Arc<NodeView>>>,
     stopping: watch::Receiver<bool>,
     unsent: VecDeque<Reply>,
     /// True if an unknown type was requested, which is logged once.
@@ -49,7 +49,7 @@ enum Event<R> {
     Request(R),
     End,
     Failed(Status),
-    View,
+    NodeView,
     Time,
 }
 
@@ -116,7 +116,7 @@ impl<R: Inbound> Conversation<R> {
             }
             match self.event(now).await {
                 Event::Request(request) => self.hear(request)?,
-                Event::View => {
+                Event::NodeView => {
                     if let Some(view) = self.views.borrow_and_update().clone() {
                         self.exchange.publish(view);
                     }
@@ -144,7 +144,7 @@ impl<R: Inbound> Conversation<R> {
                 Err(status) => Event::Failed(status),
             },
             changed = self.views.changed() => match changed {
-                Ok(()) => Event::View,
+                Ok(()) => Event::NodeView,
                 Err(_) => Event::End,
             },
             () = time => Event::Time,
@@ -188,14 +188,14 @@ impl<R: Inbound> Conversation<R> {
         if heard != Heard::Stale {
             self.named[resource_type as usize] = named;
         }
-        if let Heard::Refused(version, message) = &heard {
+        if let Heard::Rejected(version, message) = &heard {
             let message = crate::server::nodes::clean(message, 512);
             tracing::warn!(
                 node = self.record.node_id(),
                 r#type = %resource_type,
                 %version,
                 message,
-                "a client has refused a response"
+                "a client has rejected a response"
             );
         }
         self.context.metrics.heard(resource_type, &heard);

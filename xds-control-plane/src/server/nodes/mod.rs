@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use self::polls::Polls;
 pub(crate) use self::record::{Record, clean};
 pub use self::status::{
-    NodeIdentity, NodeStatus, PollStatus, Refusal, StreamKind, StreamStatus, TypeStatus,
+    NodeIdentity, NodeStatus, PollStatus, Rejection, StreamKind, StreamStatus, TypeStatus,
 };
 use super::listen::host_of;
 use crate::snapshot::{ResourceType, Subscription, Version};

@@ -18,11 +18,11 @@ const SWEEP: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Polls {
-    known: Mutex<Known>,
+    known: Mutex<KnownPolls>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownPolls {
     nodes: HashMap<NodeIdentity, Polled>,
     swept: Option<Instant>,
 }
@@ -91,7 +91,7 @@ impl Polls {
             .collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KnownPolls> {
         self.known.lock()
     }
 }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::status::LISTED_NAMES;
-use super::{NodeIdentity, Nodes, Refusal, StreamStatus, TooManyNames, TypeStatus};
+use super::{NodeIdentity, Nodes, Rejection, StreamStatus, TooManyNames, TypeStatus};
 use crate::server::protocol::{Heard, Reply};
 use crate::snapshot::ResourceType;
 
@@ -88,8 +88,8 @@ impl Record {
                     status.acknowledged = Some(*version);
                     status.acknowledged_at = Some(SystemTime::now());
                 }
-                Heard::Refused(version, message) => {
-                    status.refused = Some(Refusal {
+                Heard::Rejected(version, message) => {
+                    status.rejected = Some(Rejection {
                         version: *version,
                         message: clean(message, LONGEST_MESSAGE),
                         at: SystemTime::now(),

@@ -152,7 +152,8 @@ pub struct TypeStatus {
     #[serde(serialize_with = "seconds_if_any")]
     pub acknowledged_at: Option<SystemTime>,
     /// The last rejection by the client. It stays when the client has acknowledged something else since.
-    pub refused: Option<Refusal>,
+    #[serde(rename = "refused")]
+    pub rejected: Option<Rejection>,
 }
 
 impl TypeStatus {
@@ -166,7 +167,7 @@ impl TypeStatus {
             sent: None,
             acknowledged: None,
             acknowledged_at: None,
-            refused: None,
+            rejected: None,
         }
     }
 }
@@ -174,7 +175,7 @@ impl TypeStatus {
 /// A response that a client did not take.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
-pub struct Refusal {
+pub struct Rejection {
     /// The version of the response.
     #[serde(serialize_with = "shown")]
     pub version: Version,

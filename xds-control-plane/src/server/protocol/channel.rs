@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use super::delta::Delta;
 use super::full::Full;
 use super::partial::Partial;
-use super::{Content, Heard, Protocol, Reply, Request, Scope, Violation, Wants};
-use crate::server::view::{Resources, Served};
+use super::{Content, Heard, Reply, Request, Scope, StreamProtocol, Violation, Wants};
+use crate::server::node_view::{Resources, Served};
 use crate::snapshot::{ResourceType, Version};
 
 #[derive(Debug)]
@@ -43,15 +43,15 @@ struct Sent {
 enum Fate {
     Open,
     Acknowledged,
-    Refused,
+    Rejected,
 }
 
 impl Channel {
-    pub(super) fn new(protocol: Protocol, resource_type: ResourceType) -> Self {
+    pub(super) fn new(protocol: StreamProtocol, resource_type: ResourceType) -> Self {
         let machine = match protocol {
-            Protocol::Delta => Machine::Delta(Delta::new(resource_type.has_wildcard())),
-            Protocol::Sotw if resource_type.has_wildcard() => Machine::Full(Full::default()),
-            Protocol::Sotw => Machine::Partial(Partial::default()),
+            StreamProtocol::Delta => Machine::Delta(Delta::new(resource_type.has_wildcard())),
+            StreamProtocol::Sotw if resource_type.has_wildcard() => Machine::Full(Full::default()),
+            StreamProtocol::Sotw => Machine::Partial(Partial::default()),
         };
         Self {
             resource_type,
@@ -85,8 +85,8 @@ impl Channel {
             (Machine::Full(_), _) if heard == Heard::Stale => {}
             (Machine::Full(full), Wants::Sotw { names, version }) => {
                 full.want(names, version.filter(|_| first));
-                if let Heard::Refused(version, message) = &heard {
-                    full.refused(*version, message);
+                if let Heard::Rejected(version, message) = &heard {
+                    full.rejected(*version, message);
                 }
             }
             (Machine::Partial(partial), Wants::Sotw { names, .. }) => partial.want(names),
@@ -115,14 +115,16 @@ impl Channel {
             return Heard::Asked;
         }
         let nonce = request.nonce.parse::<u64>().ok();
-        let ledger = match &mut self.machine {
+        let subscription_state = match &mut self.machine {
             Machine::Full(_) => None,
-            Machine::Partial(partial) => Some(partial.ledger_mut()),
-            Machine::Delta(delta) => Some(delta.ledger_mut()),
+            Machine::Partial(partial) => Some(partial.subscription_state_mut()),
+            Machine::Delta(delta) => Some(delta.subscription_state_mut()),
         };
-        let landed = match (nonce, ledger, &request.refusal) {
-            (Some(nonce), Some(ledger), None) => ledger.acknowledged(nonce),
-            (Some(nonce), Some(ledger), Some(message)) => ledger.refused(nonce, message),
+        let landed = match (nonce, subscription_state, &request.rejection) {
+            (Some(nonce), Some(subscription_state), None) => subscription_state.acknowledged(nonce),
+            (Some(nonce), Some(subscription_state), Some(message)) => {
+                subscription_state.rejected(nonce, message)
+            }
             (None, ..) | (_, None, _) => None,
         };
         let version = match &mut self.last {
@@ -133,9 +135,9 @@ impl Channel {
                 return Heard::Asked;
             }
             Some(last) if Some(last.nonce) == nonce => {
-                last.fate = match request.refusal {
+                last.fate = match request.rejection {
                     None => Fate::Acknowledged,
-                    Some(_) => Fate::Refused,
+                    Some(_) => Fate::Rejected,
                 };
                 last.version
             }
@@ -144,14 +146,14 @@ impl Channel {
                 _ => return Heard::Stale,
             },
         };
-        match &request.refusal {
+        match &request.rejection {
             None => {
                 if let Machine::Full(full) = &mut self.machine {
                     full.acknowledged(version);
                 }
                 Heard::Acknowledged(version)
             }
-            Some(message) => Heard::Refused(version, message.clone()),
+            Some(message) => Heard::Rejected(version, message.clone()),
         }
     }
 
@@ -178,8 +180,8 @@ impl Channel {
         let (content, changed) = due?;
         match &mut self.machine {
             Machine::Full(_) => {}
-            Machine::Partial(partial) => partial.ledger_mut().sent(nonce, &content),
-            Machine::Delta(delta) => delta.ledger_mut().sent(nonce, &content),
+            Machine::Partial(partial) => partial.subscription_state_mut().sent(nonce, &content),
+            Machine::Delta(delta) => delta.subscription_state_mut().sent(nonce, &content),
         }
         self.last = Some(Sent {
             nonce,
@@ -201,8 +203,8 @@ impl Channel {
     pub(super) fn forget(&mut self, names: &[Arc<str>]) {
         match &mut self.machine {
             Machine::Full(_) => {}
-            Machine::Partial(partial) => partial.ledger_mut().forget(names),
-            Machine::Delta(delta) => delta.ledger_mut().forget(names),
+            Machine::Partial(partial) => partial.subscription_state_mut().forget(names),
+            Machine::Delta(delta) => delta.subscription_state_mut().forget(names),
         }
     }
 
@@ -218,8 +220,8 @@ impl Channel {
     pub(super) fn lacking(&self, served: &Served) -> BTreeSet<Arc<str>> {
         match &self.machine {
             Machine::Full(full) => full.lacking(served),
-            Machine::Partial(partial) => partial.ledger().lacking(served),
-            Machine::Delta(delta) => delta.ledger().lacking(served),
+            Machine::Partial(partial) => partial.subscription_state().lacking(served),
+            Machine::Delta(delta) => delta.subscription_state().lacking(served),
         }
     }
 
@@ -235,8 +237,8 @@ impl Channel {
     pub(super) fn is_wildcard(&self) -> bool {
         match &self.machine {
             Machine::Full(full) => full.is_wildcard(),
-            Machine::Partial(partial) => partial.ledger().is_wildcard(),
-            Machine::Delta(delta) => delta.ledger().is_wildcard(),
+            Machine::Partial(partial) => partial.subscription_state().is_wildcard(),
+            Machine::Delta(delta) => delta.subscription_state().is_wildcard(),
         }
     }
 
@@ -244,8 +246,8 @@ impl Channel {
     pub(super) fn names(&self) -> Box<dyn Iterator<Item = &Arc<str>> + '_> {
         match &self.machine {
             Machine::Full(full) => Box::new(full.names().iter()),
-            Machine::Partial(partial) => Box::new(partial.ledger().names()),
-            Machine::Delta(delta) => Box::new(delta.ledger().names()),
+            Machine::Partial(partial) => Box::new(partial.subscription_state().names()),
+            Machine::Delta(delta) => Box::new(delta.subscription_state().names()),
         }
     }
 
@@ -253,15 +255,15 @@ impl Channel {
     pub(super) fn name_count(&self) -> usize {
         match &self.machine {
             Machine::Full(full) => full.names().len(),
-            Machine::Partial(partial) => partial.ledger().len_with(&[]),
-            Machine::Delta(delta) => delta.ledger().len_with(&[]),
+            Machine::Partial(partial) => partial.subscription_state().len_with(&[]),
+            Machine::Delta(delta) => delta.subscription_state().len_with(&[]),
         }
     }
 
     /// Number of names with state if these are added.
     fn names_with(&self, more: &[Arc<str>]) -> usize {
         match &self.machine {
-            Machine::Delta(delta) => delta.ledger().len_with(more),
+            Machine::Delta(delta) => delta.subscription_state().len_with(more),
             Machine::Full(_) | Machine::Partial(_) => more.len(),
         }
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::ledger::Ledger;
+use super::subscription_state::SubscriptionState;
 use super::{Content, Scope, WILDCARD};
-use crate::server::view::{Resources, Served};
+use crate::server::node_view::{Resources, Served};
 use crate::snapshot::Version;
 
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(super) struct Delta {
     /// True if the type has a wildcard.
     has_wildcard: bool,
     began: bool,
-    ledger: Ledger,
+    subscription_state: SubscriptionState,
     /// True if the client waits for a response even if there are no resources.
     greet: bool,
 }
@@ -22,17 +22,17 @@ impl Delta {
         Self {
             has_wildcard,
             began: false,
-            ledger: Ledger::saying_removals(),
+            subscription_state: SubscriptionState::saying_removals(),
             greet: false,
         }
     }
 
-    pub(super) fn ledger(&self) -> &Ledger {
-        &self.ledger
+    pub(super) fn subscription_state(&self) -> &SubscriptionState {
+        &self.subscription_state
     }
 
-    pub(super) fn ledger_mut(&mut self) -> &mut Ledger {
-        &mut self.ledger
+    pub(super) fn subscription_state_mut(&mut self) -> &mut SubscriptionState {
+        &mut self.subscription_state
     }
 
     /// Changes the subscription, with any nonce in the request.
@@ -46,20 +46,20 @@ impl Delta {
         let reconnects = first && !initial.is_empty();
         if first {
             for (name, version) in initial {
-                self.ledger.seed(&name, version);
+                self.subscription_state.seed(&name, version);
             }
         }
         // A first request without names is the older form of the wildcard.
         let all = first && subscribe.is_empty() && self.has_wildcard;
         if all || subscribe.iter().any(|name| self.is_wildcard(name)) {
-            self.ledger.subscribe_wildcard();
+            self.subscription_state.subscribe_wildcard();
             self.greet = !reconnects;
         }
         for name in unsubscribe {
             if self.is_wildcard(&name) {
-                self.ledger.unsubscribe_wildcard();
+                self.subscription_state.unsubscribe_wildcard();
             } else {
-                self.ledger.unsubscribe(&name);
+                self.subscription_state.unsubscribe(&name);
             }
         }
         let named = subscribe
@@ -67,13 +67,13 @@ impl Delta {
             .filter(|name| !self.has_wildcard || &**name != WILDCARD);
         for name in named {
             if first {
-                self.ledger.subscribe_seeded(name);
+                self.subscription_state.subscribe_seeded(name);
             } else {
-                self.ledger.subscribe(name);
+                self.subscription_state.subscribe(name);
             }
         }
-        if first && !self.ledger.is_wildcard() {
-            self.ledger.drop_seeds();
+        if first && !self.subscription_state.is_wildcard() {
+            self.subscription_state.drop_seeds();
         }
     }
 
@@ -83,7 +83,7 @@ impl Delta {
         keep: Option<&Resources>,
         scope: Scope,
     ) -> Option<Content> {
-        let content = self.ledger.due(served, keep, scope);
+        let content = self.subscription_state.due(served, keep, scope);
         let greet = std::mem::take(&mut self.greet);
         (greet || !content.resources.is_empty() || !content.removed.is_empty()).then_some(content)
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::channel::Channel;
-use super::{Heard, Protocol, Reply, Request, Scope, Violation};
-use crate::server::view::{Served, View, names_any};
+use super::{Heard, Reply, Request, Scope, StreamProtocol, Violation};
+use crate::server::node_view::{NodeView, Served, names_any};
 use crate::snapshot::{ResourceType, Subscription};
 
 /// The limits of a stream, and its time limits.
@@ -39,10 +39,10 @@ pub(crate) struct ExchangeOptions {
 ///   is over.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    protocol: Protocol,
+    protocol: StreamProtocol,
     subscription: Subscription,
     options: ExchangeOptions,
-    view: Option<Arc<View>>,
+    view: Option<Arc<NodeView>>,
     channels: [Option<Channel>; ResourceType::MAKE_BEFORE_BREAK.len()],
     nonce: u64,
     accepts_in_part: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     pub(crate) fn new(
-        protocol: Protocol,
+        protocol: StreamProtocol,
         subscription: Subscription,
         options: ExchangeOptions,
     ) -> Self {
@@ -70,12 +70,12 @@ impl Exchange {
         self.accepts_in_part = true;
     }
 
-    pub(crate) fn protocol(&self) -> Protocol {
+    pub(crate) fn protocol(&self) -> StreamProtocol {
         self.protocol
     }
 
     /// The current view.
-    pub(crate) fn view(&self) -> Option<&Arc<View>> {
+    pub(crate) fn view(&self) -> Option<&Arc<NodeView>> {
         self.view.as_ref()
     }
 
@@ -91,7 +91,7 @@ impl Exchange {
     }
 
     /// Responds from `view` from now on.
-    pub(crate) fn publish(&mut self, view: Arc<View>) {
+    pub(crate) fn publish(&mut self, view: Arc<NodeView>) {
         self.view = Some(view);
     }
 
@@ -141,7 +141,7 @@ impl Exchange {
 
     fn reply(
         &mut self,
-        view: &View,
+        view: &NodeView,
         resource_type: ResourceType,
         now: Instant,
         replies: &mut Vec<Reply>,
@@ -173,7 +173,7 @@ impl Exchange {
         }
     }
 
-    fn must_wait(&self, view: &View, resource_type: ResourceType, now: Instant) -> bool {
+    fn must_wait(&self, view: &NodeView, resource_type: ResourceType, now: Instant) -> bool {
         let waits = |resource_type: ResourceType| {
             self.channels[resource_type as usize]
                 .as_ref()
@@ -191,7 +191,7 @@ impl Exchange {
     }
 
     /// Returns the resources for this client, which may be fewer than for others.
-    fn served<'v>(&self, view: &'v View, resource_type: ResourceType) -> Cow<'v, Served> {
+    fn served<'v>(&self, view: &'v NodeView, resource_type: ResourceType) -> Cow<'v, Served> {
         let served = view.served(resource_type, self.subscription);
         let lacking = match resource_type {
             ResourceType::Route => self.lacking_clusters(view),
@@ -211,7 +211,7 @@ impl Exchange {
         (self.view.as_ref()).is_some_and(|view| !self.lacking_clusters(view).is_empty())
     }
 
-    fn lacking_clusters(&self, view: &View) -> BTreeSet<Arc<str>> {
+    fn lacking_clusters(&self, view: &NodeView) -> BTreeSet<Arc<str>> {
         match &self.channels[ResourceType::Cluster as usize] {
             Some(clusters) if !self.accepts_in_part => {
                 clusters.lacking(view.served(ResourceType::Cluster, self.subscription))
@@ -220,7 +220,7 @@ impl Exchange {
         }
     }
 
-    fn listeners_name(&self, view: &View, clusters: &BTreeSet<Arc<str>>) -> bool {
+    fn listeners_name(&self, view: &NodeView, clusters: &BTreeSet<Arc<str>>) -> bool {
         let listeners = view.served(ResourceType::Listener, self.subscription);
         !clusters.is_empty()
             && (listeners.set().iter()).any(|listener| names_any(listener, clusters))
@@ -228,7 +228,7 @@ impl Exchange {
 
     /// Returns true if the client is known to refer only to clusters of this view. A stream of one type
     /// cannot know.
-    fn has_left_clusters(&self, view: &View) -> bool {
+    fn has_left_clusters(&self, view: &NodeView) -> bool {
         let settled = |resource_type: ResourceType| {
             self.channels[resource_type as usize]
                 .as_ref()

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::blame::blamed;
+use super::nack::nacked;
 use super::{Content, WILDCARD};
-use crate::server::view::{Resources, Served};
+use crate::server::node_view::{Resources, Served};
 use crate::snapshot::{Resource, ResourceSet, Version};
 
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct Full {
     /// True if the client waits for a response.
     asked: bool,
     /// True if the client has rejected the last response.
-    is_refused: bool,
+    is_rejected: bool,
     /// The last accepted resources.
     accepted: Option<Told>,
     /// The version that a reconnecting client reports.
@@ -83,13 +83,13 @@ impl Full {
                 .retain(|name, _| wildcard || explicit.contains(name));
             let version = selection(wildcard, explicit, &told.set, &told.kept);
             let lighter = std::mem::replace(&mut told.version, version) != version;
-            self.asked |= self.is_refused && lighter;
+            self.asked |= self.is_rejected && lighter;
         }
     }
 
     /// Records that the client has accepted the last response, which had that version.
     pub(super) fn acknowledged(&mut self, version: Version) {
-        self.is_refused = false;
+        self.is_rejected = false;
         let accepted = self.told.as_ref().filter(|told| told.version == version);
         if let Some(accepted) = accepted {
             self.accepted = Some(accepted.clone());
@@ -99,15 +99,15 @@ impl Full {
     /// Records that the client has rejected the last response, which had that version, with its message. If
     /// the client has unsubscribed from a part of it since, or the response kept resources that the client
     /// may not have, the rest is another response, and may be accepted.
-    pub(super) fn refused(&mut self, version: Version, message: &str) {
-        self.is_refused = true;
+    pub(super) fn rejected(&mut self, version: Version, message: &str) {
+        self.is_rejected = true;
         let told = self.told.as_ref().filter(|told| told.version == version);
         let names = told.into_iter().flat_map(|told| {
             let told = self.selected(&told.set).chain(told.kept.values());
             told.map(|resource| resource.name())
         });
-        if let Some(blamed) = blamed(message, names) {
-            self.accepted = self.accepted_but(&blamed);
+        if let Some(nacked) = nacked(message, names) {
+            self.accepted = self.accepted_but(&nacked);
         }
         let accepted = self.accepted.as_ref();
         if let Some(told) = &mut self.told {
@@ -167,7 +167,7 @@ impl Full {
             .cloned()
             .collect();
         self.tell(served.set(), kept);
-        self.is_refused = false;
+        self.is_rejected = false;
         Some(FullContent {
             content: Content {
                 version,
@@ -180,7 +180,7 @@ impl Full {
 
     /// Returns the served resources that the client has rejected and therefore lacks.
     pub(super) fn lacking(&self, served: &Served) -> BTreeSet<Arc<str>> {
-        if !self.is_refused || (self.has_unknown && self.accepted.is_none()) {
+        if !self.is_rejected || (self.has_unknown && self.accepted.is_none()) {
             return BTreeSet::new();
         }
         let has = |name: &str| {
@@ -194,15 +194,15 @@ impl Full {
             .collect()
     }
 
-    /// Returns the client's resources after it accepted all of the last response except the blamed ones,
+    /// Returns the client's resources after it accepted all of the last response except the nacked ones,
     /// which it keeps in their earlier form.
-    fn accepted_but(&self, blamed: &BTreeSet<Arc<str>>) -> Option<Told> {
+    fn accepted_but(&self, nacked: &BTreeSet<Arc<str>>) -> Option<Told> {
         let told = self.told.as_ref()?;
         let before = |name: &Arc<str>| self.accepted.as_ref()?.get(name).cloned();
         let taken = (self.selected(&told.set).chain(told.kept.values()))
-            .filter(|resource| !blamed.contains(resource.name()))
+            .filter(|resource| !nacked.contains(resource.name()))
             .cloned();
-        let set: ResourceSet = taken.chain(blamed.iter().filter_map(before)).collect();
+        let set: ResourceSet = taken.chain(nacked.iter().filter_map(before)).collect();
         Some(Told {
             version: set.version(),
             set: Arc::new(set),
@@ -236,7 +236,7 @@ impl Full {
                 let held = match (&self.told, &self.accepted) {
                     (None, _) => Some(resource),
                     // It lacks the rejected resources, of which this may have been the cause.
-                    (Some(told), accepted) if self.is_refused => {
+                    (Some(told), accepted) if self.is_rejected => {
                         told.get(name).and(accepted.as_ref()?.get(name))
                     }
                     (Some(told), _) => told.get(name),

@@ -3,18 +3,18 @@
 //! An [`Exchange`] is one stream. It has a channel for each type that the client has requested, and decides
 //! on the order of changes. A channel implements the protocol: [`Full`](full::Full) and
 //! [`Partial`](partial::Partial) are the two halves of state of the world (SotW), [`Delta`](delta::Delta)
-//! is the incremental protocol. The latter two keep the client's state in a [`Ledger`](ledger::Ledger).
+//! is the incremental protocol. The latter two keep the client's state in a [`SubscriptionState`](subscription_state::SubscriptionState).
 //!
 //! Facts are from <https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol>.
 
-mod blame;
 mod channel;
 mod delta;
 mod exchange;
-mod flights;
 mod full;
-mod ledger;
+mod in_flight;
+mod nack;
 mod partial;
+mod subscription_state;
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,7 @@ pub(crate) const WILDCARD: &str = "*";
 
 /// The variant of the protocol on a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Protocol {
+pub(crate) enum StreamProtocol {
     /// State of the world (SotW): the client repeats its whole subscription each time.
     Sotw,
     /// Delta (incremental): the client sends the changes of its subscription.
@@ -42,7 +42,7 @@ pub(crate) struct Request {
     /// The nonce of the response that this answers, or empty.
     pub(crate) nonce: String,
     /// The client's error message, if it rejects that response.
-    pub(crate) refusal: Option<String>,
+    pub(crate) rejection: Option<String>,
     pub(crate) wants: Wants,
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum Heard {
     /// Acceptance of the response with that version.
     Acknowledged(Version),
     /// Rejection of the response with that version, with the client's message.
-    Refused(Version, String),
+    Rejected(Version, String),
     /// An answer to a response that is not the last one.
     Stale,
 }

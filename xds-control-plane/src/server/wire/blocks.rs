@@ -7,7 +7,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::fields::{Count, Sink, head, singular, text};
-use crate::server::protocol::Protocol;
+use crate::server::protocol::StreamProtocol;
 use crate::snapshot::{Resource, ResourceType, Subscription};
 
 /// The field `resources` of both kinds of response.
@@ -24,7 +24,7 @@ pub(super) struct Selection<'r> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind {
     pub(super) resource_type: ResourceType,
-    pub(super) protocol: Protocol,
+    pub(super) protocol: StreamProtocol,
     pub(super) subscription: Subscription,
 }
 
@@ -43,8 +43,8 @@ impl Selection<'_> {
     pub(super) fn write(&self, sink: &mut impl Sink) {
         for resource in self.resources {
             match self.kind.protocol {
-                Protocol::Sotw => self.any(sink, RESOURCES, resource),
-                Protocol::Delta => {
+                StreamProtocol::Sotw => self.any(sink, RESOURCES, resource),
+                StreamProtocol::Delta => {
                     let mut length = Count::default();
                     self.resource(&mut length, resource);
                     head(sink, RESOURCES, length.0);
@@ -203,7 +203,7 @@ mod tests {
 
     const KIND: Kind = Kind {
         resource_type: ResourceType::Endpoint,
-        protocol: Protocol::Delta,
+        protocol: StreamProtocol::Delta,
         subscription: Subscription::Aggregated,
     };
 
@@ -230,7 +230,7 @@ mod tests {
         assert!(!is_same(&first, &of(&blocks, &[a, resource("b", "2")])));
         for kind in [
             Kind {
-                protocol: Protocol::Sotw,
+                protocol: StreamProtocol::Sotw,
                 ..KIND
             },
             Kind {

@@ -15,14 +15,14 @@ use bytes::Bytes;
 pub(crate) use self::blocks::Blocks;
 use self::blocks::{Kind, Selection};
 use self::fields::{Count, Sink, head, text};
-use super::protocol::{Protocol, Reply};
+use super::protocol::{Reply, StreamProtocol};
 use crate::snapshot::Subscription;
 
 /// A response that only has to be written.
 #[derive(Debug, Clone)]
 pub(crate) struct Response {
     pub(crate) reply: Reply,
-    pub(crate) protocol: Protocol,
+    pub(crate) protocol: StreamProtocol,
     pub(crate) subscription: Subscription,
     /// The server's name; not written if empty.
     pub(crate) identifier: Arc<str>,
@@ -137,14 +137,14 @@ impl Response {
         const NONCE: u32 = 5;
         const REMOVED: u32 = 6;
         let control_plane = match self.protocol {
-            Protocol::Sotw => 6,
-            Protocol::Delta => 7,
+            StreamProtocol::Sotw => 6,
+            StreamProtocol::Delta => 7,
         };
         text(sink, TYPE_URL, self.reply.resource_type.type_url());
         if self.reply.nonce > 0 {
             text(sink, NONCE, &self.reply.nonce.to_string());
         }
-        if self.protocol == Protocol::Delta {
+        if self.protocol == StreamProtocol::Delta {
             for name in &self.reply.removed {
                 text(sink, REMOVED, name);
             }

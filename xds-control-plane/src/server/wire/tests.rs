@@ -13,7 +13,7 @@ use crate::snapshot::{Bodies, Resource, ResourceType, Version};
 
 type FullResponse = discovery::DiscoveryResponse;
 
-fn response(protocol: Protocol, resources: Vec<Arc<Resource>>) -> Response {
+fn response(protocol: StreamProtocol, resources: Vec<Arc<Resource>>) -> Response {
     Response {
         reply: Reply {
             resource_type: ResourceType::Endpoint,
@@ -106,18 +106,18 @@ fn check(response: &Response, blocks: &Blocks) {
     let bytes = unframed(response.framed(blocks).unwrap());
     assert!(bytes == response.encode_to_vec());
     match response.protocol {
-        Protocol::Sotw => {
+        StreamProtocol::Sotw => {
             assert!(FullResponse::decode(bytes.clone()).unwrap() == full(response));
             assert!(bytes == full(response).encode_to_vec());
         }
-        Protocol::Delta => {
+        StreamProtocol::Delta => {
             assert!(DeltaDiscoveryResponse::decode(bytes.clone()).unwrap() == delta(response));
             assert!(bytes == delta(response).encode_to_vec());
         }
     }
 }
 
-const PROTOCOLS: [Protocol; 2] = [Protocol::Sotw, Protocol::Delta];
+const PROTOCOLS: [StreamProtocol; 2] = [StreamProtocol::Sotw, StreamProtocol::Delta];
 
 /// A resource with other bytes for each subscription.
 fn of_each_subscription(name: &str, length: usize) -> Arc<Resource> {
@@ -210,7 +210,7 @@ fn what_is_empty_is_not_written() {
 fn what_is_removed_is_said_by_name() {
     let blocks = Blocks::default();
     for removed in [1, 5_000] {
-        let mut response = response(Protocol::Delta, vec![resource("a", "1")]);
+        let mut response = response(StreamProtocol::Delta, vec![resource("a", "1")]);
         response.reply.removed = (0..removed)
             .map(|n| Arc::from(format!("gone-{n}")))
             .collect();
@@ -236,7 +236,7 @@ proptest! {
         nonce: u64,
         is_delta: bool,
     ) {
-        let protocol = if is_delta { Protocol::Delta } else { Protocol::Sotw };
+        let protocol = if is_delta { StreamProtocol::Delta } else { StreamProtocol::Sotw };
         let resources = bodies.iter().map(|(name, length)| of_each_subscription(name, *length));
         let mut response = response(protocol, resources.collect());
         response.reply.nonce = nonce;

@@ -43,7 +43,7 @@ pub(in crate::sources) async fn follow(
                 published.send_if_modified(|reading| {
                     let is_news = reading.failed(Arc::clone(&failure));
                     if is_news {
-                        tracing::warn!(target: crate::sources::TARGET, failure = &*failure, "the registry cannot be read; what was last good stays");
+                        tracing::warn!(target: crate::sources::TARGET, failure = &*failure, "the registry cannot be read; what was last known good stays");
                     }
                     is_news
                 });
@@ -447,6 +447,9 @@ mod tests {
         let [left_out] = &reading.left_out[..] else {
             panic!("{:?}", reading.left_out);
         };
-        assert_eq!((&*left_out.service, left_out.serves_last_good), ("b", true));
+        assert_eq!(
+            (&*left_out.service, left_out.serves_last_known_good),
+            ("b", true)
+        );
     }
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::world::World;
-use crate::assemble::{AssembleOptions, assemble};
+use crate::assemble::{ResourceOptions, assemble};
 
 fn of(instances: &[&str]) -> World {
     let world = World::new().registry("[{name: a, provides: [{name: http}]}]");
@@ -108,7 +108,7 @@ proptest! {
         let snapshot = |texts: &[String]| {
             let texts: Vec<_> = texts.iter().map(String::as_str).collect();
             let services = of(&texts).translate().translation.services;
-            assemble(&services, AssembleOptions::default()).snapshot
+            assemble(&services, ResourceOptions::default()).snapshot
         };
         prop_assert_eq!(snapshot(&one), snapshot(&other));
     }

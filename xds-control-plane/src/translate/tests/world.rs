@@ -14,7 +14,7 @@ use xds_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
 use xds_types::pb::envoy::config::route::v3::{Route, VirtualHost};
 use xds_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
 
-use crate::assemble::{AssembleOptions, assemble};
+use crate::assemble::{ResourceOptions, assemble};
 use crate::sources::{parse_registry, parse_static};
 use crate::translate::{
     Catalog, CatalogService, Defaults, Instance, Known, TranslateOptions, Translation, Translator,
@@ -112,7 +112,7 @@ pub(super) struct Translated {
 
 impl Translated {
     fn new(translation: Translation) -> Self {
-        let options = AssembleOptions::default().with_precedence(["registry", "consul", "static"]);
+        let options = ResourceOptions::default().with_precedence(["registry", "consul", "static"]);
         // Every result must be acceptable to Envoy.
         let assembled = assemble(&translation.services, options);
         assert_eq!(assembled.quarantined, []);

@@ -139,8 +139,8 @@ async fn fetch_of_nothing_is_an_answer_and_before_the_first_snapshot_none() {
         type_url: "type.googleapis.com/envoy.config.cluster.v3.Cluster".to_owned(),
         ..DiscoveryRequest::default()
     };
-    let refused = client.fetch_listeners(other).await.unwrap_err();
-    assert_eq!(refused.code(), Code::InvalidArgument);
+    let rejected = client.fetch_listeners(other).await.unwrap_err();
+    assert_eq!(rejected.code(), Code::InvalidArgument);
 }
 
 async fn poll(server: &Running, path: &str, body: &str) -> Answer {

@@ -49,13 +49,13 @@ async fn every_kind_of_subscription_becomes_active_and_follows_changes() {
         wait_for_answer(&envoy, listen, "svc", &one).await;
         server.publish(plan(&other));
         wait_for_answer(&envoy, listen, "svc", &other).await;
-        for refusals in [
+        for rejections in [
             "cluster_manager.cds",
             "listener_manager.lds",
             "http.http.rds.main",
         ] {
-            let rejected = envoy.stat(&format!("{refusals}.update_rejected")).await;
-            assert_eq!(rejected, Some(0), "{way:?} {refusals}");
+            let rejected = envoy.stat(&format!("{rejections}.update_rejected")).await;
+            assert_eq!(rejected, Some(0), "{way:?} {rejections}");
         }
         let nodes = server.handle.nodes();
         let [node] = &nodes[..] else {
@@ -84,7 +84,7 @@ fn clusters_of(server: &Running) -> Option<TypeStatus> {
 }
 
 #[tokio::test]
-async fn what_comes_with_a_refused_cluster_is_served() {
+async fn what_comes_with_a_rejected_cluster_is_served() {
     let Some(program) = Envoy::find() else { return };
     let (origin, other) = (Origin::named("origin"), Origin::named("other"));
     for way in [Way::Aggregated, Way::AggregatedDelta] {
@@ -107,8 +107,8 @@ async fn what_comes_with_a_refused_cluster_is_served() {
         server.publish(next.snapshot());
         wait_for_answer(&envoy, listen, "more", &other).await;
         wait_for_answer(&envoy, listen, "svc", &origin).await;
-        let refusal = clusters_of(&server).and_then(|of| of.refused).unwrap();
-        let said = refusal.message;
+        let rejection = clusters_of(&server).and_then(|of| of.rejected).unwrap();
+        let said = rejection.message;
         assert!(said.contains("unusable: "), "{way:?}: {said}");
         // No other service gets its requests, and Envoy has its cluster: a route without its cluster would
         // also return 503.
@@ -135,7 +135,7 @@ async fn what_comes_with_a_refused_cluster_is_served() {
 }
 
 #[tokio::test]
-async fn what_envoy_refuses_is_seen_and_not_sent_again() {
+async fn what_envoy_rejects_is_seen_and_not_sent_again() {
     let Some(program) = Envoy::find() else { return };
     let (origin, other) = (Origin::named("origin"), Origin::named("other"));
     for way in [Way::Aggregated, Way::AggregatedDelta, Way::Separate] {
@@ -154,17 +154,17 @@ async fn what_envoy_refuses_is_seen_and_not_sent_again() {
         };
         server.publish(broken.snapshot());
         envoy
-            .eventually("the refusal is known", async || {
-                clusters_of(&server).is_some_and(|of| of.refused.is_some())
+            .eventually("the rejection is known", async || {
+                clusters_of(&server).is_some_and(|of| of.rejected.is_some())
             })
             .await;
         let of = clusters_of(&server).unwrap();
-        let refusal = of.refused.unwrap();
-        assert_eq!(Some(refusal.version), of.sent, "{way:?}");
+        let rejection = of.rejected.unwrap();
+        assert_eq!(Some(rejection.version), of.sent, "{way:?}");
         assert!(
-            refusal.message.contains("broken"),
+            rejection.message.contains("broken"),
             "{way:?}: {}",
-            refusal.message
+            rejection.message
         );
         envoy
             .wait_for_stat("cluster_manager.cds.update_rejected", |count| count == 1)

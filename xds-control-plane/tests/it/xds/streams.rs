@@ -14,7 +14,7 @@ use xds_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_c
 use xds_types::pb::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DiscoveryRequest, DiscoveryResponse,
 };
-use xds_types::pb::google::rpc::Status as Refusal;
+use xds_types::pb::google::rpc::Status as Rejection;
 
 use crate::xds::support::Running;
 use crate::xds::support::resources::Plan;
@@ -138,37 +138,37 @@ async fn streams_wait_for_the_first_snapshot_and_health_says_so() {
 }
 
 #[tokio::test]
-async fn what_a_client_has_and_refuses_can_be_seen() {
+async fn what_a_client_has_and_rejects_can_be_seen() {
     let server = Running::start(plan(&["a"]).snapshot()).await;
     let mut stream = Stream::open(&server).await;
     stream.ask(Cluster, &[]);
     let response = stream.response().await;
     stream.say(DiscoveryRequest {
         response_nonce: response.nonce,
-        error_detail: Some(Refusal {
+        error_detail: Some(Rejection {
             code: 3,
             message: "no\u{1b}[1m good".to_owned(),
-            ..Refusal::default()
+            ..Rejection::default()
         }),
         ..request(Cluster, &[])
     });
-    let refused = || {
+    let rejected = || {
         let nodes = server.handle.nodes();
         let stream = nodes.first()?.streams.first()?;
         let of = stream.types.first()?.clone();
-        of.refused.is_some().then_some((nodes, of))
+        of.rejected.is_some().then_some((nodes, of))
     };
-    eventually("the refusal is known", async || refused().is_some()).await;
-    let (nodes, of) = refused().unwrap();
+    eventually("the rejection is known", async || rejected().is_some()).await;
+    let (nodes, of) = rejected().unwrap();
     assert_eq!(
         (nodes[0].node.id.as_str(), nodes[0].node.cluster.as_str()),
         ("node-1", "fleet")
     );
     assert!(of.wildcard);
     assert_eq!(of.acknowledged, None);
-    let refusal = of.refused.unwrap();
-    assert_eq!(refusal.message, "no\u{fffd}[1m good");
-    assert_eq!(refusal.version.to_string(), response.version_info);
+    let rejection = of.rejected.unwrap();
+    assert_eq!(rejection.message, "no\u{fffd}[1m good");
+    assert_eq!(rejection.version.to_string(), response.version_info);
     drop(stream);
     eventually("the stream is gone", async || {
         server.handle.open_streams() == 0
@@ -204,11 +204,14 @@ async fn a_stream_of_one_type_has_no_other() {
     let mut client = ClusterDiscoveryServiceClient::new(server.channel().await);
     let requests = stream::iter([request(Endpoint, &["a"])]);
     let mut responses = client.stream_clusters(requests).await.unwrap().into_inner();
-    let refused = guarded("the refusal", responses.message())
+    let rejected = guarded("the rejection", responses.message())
         .await
         .unwrap_err();
-    assert_eq!(refused.code(), Code::InvalidArgument);
-    assert!(refused.message().contains(Cluster.type_url()), "{refused}");
+    assert_eq!(rejected.code(), Code::InvalidArgument);
+    assert!(
+        rejected.message().contains(Cluster.type_url()),
+        "{rejected}"
+    );
 }
 
 #[tokio::test]
@@ -222,8 +225,8 @@ async fn a_type_that_is_not_served_is_passed_over() {
     stream.ask(Cluster, &[]);
     assert_eq!(stream.response().await.type_url, Cluster.type_url());
     stream.say(DiscoveryRequest::default());
-    let refused = stream.next().await.unwrap_err();
-    assert_eq!(refused.code(), Code::InvalidArgument);
+    let rejected = stream.next().await.unwrap_err();
+    assert_eq!(rejected.code(), Code::InvalidArgument);
 }
 
 #[tokio::test]
@@ -235,22 +238,22 @@ async fn a_client_may_ask_only_for_so_much() {
     let server = Running::with(plan(&["a"]).snapshot(), options).await;
     let mut names = Stream::open(&server).await;
     names.ask(Endpoint, &["a", "b", "c"]);
-    let refused = names.next().await.unwrap_err();
-    assert_eq!(refused.code(), Code::ResourceExhausted);
+    let rejected = names.next().await.unwrap_err();
+    assert_eq!(rejected.code(), Code::ResourceExhausted);
 
     let mut bytes = Stream::open(&server).await;
     bytes.ask(Endpoint, &["x".repeat(2000).as_str()]);
-    let refused = bytes.next().await.unwrap_err();
-    assert_eq!(refused.code(), Code::OutOfRange);
+    let rejected = bytes.next().await.unwrap_err();
+    assert_eq!(rejected.code(), Code::OutOfRange);
     eventually("both are gone", async || server.handle.open_streams() == 0).await;
 
     let open = (Stream::open(&server).await, Stream::open(&server).await);
     let mut client = AggregatedDiscoveryServiceClient::new(server.channel().await);
-    let refused = client
+    let rejected = client
         .stream_aggregated_resources(stream::pending())
         .await
         .unwrap_err();
-    assert_eq!(refused.code(), Code::ResourceExhausted);
+    assert_eq!(rejected.code(), Code::ResourceExhausted);
     drop(open);
 }
 
@@ -265,9 +268,12 @@ async fn the_streams_of_one_address_together_may_ask_only_for_so_much() {
     second.ask(Endpoint, &["a"]);
     second.response().await;
     second.ask(Route, &["a", "b"]);
-    let refused = second.next().await.unwrap_err();
-    assert_eq!(refused.code(), Code::ResourceExhausted);
-    assert!(refused.message().contains("from this address"), "{refused}");
+    let rejected = second.next().await.unwrap_err();
+    assert_eq!(rejected.code(), Code::ResourceExhausted);
+    assert!(
+        rejected.message().contains("from this address"),
+        "{rejected}"
+    );
     // What has ended counts no more.
     drop(first);
     eventually("both are gone", async || server.handle.open_streams() == 0).await;

@@ -8,6 +8,7 @@ mod maxima;
 mod pages;
 mod texts;
 mod tree;
+mod type_names;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -35,6 +36,18 @@ fn source_files_are_short() {
         "only {seen} source files found: the walk is broken"
     );
     assert_none(&complaints);
+}
+
+#[test]
+fn a_name_has_one_meaning_in_a_crate() {
+    let mut types = type_names::Types::default();
+    tree::each_text(&root(), &mut |path, text| types.add(path, text));
+    assert!(
+        types.len() > 1000,
+        "only {} types found: the walk is broken",
+        types.len()
+    );
+    assert_none(&types.complaints());
 }
 
 #[test]

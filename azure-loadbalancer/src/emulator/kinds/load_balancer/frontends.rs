@@ -10,8 +10,8 @@ use super::super::network::requested_address;
 use super::FRONTENDS;
 use crate::emulator::json::{Object, children, id_of, key, name, one_of};
 use crate::emulator::path::Kind;
-use crate::emulator::refusal::Refusal;
-use crate::emulator::store::{State, Store};
+use crate::emulator::rejection::Rejection;
+use crate::emulator::store::{ProvisioningPhase, Store};
 
 /// Returns the maximum number of frontends of a load balancer, from the limits of subscriptions:
 /// <https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits#load-balancer>.
@@ -23,13 +23,13 @@ fn maximum(body: &Value) -> usize {
 }
 
 /// Checks that each frontend has one source of its address, that it exists, and that it is not in use.
-pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
+pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Rejection> {
     let (count, maximum) = (children(body, FRONTENDS).len(), maximum(body));
     if count > maximum {
         let message = format!(
             "A load balancer of this sku can have {maximum} frontend IP configurations; this one has {count}."
         );
-        return Err(Refusal::bad(
+        return Err(Rejection::bad(
             "LoadBalancerFrontendIPConfigurationCountLimitReached",
             message,
         ));
@@ -57,7 +57,7 @@ pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
             (None, Some(subnet)) => {
                 private = Some(name(frontend));
                 if context.store.subnet(subnet).is_none() {
-                    return Err(Refusal::dangling(subnet, &context.id()));
+                    return Err(Rejection::dangling(subnet, &context.id()));
                 }
             }
             // A prefix is another owner's frontend, which stays as it is.
@@ -69,7 +69,7 @@ pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
                 let message = format!(
                     "{label} has {what} a public address and a subnet; it must have one of the two."
                 );
-                return Err(Refusal::bad("InvalidFrontendIPConfiguration", message));
+                return Err(Rejection::bad("InvalidFrontendIPConfiguration", message));
             }
         }
     }
@@ -81,7 +81,7 @@ pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
          time.",
         context.id()
     );
-    Err(Refusal::bad(
+    Err(Rejection::bad(
         "LoadBalancerFrontendsMixPublicAndPrivate",
         message,
     ))
@@ -92,19 +92,19 @@ fn check_public(
     body: &Value,
     frontend: &Value,
     address: &str,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let found = context.store.find(address);
     let Some(found) = found.filter(|found| found.place.kind == Kind::PublicIp) else {
-        return Err(Refusal::dangling(address, &context.id()));
+        return Err(Rejection::dangling(address, &context.id()));
     };
-    if found.state != State::Succeeded {
+    if found.state != ProvisioningPhase::Succeeded {
         let message = format!(
             "Cannot proceed with operation because resource {address} used by resource {} is not in Succeeded state. \
              Resource is in {} state.",
             context.id(),
             found.state.text()
         );
-        return Err(Refusal::conflict(
+        return Err(Rejection::conflict(
             "ReferencedResourceNotProvisioned",
             message,
         ));
@@ -117,7 +117,7 @@ fn check_public(
             skus.0,
             context.id()
         );
-        return Err(Refusal::bad("PublicIPAndLBSkuDoNotMatch", message));
+        return Err(Rejection::bad("PublicIPAndLBSkuDoNotMatch", message));
     }
     let own = key(&format!("{}/{FRONTENDS}/{}", context.id(), name(frontend)));
     let is_other = |id: &&String| {
@@ -131,13 +131,13 @@ fn check_public(
     }
 }
 
-fn in_use(address: &str, by: &str) -> Refusal {
+fn in_use(address: &str, by: &str) -> Rejection {
     let message = format!("Resource {address} is already allocated to resource {by}.");
-    Refusal::bad("PublicIPAddressInUse", message)
+    Rejection::bad("PublicIPAddressInUse", message)
 }
 
 /// Assigns addresses to frontends in subnets.
-pub(super) fn allocate(context: &Context<'_>, properties: &mut Object) -> Result<(), Refusal> {
+pub(super) fn allocate(context: &Context<'_>, properties: &mut Object) -> Result<(), Rejection> {
     let frontends = properties.get_mut(FRONTENDS).and_then(Value::as_array_mut);
     let mut taken: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
     let mut frontends: Vec<&mut Value> = frontends.into_iter().flatten().collect();

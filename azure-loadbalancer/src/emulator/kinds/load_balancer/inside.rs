@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::Context;
 use super::{FRONTENDS, POOLS, PROBES, RULES, pools, ports, resolve};
 use crate::emulator::json::{Object, children, id_of, key, name, number_in, one_of};
-use crate::emulator::refusal::Refusal;
+use crate::emulator::rejection::Rejection;
 
 /// Fills in Azure's defaults of absent properties.
 pub(super) fn fill_defaults(properties: &mut Object) {
@@ -45,7 +45,7 @@ pub(super) fn fill_defaults(properties: &mut Object) {
 }
 
 /// Checks rules, probes and pools, and that ids lead to parts of the same load balancer.
-pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
+pub(super) fn check(context: &Context<'_>, body: &Value) -> Result<(), Rejection> {
     let is_basic = body["sku"]["name"] == "Basic";
     for rule in children(body, RULES) {
         check_rule(context, body, rule, is_basic)?;
@@ -86,11 +86,11 @@ fn check_rule(
     body: &Value,
     rule: &Value,
     is_basic: bool,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let label = format!("load balancing rule {}", name(rule));
     let properties = &rule["properties"];
     let missing =
-        |field: &str| Refusal::bad("InvalidRequestFormat", format!("{label} has no {field}."));
+        |field: &str| Rejection::bad("InvalidRequestFormat", format!("{label} has no {field}."));
     for field in ["protocol", "frontendPort", "frontendIPConfiguration"] {
         if properties[field].is_null() {
             return Err(missing(field));
@@ -120,7 +120,7 @@ fn check_rule(
     if is_basic && properties["enableTcpReset"] == true {
         let message =
             format!("{label}: TCP reset is not supported by load balancers of sku Basic.");
-        return Err(Refusal::bad("TcpResetNotSupportedForBasicSku", message));
+        return Err(Rejection::bad("TcpResetNotSupportedForBasicSku", message));
     }
     check_reference(
         context,
@@ -146,19 +146,19 @@ fn check_reference(
     body: &Value,
     reference: &Value,
     collection: &str,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     match id_of(reference) {
         Some(id) if resolve(context, body, collection, reference).is_none() => {
-            Err(Refusal::dangling(id, &context.id()))
+            Err(Rejection::dangling(id, &context.id()))
         }
         _ => Ok(()),
     }
 }
 
-fn check_probe(probe: &Value, is_basic: bool) -> Result<(), Refusal> {
+fn check_probe(probe: &Value, is_basic: bool) -> Result<(), Rejection> {
     let label = format!("probe {}", name(probe));
     let properties = &probe["properties"];
-    let invalid = |message: String| Refusal::bad("InvalidRequestFormat", message);
+    let invalid = |message: String| Rejection::bad("InvalidRequestFormat", message);
     if properties["protocol"].is_null() || properties["port"].is_null() {
         return Err(invalid(format!("{label} needs a protocol and a port.")));
     }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::{Context, dress_children, references_to, settle_sku};
 use crate::emulator::json::{Object, children, id_of, key, name, object_at, tidy_children};
 use crate::emulator::references::References;
-use crate::emulator::refusal::Refusal;
-use crate::emulator::store::Resource;
+use crate::emulator::rejection::Rejection;
+use crate::emulator::store::StoredResource;
 
 const FRONTENDS: &str = "frontendIPConfigurations";
 const POOLS: &str = "backendAddressPools";
@@ -45,7 +45,7 @@ const CHILDREN: [(&str, &[&str]); 7] = [
     ("outboundRules", &[]),
 ];
 
-pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Refusal> {
+pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Rejection> {
     settle_sku(context, body, &["Basic", "Standard", "Gateway"])?;
     let properties = object_at(body, "properties")?;
     for (collection, server_set) in CHILDREN {
@@ -63,7 +63,7 @@ pub(super) fn accept(context: &Context<'_>, body: &mut Object) -> Result<(), Ref
 }
 
 /// Checks that a load balancer without frontends has no other parts.
-fn check_not_empty(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
+fn check_not_empty(context: &Context<'_>, body: &Value) -> Result<(), Rejection> {
     if !children(body, FRONTENDS).is_empty() {
         return Ok(());
     }
@@ -71,14 +71,14 @@ fn check_not_empty(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
         "Load balancer {} does not have Frontend IP Configuration. A load balancer without one is not supported.",
         context.id()
     );
-    Err(Refusal::bad(
+    Err(Rejection::bad(
         "LoadBalancerWithoutFrontendIPCantHaveChildResources",
         message,
     ))
 }
 
 /// Checks that no pool with network interfaces or scale sets is removed.
-fn check_pools_left(context: &Context<'_>, body: &Value) -> Result<(), Refusal> {
+fn check_pools_left(context: &Context<'_>, body: &Value) -> Result<(), Rejection> {
     let before = context
         .previous
         .map_or(&[][..], |previous| children(&previous.body, POOLS));
@@ -90,7 +90,7 @@ fn check_pools_left(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
         if let Some(user) = context.references.to(&key(&id)).first() {
             let message =
                 format!("Backend address pool {id} is in use by {user} and cannot be deleted.");
-            return Err(Refusal::bad(
+            return Err(Rejection::bad(
                 "InUseBackendAddressPoolCannotBeDeleted",
                 message,
             ));
@@ -102,8 +102,8 @@ fn check_pools_left(context: &Context<'_>, body: &Value) -> Result<(), Refusal> 
 /// Checks that a load balancer can be deleted.
 pub(in crate::emulator) fn check_delete(
     references: &References,
-    resource: &Resource,
-) -> Result<(), Refusal> {
+    resource: &StoredResource,
+) -> Result<(), Rejection> {
     let scale_sets = references.models_with_pools_of(&resource.place.key());
     let instances = references
         .below(&resource.place.key())
@@ -116,11 +116,11 @@ pub(in crate::emulator) fn check_delete(
             "Cannot delete load balancer {} since its child resources are in use by virtual machine scale set {user}.",
             resource.place.id()
         );
-        Err(Refusal::bad("LoadBalancerInUseByVirtualMachineScaleSet", message))
+        Err(Rejection::bad("LoadBalancerInUseByVirtualMachineScaleSet", message))
     })
 }
 
-pub(super) fn render(references: &References, resource: &Resource, body: &mut Value) {
+pub(super) fn render(references: &References, resource: &StoredResource, body: &mut Value) {
     for (collection, _) in CHILDREN {
         dress_children(resource, body, collection);
     }
@@ -152,7 +152,7 @@ pub(super) fn render(references: &References, resource: &Resource, body: &mut Va
 }
 
 /// Returns a GUID that depends on the name only.
-fn resource_guid(resource: &Resource) -> String {
+fn resource_guid(resource: &StoredResource) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in resource.place.key().bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

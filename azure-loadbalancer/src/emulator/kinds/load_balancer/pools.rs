@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::Context;
 use super::POOLS;
 use crate::emulator::json::{Object, id_of, key, name};
-use crate::emulator::refusal::Refusal;
+use crate::emulator::rejection::Rejection;
 
 /// The code of the rejection. Azure rejects this as well, but the code is invented.
 pub(in crate::emulator) const MIXED: &str = "BackendAddressPoolMixesAddressesAndInterfaces";
@@ -54,7 +54,7 @@ pub(in crate::emulator) fn has_addresses(pool: &Value) -> bool {
 }
 
 /// Checks the addresses of a pool of addresses.
-pub(super) fn check(context: &Context<'_>, pool: &Value) -> Result<(), Refusal> {
+pub(super) fn check(context: &Context<'_>, pool: &Value) -> Result<(), Rejection> {
     let properties = &pool["properties"];
     let addresses = properties["loadBalancerBackendAddresses"].as_array();
     let has_addresses = addresses.is_some_and(|addresses| !addresses.is_empty());
@@ -63,13 +63,14 @@ pub(super) fn check(context: &Context<'_>, pool: &Value) -> Result<(), Refusal> 
             "Pool {} has network interfaces as members, {user} among them, and cannot have addresses as well; migrateToIpBased changes that.",
             name(pool)
         );
-        return Err(Refusal::bad(MIXED, message));
+        return Err(Rejection::bad(MIXED, message));
     }
     let mut names = BTreeSet::new();
     let mut seen = BTreeSet::new();
     for address in addresses.into_iter().flatten() {
         let label = format!("backend address {} of pool {}", name(address), name(pool));
-        let invalid = |why: &str| Refusal::bad("InvalidBackendAddress", format!("{label} {why}."));
+        let invalid =
+            |why: &str| Rejection::bad("InvalidBackendAddress", format!("{label} {why}."));
         let inner = &address["properties"];
         if name(address).is_empty() || !names.insert(name(address).to_ascii_lowercase()) {
             return Err(invalid("needs a name of its own"));
@@ -87,7 +88,7 @@ pub(super) fn check(context: &Context<'_>, pool: &Value) -> Result<(), Refusal> 
             return Err(invalid("has no virtual network, and neither has its pool"));
         };
         if context.store.find(network).is_none() && context.store.subnet(network).is_none() {
-            return Err(Refusal::dangling(network, &context.id()));
+            return Err(Rejection::dangling(network, &context.id()));
         }
     }
     Ok(())

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::RULES;
 use crate::emulator::json::{children, id_of, key, name};
-use crate::emulator::refusal::Refusal;
+use crate::emulator::rejection::Rejection;
 
-struct Claim<'a> {
+struct PortClaim<'a> {
     tcp: bool,
     udp: bool,
     ports: RangeInclusive<u64>,
@@ -18,8 +18,8 @@ struct Claim<'a> {
 }
 
 /// Checks load-balancing rules and inbound NAT together.
-pub(super) fn check(body: &Value) -> Result<(), Refusal> {
-    let mut claims: BTreeMap<String, Vec<Claim<'_>>> = BTreeMap::new();
+pub(super) fn check(body: &Value) -> Result<(), Rejection> {
+    let mut claims: BTreeMap<String, Vec<PortClaim<'_>>> = BTreeMap::new();
     for collection in [RULES, "inboundNatRules", "inboundNatPools"] {
         for rule in children(body, collection) {
             let Some((frontend, claim)) = claim(rule) else {
@@ -31,7 +31,10 @@ pub(super) fn check(body: &Value) -> Result<(), Refusal> {
                     "Load balancing rules {} and {} have the same frontend, protocol and frontend port.",
                     other.by, claim.by
                 );
-                return Err(Refusal::bad("RulesUseSameFrontendPortAndProtocol", message));
+                return Err(Rejection::bad(
+                    "RulesUseSameFrontendPortAndProtocol",
+                    message,
+                ));
             }
             others.push(claim);
         }
@@ -40,7 +43,7 @@ pub(super) fn check(body: &Value) -> Result<(), Refusal> {
 }
 
 /// Checks backend ports: without a floating address, members distinguish rules only by the port.
-fn check_backends(body: &Value) -> Result<(), Refusal> {
+fn check_backends(body: &Value) -> Result<(), Rejection> {
     let mut taken: BTreeMap<(String, String, u64), &str> = BTreeMap::new();
     for rule in children(body, RULES) {
         let properties = &rule["properties"];
@@ -65,7 +68,7 @@ fn check_backends(body: &Value) -> Result<(), Refusal> {
                     "Load balancing rules {other} and {} use the same backend port, protocol and pool without a floating address.",
                     name(rule)
                 );
-                return Err(Refusal::bad(
+                return Err(Rejection::bad(
                     "RulesUseSameBackendPortProtocolAndPool",
                     message,
                 ));
@@ -77,7 +80,7 @@ fn check_backends(body: &Value) -> Result<(), Refusal> {
 
 /// Returns the ports of a rule: a NAT rule has a port or a range; a rule for all protocols has port 0, which
 /// means all ports.
-fn claim(rule: &Value) -> Option<(String, Claim<'_>)> {
+fn claim(rule: &Value) -> Option<(String, PortClaim<'_>)> {
     let properties = &rule["properties"];
     let frontend = key(id_of(&properties["frontendIPConfiguration"])?);
     let protocol = properties["protocol"].as_str().unwrap_or_default();
@@ -96,7 +99,7 @@ fn claim(rule: &Value) -> Option<(String, Claim<'_>)> {
     let (tcp, udp, by) = (is("Tcp"), is("Udp"), name(rule));
     Some((
         frontend,
-        Claim {
+        PortClaim {
             tcp,
             udp,
             ports,
@@ -105,7 +108,7 @@ fn claim(rule: &Value) -> Option<(String, Claim<'_>)> {
     ))
 }
 
-impl Claim<'_> {
+impl PortClaim<'_> {
     fn meets(&self, other: &Self) -> bool {
         ((self.tcp && other.tcp) || (self.udp && other.udp))
             && self.ports.start() <= other.ports.end()

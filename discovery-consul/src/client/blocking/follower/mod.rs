@@ -35,7 +35,7 @@ pub struct FollowOptions {
     pub backoff_max: Duration,
     /// The wait after a rejection, which lasts until an operator changes something, and the longest wait
     /// while a datacenter cannot be reached from the agent's. Default: 30 s.
-    pub refused: Duration,
+    pub rejected: Duration,
 }
 
 impl Default for FollowOptions {
@@ -47,7 +47,7 @@ impl Default for FollowOptions {
             poll: Duration::from_secs(45),
             backoff: Duration::from_millis(500),
             backoff_max: Duration::from_millis(1_500),
-            refused: Duration::from_secs(30),
+            rejected: Duration::from_secs(30),
         }
     }
 }
@@ -95,10 +95,10 @@ impl FollowOptions {
         self
     }
 
-    /// Sets [`refused`](Self::refused).
+    /// Sets [`rejected`](Self::rejected).
     #[must_use]
-    pub fn with_refused(mut self, refused: Duration) -> Self {
-        self.refused = refused;
+    pub fn with_rejected(mut self, rejected: Duration) -> Self {
+        self.rejected = rejected;
         self
     }
 
@@ -106,8 +106,8 @@ impl FollowOptions {
     /// that failed together do not retry together.
     pub(crate) fn wait_after(&self, error: &ConsulError, failures: u32) -> Duration {
         let (longest, failures) = match (error.retry(), error.kind()) {
-            (Retry::Slowly, _) => (self.refused, u32::MAX),
-            (Retry::Backoff, ConsulErrorKind::NoPathToDatacenter) => (self.refused, failures),
+            (Retry::Slowly, _) => (self.rejected, u32::MAX),
+            (Retry::Backoff, ConsulErrorKind::NoPathToDatacenter) => (self.rejected, failures),
             (Retry::Backoff, _) => (self.backoff_max, failures),
         };
         let policy = Backoff::new(self.backoff.min(longest), longest);
@@ -262,7 +262,7 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
         self
     }
 
-    /// The last good result.
+    /// The last known good result.
     pub fn last(&self) -> Option<Arc<T>> {
         self.last.clone()
     }

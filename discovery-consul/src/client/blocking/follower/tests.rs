@@ -112,7 +112,7 @@ async fn errors_are_backed_off_from_and_begin_anew_with_their_index_forgotten() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_asked_again_seldom_and_keeps_the_index() {
+async fn a_rejection_is_asked_again_seldom_and_keeps_the_index() {
     let consul = FakeConsul::new("sas");
     consul.register("sas", "n1", ServiceDefinition::new("web", 80));
     let mut web = follower(&consul.client());
@@ -120,7 +120,7 @@ async fn a_refusal_is_asked_again_seldom_and_keeps_the_index() {
     consul.fail("health", Fault::Status(403, "ACL not found"));
     for _ in 0..2 {
         let Followed::Failed(error) = web.next().await else {
-            panic!("it is refused");
+            panic!("it is rejected");
         };
         assert_eq!(error.kind(), ConsulErrorKind::Denied);
     }
@@ -201,7 +201,7 @@ async fn a_key_that_is_not_there_is_waited_for() {
 
 /// A rejected query is not retried for long, unless its cause changes.
 #[tokio::test(start_paused = true)]
-async fn a_pause_after_a_refusal_ends_when_the_cause_goes_away() {
+async fn a_pause_after_a_rejection_ends_when_the_cause_goes_away() {
     let consul = FakeConsul::new("sas");
     let wake = Arc::new(tokio::sync::Notify::new());
     let changed = Arc::clone(&wake);
@@ -210,10 +210,10 @@ async fn a_pause_after_a_refusal_ends_when_the_cause_goes_away() {
         async move { changed.notified().await }
     });
     consul.fail("health", Fault::Status(403, "Permission denied"));
-    let refused = |followed: Followed<Vec<HealthEntry>>| matches!(followed, Followed::Failed(_));
-    assert!(refused(web.next().await));
+    let rejected = |followed: Followed<Vec<HealthEntry>>| matches!(followed, Followed::Failed(_));
+    assert!(rejected(web.next().await));
     let started = Instant::now();
-    assert!(refused(web.next().await));
+    assert!(rejected(web.next().await));
     assert!(started.elapsed() >= Duration::from_secs(15));
     consul.heal();
     let started = Instant::now();
@@ -229,7 +229,7 @@ async fn a_pause_after_a_refusal_ends_when_the_cause_goes_away() {
     consul.fail("", Fault::Reset);
     for _ in 0..20 {
         let started = Instant::now();
-        assert!(refused(web.next().await));
+        assert!(rejected(web.next().await));
         assert!(started.elapsed() <= Duration::from_secs(2) + WAIT / 16);
     }
 }

@@ -66,7 +66,7 @@ async fn client_certificates_open_the_door() {
 }
 
 #[test]
-fn what_is_no_certificate_or_key_is_refused() {
+fn what_is_no_certificate_or_key_is_rejected() {
     static AUTHORITY: OnceLock<CertificateAuthority> = OnceLock::new();
     let authority = AUTHORITY.get_or_init(|| CertificateAuthority::new("ca"));
     let (one, two) = (authority.issue_client("one"), authority.issue_client("two"));

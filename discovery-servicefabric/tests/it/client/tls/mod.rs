@@ -46,7 +46,7 @@ pub(super) async fn call(config: ServerConfig, trust: ServerTrust) -> Result<(),
         .map(drop)
 }
 
-pub(super) fn refused(result: Result<(), CallError>, reason: &str) {
+pub(super) fn rejected(result: Result<(), CallError>, reason: &str) {
     let error = result.unwrap_err();
     assert_eq!(
         error.kind(),

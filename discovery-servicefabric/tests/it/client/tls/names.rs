@@ -3,7 +3,7 @@
 use discovery_servicefabric::client::ServerTrust;
 use testkit::certs::{Alpn, CertificateAuthority, Leaf};
 
-use super::{HOST, call, common_name_only, refused, showing, thumbprint};
+use super::{HOST, call, common_name_only, rejected, showing, thumbprint};
 
 #[tokio::test]
 async fn names_count_instead_of_hosts() {
@@ -28,25 +28,25 @@ async fn names_count_instead_of_hosts() {
     call(config(&ours, &["*.a.example"]), trust(&["b.a.example"]))
         .await
         .unwrap();
-    refused(
+    rejected(
         call(config(&ours, &["a.example"]), trust(&["b.example"])).await,
         "a.example, which is not in the list",
     );
-    refused(
+    rejected(
         call(config(&ours, &[HOST]), trust(&["b.example"])).await,
         "not in the list",
     );
-    refused(
+    rejected(
         call(config(&other, &["b.example"]), trust(&["b.example"])).await,
         "UnknownIssuer",
     );
     let expired = ours.issue_leaf(&Leaf::server(&["b.example"]).expired());
-    refused(
+    rejected(
         call(expired.server_config(Alpn::Both), trust(&["b.example"])).await,
         "expired",
     );
     let client = ours.issue_leaf(&Leaf::client("b.example"));
-    refused(
+    rejected(
         call(client.server_config(Alpn::Both), trust(&["b.example"])).await,
         "extended key usage",
     );
@@ -70,9 +70,9 @@ async fn names_with_pinned_issuers_need_no_authority() {
         showing(vec![good.certificate(), issuer.certificate()], &good.key())
     };
     call(with(&ours), trust()).await.unwrap();
-    refused(call(with(&other), trust()).await, "UnknownIssuer");
+    rejected(call(with(&other), trust()).await, "UnknownIssuer");
     // The issuer is not sent along, so it is unknown, unless it was configured before, in either order.
-    refused(
+    rejected(
         call(good.server_config(Alpn::Both), trust()).await,
         "UnknownIssuer",
     );
@@ -97,13 +97,13 @@ async fn names_with_pinned_issuers_need_no_authority() {
     let known = trust()
         .authorities(other.certificate_pem().as_bytes())
         .unwrap();
-    refused(
+    rejected(
         call(forged.server_config(Alpn::Both), known).await,
         "UnknownIssuer",
     );
     let wrong_name = ours.issue(&["c.example"]);
     let chain = vec![wrong_name.certificate(), ours.certificate()];
-    refused(
+    rejected(
         call(showing(chain, &wrong_name.key()), trust()).await,
         "c.example, which is not in the list",
     );
@@ -121,11 +121,11 @@ async fn common_names_of_self_signed_certificates_count() {
     )
     .await
     .unwrap();
-    refused(
+    rejected(
         call(config(), named("other").issued_by([&pin]).unwrap()).await,
         "the certificate is for cluster.contoso.example, which is not in the list",
     );
-    refused(
+    rejected(
         call(
             config(),
             named("cluster.contoso.example")
@@ -136,7 +136,7 @@ async fn common_names_of_self_signed_certificates_count() {
         "UnknownIssuer",
     );
     // The organization is not a name.
-    refused(
+    rejected(
         call(config(), named("Contoso").issued_by([&pin]).unwrap()).await,
         "not in the list",
     );

@@ -8,7 +8,7 @@ use testkit::certs::{Alpn, CertificateAuthority, Leaf, provider};
 use testkit::origin::Origin;
 use testkit::time::guarded;
 
-use super::{HOST, call, common_name_only, refused, serve, showing, thumbprint};
+use super::{HOST, call, common_name_only, rejected, serve, showing, thumbprint};
 
 #[tokio::test]
 async fn authorities_vouch_for_hosts() {
@@ -19,16 +19,16 @@ async fn authorities_vouch_for_hosts() {
     let trust = || ServerTrust::authorities_pem(ours.certificate_pem().as_bytes()).unwrap();
     let config = |identity: testkit::certs::Identity| identity.server_config(Alpn::Both);
     call(config(ours.issue(&[HOST])), trust()).await.unwrap();
-    refused(
+    rejected(
         call(config(other.issue(&[HOST])), trust()).await,
         "UnknownIssuer",
     );
-    refused(
+    rejected(
         call(config(ours.issue(&["other.example"])), trust()).await,
         "not valid for name",
     );
     let expired = ours.issue_leaf(&Leaf::server(&[HOST]).expired());
-    refused(call(config(expired), trust()).await, "expired");
+    rejected(call(config(expired), trust()).await, "expired");
     // Files, and several authorities.
     let files = ours.issue(&[HOST]).write_pem();
     let path = files.add_authority(&other);
@@ -91,7 +91,7 @@ async fn a_thumbprint_is_enough_whatever_host_and_date() {
                 .unwrap();
         }
         let trust = ServerTrust::thumbprints(["00".repeat(20)]).unwrap();
-        refused(
+        rejected(
             call(identity.server_config(Alpn::Both), trust).await,
             &hex.to_uppercase(),
         );
@@ -125,7 +125,7 @@ async fn whoever_shows_a_certificate_must_have_its_key() {
         call(showing(chain.clone(), &gateway.key()), trust.clone())
             .await
             .unwrap();
-        refused(
+        rejected(
             call(showing(chain.clone(), &thief.key()), trust.clone()).await,
             "BadSignature",
         );
@@ -138,7 +138,7 @@ async fn whoever_shows_a_certificate_must_have_its_key() {
                 .with_cert_resolver(resolver)
         };
         call(tls12(&gateway.key()), trust.clone()).await.unwrap();
-        refused(call(tls12(&thief.key()), trust).await, "BadSignature");
+        rejected(call(tls12(&thief.key()), trust).await, "BadSignature");
     }
 }
 

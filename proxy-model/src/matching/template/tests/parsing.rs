@@ -52,7 +52,7 @@ fn d08_valid_templates() {
 }
 
 #[test]
-fn d09_invalid_templates_are_refused_where_they_are_wrong() {
+fn d09_invalid_templates_are_rejected_where_they_are_wrong() {
     for (text, offset, message) in [
         ("/{***a}", 1, "the parameter name `*a` contains `*`"),
         ("/{", 1, "`{` without a `}`"),
@@ -175,7 +175,7 @@ fn errors_suggest_what_to_write() {
 }
 
 #[test]
-fn more_than_28_segments_are_refused() {
+fn more_than_28_segments_are_rejected() {
     assert!(parse(&"/a".repeat(MAX_SEGMENTS)).matches(&"/a".repeat(MAX_SEGMENTS)));
     // The rest is not checked.
     let error = error(&("/a".repeat(MAX_SEGMENTS + 1) + "//{"));

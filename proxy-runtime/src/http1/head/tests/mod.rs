@@ -6,15 +6,15 @@ mod syntax;
 mod view;
 
 use super::*;
-use crate::http1::{Framing, HeadLimits, Refusal};
+use crate::http1::{Framing, HeadLimits, Rejection};
 
 /// Parses a head. Returns it with the table of its fields.
-fn request(bytes: &[u8]) -> Result<(RawRequest, HeadTable), Refusal> {
+fn request(bytes: &[u8]) -> Result<(RawRequest, HeadTable), Rejection> {
     request_within(bytes, &HeadLimits::default())
 }
 
 #[track_caller]
-fn request_within(bytes: &[u8], limits: &HeadLimits) -> Result<(RawRequest, HeadTable), Refusal> {
+fn request_within(bytes: &[u8], limits: &HeadLimits) -> Result<(RawRequest, HeadTable), Rejection> {
     let mut table = HeadTable::new();
     match parse_request(bytes, limits, &mut table)? {
         Status::Complete(request) => Ok((request, table)),
@@ -23,7 +23,7 @@ fn request_within(bytes: &[u8], limits: &HeadLimits) -> Result<(RawRequest, Head
 }
 
 #[track_caller]
-fn response_to(asked: Asked, bytes: &[u8]) -> Result<(RawResponse, HeadTable), Refusal> {
+fn response_to(asked: RequestInfo, bytes: &[u8]) -> Result<(RawResponse, HeadTable), Rejection> {
     let mut table = HeadTable::new();
     match parse_response(bytes, asked, &HeadLimits::default(), &mut table)? {
         Status::Complete(response) => Ok((response, table)),
@@ -32,8 +32,8 @@ fn response_to(asked: Asked, bytes: &[u8]) -> Result<(RawResponse, HeadTable), R
 }
 
 #[track_caller]
-fn response(bytes: &[u8]) -> Result<(RawResponse, HeadTable), Refusal> {
-    response_to(Asked::default(), bytes)
+fn response(bytes: &[u8]) -> Result<(RawResponse, HeadTable), Rejection> {
+    response_to(RequestInfo::default(), bytes)
 }
 
 /// A request line and `Host`, followed by `rest`.
@@ -56,9 +56,9 @@ fn host(field: &str) -> Vec<u8> {
 }
 
 #[track_caller]
-fn assert_refused(id: &str, bytes: &[u8], expected: Refusal) {
+fn assert_rejected(id: &str, bytes: &[u8], expected: Rejection) {
     match request(bytes) {
-        Err(refusal) => assert_eq!(refusal, expected, "{id}"),
+        Err(rejection) => assert_eq!(rejection, expected, "{id}"),
         Ok(_) => panic!("{id} is accepted: {}", bytes.escape_ascii()),
     }
 }

@@ -51,7 +51,7 @@ fn every_beginning_of_a_good_head_is_partial() {
     let bytes = b"HTTP/1.1 200 OK\r\nX: a\r\n\r\n";
     for end in 0..bytes.len() {
         let mut table = HeadTable::new();
-        let asked = Asked::default();
+        let asked = RequestInfo::default();
         let read = parse_response(&bytes[..end], asked, &HeadLimits::default(), &mut table);
         assert!(matches!(read, Ok(Status::Partial)), "{end}: {read:?}");
     }
@@ -78,24 +78,24 @@ fn a_table_serves_one_head_after_the_other() {
 }
 
 #[test]
-fn a_slow_head_is_refused_at_its_limits() {
-    for (start, refusal) in [
-        ("GET /", Refusal::TargetTooLong),
-        ("GET / HTTP/1.1\r\nX: ", Refusal::HeadTooLarge),
+fn a_slow_head_is_rejected_at_its_limits() {
+    for (start, rejection) in [
+        ("GET /", Rejection::TargetTooLong),
+        ("GET / HTTP/1.1\r\nX: ", Rejection::HeadTooLarge),
     ] {
         let bytes = start.to_owned() + &"a".repeat(40_000);
         let mut table = HeadTable::new();
-        let mut refused = None;
+        let mut rejected = None;
         for end in 1..bytes.len() {
             match parse_request(&bytes.as_bytes()[..end], &HeadLimits::default(), &mut table) {
                 Ok(status) => assert!(matches!(status, Status::Partial)),
-                Err(refusal) => {
-                    refused = Some(refusal);
+                Err(rejection) => {
+                    rejected = Some(rejection);
                     break;
                 }
             }
         }
-        assert_eq!(refused, Some(refusal), "{start}");
+        assert_eq!(rejected, Some(rejection), "{start}");
     }
 }
 
@@ -148,7 +148,7 @@ proptest! {
         let mut table = HeadTable::new();
         let first = parse_request(&bytes[..cut.min(bytes.len())], &limits, &mut table);
         match first {
-            Err(refusal) => prop_assert_eq!(expected.err(), Some(refusal)),
+            Err(rejection) => prop_assert_eq!(expected.err(), Some(rejection)),
             Ok(Status::Partial) => {
                 let again = parse_request(&bytes, &limits, &mut table);
                 // An incomplete line is not parsed again, so its errors show later.
@@ -163,7 +163,7 @@ proptest! {
             }
             Ok(Status::Complete(head)) => {
                 prop_assert_eq!(
-                    format!("{:?}", Ok::<_, Refusal>(Status::Complete(head))),
+                    format!("{:?}", Ok::<_, Rejection>(Status::Complete(head))),
                     format!("{expected:?}")
                 );
             }

@@ -7,8 +7,8 @@ const SMUGGLED: &str = "0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: t.example\r\n\r
 
 #[test]
 fn section_3_2_targets_have_a_form() {
-    use Refusal::{ConnectTarget, TargetAuthority, TargetForm as Form};
-    for (id, bytes, refusal) in [
+    use Rejection::{ConnectTarget, TargetAuthority, TargetForm as Form};
+    for (id, bytes, rejection) in [
         ("u-noslash", "GET x/p HTTP/1.1", Form),
         ("u-authority", "GET t.example:80 HTTP/1.1", Form),
         ("u-star", "GET * HTTP/1.1", Form),
@@ -53,7 +53,7 @@ fn section_3_2_targets_have_a_form() {
             TargetAuthority,
         ),
     ] {
-        assert_refused(id, &line(bytes), refusal);
+        assert_rejected(id, &line(bytes), rejection);
     }
 }
 
@@ -140,8 +140,8 @@ fn paths_without_dots_and_escapes_are_plain() {
 
 #[test]
 fn section_3_2_there_is_one_valid_host() {
-    use Refusal::{HostInvalid, HostMissing, HostRepeated};
-    for (id, field, refusal) in [
+    use Rejection::{HostInvalid, HostMissing, HostRepeated};
+    for (id, field, rejection) in [
         ("host-none", "X: y", HostMissing),
         (
             "host-dup",
@@ -161,13 +161,13 @@ fn section_3_2_there_is_one_valid_host() {
         ("host-v6-open", "Host: [::1", HostInvalid),
         ("host-list", "Host: t.example, evil.example", HostInvalid),
     ] {
-        assert_refused(id, &host(field), refusal);
+        assert_rejected(id, &host(field), rejection);
     }
     let absolute = b"GET http://o.example/ HTTP/1.1\r\n\r\n";
-    assert_refused("abs-no-host", absolute, HostMissing);
+    assert_rejected("abs-no-host", absolute, HostMissing);
     let (old, _) = request(b"GET /p HTTP/1.0\r\n\r\n").unwrap();
     assert!(old.authority().is_empty());
-    assert_refused(
+    assert_rejected(
         "host-10",
         b"GET / HTTP/1.0\r\nHost: a b\r\n\r\n",
         HostInvalid,
@@ -176,8 +176,8 @@ fn section_3_2_there_is_one_valid_host() {
 
 #[test]
 fn section_6_3_lengths() {
-    use Refusal::{LengthInvalid, LengthRepeated};
-    for (id, field, refusal) in [
+    use Rejection::{LengthInvalid, LengthRepeated};
+    for (id, field, rejection) in [
         (
             "cl-dup-same",
             "Content-Length: 5\r\nContent-Length: 5",
@@ -208,10 +208,10 @@ fn section_6_3_lengths() {
         ),
         ("cl-tab", "Content-Length:\t5", LengthInvalid),
         ("cl-tab-behind", "Content-Length: 5 \t", LengthInvalid),
-        ("cl-vt", "Content-Length: \x0b5", Refusal::FieldValue),
+        ("cl-vt", "Content-Length: \x0b5", Rejection::FieldValue),
         ("cl-nbsp", "Content-Length: \u{a0}5", LengthInvalid),
     ] {
-        assert_refused(id, &post(format!("{field}\r\n\r\nhello")), refusal);
+        assert_rejected(id, &post(format!("{field}\r\n\r\nhello")), rejection);
     }
     for (field, framing) in [
         ("X: y", Framing::None),
@@ -227,8 +227,10 @@ fn section_6_3_lengths() {
 
 #[test]
 fn section_6_1_codings() {
-    use Refusal::{CodingInHttp10, CodingInvalid, CodingRepeated, CodingUnknown, LengthAndCoding};
-    for (id, fields, refusal) in [
+    use Rejection::{
+        CodingInHttp10, CodingInvalid, CodingRepeated, CodingUnknown, LengthAndCoding,
+    };
+    for (id, fields, rejection) in [
         (
             "clte",
             "Content-Length: 44\r\nTransfer-Encoding: chunked",
@@ -262,12 +264,12 @@ fn section_6_1_codings() {
         (
             "te-vt",
             "Transfer-Encoding: \x0bchunked",
-            Refusal::FieldValue,
+            Rejection::FieldValue,
         ),
         (
             "te-ff",
             "Transfer-Encoding: \x0cchunked",
-            Refusal::FieldValue,
+            Rejection::FieldValue,
         ),
         (
             "te-tab",
@@ -283,14 +285,14 @@ fn section_6_1_codings() {
         (
             "te-nul",
             "Transfer-Encoding: chunked\0",
-            Refusal::FieldValue,
+            Rejection::FieldValue,
         ),
         ("te-param", "Transfer-Encoding: chunked;q=1", CodingInvalid),
         ("te-comma-end", "Transfer-Encoding: chunked,", CodingInvalid),
         (
             "te-cr-inside",
             "Transfer-Encoding: chun\rked",
-            Refusal::BareCarriageReturn,
+            Rejection::BareCarriageReturn,
         ),
         (
             "te-gzip-chunked",
@@ -300,10 +302,10 @@ fn section_6_1_codings() {
         (
             "te-under",
             "Content-Length: 5\r\nTransfer_Encoding: chunked",
-            Refusal::Imitation,
+            Rejection::Imitation,
         ),
     ] {
-        assert_refused(id, &post(format!("{fields}\r\n\r\n{SMUGGLED}")), refusal);
+        assert_rejected(id, &post(format!("{fields}\r\n\r\n{SMUGGLED}")), rejection);
     }
     for (id, fields) in [
         ("te-http10", "Transfer-Encoding: chunked"),
@@ -313,7 +315,7 @@ fn section_6_1_codings() {
         ),
     ] {
         let bytes = format!("POST /p HTTP/1.0\r\nHost: t.example\r\n{fields}\r\n\r\n{SMUGGLED}");
-        assert_refused(id, bytes.as_bytes(), CodingInHttp10);
+        assert_rejected(id, bytes.as_bytes(), CodingInHttp10);
     }
 }
 
@@ -375,16 +377,16 @@ fn rfc_9110_section_7_6_1_connection_names_fields() {
             NamedByConnection
         ]
     );
-    for (id, value, refusal) in [
-        ("conn-paren", "close, (x)", Refusal::ConnectionOption),
-        ("conn-space", "a b", Refusal::ConnectionOption),
+    for (id, value, rejection) in [
+        ("conn-paren", "close, (x)", Rejection::ConnectionOption),
+        ("conn-space", "a b", Rejection::ConnectionOption),
         (
             "conn-many",
             &"a,".repeat(32),
-            Refusal::TooManyConnectionOptions,
+            Rejection::TooManyConnectionOptions,
         ),
     ] {
-        assert_refused(id, &get(format!("Connection: {value}\r\n\r\n")), refusal);
+        assert_rejected(id, &get(format!("Connection: {value}\r\n\r\n")), rejection);
     }
     assert!(request(&get(format!("Connection: {}\r\n\r\n", "a,".repeat(31)))).is_ok());
 }
@@ -394,17 +396,17 @@ fn rfc_9110_section_10_1_1_expectations() {
     for (fields, expected) in [
         ("X: y", Ok(false)),
         ("Expect: 100-Continue", Ok(true)),
-        ("Expect: foo", Err(Refusal::Expectation)),
-        ("Expect: y 100-continue", Err(Refusal::Expectation)),
+        ("Expect: foo", Err(Rejection::Expectation)),
+        ("Expect: y 100-continue", Err(Rejection::Expectation)),
         (
             "Expect: 100-continue, 100-continue",
-            Err(Refusal::Expectation),
+            Err(Rejection::Expectation),
         ),
         (
             "Expect: 100-continue\r\nExpect: 100-continue",
-            Err(Refusal::Expectation),
+            Err(Rejection::Expectation),
         ),
-        ("Expect:", Err(Refusal::Expectation)),
+        ("Expect:", Err(Rejection::Expectation)),
     ] {
         let read = request(&post(format!("{fields}\r\nContent-Length: 5\r\n\r\n")));
         assert_eq!(
@@ -443,10 +445,10 @@ fn rfc_9110_section_7_8_upgrades_are_asked_for_in_both_fields() {
     let twice = "Connection: Upgrade\r\nUpgrade: a\r\nUpgrade: b";
     assert_eq!(protocol("1.1", twice), Ok(None));
     let body = |field: &str| protocol("1.1", &format!("{websocket}\r\n{field}"));
-    assert_eq!(body("Content-Length: 5"), Err(Refusal::UpgradeWithBody));
+    assert_eq!(body("Content-Length: 5"), Err(Rejection::UpgradeWithBody));
     assert_eq!(
         body("Transfer-Encoding: chunked"),
-        Err(Refusal::UpgradeWithBody)
+        Err(Rejection::UpgradeWithBody)
     );
     assert!(body("Content-Length: 0").is_ok());
 }
@@ -459,10 +461,10 @@ fn names_with_underscores_do_not_imitate() {
         ("cl-under", "content_length"),
         ("real-ip", "X_Real_IP"),
     ] {
-        assert_refused(
+        assert_rejected(
             id,
             &get(format!("{name}: 6.6.6.6\r\n\r\n")),
-            Refusal::Imitation,
+            Rejection::Imitation,
         );
         let origin = format!("HTTP/1.1 200 OK\r\n{name}: 6\r\nContent-Length: 0\r\n\r\n");
         assert!(

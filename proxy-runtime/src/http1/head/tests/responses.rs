@@ -8,11 +8,11 @@ fn fields(fields: &str) -> Vec<u8> {
 
 #[test]
 fn section_4_status_lines() {
-    use Refusal::{
+    use Rejection::{
         BareCarriageReturn, BareLineFeed, Reason, StartLine, StatusCode, Version,
         VersionNotSupported,
     };
-    for (id, line, refusal) in [
+    for (id, line, rejection) in [
         ("res-stat", "HTTP/1.1 2x0 OK", StatusCode),
         ("res-stat2", "HTTP/1.1 20 OK", StatusCode),
         ("res-stat4", "HTTP/1.1 2000 OK", StatusCode),
@@ -32,7 +32,7 @@ fn section_4_status_lines() {
         ("res-lf", "HTTP/1.1 200\nX: y", BareLineFeed),
     ] {
         let bytes = format!("{line}\r\nContent-Length: 5\r\n\r\nhello");
-        assert_eq!(response(bytes.as_bytes()).unwrap_err(), refusal, "{id}");
+        assert_eq!(response(bytes.as_bytes()).unwrap_err(), rejection, "{id}");
     }
     for (line, status, reason) in [
         ("HTTP/1.1 200 OK", 200, "OK"),
@@ -53,18 +53,18 @@ fn section_4_status_lines() {
 
 #[test]
 fn section_5_fields_are_as_strict_as_in_requests() {
-    for (id, field, refusal) in [
-        ("res-nul", "X-A: a\0b", Refusal::FieldValue),
-        ("res-fold", "X-A: a\r\n folded", Refusal::Folded),
-        ("res-wscolon", "Content-Length : 5", Refusal::FieldName),
-        ("res-lf", "X: y\nContent-Length: 3", Refusal::BareLineFeed),
+    for (id, field, rejection) in [
+        ("res-nul", "X-A: a\0b", Rejection::FieldValue),
+        ("res-fold", "X-A: a\r\n folded", Rejection::Folded),
+        ("res-wscolon", "Content-Length : 5", Rejection::FieldName),
+        ("res-lf", "X: y\nContent-Length: 3", Rejection::BareLineFeed),
     ] {
-        assert_eq!(response(&fields(field)).unwrap_err(), refusal, "{id}");
+        assert_eq!(response(&fields(field)).unwrap_err(), rejection, "{id}");
     }
     let big = fields(&format!("X-Big: {}", "a".repeat(1_200_000)));
     assert_eq!(
         response(&big).unwrap_err(),
-        Refusal::HeadTooLarge,
+        Rejection::HeadTooLarge,
         "res-huge"
     );
 }
@@ -72,16 +72,16 @@ fn section_5_fields_are_as_strict_as_in_requests() {
 #[test]
 fn section_6_3_the_end_of_a_body() {
     use Framing::{Chunked, Length, None, Tunnel, UntilClose};
-    let get = Asked::default();
-    let head = Asked {
+    let get = RequestInfo::default();
+    let head = RequestInfo {
         method: Method::Head,
         ..get
     };
-    let connect = Asked {
+    let connect = RequestInfo {
         method: Method::Connect,
         ..get
     };
-    let upgrade = Asked {
+    let upgrade = RequestInfo {
         upgrade: true,
         ..get
     };
@@ -119,35 +119,35 @@ fn section_6_3_the_end_of_a_body() {
             "res-clte",
             get,
             "200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked",
-            Err(Refusal::LengthAndCoding),
+            Err(Rejection::LengthAndCoding),
             false,
         ),
         (
             "res-xte",
             get,
             "200 OK\r\nTransfer-Encoding: xchunked",
-            Err(Refusal::CodingUnknown),
+            Err(Rejection::CodingUnknown),
             false,
         ),
         (
             "res-gzip",
             get,
             "200 OK\r\nTransfer-Encoding: gzip",
-            Err(Refusal::CodingUnknown),
+            Err(Rejection::CodingUnknown),
             false,
         ),
         (
             "res-cl-dup",
             get,
             "200 OK\r\nContent-Length: 5\r\nContent-Length: 5",
-            Err(Refusal::LengthRepeated),
+            Err(Rejection::LengthRepeated),
             false,
         ),
         (
             "res-cl-neg",
             get,
             "200 OK\r\nContent-Length: -5",
-            Err(Refusal::LengthInvalid),
+            Err(Rejection::LengthInvalid),
             false,
         ),
         ("res-204", get, "204 No Content", Ok(None), true),
@@ -198,7 +198,7 @@ fn section_6_3_the_end_of_a_body() {
             "res-head-clte",
             head,
             "200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked",
-            Err(Refusal::LengthAndCoding),
+            Err(Rejection::LengthAndCoding),
             false,
         ),
         ("res-100", get, "100 Continue", Ok(None), true),
@@ -213,21 +213,21 @@ fn section_6_3_the_end_of_a_body() {
             "res-b103",
             get,
             "103 Early Hints\r\nContent-Length: 5",
-            Err(Refusal::InterimWithBody),
+            Err(Rejection::InterimWithBody),
             false,
         ),
         (
             "res-b100-te",
             get,
             "100 Continue\r\nTransfer-Encoding: chunked",
-            Err(Refusal::InterimWithBody),
+            Err(Rejection::InterimWithBody),
             false,
         ),
         (
             "res-s101",
             get,
             "101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade",
-            Err(Refusal::UnexpectedSwitch),
+            Err(Rejection::UnexpectedSwitch),
             false,
         ),
         (
@@ -241,7 +241,7 @@ fn section_6_3_the_end_of_a_body() {
             "res-b101",
             upgrade,
             "101 Switching Protocols\r\nUpgrade: x\r\nContent-Length: 5",
-            Err(Refusal::InterimWithBody),
+            Err(Rejection::InterimWithBody),
             false,
         ),
         (
@@ -297,14 +297,14 @@ fn http_1_0_origins() {
         Ok((Framing::UntilClose, false))
     );
     let chunked = framing("Transfer-Encoding: chunked");
-    assert_eq!(chunked, Err(Refusal::CodingInHttp10));
+    assert_eq!(chunked, Err(Rejection::CodingInHttp10));
 }
 
 #[test]
 fn interim_responses_are_told_from_final_ones() {
-    let asked = Asked {
+    let asked = RequestInfo {
         upgrade: true,
-        ..Asked::default()
+        ..RequestInfo::default()
     };
     for (status, interim, bodiless) in [
         (100, true, true),

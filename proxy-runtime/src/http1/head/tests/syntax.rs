@@ -4,8 +4,8 @@ use super::*;
 
 #[test]
 fn section_2_2_lines_end_in_crlf() {
-    use Refusal::{BareCarriageReturn, BareLineFeed, FieldValue, Folded, StartLine};
-    for (id, bytes, refusal) in [
+    use Rejection::{BareCarriageReturn, BareLineFeed, FieldValue, Folded, StartLine};
+    for (id, bytes, rejection) in [
         (
             "lf-all",
             b"GET /p HTTP/1.1\nHost: t.example\n\n".to_vec(),
@@ -54,7 +54,7 @@ fn section_2_2_lines_end_in_crlf() {
         ),
         ("nul-value", get("X: a\0b\r\n\r\n"), FieldValue),
     ] {
-        assert_refused(id, &bytes, refusal);
+        assert_rejected(id, &bytes, rejection);
     }
     let (first, _) = request(b"\r\nGET /p HTTP/1.1\r\nHost: t.example\r\n\r\n").unwrap();
     assert_eq!(first.head_length(), 38);
@@ -62,8 +62,8 @@ fn section_2_2_lines_end_in_crlf() {
 
 #[test]
 fn section_2_3_versions() {
-    use Refusal::{StartLine, Version, VersionNotSupported};
-    for (id, version, refusal) in [
+    use Rejection::{StartLine, Version, VersionNotSupported};
+    for (id, version, rejection) in [
         ("v-20", "HTTP/2.0", VersionNotSupported),
         ("v-12", "HTTP/1.2", VersionNotSupported),
         ("v-09", "HTTP/0.9", VersionNotSupported),
@@ -76,18 +76,18 @@ fn section_2_3_versions() {
         ("v-other", "RTSP/1.0", StartLine),
         ("v-lower", "http/1.1", StartLine),
     ] {
-        assert_refused(id, &line(format!("GET /p {version}")), refusal);
+        assert_rejected(id, &line(format!("GET /p {version}")), rejection);
     }
-    assert_refused("v-none", b"GET /p\r\n\r\n", StartLine);
-    assert_refused("v-09-lf", b"GET /p\n", StartLine);
+    assert_rejected("v-none", b"GET /p\r\n\r\n", StartLine);
+    assert_rejected("v-09-lf", b"GET /p\n", StartLine);
     let (old, _) = request(&line("GET /p HTTP/1.0")).unwrap();
     assert_eq!(old.version(), super::Version::Http10);
 }
 
 #[test]
 fn section_3_the_request_line_has_single_spaces() {
-    use Refusal::{Method, MethodTooLong, StartLine, TargetByte};
-    for (id, bytes, refusal) in [
+    use Rejection::{Method, MethodTooLong, StartLine, TargetByte};
+    for (id, bytes, rejection) in [
         ("sp-many", "GET  /p  HTTP/1.1", StartLine),
         ("sp-behind", "GET /p  HTTP/1.1", StartLine),
         ("sp-tab", "GET\t/p\tHTTP/1.1", StartLine),
@@ -109,14 +109,14 @@ fn section_3_the_request_line_has_single_spaces() {
         ("u-backslash", "GET /a\\..\\b HTTP/1.1", TargetByte),
         ("u-brace", "GET /{a} HTTP/1.1", TargetByte),
     ] {
-        assert_refused(id, &line(bytes), refusal);
+        assert_rejected(id, &line(bytes), rejection);
     }
-    assert_refused(
+    assert_rejected(
         "m-long",
         &line(format!("{} /p HTTP/1.1", "M".repeat(65))),
         MethodTooLong,
     );
-    assert_refused("m-9000", &vec![b'M'; 9000], MethodTooLong);
+    assert_rejected("m-9000", &vec![b'M'; 9000], MethodTooLong);
     let longest = format!("{} /p HTTP/1.1", "M".repeat(64));
     let (longest, _) = request(&line(longest)).unwrap();
     assert_eq!(longest.method_span().len(), 64);
@@ -124,7 +124,7 @@ fn section_3_the_request_line_has_single_spaces() {
 
 #[test]
 fn section_5_1_names_are_tokens_with_a_colon() {
-    use Refusal::FieldName;
+    use Rejection::FieldName;
     for (id, field) in [
         ("sp-colon", "X-A : b"),
         ("tab-colon", "X-A\t: b"),
@@ -137,7 +137,7 @@ fn section_5_1_names_are_tokens_with_a_colon() {
         ("no-colon", "garbage"),
         ("cl-space", "Content-Length : 5"),
     ] {
-        assert_refused(id, &get(format!("{field}\r\n\r\n")), FieldName);
+        assert_rejected(id, &get(format!("{field}\r\n\r\n")), FieldName);
     }
     let (_, table) = request(&get("!#$%&'*+-.^_`|~09aZ: b\r\n\r\n")).unwrap();
     assert_eq!(table.fields().len(), 2);
@@ -151,7 +151,7 @@ fn section_5_2_nothing_is_folded() {
         ("te-fold", "Transfer-Encoding:\r\n chunked"),
         ("host-fold", "X: a\r\n Host: b"),
     ] {
-        assert_refused(id, &get(format!("{fields}\r\n\r\n")), Refusal::Folded);
+        assert_rejected(id, &get(format!("{fields}\r\n\r\n")), Rejection::Folded);
     }
 }
 
@@ -162,9 +162,9 @@ fn section_5_5_values_have_no_controls() {
         let read = request(&get(fields));
         match byte {
             b'\t' => assert!(read.is_ok()),
-            b'\r' => assert_eq!(read.unwrap_err(), Refusal::BareCarriageReturn),
-            b'\n' => assert_eq!(read.unwrap_err(), Refusal::BareLineFeed),
-            _ => assert_eq!(read.unwrap_err(), Refusal::FieldValue, "{byte:#04x}"),
+            b'\r' => assert_eq!(read.unwrap_err(), Rejection::BareCarriageReturn),
+            b'\n' => assert_eq!(read.unwrap_err(), Rejection::BareLineFeed),
+            _ => assert_eq!(read.unwrap_err(), Rejection::FieldValue, "{byte:#04x}"),
         }
     }
     for (id, field, value) in [
@@ -188,40 +188,40 @@ fn limits_are_told_apart() {
         .with_bytes(1000)
         .with_request_line(100)
         .with_fields(5);
-    let refusal = |bytes: Vec<u8>| request_within(&bytes, &limits).unwrap_err();
+    let rejection = |bytes: Vec<u8>| request_within(&bytes, &limits).unwrap_err();
     // GET, a slash, and 96 letters.
     let fits = line(format!("GET /{} HTTP/1.1", "a".repeat(96)));
     assert!(request_within(&fits, &limits).is_ok());
     let long = line(format!("GET /{} HTTP/1.1", "a".repeat(97)));
-    assert_eq!(refusal(long), Refusal::TargetTooLong);
+    assert_eq!(rejection(long), Rejection::TargetTooLong);
     let absolute = line(format!("GET http://h/{} HTTP/1.1", "a".repeat(97)));
-    assert_eq!(refusal(absolute), Refusal::TargetTooLong);
+    assert_eq!(rejection(absolute), Rejection::TargetTooLong);
     assert_eq!(
-        refusal(get("X: a\r\n".repeat(5) + "\r\n")),
-        Refusal::TooManyFields
+        rejection(get("X: a\r\n".repeat(5) + "\r\n")),
+        Rejection::TooManyFields
     );
     assert!(request_within(&get("X: a\r\n".repeat(4) + "\r\n"), &limits).is_ok());
     let endless = get(format!("X: {}", "a".repeat(2000)));
-    assert_eq!(refusal(endless), Refusal::HeadTooLarge);
+    assert_eq!(rejection(endless), Rejection::HeadTooLarge);
     let sized = |bytes: usize| get(format!("X: {}\r\n\r\n", "a".repeat(bytes - 41)));
     assert_eq!(sized(1000).len(), 1000);
     assert!(request_within(&sized(1000), &limits).is_ok());
-    assert_eq!(refusal(sized(1001)), Refusal::HeadTooLarge);
+    assert_eq!(rejection(sized(1001)), Rejection::HeadTooLarge);
 }
 
 #[test]
 fn default_limits_are_those_of_the_server() {
     let long = |length: usize| line(format!("GET /p?{} HTTP/1.1", "a".repeat(length)));
-    assert_refused("lim-uri-9k", &long(9_000), Refusal::TargetTooLong);
-    assert_refused("lim-uri-100k", &long(100_000), Refusal::TargetTooLong);
+    assert_rejected("lim-uri-9k", &long(9_000), Rejection::TargetTooLong);
+    assert_rejected("lim-uri-100k", &long(100_000), Rejection::TargetTooLong);
     let field = format!("X: {}\r\n\r\n", "a".repeat(100_000));
-    assert_refused("lim-hdr-100k", &get(field), Refusal::HeadTooLarge);
+    assert_rejected("lim-hdr-100k", &get(field), Rejection::HeadTooLarge);
     let fields = "X: a\r\n".repeat(200) + "\r\n";
-    assert_refused("lim-count-200", &get(fields), Refusal::TooManyFields);
+    assert_rejected("lim-count-200", &get(fields), Rejection::TooManyFields);
     let name = format!("{}: a\r\n\r\n", "X".repeat(70_000));
     let limits = HeadLimits::default().with_bytes(100_000);
     assert_eq!(
         request_within(&get(name), &limits).unwrap_err(),
-        Refusal::HeadTooLarge
+        Rejection::HeadTooLarge
     );
 }

@@ -25,7 +25,7 @@ impl Transport for Resettable {
         self.is_reset.store(true, Relaxed);
     }
 
-    fn takes_leave(&self) -> bool {
+    fn lingers_on_close(&self) -> bool {
         true
     }
 }
@@ -86,7 +86,8 @@ fn parts() -> Handler {
     })
 }
 
-/// RFC 9112 section 8: where the end of the connection is the end of the body, only an error tells a part from the whole.
+/// RFC 9112 section 8: where the end of the connection is the end of the body, only an error tells a part from the
+/// whole.
 #[tokio::test(start_paused = true)]
 async fn what_ends_with_the_connection_ends_with_a_reset_unless_it_is_whole() {
     local(async {

@@ -252,7 +252,7 @@ async fn a_connection_ends_for_what_its_tunnels_hold() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connect_without_a_protocol_is_refused() {
+async fn connect_without_a_protocol_is_rejected() {
     local(async {
         let bench = Bench::new(Limits::default());
         let (mut sender, _ended) = open(&bench, Handler::path()).await;

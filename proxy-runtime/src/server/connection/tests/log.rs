@@ -23,7 +23,7 @@ struct Line {
     bytes: (u64, u64),
     duration: Duration,
     outcome: Outcome,
-    refusal: Option<&'static str>,
+    rejection: Option<&'static str>,
     user_agent: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl AccessLogSink for Log {
             bytes: (record.bytes_received, record.bytes_sent),
             duration: record.duration,
             outcome: record.outcome,
-            refusal: record.refusal,
+            rejection: record.rejection,
             user_agent: record.user_agent.map(text),
         });
     }
@@ -88,7 +88,7 @@ async fn a_request_is_logged_as_it_was_sent() {
                 bytes: (5, 10),
                 duration: line.duration,
                 outcome: Outcome::Complete,
-                refusal: None,
+                rejection: None,
                 user_agent: Some("me".into()),
             }
         );
@@ -114,7 +114,7 @@ async fn a_head_request_is_complete_without_a_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_logged_with_its_reason() {
+async fn a_rejection_is_logged_with_its_reason() {
     local(async {
         let (bench, log) = bench();
         let mut client = bench.client(Handler::path());
@@ -122,7 +122,7 @@ async fn a_refusal_is_logged_with_its_reason() {
         client.read_response().await;
         let line = log.only();
         assert_eq!(line.status, Some(405));
-        assert_eq!(line.refusal, Some("the method is not allowed"));
+        assert_eq!(line.rejection, Some("the method is not allowed"));
     })
     .await;
 }
@@ -136,7 +136,7 @@ async fn what_is_no_request_is_logged_with_what_is_wrong() {
         client.read_response().await;
         let line = log.only();
         assert_eq!((line.method.as_str(), line.status), ("", Some(400)));
-        assert_eq!(line.refusal, Some("the Host field is not a host"));
+        assert_eq!(line.rejection, Some("the Host field is not a host"));
         let counts = bench.metrics.counts();
         assert_eq!((counts.malformed_requests, counts.requests), (1, 0));
     })
@@ -287,7 +287,7 @@ async fn a_head_that_takes_too_long_is_logged() {
         assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
         let line = log.only();
         assert_eq!((line.method.as_str(), line.status), ("", Some(408)));
-        assert_eq!(line.refusal, Some("the request's head took too long"));
+        assert_eq!(line.rejection, Some("the request's head took too long"));
         assert_eq!(line.duration, secs(10));
         let counts = bench.metrics.counts();
         assert_eq!((counts.malformed_requests, counts.header_timeouts), (0, 1));

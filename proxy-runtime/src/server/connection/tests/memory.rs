@@ -72,7 +72,7 @@ impl ByteStream for Buffering {}
 impl Transport for Buffering {
     fn reset_on_drop(&self) {}
 
-    fn takes_leave(&self) -> bool {
+    fn lingers_on_close(&self) -> bool {
         true
     }
 }

@@ -11,7 +11,7 @@ mod malformed_streams;
 mod memory;
 mod pace;
 mod pipelined;
-mod refusal;
+mod rejection;
 #[cfg(feature = "http2")]
 mod stalls;
 #[cfg(feature = "http2")]
@@ -47,7 +47,7 @@ type TestFuture = Pin<Box<dyn Future<Output = Result<Response<TestBody>, Infalli
 impl Transport for DuplexStream {
     fn reset_on_drop(&self) {}
 
-    fn takes_leave(&self) -> bool {
+    fn lingers_on_close(&self) -> bool {
         true
     }
 }

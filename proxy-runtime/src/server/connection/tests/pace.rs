@@ -138,7 +138,7 @@ async fn calls_of_grpc_may_be_silent() {
             let request = request.body(()).unwrap();
             let (response, mut upload) = sender.send_request(request, false).unwrap();
             sleep(secs(1000)).await;
-            // Whoever was refused is not listened to any more.
+            // A rejected client is not read any more.
             let _ = upload.send_data(Bytes::from_static(b"x"), true);
             let given = response.await.unwrap().status();
             assert_eq!(given, status, "{method} {content_type} {te:?}");

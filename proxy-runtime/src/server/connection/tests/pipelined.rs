@@ -40,7 +40,7 @@ impl ByteStream for Greedy {}
 impl Transport for Greedy {
     fn reset_on_drop(&self) {}
 
-    fn takes_leave(&self) -> bool {
+    fn lingers_on_close(&self) -> bool {
         false
     }
 }

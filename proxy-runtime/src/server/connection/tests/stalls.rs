@@ -100,7 +100,7 @@ async fn a_stream_that_is_taken_slowly_but_steadily_is_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_that_is_not_taken_is_reset_as_well() {
+async fn a_rejection_that_is_not_taken_is_reset_as_well() {
     local(async {
         let bench = Bench::new(Limits::default());
         let (mut peer, _task) = peer(&bench, flood(), 0).await;

@@ -71,7 +71,7 @@ async fn resets_of_streams_that_are_served_end_the_connection() {
     .await;
 }
 
-/// A stream that is reset after its response costs nobody anything.
+/// A stream that is reset after its response costs nothing.
 #[tokio::test(start_paused = true)]
 async fn resets_after_the_response_do_not_count() {
     local(async {
@@ -188,7 +188,7 @@ async fn a_drain_waits_for_a_client_that_is_opening_its_connection() {
         assert!(has(&Frame::goaway(u32::MAX >> 1, frame::NO_ERROR)));
         task.await.unwrap();
 
-        // Whoever does not ask is not waited for.
+        // A client without a request is not waited for.
         for said in [b"".as_slice(), frame::PREFACE] {
             let (mut silent, task) = bench.connect_http2(Handler::path());
             silent.send(said).await;

@@ -23,7 +23,7 @@ impl ByteStream for Counting {}
 impl Transport for Counting {
     fn reset_on_drop(&self) {}
 
-    fn takes_leave(&self) -> bool {
+    fn lingers_on_close(&self) -> bool {
         true
     }
 }
@@ -273,7 +273,7 @@ async fn a_body_of_another_length_than_announced_ends_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_comes_after_the_responses_before_it() {
+async fn a_rejection_comes_after_the_responses_before_it() {
     local(async {
         let request = "GET /1 HTTP/1.1\r\nhost: t\r\n\r\nGET  /2 HTTP/1.1\r\nhost: t\r\n\r\n";
         let (responses, _) = exchange(Handler::path(), request).await;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use http::StatusCode;
 
 use super::trailers::ChangedTrailers;
-use crate::forward::exchange::body::{Body, Part};
+use crate::forward::exchange::body::{Body, BodyPart};
 use crate::forward::exchange::downstream;
 use crate::forward::exchange::failure::ResponseFailure;
 use crate::http1::{
@@ -15,8 +15,8 @@ use crate::http1::{
     write_response, write_trailers,
 };
 use crate::server::engine::client_head::ForClient;
-use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare};
-use crate::transform::{HeadPlan, TrailerPlan};
+use crate::stream::{ByteStream, ReadBuffer, poll_write_all, recycled};
+use crate::transform::{CompiledTransforms, TrailerPlan};
 use crate::upstream::response_limits as limits;
 
 /// The largest part of a body that is copied behind the head: a copy costs less than another slice.
@@ -24,15 +24,15 @@ const COPIED: usize = 2 * 1024;
 
 /// The state of a response.
 #[derive(Debug)]
-pub(crate) struct Download {
-    phase: Phase,
+pub(crate) struct Http1Download {
+    phase: DownloadPhase,
     body: Body,
     /// The parsed part of the destination's input that is sent behind the client's output.
-    part: Part,
+    part: BodyPart,
     /// Bytes written of both.
     written: usize,
     /// The chunks of a body that ends with the destination's connection.
-    chunks: Chunks,
+    chunks: ChunkPhase,
     /// True if the client's connection closes after this response, which then has
     /// `Connection: close`.
     pub(super) is_last: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Download {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum DownloadPhase {
     /// Waiting for the final head.
     Head,
     /// Writing an interim head.
@@ -62,7 +62,7 @@ enum Phase {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Chunks {
+enum ChunkPhase {
     /// The framing is unchanged.
     AsTheyCame,
     /// The body is chunked here; no chunk was written.
@@ -73,14 +73,14 @@ enum Chunks {
     Changed,
 }
 
-impl Default for Download {
+impl Default for Http1Download {
     fn default() -> Self {
         Self {
-            phase: Phase::Head,
+            phase: DownloadPhase::Head,
             body: Body::Ended,
-            part: Part::default(),
+            part: BodyPart::default(),
             written: 0,
-            chunks: Chunks::AsTheyCame,
+            chunks: ChunkPhase::AsTheyCame,
             is_last: false,
             trailers: None,
             is_persistent: false,
@@ -92,14 +92,14 @@ impl Default for Download {
     }
 }
 
-impl downstream::Download for Download {
+impl downstream::Download for Http1Download {
     #[inline]
     fn restart(&mut self) {
-        self.phase = Phase::Head;
+        self.phase = DownloadPhase::Head;
         self.body = Body::Ended;
-        self.part = Part::default();
+        self.part = BodyPart::default();
         self.written = 0;
-        self.chunks = Chunks::AsTheyCame;
+        self.chunks = ChunkPhase::AsTheyCame;
         self.is_last = false;
         self.trailers = None;
         self.is_persistent = false;
@@ -122,10 +122,10 @@ impl downstream::Download for Download {
     #[inline]
     fn is_unanswered(&self) -> bool {
         match self.phase {
-            Phase::Head => true,
+            DownloadPhase::Head => true,
             // A partly written head cannot be taken back.
-            Phase::Interim => self.written == 0,
-            Phase::Body | Phase::Done => false,
+            DownloadPhase::Interim => self.written == 0,
+            DownloadPhase::Body | DownloadPhase::Done => false,
         }
     }
 
@@ -136,7 +136,7 @@ impl downstream::Download for Download {
 
     #[inline]
     fn is_done(&self) -> bool {
-        self.phase == Phase::Done
+        self.phase == DownloadPhase::Done
     }
 
     #[inline]
@@ -156,7 +156,7 @@ impl downstream::Download for Download {
     }
 }
 
-impl Download {
+impl Http1Download {
     /// Records unwritten bytes. Content comes last; its framing counts as content.
     #[cold]
     fn keep_unwritten(&mut self, unwritten: usize) {
@@ -177,12 +177,12 @@ impl Download {
         client: &mut C,
         output: &mut Vec<u8>,
     ) -> Poll<Result<(), ResponseFailure>> {
-        if self.phase == Phase::Interim {
+        if self.phase == DownloadPhase::Interim {
             let written = poll_write_all(client, cx, [output, &[]], &mut self.written);
             ready!(written).map_err(|_| ResponseFailure::Client)?;
             self.written = 0;
             output.clear();
-            self.phase = Phase::Head;
+            self.phase = DownloadPhase::Head;
         }
         Poll::Ready(Ok(()))
     }
@@ -235,16 +235,16 @@ impl Download {
                 continue;
             }
             if self.body.has_ended() {
-                self.phase = Phase::Done;
+                self.phase = DownloadPhase::Done;
                 return Poll::Ready(Ok(()));
             }
             match ready!(input.poll_read(destination, cx)) {
                 Ok(0) if matches!(self.body, Body::UntilClose) => {
                     self.body = Body::Ended;
                     match self.chunks {
-                        Chunks::AsTheyCame | Chunks::Changed => {}
-                        Chunks::First => self.end_chunks(output),
-                        Chunks::Next => {
+                        ChunkPhase::AsTheyCame | ChunkPhase::Changed => {}
+                        ChunkPhase::First => self.end_chunks(output),
+                        ChunkPhase::Next => {
                             output.extend_from_slice(CHUNK_END);
                             self.end_chunks(output);
                         }
@@ -270,7 +270,7 @@ impl Download {
         response: &RawResponse,
         input: &mut ReadBuffer,
         output: &mut Vec<u8>,
-        plan: &HeadPlan,
+        plan: &CompiledTransforms,
     ) {
         // The route's removals apply to interim responses, too.
         let status = StatusCode::from_u16(response.status()).unwrap_or(StatusCode::PROCESSING);
@@ -279,10 +279,10 @@ impl Download {
         let mut rewrite = ResponseRewrite::new(response);
         rewrite.copied = plan.response_copy.copied();
         rewrite.operations = &removals;
-        spare::lend(output);
+        recycled::acquire(output);
         write_response(input.filled(), response, &self.table, &rewrite, output);
         input.consume(response.head_length());
-        self.phase = Phase::Interim;
+        self.phase = DownloadPhase::Interim;
     }
 
     /// Writes the final head, which is at the front of `input`, for the client to `output`, and
@@ -304,15 +304,15 @@ impl Download {
         self.is_persistent = response.is_persistent() && !is_wrapped;
         self.body = Body::new(framing);
         if is_wrapped {
-            self.chunks = Chunks::First;
+            self.chunks = ChunkPhase::First;
         } else if self.trailers.is_some() && framing == Framing::Chunked {
-            self.chunks = Chunks::Changed;
+            self.chunks = ChunkPhase::Changed;
         }
         if !self.body.has_ended() && !input.is_empty() {
             self.look(input, output)
                 .map_err(|_| ResponseFailure::BrokenBody(status))?;
         }
-        self.phase = Phase::Body;
+        self.phase = DownloadPhase::Body;
         Ok(())
     }
 
@@ -342,7 +342,7 @@ impl Download {
         let followed = self.body.follow(input.filled(), &limits(), &mut self.table);
         self.part = followed.map_err(|_| ResponseFailure::Destination("its framing is broken"))?;
         self.received += self.part.content;
-        if self.chunks != Chunks::AsTheyCame {
+        if self.chunks != ChunkPhase::AsTheyCame {
             self.reframe(output);
         }
         Ok(())
@@ -350,7 +350,7 @@ impl Download {
 
     /// Changes the framing of the part that was parsed.
     fn reframe(&mut self, output: &mut Vec<u8>) {
-        if self.chunks == Chunks::Changed {
+        if self.chunks == ChunkPhase::Changed {
             // The empty line of a body without trailers is a section, too: the route may add some.
             if self.body.has_ended()
                 && self.part.trailers == 0
@@ -362,11 +362,11 @@ impl Download {
             return;
         }
         if let Some(size) = NonZeroU64::new(self.part.content) {
-            if self.chunks == Chunks::Next {
+            if self.chunks == ChunkPhase::Next {
                 output.extend_from_slice(CHUNK_END);
             }
             output.extend_from_slice(ChunkHead::new(size).as_bytes());
-            self.chunks = Chunks::Next;
+            self.chunks = ChunkPhase::Next;
         }
     }
 

@@ -16,13 +16,14 @@ use http::{Method as HttpMethod, Version as HttpVersion};
 use proxy_model::RequestHead;
 use tokio::time::Instant;
 
-use self::download::Download;
-use self::upload::Upload;
+use self::download::Http1Download;
+use self::upload::Http1Upload;
 use super::client_head::ForClient;
-use super::outgoing::Outgoing;
+use super::outgoing::PreparedHead;
 use super::{Engine, Forwarded};
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
+use crate::error::Allowance;
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::forward::exchange::body::Body;
@@ -35,17 +36,17 @@ use crate::forward::exchange::outbound::Outbound;
 use crate::forward::exchange::readdress::SentHead;
 use crate::forward::exchange::resolved_route::ResolvedRoute;
 use crate::forward::exchange::{self};
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::http1::{
     ClassSet, Framing, Method, OutgoingConnection, RawRequest, RawResponse, RequestView, Version,
 };
-use crate::progress::{DataRate, Uptake};
+use crate::local_pool::LocalPool;
+use crate::progress::{ClientReadTimeout, DataRate};
 use crate::server::connection::RequestRecord;
 use crate::server::http1::{Client, Transport, write_text};
 use crate::server::metrics::WorkerMetrics;
-use crate::spare::Spare;
-use crate::stream::{ByteStream, ReadBuffer, poll_write_all, spare as buffers};
-use crate::transform::{HeadPlan, Invalid};
+use crate::stream::{ByteStream, ReadBuffer, poll_write_all, recycled as buffers};
+use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::Http1Connection;
 
 /// The largest client head that fits into a [buffer for heads](buffers::HEAD) with the usual
@@ -120,8 +121,8 @@ impl<T: Transport> Headed for Http1Downstream<'_, T> {
 
 impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     type SentHead = SentHead;
-    type Upload = Upload;
-    type Download = Download;
+    type Upload = Http1Upload;
+    type Download = Http1Download;
     type Record = RequestRecord;
 
     #[inline]
@@ -154,7 +155,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
 
     fn show_request<R>(
         &self,
-        edits: &mut HeadEdits,
+        edits: &mut HeaderMutations,
         show: impl FnOnce(&mut RequestEdit<'_>) -> R,
     ) -> R {
         let Client { input, table, .. } = &*self.client;
@@ -167,7 +168,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         &self,
         head: &RequestView<'_>,
         route: &ResolvedRoute<'_>,
-        edits: Option<&HeadEdits>,
+        edits: Option<&HeaderMutations>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid> {
         let mut out = buffers::take(match self.request.head_length() {
@@ -175,7 +176,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             length if length <= LONG_HEAD => buffers::LONG_HEAD,
             _ => buffers::SMALL,
         });
-        let outgoing = Outgoing {
+        let outgoing = PreparedHead {
             buffer: self.client.input.filled(),
             request: self.request,
             table: &self.client.table,
@@ -244,7 +245,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn poll_disconnected(
         &mut self,
         cx: &mut Context<'_>,
-        _: &mut Download,
+        _: &mut Http1Download,
         has_sent_all: bool,
     ) -> Poll<()> {
         // This order, since the first timer may be due earlier.
@@ -256,7 +257,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     }
 
     #[inline]
-    fn poll_reset(&mut self, _: &mut Context<'_>, _: &mut Download) -> Poll<()> {
+    fn poll_reset(&mut self, _: &mut Context<'_>, _: &mut Http1Download) -> Poll<()> {
         // A client may close its sending side and wait for the response.
         Poll::Pending
     }
@@ -268,7 +269,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn note_memory(
         &mut self,
         cx: &mut Context<'_>,
-        download: &mut Download,
+        download: &mut Http1Download,
         input: &ReadBuffer,
     ) -> bool {
         let client = &*self.client;
@@ -287,7 +288,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn begin_upload(
         &mut self,
         route: &ResolvedRoute<'_>,
-        upload: &mut Upload,
+        upload: &mut Http1Upload,
         outbound: &mut Outbound,
     ) -> Result<(), UploadFailure> {
         let client = &mut *self.client;
@@ -297,7 +298,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             return Ok(());
         }
         let limits = &client.state.worker.limits;
-        let allowed = route.allowed(limits.body_bytes);
+        let allowed = Allowance::new(Some(route.allowed(limits.body_bytes)));
         let (input, table) = (&client.input, &mut client.table);
         upload.begin(allowed, limits.head(), input, table, outbound)
     }
@@ -311,7 +312,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn poll_upload<U: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
-        upload: &mut Upload,
+        upload: &mut Http1Upload,
         outbound: &mut Outbound,
         destination: &mut U,
         has_news: &mut bool,
@@ -322,16 +323,16 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         upload.poll(cx, (io, input, table), outbound, destination, has_news)
     }
 
-    fn stop_upload(&mut self, upload: &mut Upload) {
+    fn stop_upload(&mut self, upload: &mut Http1Upload) {
         upload.stop();
     }
 
     fn pass_interim(
         &mut self,
         response: &RawResponse,
-        download: &mut Download,
+        download: &mut Http1Download,
         input: &mut ReadBuffer,
-        plan: &HeadPlan,
+        plan: &CompiledTransforms,
     ) -> Result<(), ResponseFailure> {
         download.pass_interim(response, input, &mut self.client.output, plan);
         Ok(())
@@ -341,7 +342,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn poll_interim(
         &mut self,
         cx: &mut Context<'_>,
-        download: &mut Download,
+        download: &mut Http1Download,
     ) -> Poll<Result<(), ResponseFailure>> {
         let Client { io, output, .. } = &mut *self.client;
         download.poll_interim(cx, io, output)
@@ -352,7 +353,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         &mut self,
         cx: &mut Context<'_>,
         final_head: FinalHead<'_>,
-        download: &mut Download,
+        download: &mut Http1Download,
         connection: &mut Http1Connection,
         filtering: &mut Filtering,
     ) -> Result<(), ResponseFailure> {
@@ -361,6 +362,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             status,
             route,
             is_stopped,
+            picked,
         } = final_head;
         let is_last = !self.request.is_persistent() || is_stopped || self.client.is_closing();
         let Client { output, state, .. } = &mut *self.client;
@@ -371,6 +373,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
                 false => OutgoingConnection::Default,
             },
             shown: filtering.shown(route, || state.info),
+            key: route.new_key(picked),
         };
         if let Some(plan) = &route.plan.trailers {
             download.change_trailers(plan, status, self.request.accepts_trailers());
@@ -389,7 +392,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn poll_response(
         &mut self,
         cx: &mut Context<'_>,
-        download: &mut Download,
+        download: &mut Http1Download,
         connection: &mut Http1Connection,
         has_news: &mut bool,
     ) -> Poll<Result<(), ResponseFailure>> {
@@ -399,7 +402,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     }
 
     #[inline]
-    fn backpressure(&self, download: &mut Download) -> Backpressure {
+    fn backpressure(&self, download: &mut Http1Download) -> Backpressure {
         if download.is_unanswered() || !download.waits_for_client(&self.client.output) {
             return Backpressure::Nothing;
         }
@@ -409,16 +412,16 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         }
     }
 
-    fn gives_up(&mut self, _: &mut Download, _: Backpressure) -> bool {
+    fn gives_up(&mut self, _: &mut Http1Download, _: Backpressure) -> bool {
         true
     }
 
-    fn cut(&mut self, _: &mut Download) {
+    fn cut(&mut self, _: &mut Http1Download) {
         self.client.output.clear();
     }
 
     #[inline]
-    fn served(&mut self, download: &Download, has_more: bool, now: Instant) -> bool {
+    fn served(&mut self, download: &Http1Download, has_more: bool, now: Instant) -> bool {
         if has_more {
             self.client.state.unread.store(true, Relaxed);
         }
@@ -432,7 +435,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         head: Parts,
         text: Bytes,
         has_more: bool,
-        mut uptake: Option<Uptake>,
+        mut read_timeout: Option<ClientReadTimeout>,
     ) -> Option<SentReply> {
         let client = &mut *self.client;
         let is_last = has_more || !self.request.is_persistent() || client.is_closing();
@@ -445,14 +448,14 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             if let Poll::Ready(result) = poll_write_all(&mut client.io, cx, slices, &mut written) {
                 return Poll::Ready(result.is_ok());
             }
-            let Some(uptake) = &mut uptake else {
+            let Some(read_timeout) = &mut read_timeout else {
                 let slow = client.clock.poll_slow_reader(cx, &client.state);
                 return slow.map(|()| false);
             };
             if std::mem::replace(&mut before, written) != written {
-                uptake.moved();
+                read_timeout.moved();
             }
-            ready!(client.clock.poll_due(cx, uptake.due()));
+            ready!(client.clock.poll_due(cx, read_timeout.due()));
             // The client must not take a truncated reply for a complete one.
             client.state.abort.store(true, Relaxed);
             Poll::Ready(false)
@@ -467,7 +470,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     fn flows() -> &'static LocalKey<Flows<Self>> {
         thread_local! {
             static FLOWS: Flows<Http1Downstream<'static, tokio::net::TcpStream>> =
-                const { Spare::new() };
+                const { LocalPool::new() };
         }
         &FLOWS
     }
@@ -479,17 +482,17 @@ mod tests {
 
     use super::*;
     use crate::http1::HeadTable;
-    use crate::spare::Lend;
+    use crate::local_pool::Recycle;
 
     #[test]
     fn what_is_kept_is_not_large() {
         let flows = Http1Downstream::<TcpStream>::flows();
         for (grown, kept) in [(100, 100), (1000, 32)] {
-            let mut flow = flows.lend().unwrap_or_default();
+            let mut flow = flows.acquire().unwrap_or_default();
             *flow.download.table() = HeadTable::grown_to(grown);
             flow.download.rest();
             flows.keep(flow);
-            let mut flow = flows.lend().unwrap_or_default();
+            let mut flow = flows.acquire().unwrap_or_default();
             assert_eq!(flow.download.table().room(), kept);
         }
     }

@@ -4,7 +4,8 @@ use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
 
-use crate::forward::exchange::body::{Body, Part};
+use crate::error::Allowance;
+use crate::forward::exchange::body::{Body, BodyPart};
 use crate::forward::exchange::downstream;
 use crate::forward::exchange::failure::UploadFailure;
 use crate::forward::exchange::outbound::Outbound;
@@ -13,20 +14,20 @@ use crate::stream::{ByteStream, ReadBuffer};
 
 /// The state of a request body. [`Outbound`] has the bytes in front of it.
 #[derive(Debug, Default)]
-pub(crate) struct Upload {
+pub(crate) struct Http1Upload {
     body: Body,
     /// The parsed part of the client's input that is sent next.
-    part: Part,
+    part: BodyPart,
     /// The remaining limit of the body in bytes.
-    allowed: u64,
+    allowed: Allowance,
     /// The limits of trailers.
     limits: HeadLimits,
 }
 
-impl downstream::Upload for Upload {
+impl downstream::Upload for Http1Upload {
     #[inline]
     fn is_empty(&self) -> bool {
-        self.body.has_ended() && self.part == Part::default()
+        self.body.has_ended() && self.part == BodyPart::default()
     }
 
     #[inline]
@@ -38,19 +39,19 @@ impl downstream::Upload for Upload {
     fn rest(&mut self) {}
 }
 
-impl Upload {
+impl Http1Upload {
     /// Resets the state for another request.
     #[inline]
     pub(super) fn restart(&mut self, body: Body) {
         self.body = body;
-        self.part = Part::default();
+        self.part = BodyPart::default();
     }
 
     /// Parses the part of the body that arrived with the head. `allowed`: the limit of the body in
     /// bytes.
     pub(super) fn begin(
         &mut self,
-        allowed: u64,
+        allowed: Allowance,
         limits: HeadLimits,
         input: &ReadBuffer,
         table: &mut HeadTable,
@@ -67,7 +68,7 @@ impl Upload {
     /// Drops the rest of the body.
     pub(super) fn stop(&mut self) {
         self.body = Body::Ended;
-        self.part = Part::default();
+        self.part = BodyPart::default();
     }
 
     /// Sends available bytes; ready when all are sent. Sets `has_news` on progress.
@@ -138,15 +139,12 @@ impl Upload {
         outbound: &mut Outbound,
     ) -> Result<(), UploadFailure> {
         let part = self.body.follow(input.filled(), &self.limits, table);
-        self.part = part.map_err(|refusal| UploadFailure::Client {
-            status: refusal.status(),
-            is_malformed: !refusal.is_of_limit(),
+        self.part = part.map_err(|rejection| UploadFailure::Client {
+            status: rejection.status(),
+            is_malformed: !rejection.is_of_limit(),
         })?;
         outbound.received += self.part.content;
-        match self.allowed.checked_sub(self.part.content) {
-            Some(rest) => self.allowed = rest,
-            None => return Err(UploadFailure::client(StatusCode::PAYLOAD_TOO_LARGE)),
-        }
-        Ok(())
+        let taken = self.allowed.take(self.part.content);
+        taken.map_err(UploadFailure::client)
     }
 }

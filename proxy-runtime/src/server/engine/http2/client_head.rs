@@ -5,12 +5,12 @@ use http::header::DATE;
 use http::{HeaderMap, Response, StatusCode};
 
 use crate::forward::typed::{self, kept};
-use crate::head::HeadEdits;
+use crate::head::HeaderMutations;
 use crate::head::headers::{MOST_SHARED, take_apart};
 use crate::http1::{Field, FieldClass, HeadTable, RawResponse};
 use crate::server::connection::{GRPC, is_grpc};
 use crate::server::http2::date;
-use crate::transform::HeadPlan;
+use crate::transform::CompiledTransforms;
 
 /// Returns the client's head for a final response, whose serialised head is `head`, or `None` if
 /// HTTP/2 cannot represent it. The changes of filters (`edits`) come before the route's transforms.
@@ -18,8 +18,8 @@ pub(super) fn final_head(
     response: &RawResponse,
     head: &Bytes,
     table: &HeadTable,
-    plan: &HeadPlan,
-    edits: Option<&HeadEdits>,
+    plan: &CompiledTransforms,
+    edits: Option<&HeaderMutations>,
 ) -> Option<Response<()>> {
     let (status, mut fields) = typed::final_head(response, head, table, plan, edits, 1)?;
     // Without changes the date is where it was.
@@ -58,7 +58,7 @@ pub(super) fn interim_head(
     response: &RawResponse,
     head: &Bytes,
     table: &HeadTable,
-    plan: &HeadPlan,
+    plan: &CompiledTransforms,
 ) -> Option<Response<()>> {
     let (status, mut fields) = kept(response, head, table, plan, 1)?;
     // The route's removals apply to interim responses, too.

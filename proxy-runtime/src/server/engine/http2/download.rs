@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::forward::exchange::downstream;
 use crate::forward::exchange::incoming::Incoming;
-use crate::http1::{HeadTable, LentTable};
+use crate::http1::{HeadTable, PooledTable};
 use crate::server::connection::{ConnectionState, Held};
 use crate::server::http2::{Room, poll_room};
 
@@ -17,7 +17,7 @@ use crate::server::http2::{Room, poll_room};
 #[derive(Default)]
 pub(crate) struct StreamDownload {
     /// The fields of the head.
-    pub(super) table: LentTable,
+    pub(super) table: PooledTable,
     /// The response after its head was sent.
     pub(super) begun: Option<Begun>,
     pub(super) held: Held,
@@ -37,11 +37,11 @@ pub(crate) struct Begun {
 }
 
 /// The client has reset the stream.
-pub(super) struct Gone;
+pub(super) struct Disconnected;
 
 impl downstream::Download for StreamDownload {
     fn restart(&mut self) {
-        self.table.give_back();
+        self.table.release();
         self.begun = None;
     }
 
@@ -145,7 +145,7 @@ impl Begun {
         &mut self,
         client: &ConnectionState,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Gone>> {
+    ) -> Poll<Result<(), Disconnected>> {
         let Some(stream) = &mut self.stream else {
             return Poll::Ready(Ok(()));
         };
@@ -153,14 +153,14 @@ impl Begun {
         while !incoming.data.is_empty() {
             let wanted = incoming.data.len();
             let Some(room) = ready!(poll_room(stream, wanted, &client.backlog, cx)) else {
-                return Poll::Ready(Err(Gone));
+                return Poll::Ready(Err(Disconnected));
             };
             self.room.is_found(room);
             let part = incoming.data.split_to(room);
             let is_end = incoming.has_all();
             self.sent += room as u64;
             if stream.send_data(part, is_end).is_err() {
-                return Poll::Ready(Err(Gone));
+                return Poll::Ready(Err(Disconnected));
             }
             self.is_sent = is_end;
         }
@@ -172,7 +172,7 @@ impl Begun {
             None => stream.send_data(Bytes::new(), true),
         };
         self.is_sent = true;
-        Poll::Ready(sent.map_err(|_| Gone))
+        Poll::Ready(sent.map_err(|_| Disconnected))
     }
 
     /// Resets the stream.

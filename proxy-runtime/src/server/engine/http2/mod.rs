@@ -22,20 +22,19 @@ use std::thread::LocalKey;
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
-use http::header::CONTENT_LENGTH;
 use http::request;
 use http::response::Parts;
 use http::{HeaderMap, Method as HttpMethod, Response, StatusCode, Version};
 use tokio::time::Instant;
 
 use self::client_head::{final_head, interim_head, is_grpc_response};
-use self::download::{Begun, Gone, StreamDownload};
+use self::download::{Begun, Disconnected, StreamDownload};
 use self::small::take_whole;
 use super::{Engine, Forwarded};
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
+use crate::error::Allowance;
 use crate::exchange::Count;
-use crate::exchange::grpc::{self, OwnResponse};
 use crate::filter::RequestEdit;
 use crate::forward::body_kind_of;
 use crate::forward::exchange::downstream::{
@@ -49,21 +48,21 @@ use crate::forward::exchange::outbound::Outbound;
 use crate::forward::exchange::resolved_route::ResolvedRoute;
 use crate::forward::exchange::{self};
 use crate::forward::typed::{self, TypedRequest};
-use crate::head::{HeadEdits, HttpHead};
+use crate::head::{HeaderMutations, HttpHead};
 use crate::http1::{ClassSet, FieldClass, Framing, Method, RawResponse};
-use crate::progress::{DataRate, End, Uptake};
+use crate::local_pool::LocalPool;
+use crate::progress::{ClientReadTimeout, DataRate, End};
 use crate::server::connection::{Held, RequestRecord, is_grpc_call};
-use crate::server::http2::Untaken as NotTaken;
-use crate::server::http2::{Client, Room, Waiting, settle};
+use crate::server::http2::Unsent as NotTaken;
+use crate::server::http2::{Asker, Room, StreamClient, StreamSend, settle_head};
 use crate::server::metrics::WorkerMetrics;
-use crate::spare::Spare;
-use crate::stream::{ByteStream, ReadBuffer, spare as buffers};
-use crate::transform::{HeadPlan, Invalid};
+use crate::stream::{ByteStream, ReadBuffer, recycled as buffers};
+use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::Http1Connection;
 
 /// A validated request, whose target is valid in HTTP/1.1, and its stream.
 pub(crate) struct Http2Downstream<'c> {
-    client: &'c mut Client,
+    client: &'c mut StreamClient,
     head: HttpHead<'c>,
     method: Method,
     /// The framing of the body for a destination.
@@ -71,12 +70,12 @@ pub(crate) struct Http2Downstream<'c> {
 }
 
 impl<'c> Http2Downstream<'c> {
-    /// Prepares a request for the raw lane. Returns `None` if it must take the typed lane on any
+    /// Prepares a request for the byte path. Returns `None` if it must take the typed path on any
     /// route. `classes` are the classes of its header fields.
     pub(crate) fn new(
         parts: &'c request::Parts,
         classes: ClassSet,
-        client: &'c mut Client,
+        client: &'c mut StreamClient,
     ) -> Option<Self> {
         if parts.method == HttpMethod::CONNECT || classes.contains(FieldClass::Expect) {
             return None;
@@ -152,7 +151,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
 
     fn show_request<R>(
         &self,
-        edits: &mut HeadEdits,
+        edits: &mut HeaderMutations,
         show: impl FnOnce(&mut RequestEdit<'_>) -> R,
     ) -> R {
         show(&mut RequestEdit::of_http(self.head, edits))
@@ -163,7 +162,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         &self,
         head: &HttpHead<'c>,
         route: &ResolvedRoute<'_>,
-        edits: Option<&HeadEdits>,
+        edits: Option<&HeaderMutations>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid> {
         let mut out = buffers::take(buffers::HEAD);
@@ -260,10 +259,10 @@ impl<'c> Downstream for Http2Downstream<'c> {
         download: &mut StreamDownload,
         _: &ReadBuffer,
     ) -> bool {
-        let untaken = download.begun.as_ref().map_or(0, Begun::waiting);
+        let unacknowledged = download.begun.as_ref().map_or(0, Begun::waiting);
         let body = self.client.body.as_mut();
         let unsent = body.map_or(0, |body| body.flow_control().used_capacity());
-        let bytes = (untaken + unsent) as u64;
+        let bytes = (unacknowledged + unsent) as u64;
         download.held.set(bytes, &self.client.record.connection);
         // The connection's task ends it.
         false
@@ -278,7 +277,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     ) -> Result<(), UploadFailure> {
         let limits = &self.client.record.connection.worker.limits;
         let allowed = Allowed {
-            content: route.allowed(limits.body_bytes),
+            content: Allowance::new(Some(route.allowed(limits.body_bytes))),
             trailers: limits.header_fields,
         };
         *upload = FramesUpload::new(self.framing, self.client.body.is_some(), allowed);
@@ -313,7 +312,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         response: &RawResponse,
         download: &mut StreamDownload,
         input: &mut ReadBuffer,
-        plan: &HeadPlan,
+        plan: &CompiledTransforms,
     ) -> Result<(), ResponseFailure> {
         let head = input.take(response.head_length());
         let interim = interim_head(response, &head, &download.table, plan).ok_or(UNSAYABLE)?;
@@ -342,6 +341,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             response,
             status,
             route,
+            picked,
             ..
         } = begun;
         let table = std::mem::take(&mut download.table);
@@ -357,7 +357,10 @@ impl<'c> Downstream for Http2Downstream<'c> {
             }
             None => (input.take(response.head_length()), None),
         };
-        let head = final_head(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
+        let mut head = final_head(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
+        if let Some(key) = route.new_key(picked) {
+            key.apply_to(head.headers_mut());
+        }
         let is_kept = edits.is_none() && route.plan.keeps_responses();
         let is_exempt = is_grpc_response(&head, &text, &table, is_kept);
         let rules = trailer_rules(self.method, status, route.plan);
@@ -397,7 +400,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             *has_news |= begun.sent != before;
             match sent {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(Gone)) => return Poll::Ready(Err(ResponseFailure::Client)),
+                Poll::Ready(Err(Disconnected)) => return Poll::Ready(Err(ResponseFailure::Client)),
                 Poll::Pending => {
                     begun.waits_for(client);
                     return Poll::Pending;
@@ -455,24 +458,14 @@ impl<'c> Downstream for Http2Downstream<'c> {
         mut head: Parts,
         text: Bytes,
         _: bool,
-        uptake: Option<Uptake>,
+        read_timeout: Option<ClientReadTimeout>,
     ) -> Option<SentReply> {
-        let is_for_call = self.is_call() && head.extensions.get::<OwnResponse>().is_some();
-        if is_for_call {
-            head.status = grpc::for_call(head.status, &mut head.headers);
-        }
-        settle(&mut head.headers);
-        let has_none = is_for_call
-            || self.method == Method::Head
-            || matches!(
-                head.status,
-                StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
-            );
+        let asker = Asker {
+            is_head: self.method == Method::Head,
+            is_call: self.is_call(),
+        };
         let length = text.len() as u64;
-        let is_end = has_none || length == 0;
-        if !is_for_call && length > 0 && !head.headers.contains_key(CONTENT_LENGTH) {
-            head.headers.insert(CONTENT_LENGTH, length.into());
-        }
+        let is_end = settle_head(&mut head, asker, Some(length), text.is_empty());
         let response = Response::from_parts(head, ());
         let Ok(mut stream) = self.client.respond.send_response(response, is_end) else {
             self.disconnected();
@@ -484,21 +477,21 @@ impl<'c> Downstream for Http2Downstream<'c> {
                 keep: true,
             });
         }
-        let mut waiting = Waiting {
+        let mut waiting = StreamSend {
             connection: &self.client.record.connection,
             deadline: &self.client.deadline,
             room: Room::default(),
             held: Held::default(),
             behind: 0,
             is_exempt: false,
-            uptake,
+            read_timeout,
         };
         match waiting.send(&mut stream, text, true, |_| {}).await {
             Ok(()) => Some(SentReply {
                 sent: length,
                 keep: true,
             }),
-            Err(NotTaken::Gone) => {
+            Err(NotTaken::Disconnected) => {
                 self.disconnected();
                 None
             }
@@ -509,7 +502,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     #[inline]
     fn flows() -> &'static LocalKey<Flows<Self>> {
         thread_local! {
-            static FLOWS: Flows<Http2Downstream<'static>> = const { Spare::new() };
+            static FLOWS: Flows<Http2Downstream<'static>> = const { LocalPool::new() };
         }
         &FLOWS
     }
@@ -545,4 +538,4 @@ const BROKEN: UploadFailure = UploadFailure::client(StatusCode::BAD_REQUEST);
 
 /// A response head that HTTP/2 cannot represent.
 const UNSAYABLE: ResponseFailure =
-    ResponseFailure::Unanswered(End::Unsayable, "its head cannot be said in HTTP/2");
+    ResponseFailure::Unanswered(End::Unrepresentable, "its head cannot be said in HTTP/2");

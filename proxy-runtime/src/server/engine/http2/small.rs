@@ -40,12 +40,12 @@ pub(super) fn take_whole(response: &RawResponse, input: &mut ReadBuffer) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http1::{Asked, HeadTable, Method, Status, parse_response};
+    use crate::http1::{HeadTable, Method, RequestInfo, Status, parse_response};
     use crate::upstream::response_limits as limits;
 
     fn taken(text: &str) -> (Option<Bytes>, String) {
         let mut input = ReadBuffer::with(text.as_bytes());
-        let asked = Asked {
+        let asked = RequestInfo {
             method: Method::Get,
             upgrade: false,
         };

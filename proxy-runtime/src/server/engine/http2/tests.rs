@@ -11,15 +11,18 @@ use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::sleep;
 
+use crate::error::Allowance;
 use crate::forward::exchange::failure::UploadFailure;
 use crate::forward::exchange::frames_upload::{Allowed, FramesUpload};
 use crate::forward::exchange::outbound::Outbound;
 use crate::http1::Framing;
 
-const ALLOWED: Allowed = Allowed {
-    content: u64::MAX,
-    trailers: 100,
-};
+fn allowed(content: Option<u64>) -> Allowed {
+    Allowed {
+        content: Allowance::new(content),
+        trailers: 100,
+    }
+}
 
 const HEAD: &str = "head\r\n\r\n";
 
@@ -64,7 +67,7 @@ fn upload(
 }
 
 fn chunked() -> FramesUpload {
-    FramesUpload::new(Framing::Chunked, true, ALLOWED)
+    FramesUpload::new(Framing::Chunked, true, allowed(None))
 }
 
 async fn received(mut far: DuplexStream) -> String {
@@ -79,7 +82,7 @@ async fn the_window_opens_by_what_the_destination_has_taken() {
         const WINDOW: usize = 65_535;
         const ROOM: usize = 1000;
         let (mut up, body) = stream().await;
-        let plain = FramesUpload::new(Framing::Length(u64::MAX), true, ALLOWED);
+        let plain = FramesUpload::new(Framing::Length(u64::MAX), true, allowed(None));
         let (mut far, _task) = upload("", plain, body, ROOM);
         let sent = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&sent);
@@ -93,7 +96,7 @@ async fn the_window_opens_by_what_the_destination_has_taken() {
                 up.send_data(vec![7; room].into(), false).unwrap();
             }
         });
-        // Time goes on when nobody has anything to do.
+        // The paused clock advances when no task can run.
         sleep(Duration::from_secs(1)).await;
         assert_eq!(sent.load(Relaxed), WINDOW, "nothing was taken");
         let mut taken = vec![0; WINDOW - ROOM - 1];
@@ -154,11 +157,7 @@ async fn what_is_too_large_or_reset_is_the_clients_fault() {
     local(async {
         let (mut up, body) = stream().await;
         up.send_data("abcd".into(), false).unwrap();
-        let allowed = Allowed {
-            content: 3,
-            ..ALLOWED
-        };
-        let limited = FramesUpload::new(Framing::Chunked, true, allowed);
+        let limited = FramesUpload::new(Framing::Chunked, true, allowed(Some(3)));
         let (far, task) = upload("", limited, body, 1 << 16);
         let status = match task.await.unwrap().unwrap_err() {
             UploadFailure::Client { status, .. } => status,

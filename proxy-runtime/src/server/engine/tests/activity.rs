@@ -37,7 +37,7 @@ async fn destination_with(settings: &str, capacity: usize) -> (DuplexStream, Pro
     let (destination, transport) = duplex(capacity);
     let (service, lease) = connected_with(&origin.url(), settings, transport).await;
     pause();
-    lease.give_back(Instant::now());
+    lease.release(Instant::now());
     (destination, service)
 }
 

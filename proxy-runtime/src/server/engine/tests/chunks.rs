@@ -34,7 +34,7 @@ impl ByteStream for Counting {
 impl Transport for Counting {
     fn reset_on_drop(&self) {}
 
-    fn takes_leave(&self) -> bool {
+    fn lingers_on_close(&self) -> bool {
         false
     }
 }
@@ -93,7 +93,7 @@ async fn sends(parts: &[String]) -> usize {
         let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
         let (mut destination, transport) = duplex(64 * 1024);
         let (service, lease) = connected(&origin.url(), transport).await;
-        lease.give_back(Instant::now());
+        lease.release(Instant::now());
         let (mut client, far) = duplex(64 * 1024);
         let sends = Arc::new(AtomicUsize::new(0));
         let counting = Counting {

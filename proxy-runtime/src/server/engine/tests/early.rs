@@ -50,7 +50,7 @@ async fn destination() -> (DuplexStream, ProxyService) {
     let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
     let (destination, transport) = duplex(1024);
     let (service, lease) = connected(&origin.url(), transport).await;
-    lease.give_back(Instant::now());
+    lease.release(Instant::now());
     (destination, service)
 }
 

@@ -23,7 +23,7 @@ async fn half_hinted(request: &str) -> (DuplexStream, DuplexStream, String) {
     let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
     let (mut destination, transport) = duplex(64 * 1024);
     let (service, lease) = connected(&origin.url(), transport).await;
-    lease.give_back(Instant::now());
+    lease.release(Instant::now());
     let mut client = serve(service, CAPACITY);
     client.write_all(request.as_bytes()).await.unwrap();
     read_to(&mut destination, "\r\n\r\n").await;

@@ -17,7 +17,7 @@ use crate::server::Limits;
 use crate::server::handler::ProxyHandler;
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
-use crate::server::worker::{self, Command, Part, Socket};
+use crate::server::worker::{self, Command, Socket, WorkerPart};
 
 const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: shop.example\r\n\r\n";
 
@@ -110,7 +110,7 @@ impl Bench {
                 ProxyHandler::new(service),
                 Arc::new(shared),
                 told,
-                Part::new(),
+                WorkerPart::new(),
             );
             spawn_local(run);
         });

@@ -8,7 +8,7 @@ mod early;
 mod interim;
 mod lane;
 mod memory;
-mod refusals;
+mod rejections;
 mod scene;
 mod second_try;
 mod sockets;

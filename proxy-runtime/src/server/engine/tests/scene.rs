@@ -18,7 +18,7 @@ use crate::server::connection::{Transport, serve_cleartext};
 use crate::server::handler::{Handler, ProxyHandler, Served, ServiceHandler};
 use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
-use crate::upstream::{Lease, Protocols, Scripted, Wanted};
+use crate::upstream::{ConnectionRequest, Lease, Protocols, Scripted};
 use crate::{ConnectionInfo, Proxy, ProxyService};
 
 /// How long a destination may be silent, in seconds.
@@ -53,7 +53,7 @@ pub(super) async fn connected_with(
     let service = proxy.service();
     let generation = service.shared().load_full();
     let state = generation.cluster(ClusterIndex(0));
-    let wanted = Wanted {
+    let wanted = ConnectionRequest {
         destination: &state.destinations()[0],
         upstream: generation.snapshot().clusters()[0].upstream(),
         client: state.client(),

@@ -39,7 +39,7 @@ async fn a_request_is_sent_again_if_it_is_known_that_nothing_of_it_has_left() {
         for (number, (transport, answer, sent)) in answers.into_iter().enumerate() {
             let origin = RawOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
             let (service, lease) = connected(&origin.url(), transport).await;
-            lease.give_back(Instant::now());
+            lease.release(Instant::now());
             let mut client = serve(service, 64 * 1024);
             let request = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi";
             client.write_all(request).await.unwrap();

@@ -21,11 +21,11 @@ async fn destination() -> (DuplexStream, ProxyService) {
     let (destination, transport) = duplex(64 * 1024);
     let (service, lease) = connected(&origin.url(), transport).await;
     pause();
-    lease.give_back(Instant::now());
+    lease.release(Instant::now());
     (destination, service)
 }
 
-/// Filters are shown heads that are no `http::Request`, and are no reason for the typed lane.
+/// Filters are shown heads that are no `http::Request`, and are no reason for the typed path.
 #[tokio::test]
 async fn a_route_with_filters_is_forwarded_without_an_http_request() {
     local(async {
@@ -33,7 +33,7 @@ async fn a_route_with_filters_is_forwarded_without_an_http_request() {
         let (mut destination, transport) = duplex(64 * 1024);
         let settings = r#","Filters":["breaks"]"#;
         let (service, lease) = connected_with(&origin.url(), settings, transport).await;
-        lease.give_back(Instant::now());
+        lease.release(Instant::now());
         let mut peer = Peer::open(serve(service, 64 * 1024), &[]).await;
         lane::take_raw();
         peer.get(1, "/").await;
@@ -116,7 +116,7 @@ fn long_heads_leave_little_with_an_idle_connection() {
         let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
         let (destination, transport) = duplex(64 * 1024);
         let (service, lease) = connected(&origin.url(), transport).await;
-        lease.give_back(Instant::now());
+        lease.release(Instant::now());
         let peer = Peer::open(serve(service, 64 * 1024), &[]).await;
         (destination, peer)
     });
@@ -177,7 +177,7 @@ async fn a_request_is_whole_when_it_is_as_long_as_it_said() {
 
 /// A client that goes on sending gets to read why it should not have.
 #[tokio::test]
-async fn a_body_that_is_refused_is_read_from_a_little_longer() {
+async fn a_body_that_is_rejected_is_read_from_a_little_longer() {
     local(async {
         let (mut destination, service) = destination().await;
         let limits = Limits {

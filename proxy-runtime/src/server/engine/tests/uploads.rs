@@ -65,7 +65,7 @@ impl Scene {
         let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
         let (service, lease) = connected_with(&origin.url(), settings, destination).await;
         pause();
-        lease.give_back(Instant::now());
+        lease.release(Instant::now());
         let log = Arc::<Log>::default();
         let (worker, _) = worker(Limits::default(), Some(log.clone()));
         let (client, far) = duplex(64 * 1024);
@@ -174,7 +174,7 @@ async fn a_destination_that_breaks_a_body_off_is_not_the_clients_fault() {
 }
 
 #[tokio::test]
-async fn what_is_refused_of_a_body_was_not_sent() {
+async fn what_is_rejected_of_a_body_was_not_sent() {
     for is_typed in WAYS {
         local(async {
             let (mut destination, transport) = duplex(1024);

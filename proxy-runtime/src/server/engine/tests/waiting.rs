@@ -22,7 +22,7 @@ async fn the_time_for_a_connection_is_not_counted_as_the_destinations_silence() 
         let request = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
         client.write_all(request).await.unwrap();
         sleep(Duration::from_secs(ACTIVITY_TIMEOUT + 2)).await;
-        lease.give_back(Instant::now());
+        lease.release(Instant::now());
         read_to(&mut destination, "\r\n\r\n").await;
         sleep(Duration::from_secs(ACTIVITY_TIMEOUT - 1)).await;
         let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -65,7 +65,7 @@ async fn a_client_that_leaves_is_noticed_behind_what_it_sent_meanwhile() {
                 let held = match waits_for_connection {
                     true => Some(lease),
                     false => {
-                        lease.give_back(Instant::now());
+                        lease.release(Instant::now());
                         None
                     }
                 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{BodySender, DISCARDED, Rest, lock};
+use super::{BodySender, DISCARDED, RemainingBody, lock};
 use crate::http1::HeadLimits;
 use crate::server::connection::{Transport, after};
 use crate::server::http1::client::Client;
@@ -67,7 +67,7 @@ impl BodySender {
                         Poll::Ready(_) => break,
                         Poll::Pending => return client.clock.poll_due(cx, due),
                     },
-                    Err(_) => self.rest = Rest::Broken,
+                    Err(_) => self.rest = RemainingBody::Broken,
                 }
                 budget = budget.saturating_sub(before);
             }

@@ -7,20 +7,20 @@ use super::*;
 use crate::server::http2::hpack::tests::parts;
 
 /// The bytes that `h2` gets for a frame; `None` if the connection ends.
-fn passed_on(frames: &mut Frames, frame: &Frame) -> Option<Vec<u8>> {
+fn passed_on(frames: &mut ConnectionFrames, frame: &Frame) -> Option<Vec<u8>> {
     let bytes = frame.encode();
-    let head = Head::of(&bytes).unwrap();
+    let head = FrameHeader::of(&bytes).unwrap();
     match frames.look(head, &bytes) {
-        Verdict::Pass(length) => {
+        FrameAction::Pass(length) => {
             assert_eq!(length, bytes.len());
             Some(bytes)
         }
-        Verdict::Replace { taken, with } => {
+        FrameAction::Replace { taken, with } => {
             assert_eq!(taken, bytes.len());
             Some(with)
         }
-        Verdict::End(_) => None,
-        Verdict::Wait { .. } => panic!("it is all there"),
+        FrameAction::End(_) => None,
+        FrameAction::Wait { .. } => panic!("it is all there"),
     }
 }
 
@@ -56,16 +56,16 @@ fn a_block_that_comes_in_pieces_is_copied_once() {
         let flags = if is_last { frame::END_HEADERS } else { 0 };
         bytes.extend(Frame::new(kind, flags, 1, part).encode());
     }
-    let head = Head::of(&bytes).unwrap();
-    let mut frames = Frames::default();
+    let head = FrameHeader::of(&bytes).unwrap();
+    let mut frames = ConnectionFrames::default();
     let mut looks = 0;
     let allocated = allocation_counter::measure(|| {
         for end in (PART + HEAD..bytes.len()).step_by(10) {
             let verdict = frames.look(head, &bytes[..end]);
-            assert_eq!(verdict, Verdict::Wait { is_block: true });
+            assert_eq!(verdict, FrameAction::Wait { is_block: true });
             looks += 1;
         }
-        assert_eq!(frames.look(head, &bytes), Verdict::Pass(bytes.len()));
+        assert_eq!(frames.look(head, &bytes), FrameAction::Pass(bytes.len()));
     });
     assert!(looks > 8000);
     let most = 3 * block.len() as u64;
@@ -81,7 +81,7 @@ proptest! {
     fn h2_keeps_in_step(
         blocks in prop::collection::vec(prop::collection::vec(parts(), 0..6), 1..6)
     ) {
-        let mut frames = Frames::default();
+        let mut frames = ConnectionFrames::default();
         let mut bytes = [frame::PREFACE, &*Frame::settings(&[]).encode()].concat();
         let mut stream = 1;
         for block in blocks {
@@ -105,12 +105,12 @@ proptest! {
     /// Any input is checked once, and no more is replaced than has arrived.
     #[test]
     fn frames_of_any_bytes_do_no_harm(bytes: Vec<u8>) {
-        let mut frames = Frames::default();
+        let mut frames = ConnectionFrames::default();
         let mut rest = &bytes[..];
-        while let Some(head) = Head::of(rest) {
+        while let Some(head) = FrameHeader::of(rest) {
             match frames.look(head, rest) {
-                Verdict::Pass(length) if length <= rest.len() => rest = &rest[length..],
-                Verdict::Replace { taken, .. } => {
+                FrameAction::Pass(length) if length <= rest.len() => rest = &rest[length..],
+                FrameAction::Replace { taken, .. } => {
                     prop_assert!(taken <= rest.len());
                     rest = &rest[taken..];
                 }

@@ -24,7 +24,7 @@ pub(super) struct Fields {
 
 /// The result of reading a header block.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum HeaderBlock {
     /// The block may be passed on unchanged. Errors of the fields as a whole are found elsewhere.
     Fine,
     /// The request is malformed (RFC 9113 section 8.1.1). If `h2` cannot parse the block, a
@@ -48,7 +48,7 @@ impl Fields {
     ///
     /// Fails if the block is invalid HPACK, or if `h2` could not keep its table in step: the
     /// connection must end for this reason.
-    pub(super) fn read(&mut self, block: &[u8], is_trailers: bool) -> Result<Block, Reason> {
+    pub(super) fn read(&mut self, block: &[u8], is_trailers: bool) -> Result<HeaderBlock, Reason> {
         let mut reading = Reading {
             block,
             at: 0,
@@ -62,8 +62,8 @@ impl Fields {
         }
         let replaced = reading.replaced;
         Ok(match reading.is_malformed {
-            false => Block::Fine,
-            true => Block::Malformed((!replaced.is_empty()).then_some(replaced)),
+            false => HeaderBlock::Fine,
+            true => HeaderBlock::Malformed((!replaced.is_empty()).then_some(replaced)),
         })
     }
 }

@@ -16,13 +16,13 @@ const PLAIN: u8 = 0;
 const NEVER: u8 = 0x10;
 const INDEXED: u8 = 0x40;
 
-fn read(block: &[u8]) -> Result<Block, Reason> {
+fn read(block: &[u8]) -> Result<HeaderBlock, Reason> {
     Fields::default().read(block, false)
 }
 
 fn replaced(block: &[u8]) -> Vec<u8> {
     match read(block) {
-        Ok(Block::Malformed(Some(block))) => block,
+        Ok(HeaderBlock::Malformed(Some(block))) => block,
         other => panic!("{other:?}"),
     }
 }
@@ -36,7 +36,7 @@ fn requests_of_the_rfc_are_fine() {
         b"\x82\x86\x84\xbe\x58\x86\xa8\xeb\x10\x64\x9c\xbf",
         b"\x82\x87\x85\xbf\x40\x88\x25\xa8\x49\xe9\x5b\xa9\x7d\x7f\x89\x25\xa8\x49\xe9\x5b\xb8\xe8\xb4\xbf",
     ] {
-        assert_eq!(fields.read(block, false), Ok(Block::Fine));
+        assert_eq!(fields.read(block, false), Ok(HeaderBlock::Fine));
     }
     // The custom key, cache-control and the authority.
     let lengths = [62, 63, 64].map(|index| fields.table.get(index).map(|entry| entry.name_length));
@@ -82,7 +82,7 @@ fn malformed_fields_are_found() {
             let harmless = replaced(&block);
             assert_eq!(harmless[0], kind);
             assert_eq!(harmless.len(), block.len(), "{name:?}");
-            assert_eq!(read(&harmless), Ok(Block::Fine), "{name:?}");
+            assert_eq!(read(&harmless), Ok(HeaderBlock::Fine), "{name:?}");
         }
     }
     for (name, value) in [
@@ -90,13 +90,13 @@ fn malformed_fields_are_found() {
         ("!#$&'*+-.^_`|~09az", ""),
         (":path", "/?"),
     ] {
-        assert_eq!(read(&literal(PLAIN, name, value)), Ok(Block::Fine));
+        assert_eq!(read(&literal(PLAIN, name, value)), Ok(HeaderBlock::Fine));
     }
     // `h2` accepts them, but the server should not.
     let fragment = literal(PLAIN, ":path", "/a#b");
-    assert_eq!(read(&fragment), Ok(Block::Malformed(None)));
-    assert_eq!(read(b"\x04\x04/a#b"), Ok(Block::Malformed(None)));
-    assert_eq!(read(b"\x88"), Ok(Block::Malformed(None)), ":status");
+    assert_eq!(read(&fragment), Ok(HeaderBlock::Malformed(None)));
+    assert_eq!(read(b"\x04\x04/a#b"), Ok(HeaderBlock::Malformed(None)));
+    assert_eq!(read(b"\x88"), Ok(HeaderBlock::Malformed(None)), ":status");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_field_is_as_bad_when_its_number_comes() {
     for (name, value) in [("X", "1"), (":path", "/#"), ("x", "\n")] {
         let mut fields = Fields::default();
         let block = literal(INDEXED, name, value);
-        let is_malformed = |read| matches!(read, Ok(Block::Malformed(_)));
+        let is_malformed = |read| matches!(read, Ok(HeaderBlock::Malformed(_)));
         assert!(is_malformed(fields.read(&block, false)));
         assert!(is_malformed(fields.read(b"\xbe", false)), "{name:?}");
         // The name alone, with another value.
@@ -117,17 +117,17 @@ fn a_field_is_as_bad_when_its_number_comes() {
 fn pseudo_header_fields_are_not_for_trailers() {
     let mut fields = Fields::default();
     let head = literal(INDEXED, ":path", "/a");
-    assert_eq!(fields.read(&head, false), Ok(Block::Fine));
+    assert_eq!(fields.read(&head, false), Ok(HeaderBlock::Fine));
     for block in [
         &b"\xbe"[..],
         b"\x84",
         b"\x04\x02/a",
         &literal(PLAIN, ":path", "/evil"),
     ] {
-        assert_eq!(fields.read(block, true), Ok(Block::Malformed(None)));
+        assert_eq!(fields.read(block, true), Ok(HeaderBlock::Malformed(None)));
     }
     let sum = literal(PLAIN, "x-sum", "1");
-    assert_eq!(fields.read(&sum, true), Ok(Block::Fine));
+    assert_eq!(fields.read(&sum, true), Ok(HeaderBlock::Fine));
 }
 
 /// Fields around a replaced one stay, so that both tables remain in step.
@@ -173,11 +173,11 @@ proptest! {
             let block = block.concat();
             let Ok(read) = client.read(&block, false) else { return Ok(()) };
             let block = match read {
-                Block::Malformed(Some(other)) => other,
+                HeaderBlock::Malformed(Some(other)) => other,
                 _ => block,
             };
             let again = passed_on.read(&block, false);
-            prop_assert!(!matches!(again, Err(_) | Ok(Block::Malformed(Some(_)))), "{again:?}");
+            prop_assert!(!matches!(again, Err(_) | Ok(HeaderBlock::Malformed(Some(_)))), "{again:?}");
             let sizes = |fields: &Fields| -> Vec<_> {
                 let entries = (62..).map_while(|index| fields.table.get(index));
                 entries.map(|entry| (entry.name_length, entry.value_length)).collect()

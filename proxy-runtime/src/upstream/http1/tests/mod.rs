@@ -19,13 +19,13 @@ use crate::progress::OutgoingBody;
 use crate::upstream::error::{ExchangeError, SendError};
 use crate::upstream::io::UpstreamIo;
 use crate::upstream::tests::Scripted;
-use crate::upstream::transport::Transport;
+use crate::upstream::transport::UpstreamTransport;
 
 /// Bytes that fit between the two ends.
 const ROOM: usize = 64 * 1024;
 
 fn over(transport: impl Scripted + 'static) -> Http1Connection {
-    let io = UpstreamIo::uncounted(Transport::Scripted(Box::new(transport)));
+    let io = UpstreamIo::uncounted(UpstreamTransport::Scripted(Box::new(transport)));
     Http1Connection::new(io, ([127, 0, 0, 1], 80).into())
 }
 

@@ -98,7 +98,7 @@ async fn what_breaks_off_is_no_response() {
 }
 
 #[tokio::test]
-async fn what_has_two_meanings_is_refused() {
+async fn what_has_two_meanings_is_rejected() {
     let switch = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n";
     for bytes in [
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -116,7 +116,7 @@ async fn what_has_two_meanings_is_refused() {
     ] {
         let error = answer(get(), bytes).await.unwrap_err();
         assert!(
-            matches!(error, Http1Error::Refused(_)),
+            matches!(error, Http1Error::Rejected(_)),
             "{bytes:?}: {error}"
         );
         assert!(error.is_malformed_response());

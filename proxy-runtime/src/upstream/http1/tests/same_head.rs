@@ -18,7 +18,7 @@ use crate::forward::{BodyKind, OutgoingHead};
 use crate::head::AddressText;
 use crate::head::HttpHead;
 use crate::http1::FieldValue;
-use crate::transform::HeadPlan;
+use crate::transform::CompiledTransforms;
 
 /// Transforms that a route may have.
 const TRANSFORMS: [&str; 27] = [
@@ -124,7 +124,7 @@ fn by_map(config: &Snapshot, head: &HttpHead<'_>, body: BodyKind) -> Vec<u8> {
 /// Straight from the client's map; `None` if that is not for requests like this one.
 fn straight(config: &Snapshot, head: &HttpHead<'_>, body: BodyKind) -> Option<Vec<u8>> {
     let route = &config.routes()[0];
-    let plan = HeadPlan::of(route, None);
+    let plan = CompiledTransforms::of(route, None);
     written_target(head)?;
     let remote = AddressText::new(head.connection().remote.unwrap().ip());
     let request = TypedRequest {

@@ -15,7 +15,7 @@ const UNSAID: Duration = Duration::from_secs(1);
 
 /// The result of a query for one name.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum QueryResult {
     /// The addresses, valid for this time.
     Addresses(Vec<IpAddr>, Duration),
     /// The addresses of one family, valid for this time. The other family is unknown.
@@ -28,7 +28,7 @@ pub(super) enum Answer {
     Silent,
 }
 
-impl Answer {
+impl QueryResult {
     /// Reads the response `message` to a query for addresses of `name`.
     pub(super) fn read(message: &Message, name: &Name, kind: RecordType) -> Self {
         match message.response_code {
@@ -80,7 +80,7 @@ impl Answer {
 
     /// Combines the results of both families.
     pub(super) fn joined(self, other: Self) -> Self {
-        use Answer::{Addresses, Failed, None as Nothing, Part, Silent};
+        use QueryResult::{Addresses, Failed, None as Nothing, Part, Silent};
         match (self, other) {
             (Addresses(mut all, ttl), Addresses(more, other)) => {
                 all.extend(more);

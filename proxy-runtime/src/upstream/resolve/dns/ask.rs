@@ -18,7 +18,7 @@ use hickory_net::xfer::{DnsHandle, DnsRequestSender, FirstAnswer};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
-use super::answer::Answer;
+use super::answer::QueryResult;
 use super::config::Config;
 
 /// Time after which the next server is queried in parallel.
@@ -40,12 +40,12 @@ pub(super) struct Servers {
 impl Servers {
     /// Queries the addresses of one family. The first response wins; a server that fails is
     /// followed by the next one in the configured order.
-    pub(super) async fn ask(&self, config: &Config, name: &Name, kind: RecordType) -> Answer {
+    pub(super) async fn ask(&self, config: &Config, name: &Name, kind: RecordType) -> QueryResult {
         let order = self.order(config);
         let mut tries = std::iter::repeat_n(&order, config.attempts).flatten();
         let mut asked = FuturesUnordered::new();
         let mut pause = pin!(sleep(Duration::ZERO));
-        let mut last = Answer::Silent;
+        let mut last = QueryResult::Silent;
         let (mut begun, mut is_over) = (0_usize, false);
         // Servers without a response, with the time of the query.
         let mut waited_for: Vec<(SocketAddr, Instant)> = Vec::new();
@@ -53,14 +53,14 @@ impl Servers {
             tokio::select! {
                 biased;
                 Some((server, answer)) = asked.next(), if !asked.is_empty() => {
-                    if let Answer::Silent = answer {
+                    if let QueryResult::Silent = answer {
                         continue;
                     }
                     waited_for.retain(|(waiting, _)| *waiting != server);
                     self.answers(server);
                     match answer {
                         // Kept for the case that all servers fail.
-                        Answer::Failed(_) => last = answer,
+                        QueryResult::Failed(_) => last = answer,
                         known => return known,
                     }
                     // The next server is queried at once.
@@ -122,16 +122,16 @@ async fn question(
     config: &Config,
     name: &Name,
     kind: RecordType,
-) -> (SocketAddr, Answer) {
+) -> (SocketAddr, QueryResult) {
     let answer = match exchange(server, config, name, kind).await {
         Ok(response) if response.truncation => {
             let why = "the name server's answer is cut off";
-            Answer::Failed(io::Error::new(io::ErrorKind::InvalidData, why))
+            QueryResult::Failed(io::Error::new(io::ErrorKind::InvalidData, why))
         }
-        Ok(response) => Answer::read(&response, name, kind),
-        Err(NetError::Timeout) => Answer::Silent,
-        Err(NetError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => Answer::Silent,
-        Err(error) => Answer::Failed(io::Error::other(error)),
+        Ok(response) => QueryResult::read(&response, name, kind),
+        Err(NetError::Timeout) => QueryResult::Silent,
+        Err(NetError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => QueryResult::Silent,
+        Err(error) => QueryResult::Failed(io::Error::other(error)),
     };
     (server, answer)
 }

@@ -25,11 +25,11 @@ use hickory_net::proto::rr::{Name, RecordType};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use self::answer::Answer;
+use self::answer::QueryResult;
 use self::ask::Servers;
 use self::config::Config;
 pub use self::options::DnsOptions;
-use super::{LookUp, Most, Outcome, hosts};
+use super::{LookUp, LookupOutcome, Most, hosts};
 
 /// Age of the file contents after which they are read again.
 const REREAD: Duration = Duration::from_secs(5);
@@ -124,38 +124,38 @@ impl Dns {
         machine
     }
 
-    async fn search(&self, name: &str) -> Outcome {
+    async fn search(&self, name: &str) -> LookupOutcome {
         let machine = self.machine().await;
         let found = machine.at_hand(name);
         if !found.is_empty() {
-            return Outcome {
+            return LookupOutcome {
                 lasts: Some(REREAD),
-                ..Outcome::from(Ok(found))
+                ..LookupOutcome::from(Ok(found))
             };
         }
         let config = &machine.config;
-        let mut ends = Answer::None("it is no name that DNS could know", PAUSE);
+        let mut ends = QueryResult::None("it is no name that DNS could know", PAUSE);
         for candidate in config.candidates(name) {
             match self.both_families(config, &candidate).await {
-                Answer::None(why, ttl) => {
+                QueryResult::None(why, ttl) => {
                     // An uncertain result stays uncertain.
-                    if let Answer::None(..) = ends {
-                        ends = Answer::None(why, ttl);
+                    if let QueryResult::None(..) = ends {
+                        ends = QueryResult::None(why, ttl);
                     }
                 }
                 // Continues like the C library: not every server knows every domain.
-                failed @ Answer::Failed(_) => ends = failed,
-                Answer::Silent => {
+                failed @ QueryResult::Failed(_) => ends = failed,
+                QueryResult::Silent => {
                     // Further names would wait for the same servers.
-                    ends = Answer::Silent;
+                    ends = QueryResult::Silent;
                     break;
                 }
-                found @ (Answer::Addresses(..) | Answer::Part(..)) => {
-                    return Outcome {
+                found @ (QueryResult::Addresses(..) | QueryResult::Part(..)) => {
+                    return LookupOutcome {
                         full_name: Some(candidate.to_string()),
                         // The name that failed may be the intended one.
                         unsure: match ends {
-                            Answer::Failed(why) => Some(why),
+                            QueryResult::Failed(why) => Some(why),
                             _ => None,
                         },
                         ..self.outcome(found)
@@ -166,7 +166,7 @@ impl Dns {
         self.outcome(ends)
     }
 
-    async fn both_families(&self, config: &Config, name: &Name) -> Answer {
+    async fn both_families(&self, config: &Config, name: &Name) -> QueryResult {
         let v4 = pin!(self.servers.ask(config, name, RecordType::A));
         if config.ipv4_only {
             return v4.await;
@@ -178,32 +178,32 @@ impl Dns {
         }
     }
 
-    fn outcome(&self, answer: Answer) -> Outcome {
+    fn outcome(&self, answer: QueryResult) -> LookupOutcome {
         let error = |kind, why| Err(io::Error::new(kind, why));
-        let is_part = matches!(answer, Answer::Part(..));
+        let is_part = matches!(answer, QueryResult::Part(..));
         let (found, lasts) = match answer {
-            Answer::Addresses(addresses, ttl) | Answer::Part(addresses, ttl) => {
+            QueryResult::Addresses(addresses, ttl) | QueryResult::Part(addresses, ttl) => {
                 (Ok(preferred_first(addresses)), self.options.bounded(ttl))
             }
-            Answer::None(why, ttl) => {
+            QueryResult::None(why, ttl) => {
                 let lasts = ttl.clamp(PAUSE, LONGEST_NEGATIVE);
                 (error(io::ErrorKind::NotFound, why), lasts)
             }
-            Answer::Failed(why) => (Err(why), PAUSE),
-            Answer::Silent => {
+            QueryResult::Failed(why) => (Err(why), PAUSE),
+            QueryResult::Silent => {
                 let why = "no name server answers";
                 (error(io::ErrorKind::TimedOut, why), PAUSE)
             }
         };
-        Outcome {
+        LookupOutcome {
             lasts: Some(lasts),
             is_part,
-            ..Outcome::from(found)
+            ..LookupOutcome::from(found)
         }
     }
 }
 
-impl Answer {
+impl QueryResult {
     /// Combines this result of one family with that of the other one.
     async fn with(self, other: impl Future<Output = Self>) -> Self {
         // Found addresses do not wait long for those of the other family.
@@ -250,9 +250,9 @@ impl LookUp for Dns {
         self.machine().await.at_hand(name)
     }
 
-    async fn look_up(&self, name: &str) -> Outcome {
+    async fn look_up(&self, name: &str) -> LookupOutcome {
         let found = timeout(LONGEST, self.search(name)).await;
-        found.unwrap_or_else(|_| self.outcome(Answer::Silent))
+        found.unwrap_or_else(|_| self.outcome(QueryResult::Silent))
     }
 }
 

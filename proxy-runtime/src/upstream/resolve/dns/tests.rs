@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use futures_util::future::join_all;
 use tempfile::TempDir;
-use testkit::dns::{Answer as Says, NameServer};
+use testkit::dns::{DnsAnswer as Says, NameServer};
 use testkit::peers;
 use tokio::time::sleep;
 

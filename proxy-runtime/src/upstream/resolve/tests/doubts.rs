@@ -83,7 +83,7 @@ async fn another_full_name_is_not_believed_while_the_known_one_fails() {
     assert_eq!(first(&resolver).await, "192.0.2.1");
 }
 
-/// The case of a search domain whose server always refuses.
+/// The case of a search domain whose server always rejects.
 #[tokio::test(start_paused = true)]
 async fn a_full_name_that_is_unsure_counts_where_no_other_is_known() {
     let script = Script::default();

@@ -66,7 +66,7 @@ fn begin() -> Vec<Case> {
 fn continuations() -> Vec<Case> {
     let block = frame::header_block(&FIELDS);
     let more = &*more_fields();
-    let refused = Wanted::ConnectionError(&[PROTOCOL]);
+    let rejected = Wanted::ConnectionError(&[PROTOCOL]);
     let begin = |at, what| case(at, what).of(frame::HEADERS, frame::END_STREAM, 1, &block);
     let begin_post = |at, what| {
         let block = frame::header_block(&post());
@@ -106,7 +106,7 @@ fn continuations() -> Vec<Case> {
     cases.push(end(
         begin_post(at, "CONTINUATION behind DATA").data(1, b"test", true)
     ));
-    let mut cases: Vec<_> = cases.into_iter().map(|case| case.wants(refused)).collect();
+    let mut cases: Vec<_> = cases.into_iter().map(|case| case.wants(rejected)).collect();
     cases.push(
         end(begin(at, "HEADERS and several frames of CONTINUATION").of(
             frame::CONTINUATION,
@@ -120,7 +120,7 @@ fn continuations() -> Vec<Case> {
 }
 
 fn of_streams() -> Vec<Case> {
-    let refused = Wanted::ConnectionError(&[PROTOCOL]);
+    let rejected = Wanted::ConnectionError(&[PROTOCOL]);
     let block = frame::header_block(&FIELDS);
     let pad = u8::try_from(block.len() + 2).expect("it is short");
     let padded = [&[pad][..], &block].concat();
@@ -129,7 +129,7 @@ fn of_streams() -> Vec<Case> {
     vec![
         case("http2/6.1", "DATA of stream 0")
             .data(0, b"test", true)
-            .wants(refused),
+            .wants(rejected),
         case("http2/6.1", "DATA of a stream that is closed to it")
             .get(1)
             .data(1, b"test", true)
@@ -137,26 +137,26 @@ fn of_streams() -> Vec<Case> {
         case("http2/6.1", "DATA with more padding than it has")
             .frame(&Frame::headers(1, &with_length, false))
             .of(frame::DATA, 9, 1, b"\x06Test")
-            .wants(refused),
+            .wants(rejected),
         case("http2/6.2", "HEADERS of stream 0")
             .get(0)
-            .wants(refused),
+            .wants(rejected),
         case("http2/6.2", "HEADERS with more padding than they have")
             .of(frame::HEADERS, end | 8, 1, &padded)
             .wants(Wanted::StreamError(&[PROTOCOL])),
         case("http2/6.3", "PRIORITY of stream 0")
             .priority(0, 0, 255)
-            .wants(refused),
+            .wants(rejected),
         case("http2/6.3", "PRIORITY of 4 bytes")
             .get(1)
             .of(frame::PRIORITY, 0, 1, b"\x80\0\0\x01")
             .wants(Wanted::StreamError(&[FRAME_SIZE])),
         case("http2/6.4", "RST_STREAM of stream 0")
             .frame(&Frame::reset(0, CANCEL))
-            .wants(refused),
+            .wants(rejected),
         case("http2/6.4", "RST_STREAM of an idle stream")
             .frame(&Frame::reset(1, CANCEL))
-            .wants(refused),
+            .wants(rejected),
         case("http2/6.4", "RST_STREAM of 3 bytes")
             .get(1)
             .of(frame::RST_STREAM, 0, 1, &[0; 3])
@@ -165,7 +165,7 @@ fn of_streams() -> Vec<Case> {
 }
 
 fn settings() -> Vec<Case> {
-    let refused = Wanted::ConnectionError(&[PROTOCOL]);
+    let rejected = Wanted::ConnectionError(&[PROTOCOL]);
     let at = "http2/6.5.2";
     vec![
         case("http2/6.5", "an acknowledgement with a payload")
@@ -173,22 +173,22 @@ fn settings() -> Vec<Case> {
             .wants(Wanted::ConnectionError(&[FRAME_SIZE])),
         case("http2/6.5", "SETTINGS of a stream")
             .of(frame::SETTINGS, 0, 1, &[0, 3, 0, 0, 0, 100])
-            .wants(refused),
+            .wants(rejected),
         case("http2/6.5", "SETTINGS of 3 bytes")
             .of(frame::SETTINGS, 0, 0, &[0, 3, 0])
             .wants(Wanted::StreamError(&[PROTOCOL, FRAME_SIZE])),
         case(at, "ENABLE_PUSH of 2")
             .settings(&[(2, 2)])
-            .wants(refused),
+            .wants(rejected),
         case(at, "INITIAL_WINDOW_SIZE of 2^31")
             .settings(&[(INITIAL_WINDOW, 1 << 31)])
             .wants(Wanted::ConnectionError(&[FLOW_CONTROL])),
         case(at, "MAX_FRAME_SIZE of 2^14 - 1")
             .settings(&[(5, 16_383)])
-            .wants(refused),
+            .wants(rejected),
         case(at, "MAX_FRAME_SIZE of 2^24")
             .settings(&[(5, 1 << 24)])
-            .wants(refused),
+            .wants(rejected),
         case(at, "an unknown setting")
             .settings(&[(0xff, 1)])
             .ping()
@@ -205,7 +205,7 @@ fn settings() -> Vec<Case> {
 }
 
 fn of_connections() -> Vec<Case> {
-    let refused = Wanted::ConnectionError(&[PROTOCOL]);
+    let rejected = Wanted::ConnectionError(&[PROTOCOL]);
     let wrong_ping = |at, what| case(at, what).of(frame::PING, 0, 3, &[0; 8]);
     vec![
         wrong_ping("http2/5.4.1", "a wrong PING, which closes the connection").wants(Wanted::Close),
@@ -221,13 +221,13 @@ fn of_connections() -> Vec<Case> {
             .wants(Wanted::Pong),
         case("http2/6.7", "PING of a stream")
             .of(frame::PING, 0, 1, &[0; 8])
-            .wants(refused),
+            .wants(rejected),
         case("http2/6.7", "PING of 6 bytes")
             .of(frame::PING, 0, 0, &[0; 6])
             .wants(Wanted::ConnectionError(&[FRAME_SIZE])),
         case("http2/6.8", "GOAWAY of a stream")
             .of(frame::GOAWAY, 0, 1, &[0; 8])
-            .wants(refused),
+            .wants(rejected),
         case("http2/7", "GOAWAY with an unknown code")
             .frame(&Frame::goaway(0, 0xff))
             .ping()

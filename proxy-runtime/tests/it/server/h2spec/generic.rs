@@ -280,8 +280,8 @@ pub(super) fn hpack() -> Vec<Case> {
             b"",
         ),
     ];
-    let refused = cases.into_iter().map(|(at, what, before, after)| {
+    let rejected = cases.into_iter().map(|(at, what, before, after)| {
         block(case(at, what), before, after).wants(Wanted::ConnectionError(&[COMPRESSION]))
     });
-    refused.collect()
+    rejected.collect()
 }

@@ -28,7 +28,7 @@ const PROTOCOL: u32 = 1;
 const FLOW_CONTROL: u32 = 3;
 const STREAM_CLOSED: u32 = 5;
 const FRAME_SIZE: u32 = 6;
-const REFUSED: u32 = 7;
+const REJECTED: u32 = 7;
 const CANCEL: u32 = 8;
 const COMPRESSION: u32 = 9;
 

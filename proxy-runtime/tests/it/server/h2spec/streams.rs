@@ -3,7 +3,7 @@
 use testkit::raw::frame::{self, Frame};
 
 use super::{
-    CANCEL, Case, FIELDS, PROTOCOL, REFUSED, STREAM_CLOSED, Step, Wanted, case, more_fields, post,
+    CANCEL, Case, FIELDS, PROTOCOL, REJECTED, STREAM_CLOSED, Step, Wanted, case, more_fields, post,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -14,7 +14,7 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 fn states() -> Vec<Case> {
-    let refused = Wanted::ConnectionError(&[PROTOCOL]);
+    let rejected = Wanted::ConnectionError(&[PROTOCOL]);
     // h2spec asks for STREAM_CLOSED, and accepts any code when the connection ends. By RFC 9113, section 5.1.1, HEADERS
     // with a number that is not new are a PROTOCOL_ERROR; DATA is one while the stream is not forgotten.
     let closed_or_wrong = Wanted::StreamError(&[STREAM_CLOSED, PROTOCOL]);
@@ -29,11 +29,11 @@ fn states() -> Vec<Case> {
             .wants(Wanted::StreamError(&[PROTOCOL, STREAM_CLOSED])),
         case(at, "idle: RST_STREAM")
             .frame(&Frame::reset(1, CANCEL))
-            .wants(refused),
+            .wants(rejected),
         case(at, "idle: WINDOW_UPDATE")
             .window(1, 100)
-            .wants(refused),
-        end(case(at, "idle: CONTINUATION")).wants(refused),
+            .wants(rejected),
+        end(case(at, "idle: CONTINUATION")).wants(rejected),
         case(at, "half closed: DATA")
             .get(1)
             .data(1, b"test", true)
@@ -60,7 +60,7 @@ fn states() -> Vec<Case> {
 }
 
 fn identifiers() -> Vec<Case> {
-    let refused = Wanted::ConnectionError(&[PROTOCOL]);
+    let rejected = Wanted::ConnectionError(&[PROTOCOL]);
     let block = frame::header_block(&FIELDS);
     let own_parent = [&[0, 0, 0, 1, 255][..], &block].concat();
     let end = frame::END_HEADERS | frame::END_STREAM;
@@ -68,12 +68,12 @@ fn identifiers() -> Vec<Case> {
     let many = case("http2/5.1.2", "more streams than are allowed").settings(&no_window);
     let many = (0..=100).fold(many, |case, n| case.get(2 * n + 1));
     vec![
-        case("http2/5.1.1", "an even stream").get(2).wants(refused),
+        case("http2/5.1.1", "an even stream").get(2).wants(rejected),
         case("http2/5.1.1", "a stream that is smaller than one before")
             .get(5)
             .get(3)
-            .wants(refused),
-        many.wants(Wanted::StreamError(&[PROTOCOL, REFUSED])),
+            .wants(rejected),
+        many.wants(Wanted::StreamError(&[PROTOCOL, REJECTED])),
         case("http2/5.3.1", "HEADERS that depend on themselves")
             .of(frame::HEADERS, end | 0x20, 1, &own_parent)
             .wants(Wanted::StreamError(&[PROTOCOL])),
@@ -151,8 +151,8 @@ fn malformed() -> Vec<Case> {
             .data(1, b"test", false)
             .data(1, b"test", true),
     ];
-    let refused = heads.chain(bodies);
-    let mut cases: Vec<_> = refused
+    let rejected = heads.chain(bodies);
+    let mut cases: Vec<_> = rejected
         .map(|case| case.wants(Wanted::StreamError(&[PROTOCOL])))
         .collect();
     let promised = [&[0, 0, 0, 2][..], &frame::header_block(&FIELDS)].concat();

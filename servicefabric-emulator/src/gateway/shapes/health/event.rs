@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use super::word;
-use crate::gateway::wire::{Epoch, print_duration, text};
+use crate::gateway::wire::{ClockStart, print_duration, text};
 use crate::health::HealthEvent;
 
 /// `HealthEvent`.
@@ -24,7 +24,7 @@ pub(super) struct HealthEventInfo {
 }
 
 impl HealthEventInfo {
-    pub(super) fn new(event: &HealthEvent, epoch: Epoch) -> Self {
+    pub(super) fn new(event: &HealthEvent, epoch: ClockStart) -> Self {
         let report = &event.report;
         Self {
             source_id: report.source.clone(),

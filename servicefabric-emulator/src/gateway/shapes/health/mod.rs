@@ -9,7 +9,7 @@ use self::evaluation::{Below, Evaluations, Wrapper};
 use self::event::HealthEventInfo;
 use self::identity::{Identity, KindOf};
 use self::statistics::StatisticsInfo;
-use crate::gateway::wire::Epoch;
+use crate::gateway::wire::ClockStart;
 use crate::health::{EntityHealth, EntityKind, HealthState};
 
 /// `ClusterHealth`, `NodeHealth`, … : the health of one entity of any kind.
@@ -108,7 +108,7 @@ pub(crate) struct HealthStyle {
     /// True if counts are requested.
     pub(crate) statistics: bool,
     /// The date of moment 0.
-    pub(crate) epoch: Epoch,
+    pub(crate) epoch: ClockStart,
 }
 
 impl EntityHealthInfo {

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::Node;
 use super::script::MAX_JITTER;
 use crate::hosting::{
-    DeactivationTarget, Event, HealthReport, HealthState, HostingConfig, Logged, Moment,
-    PackageKey, Phase, Span,
+    DeactivationTarget, Event, HealthReport, HealthState, HostingConfig, Logged, PackageKey, Phase,
+    Span, Timestamp,
 };
 
 /// A reader that follows a log, event by event.
 #[derive(Default)]
 pub(super) struct Reader {
-    last: Moment,
+    last: Timestamp,
     closing: BTreeSet<PackageKey>,
     scheduled: BTreeSet<DeactivationTarget>,
     health: BTreeMap<String, HealthState>,

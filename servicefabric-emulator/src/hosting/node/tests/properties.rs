@@ -9,8 +9,8 @@ use super::log::Reader;
 use super::script::{Action, actions, config, declare, packages, perform};
 use crate::hosting::backoff::{restart_wait, retry_wait};
 use crate::hosting::{
-    BackoffMode, Behaviour, DeactivationTarget, Event, HostingConfig, Moment, PackageKey, Profile,
-    ReplicaKey, Span,
+    BackoffMode, Behaviour, DeactivationTarget, Event, HostingConfig, PackageKey, Profile,
+    ReplicaKey, Span, Timestamp,
 };
 
 fn node(config: HostingConfig) -> Node {
@@ -146,11 +146,11 @@ proptest! {
             let used = PackageKey::shared("fabric:/App", "Q");
             node.place(crate::hosting::Placement::new(ReplicaKey::new("p", 1), used, "A")).unwrap();
         }
-        node.advance(Moment::from_millis(start));
+        node.advance(Timestamp::from_millis(start));
         let package = PackageKey::exclusive("fabric:/App", "P", if exclusive { "1" } else { "" });
         node.activate(&package).unwrap();
         node.take_events();
-        node.advance(Moment::from_millis(start + 2 * scan + grace + 1));
+        node.advance(Timestamp::from_millis(start + 2 * scan + grace + 1));
         let target = DeactivationTarget::Package(package);
         let gone = node
             .take_events()
@@ -189,14 +189,14 @@ fn extreme_settings_do_no_harm() {
                 node.place(placement).unwrap();
             }
             for _ in 0..200 {
-                node.step(Moment::from_millis(u64::MAX));
+                node.step(Timestamp::from_millis(u64::MAX));
                 invariants::check_any(&node);
             }
             for package in packages() {
                 let _ = node.exit(&package.process("Code"), 1);
             }
             for _ in 0..200 {
-                node.step(Moment::from_millis(u64::MAX));
+                node.step(Timestamp::from_millis(u64::MAX));
                 invariants::check_any(&node);
             }
         }

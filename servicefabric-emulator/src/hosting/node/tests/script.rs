@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::super::Node;
 use crate::hosting::{
     Attempts, BackoffMode, Behaviour, CodePackageDescription, Failures, HostingConfig, Life,
-    Moment, PackageDescription, PackageKey, Placement, ProcessBehaviour, Profile, Registration,
-    ReplicaKey, ReplicaKind, Span,
+    PackageDescription, PackageKey, Placement, ProcessBehaviour, Profile, Registration, ReplicaKey,
+    ReplicaKind, Span, Timestamp,
 };
 
 /// An action of a caller.
@@ -29,7 +29,7 @@ pub(super) enum Action {
         code: usize,
         exit_code: i32,
     },
-    Script(usize, Box<Behaviour>),
+    PackageScript(usize, Box<Behaviour>),
     Declare(u8),
     Upgrade(usize),
     Stop,
@@ -188,7 +188,7 @@ fn action() -> impl Strategy<Value = Action> {
         2 => package.clone().prop_map(Action::Activate),
         5 => (package.clone(), 0..CODES.len(), 0_i32..3)
             .prop_map(|(package, code, exit_code)| Action::Exit { package, code, exit_code }),
-        3 => (package.clone(), behaviour()).prop_map(|(package, behaviour)| Action::Script(package, Box::new(behaviour))),
+        3 => (package.clone(), behaviour()).prop_map(|(package, behaviour)| Action::PackageScript(package, Box::new(behaviour))),
         2 => (1_u8..4).prop_map(Action::Declare),
         3 => package.prop_map(Action::Upgrade),
         1 => Just(Action::Stop),
@@ -252,7 +252,7 @@ pub(super) fn perform(node: &mut Node, action: &Action, mut after_step: impl FnM
     let packages = packages();
     match action {
         Action::Pass(millis) => {
-            let to = Moment::from_millis(node.now().as_millis() + millis);
+            let to = Timestamp::from_millis(node.now().as_millis() + millis);
             let mut steps = 0;
             while node.step(to) {
                 after_step(node);
@@ -289,7 +289,7 @@ pub(super) fn perform(node: &mut Node, action: &Action, mut after_step: impl FnM
         } => {
             let _ = node.exit(&packages[*package].process(CODES[*code]), *exit_code);
         }
-        Action::Script(package, behaviour) => {
+        Action::PackageScript(package, behaviour) => {
             node.script(&packages[*package], (**behaviour).clone())
         }
         Action::Declare(version) => declare(node, *version),

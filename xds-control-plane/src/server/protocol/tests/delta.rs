@@ -38,7 +38,7 @@ fn that_there_is_no_cluster_is_said_once() {
 
 #[test]
 fn nothing_is_sent_before_there_is_something_to_serve() {
-    let mut peer = Peer::early(Protocol::Delta, Subscription::Aggregated);
+    let mut peer = Peer::early(StreamProtocol::Delta, Subscription::Aggregated);
     assert_eq!(peer.change(Cluster, &[]), [""; 0]);
     assert_eq!(peer.change(Endpoint, &["a", "none"]), [""; 0]);
     let first = [clusters(&["a=1"]), endpoints(&["a=1"])];

@@ -4,7 +4,7 @@ use super::order::{again, both, settled};
 use super::*;
 use crate::server::fixtures::{clusters, endpoints, listeners, routing};
 
-const BOTH: [Protocol; 2] = [Protocol::Sotw, Protocol::Delta];
+const BOTH: [StreamProtocol; 2] = [StreamProtocol::Sotw, StreamProtocol::Delta];
 
 /// Returns resources with a new service `d`, and with a canary and a branch of `a` in the cluster `c`.
 fn with_c(c: &str) -> [Part; 4] {
@@ -17,15 +17,15 @@ fn with_c(c: &str) -> [Part; 4] {
 }
 
 /// Returns an Envoy that has rejected `c` with this message.
-fn refusing(protocol: Protocol, message: &str) -> (Peer, Vec<String>) {
+fn refusing(protocol: StreamProtocol, message: &str) -> (Peer, Vec<String>) {
     let mut peer = settled(protocol, &both());
     assert_eq!(peer.publish(&with_c("c=bad")).len(), 1);
-    let replies = peer.refuse_saying(Cluster, &[], message);
+    let replies = peer.reject_saying(Cluster, &[], message);
     (peer, replies)
 }
 
 #[test]
-fn what_leads_to_a_refused_cluster_stays_away_and_the_rest_goes_out() {
+fn what_leads_to_a_rejected_cluster_stays_away_and_the_rest_goes_out() {
     let said = "Error adding/updating cluster(s) c: no such extension";
     for protocol in BOTH {
         let (mut peer, replies) = refusing(protocol, said);
@@ -44,7 +44,7 @@ fn what_leads_to_a_refused_cluster_stays_away_and_the_rest_goes_out() {
         let replies = peer.publish(&next);
         assert!(replies[0].contains("c=2"), "{replies:?}");
         let mut replies = peer.accept(Cluster, &[]);
-        if protocol == Protocol::Delta {
+        if protocol == StreamProtocol::Delta {
             // Resources that were rejected with it, as far as the next response can show.
             assert_eq!(replies, ["cds d=1"]);
             replies = peer.accept(Cluster, &[]);
@@ -55,7 +55,7 @@ fn what_leads_to_a_refused_cluster_stays_away_and_the_rest_goes_out() {
 }
 
 #[test]
-fn of_a_response_that_is_refused_as_a_whole_nothing_new_is_there() {
+fn of_a_response_that_is_rejected_as_a_whole_nothing_new_is_there() {
     for protocol in BOTH {
         let (mut peer, replies) = refusing(protocol, "Proto constraint validation failed");
         assert_eq!(replies, ["lds l=2", "rds r=[a b 503 503]"], "{protocol:?}");
@@ -71,8 +71,8 @@ fn of_a_response_that_is_refused_as_a_whole_nothing_new_is_there() {
 fn a_removal_waits_for_routes_and_no_longer() {
     let said = "Error adding/updating cluster(s) c: no such extension";
     for (protocol, removal) in [
-        (Protocol::Sotw, "cds a=1 c=bad d=1"),
-        (Protocol::Delta, "cds -b"),
+        (StreamProtocol::Sotw, "cds a=1 c=bad d=1"),
+        (StreamProtocol::Delta, "cds -b"),
     ] {
         let (mut peer, _) = refusing(protocol, said);
         peer.accept(Listener, &[]);
@@ -98,14 +98,14 @@ fn an_envoy_that_begins_gets_the_same_as_others() {
     for protocol in BOTH {
         let mut peer = Peer::new(protocol, Subscription::Aggregated, &with_c("c=bad"));
         match protocol {
-            Protocol::Sotw => peer.want(Cluster, &[]),
-            Protocol::Delta => peer.change(Cluster, &[]),
+            StreamProtocol::Sotw => peer.want(Cluster, &[]),
+            StreamProtocol::Delta => peer.change(Cluster, &[]),
         };
         let said = "Error adding/updating cluster(s) c: no such extension";
-        peer.refuse_saying(Cluster, &[], said);
+        peer.reject_saying(Cluster, &[], said);
         let replies = match protocol {
-            Protocol::Sotw => peer.want(Route, &["r"]),
-            Protocol::Delta => peer.change(Route, &["r"]),
+            StreamProtocol::Sotw => peer.want(Route, &["r"]),
+            StreamProtocol::Delta => peer.change(Route, &["r"]),
         };
         assert_eq!(replies, ["rds r=[a b d 503]"], "{protocol:?}");
     }
@@ -125,7 +125,7 @@ fn who_reconnects_with_what_it_has_keeps_its_routes() {
             let mut peer = Peer::new(protocol, Subscription::Aggregated, &before);
             let version = known.then(|| peer.cluster_version("a"));
             let request = match protocol {
-                Protocol::Sotw => {
+                StreamProtocol::Sotw => {
                     let mut request = sotw(&[], "");
                     let all = peer.clusters_version();
                     let version = Some(if known {
@@ -139,21 +139,21 @@ fn who_reconnects_with_what_it_has_keeps_its_routes() {
                     };
                     request
                 }
-                Protocol::Delta => delta(&["*"], &[("a", version), ("b", version)]),
+                StreamProtocol::Delta => delta(&["*"], &[("a", version), ("b", version)]),
             };
             peer.say(Cluster, request);
             if !known {
-                peer.refuse(Cluster, &[]);
+                peer.reject(Cluster, &[]);
             }
             match protocol {
-                Protocol::Sotw => peer.want(Route, &["r"]),
-                Protocol::Delta => peer.change(Route, &["r"]),
+                StreamProtocol::Sotw => peer.want(Route, &["r"]),
+                StreamProtocol::Delta => peer.change(Route, &["r"]),
             };
             peer.accept(Route, again(protocol, &["r"]));
             let mut next = before.clone();
             next[0] = clusters(&["a=1", "b=1", "c=bad"]);
             peer.publish(&next);
-            assert_eq!(peer.refuse(Cluster, &[]), [""; 0], "{protocol:?} {known}");
+            assert_eq!(peer.reject(Cluster, &[]), [""; 0], "{protocol:?} {known}");
             next[3] = routing("r", &["b", "a"]);
             assert_eq!(peer.publish(&next), ["rds r=[b a]"], "{protocol:?} {known}");
         }
@@ -162,7 +162,7 @@ fn who_reconnects_with_what_it_has_keeps_its_routes() {
 
 /// A listener that refers to a rejected cluster directly cannot do without it.
 #[test]
-fn a_listener_that_names_what_was_refused_waits_with_its_like() {
+fn a_listener_that_names_what_was_rejected_waits_with_its_like() {
     for protocol in BOTH {
         let mut peer = settled(protocol, &both());
         let next = [
@@ -172,6 +172,6 @@ fn a_listener_that_names_what_was_refused_waits_with_its_like() {
             routing("r", &["b", "c"]),
         ];
         peer.publish(&next);
-        assert_eq!(peer.refuse(Cluster, &[]), ["rds r=[b 503]"], "{protocol:?}");
+        assert_eq!(peer.reject(Cluster, &[]), ["rds r=[b 503]"], "{protocol:?}");
     }
 }

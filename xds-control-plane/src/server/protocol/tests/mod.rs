@@ -4,7 +4,7 @@ mod delta;
 mod lacking;
 mod order;
 mod properties;
-mod refusals;
+mod rejections;
 mod sotw;
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::server::fixtures::{Part, shown_routing, snapshot};
-use crate::server::view::{Feed, View};
+use crate::server::node_view::{Feed, NodeView};
 use crate::snapshot::ResourceType::{Cluster, Endpoint, Listener, Route};
 use crate::snapshot::Subscription;
 
@@ -26,7 +26,7 @@ pub(super) const NAMES: usize = 10;
 
 /// A client, with the server's side of its stream.
 pub(super) struct Peer {
-    pub(super) protocol: Protocol,
+    pub(super) protocol: StreamProtocol,
     subscription: Subscription,
     feed: Feed,
     exchange: Exchange,
@@ -35,14 +35,18 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(protocol: Protocol, subscription: Subscription, parts: &[Part]) -> Self {
+    pub(super) fn new(
+        protocol: StreamProtocol,
+        subscription: Subscription,
+        parts: &[Part],
+    ) -> Self {
         let mut peer = Self::early(protocol, subscription);
         assert_eq!(peer.publish(parts), [""; 0]);
         peer
     }
 
     /// Creates an exchange before there are resources to serve.
-    pub(super) fn early(protocol: Protocol, subscription: Subscription) -> Self {
+    pub(super) fn early(protocol: StreamProtocol, subscription: Subscription) -> Self {
         Self {
             protocol,
             subscription,
@@ -54,11 +58,11 @@ impl Peer {
     }
 
     pub(super) fn sotw(parts: &[Part]) -> Self {
-        Self::new(Protocol::Sotw, Subscription::Aggregated, parts)
+        Self::new(StreamProtocol::Sotw, Subscription::Aggregated, parts)
     }
 
     pub(super) fn delta(parts: &[Part]) -> Self {
-        Self::new(Protocol::Delta, Subscription::Aggregated, parts)
+        Self::new(StreamProtocol::Delta, Subscription::Aggregated, parts)
     }
 
     /// Loses the stream and begins another.
@@ -108,15 +112,15 @@ impl Peer {
         replies
     }
 
-    pub(super) fn refuse(&mut self, resource_type: ResourceType, names: &[&str]) -> Vec<String> {
+    pub(super) fn reject(&mut self, resource_type: ResourceType, names: &[&str]) -> Vec<String> {
         let (heard, replies) = self.judge(resource_type, names, Some("no"));
-        assert!(matches!(heard, Heard::Refused(_, why) if why == "no"));
+        assert!(matches!(heard, Heard::Rejected(_, why) if why == "no"));
         replies
     }
 
     /// Rejects the last response of a type with that message; in state of the world with a subscription to
     /// these names.
-    pub(super) fn refuse_saying(
+    pub(super) fn reject_saying(
         &mut self,
         resource_type: ResourceType,
         names: &[&str],
@@ -144,17 +148,17 @@ impl Peer {
         &mut self,
         resource_type: ResourceType,
         names: &[&str],
-        refusal: Option<&str>,
+        rejection: Option<&str>,
     ) -> (Heard, Vec<String>) {
         let nonce = self.nonce(resource_type);
         let mut request = match self.protocol {
-            Protocol::Sotw => sotw(names, &nonce),
-            Protocol::Delta => Request {
+            StreamProtocol::Sotw => sotw(names, &nonce),
+            StreamProtocol::Delta => Request {
                 nonce,
                 ..delta(names, &[])
             },
         };
-        request.refusal = refusal.map(str::to_owned);
+        request.rejection = rejection.map(str::to_owned);
         self.say(resource_type, request)
     }
 
@@ -192,7 +196,7 @@ impl Peer {
     }
 }
 
-pub(super) fn exchange(protocol: Protocol, subscription: Subscription) -> Exchange {
+pub(super) fn exchange(protocol: StreamProtocol, subscription: Subscription) -> Exchange {
     let options = ExchangeOptions {
         patience: PATIENCE,
         names: NAMES,
@@ -207,7 +211,7 @@ pub(super) fn names(names: &[&str]) -> Vec<Arc<str>> {
 pub(super) fn sotw(wanted: &[&str], nonce: &str) -> Request {
     Request {
         nonce: nonce.to_owned(),
-        refusal: None,
+        rejection: None,
         wants: Wants::Sotw {
             names: names(wanted),
             version: None,
@@ -222,7 +226,7 @@ pub(super) fn delta(changes: &[&str], initial: &[(&str, Option<Version>)]) -> Re
     let unsubscribe: Vec<_> = unsubscribe.iter().map(|name| &name[1..]).collect();
     Request {
         nonce: String::new(),
-        refusal: None,
+        rejection: None,
         wants: Wants::Delta {
             subscribe: names(&subscribe),
             unsubscribe: names(&unsubscribe),

@@ -4,7 +4,7 @@ use super::*;
 use crate::server::fixtures::{clusters, endpoints, listeners, routes, routing};
 
 /// An Envoy that has taken everything in.
-pub(super) fn settled(protocol: Protocol, parts: &[Part]) -> Peer {
+pub(super) fn settled(protocol: StreamProtocol, parts: &[Part]) -> Peer {
     let mut peer = Peer::new(protocol, Subscription::Aggregated, parts);
     begin(&mut peer);
     peer
@@ -12,7 +12,7 @@ pub(super) fn settled(protocol: Protocol, parts: &[Part]) -> Peer {
 
 fn begin(peer: &mut Peer) {
     match peer.protocol {
-        Protocol::Sotw => {
+        StreamProtocol::Sotw => {
             peer.want(Cluster, &[]);
             peer.want(Endpoint, &["a", "b"]);
             peer.accept(Cluster, &[]);
@@ -22,7 +22,7 @@ fn begin(peer: &mut Peer) {
             peer.accept(Listener, &[]);
             peer.accept(Route, &["r"]);
         }
-        Protocol::Delta => {
+        StreamProtocol::Delta => {
             peer.change(Cluster, &[]);
             peer.change(Endpoint, &["a", "b"]);
             peer.accept(Cluster, &[]);
@@ -35,10 +35,13 @@ fn begin(peer: &mut Peer) {
     }
 }
 
-pub(super) fn again(protocol: Protocol, names: &'static [&'static str]) -> &'static [&'static str] {
+pub(super) fn again(
+    protocol: StreamProtocol,
+    names: &'static [&'static str],
+) -> &'static [&'static str] {
     match protocol {
-        Protocol::Sotw => names,
-        Protocol::Delta => &[],
+        StreamProtocol::Sotw => names,
+        StreamProtocol::Delta => &[],
     }
 }
 
@@ -54,7 +57,10 @@ pub(super) fn both() -> [Part; 4] {
 /// X14.
 #[test]
 fn a_removed_service_leaves_the_routes_and_then_the_clusters() {
-    for (protocol, removal) in [(Protocol::Sotw, "cds a=1"), (Protocol::Delta, "cds -b")] {
+    for (protocol, removal) in [
+        (StreamProtocol::Sotw, "cds a=1"),
+        (StreamProtocol::Delta, "cds -b"),
+    ] {
         let mut peer = settled(protocol, &both());
         let one = [
             clusters(&["a=1"]),
@@ -68,8 +74,8 @@ fn a_removed_service_leaves_the_routes_and_then_the_clusters() {
         // Unsubscribed endpoints are removed when all clients have released the cluster.
         let left = peer.pass(GRACE);
         match protocol {
-            Protocol::Sotw => assert_eq!(left, [""; 0]),
-            Protocol::Delta => assert_eq!(left, ["eds -b"]),
+            StreamProtocol::Sotw => assert_eq!(left, [""; 0]),
+            StreamProtocol::Delta => assert_eq!(left, ["eds -b"]),
         }
     }
 }
@@ -77,8 +83,8 @@ fn a_removed_service_leaves_the_routes_and_then_the_clusters() {
 #[test]
 fn what_comes_and_what_goes_at_once_is_made_before_broken() {
     for (protocol, union, removal) in [
-        (Protocol::Sotw, "cds a=1 c=1 b=1", "cds a=1 c=1"),
-        (Protocol::Delta, "cds c=1", "cds -b"),
+        (StreamProtocol::Sotw, "cds a=1 c=1 b=1", "cds a=1 c=1"),
+        (StreamProtocol::Delta, "cds c=1", "cds -b"),
     ] {
         let mut peer = settled(protocol, &both());
         let other = [
@@ -89,8 +95,8 @@ fn what_comes_and_what_goes_at_once_is_made_before_broken() {
         ];
         assert_eq!(peer.publish(&other), [union]);
         let asked = match protocol {
-            Protocol::Sotw => peer.want(Endpoint, &["a", "b", "c"]),
-            Protocol::Delta => peer.change(Endpoint, &["c"]),
+            StreamProtocol::Sotw => peer.want(Endpoint, &["a", "b", "c"]),
+            StreamProtocol::Delta => peer.change(Endpoint, &["c"]),
         };
         assert_eq!(asked, ["eds c=1"]);
         peer.accept(Endpoint, again(protocol, &["a", "b", "c"]));
@@ -103,7 +109,7 @@ fn what_comes_and_what_goes_at_once_is_made_before_broken() {
 
 #[test]
 fn routes_do_not_wait_for_ever_for_clusters() {
-    let mut peer = settled(Protocol::Sotw, &both());
+    let mut peer = settled(StreamProtocol::Sotw, &both());
     let other = [
         clusters(&["a=1", "b=1", "c=1"]),
         endpoints(&["a=1", "b=1"]),
@@ -117,8 +123,8 @@ fn routes_do_not_wait_for_ever_for_clusters() {
 #[test]
 fn a_removal_does_not_wait_for_ever_for_routes() {
     for (protocol, removal) in [
-        (Protocol::Sotw, &["cds a=1"] as &[&str]),
-        (Protocol::Delta, &["cds -b", "eds -b"]),
+        (StreamProtocol::Sotw, &["cds a=1"] as &[&str]),
+        (StreamProtocol::Delta, &["cds -b", "eds -b"]),
     ] {
         let mut peer = settled(protocol, &both());
         let one = [
@@ -129,7 +135,7 @@ fn a_removal_does_not_wait_for_ever_for_routes() {
         ];
         assert_eq!(peer.publish(&one), ["rds r=a"]);
         // It keeps the routes it has, with the cluster in them.
-        assert_eq!(peer.refuse(Route, again(protocol, &["r"])), [""; 0]);
+        assert_eq!(peer.reject(Route, again(protocol, &["r"])), [""; 0]);
         assert_eq!(peer.pass(GRACE / 2), [""; 0]);
         assert_eq!(peer.pass(GRACE / 2), removal);
     }
@@ -137,7 +143,7 @@ fn a_removal_does_not_wait_for_ever_for_routes() {
 
 #[test]
 fn a_removed_cluster_that_no_route_names_goes_at_once() {
-    let mut peer = settled(Protocol::Sotw, &both());
+    let mut peer = settled(StreamProtocol::Sotw, &both());
     let one = [
         clusters(&["a=1"]),
         endpoints(&["a=1"]),
@@ -149,7 +155,7 @@ fn a_removed_cluster_that_no_route_names_goes_at_once() {
 
 #[test]
 fn routes_of_others_do_not_hold_a_removal() {
-    let mut peer = settled(Protocol::Sotw, &both());
+    let mut peer = settled(StreamProtocol::Sotw, &both());
     let one = [
         clusters(&["a=1"]),
         endpoints(&["a=1"]),
@@ -161,7 +167,10 @@ fn routes_of_others_do_not_hold_a_removal() {
 
 #[test]
 fn who_has_let_go_of_a_cluster_does_not_get_it_back_with_the_next_change() {
-    for (protocol, next) in [(Protocol::Sotw, "cds a=2"), (Protocol::Delta, "cds a=2")] {
+    for (protocol, next) in [
+        (StreamProtocol::Sotw, "cds a=2"),
+        (StreamProtocol::Delta, "cds a=2"),
+    ] {
         let mut peer = settled(protocol, &both());
         let one = |cluster: &str, route: &str| {
             [
@@ -182,15 +191,18 @@ fn who_has_let_go_of_a_cluster_does_not_get_it_back_with_the_next_change() {
 /// Streams of one type cannot know when the routes are removed.
 #[test]
 fn a_separate_stream_keeps_removed_clusters_for_a_while() {
-    for (protocol, removal) in [(Protocol::Sotw, "cds a=1"), (Protocol::Delta, "cds -b")] {
+    for (protocol, removal) in [
+        (StreamProtocol::Sotw, "cds a=1"),
+        (StreamProtocol::Delta, "cds -b"),
+    ] {
         let mut peer = Peer::new(
             protocol,
             Subscription::Separate,
             &[clusters(&["a=1", "b=1"])],
         );
         match protocol {
-            Protocol::Sotw => peer.want(Cluster, &[]),
-            Protocol::Delta => peer.change(Cluster, &[]),
+            StreamProtocol::Sotw => peer.want(Cluster, &[]),
+            StreamProtocol::Delta => peer.change(Cluster, &[]),
         };
         peer.accept(Cluster, &[]);
         assert_eq!(peer.publish(&[clusters(&["a=1"])]), [""; 0]);
@@ -201,7 +213,7 @@ fn a_separate_stream_keeps_removed_clusters_for_a_while() {
 
 #[test]
 fn who_reconnects_while_a_cluster_leaves_may_still_need_it() {
-    let mut peer = settled(Protocol::Sotw, &both());
+    let mut peer = settled(StreamProtocol::Sotw, &both());
     let one = [
         clusters(&["a=1"]),
         endpoints(&["a=1"]),
@@ -223,8 +235,8 @@ fn who_reconnects_while_a_cluster_leaves_may_still_need_it() {
 #[test]
 fn endpoints_follow_a_change_of_their_cluster() {
     for (protocol, expected) in [
-        (Protocol::Sotw, ["cds a=2 b=1", "eds a=1"]),
-        (Protocol::Delta, ["cds a=2", "eds a=1"]),
+        (StreamProtocol::Sotw, ["cds a=2 b=1", "eds a=1"]),
+        (StreamProtocol::Delta, ["cds a=2", "eds a=1"]),
     ] {
         let mut peer = settled(protocol, &both());
         let next = [
@@ -257,23 +269,23 @@ fn additions_go_out_in_order() {
 }
 
 #[test]
-fn a_refused_cluster_that_is_withdrawn_holds_nothing() {
-    for protocol in [Protocol::Sotw, Protocol::Delta] {
+fn a_rejected_cluster_that_is_withdrawn_holds_nothing() {
+    for protocol in [StreamProtocol::Sotw, StreamProtocol::Delta] {
         let mut peer = settled(protocol, &both());
         let mut next = both();
         next[0] = clusters(&["a=1", "b=1", "c=bad"]);
         next[3] = routing("r", &["a", "b", "c"]);
         peer.publish(&next);
-        assert_eq!(peer.refuse(Cluster, &[]), ["rds r=[a b 503]"]);
+        assert_eq!(peer.reject(Cluster, &[]), ["rds r=[a b 503]"]);
         peer.accept(Route, again(protocol, &["r"]));
         let mut next = both();
         next[3] = routing("r", &["b"]);
         match protocol {
-            Protocol::Sotw => {
+            StreamProtocol::Sotw => {
                 assert_eq!(peer.publish(&next), ["cds a=1 b=1"]);
                 assert_eq!(peer.accept(Cluster, &[]), ["rds r=[b]"]);
             }
-            Protocol::Delta => {
+            StreamProtocol::Delta => {
                 assert_eq!(peer.publish(&next), ["rds r=[b]"]);
                 assert_eq!(peer.accept(Route, &[]), ["cds -c"]);
             }
@@ -282,25 +294,25 @@ fn a_refused_cluster_that_is_withdrawn_holds_nothing() {
 }
 
 #[test]
-fn a_refused_change_of_a_cluster_that_the_client_has_holds_no_routes() {
-    for protocol in [Protocol::Sotw, Protocol::Delta] {
+fn a_rejected_change_of_a_cluster_that_the_client_has_holds_no_routes() {
+    for protocol in [StreamProtocol::Sotw, StreamProtocol::Delta] {
         let mut peer = settled(protocol, &both());
         let mut next = both();
         next[0] = clusters(&["a=bad", "b=1"]);
         next[3] = routes(&["r=b+a"]);
         peer.publish(&next);
-        assert_eq!(peer.refuse(Cluster, &[]), ["rds r=b+a"]);
+        assert_eq!(peer.reject(Cluster, &[]), ["rds r=b+a"]);
     }
 }
 
 /// A client of this project accepts the good resources of a response.
 #[test]
 fn a_client_that_accepts_in_part_has_the_routes_of_the_rest() {
-    let mut peer = settled(Protocol::Delta, &both());
+    let mut peer = settled(StreamProtocol::Delta, &both());
     peer.accept_in_part();
     let mut next = both();
     next[0] = clusters(&["a=1", "b=1", "c=bad", "d=1"]);
     next[3] = routes(&["r=a+b+c+d"]);
     assert_eq!(peer.publish(&next), ["cds c=bad d=1"]);
-    assert_eq!(peer.refuse(Cluster, &[]), ["rds r=a+b+c+d"]);
+    assert_eq!(peer.reject(Cluster, &[]), ["rds r=a+b+c+d"]);
 }

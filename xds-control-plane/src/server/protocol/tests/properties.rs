@@ -42,7 +42,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 
 /// A client of either protocol, which rejects bad resources like Envoy: the whole response.
 struct Client {
-    protocol: Protocol,
+    protocol: StreamProtocol,
     subscription: Subscription,
     exchange: Exchange,
     unread: VecDeque<Reply>,
@@ -57,7 +57,7 @@ struct Client {
 }
 
 impl Client {
-    fn new(protocol: Protocol, subscription: Subscription) -> Self {
+    fn new(protocol: StreamProtocol, subscription: Subscription) -> Self {
         Self {
             protocol,
             subscription,
@@ -89,8 +89,8 @@ impl Client {
         let first = before.is_none();
         let before = before.unwrap_or_default();
         let request = match self.protocol {
-            Protocol::Sotw => self.sotw(resource_type, None),
-            Protocol::Delta => {
+            StreamProtocol::Sotw => self.sotw(resource_type, None),
+            StreamProtocol::Delta => {
                 if first && names.is_empty() && resource_type.has_wildcard() {
                     // The model uses the wildcard only by name.
                     self.wanted.remove(&resource_type);
@@ -116,7 +116,7 @@ impl Client {
             self.told.retain(|(of, _), _| *of != resource_type);
         }
         let wants_all = self.wants_all(resource_type);
-        let is_overtaken = self.protocol == Protocol::Sotw
+        let is_overtaken = self.protocol == StreamProtocol::Sotw
             && (self.unread.iter()).any(|reply| reply.resource_type == resource_type);
         if is_overtaken {
             let left = before.difference(names).cloned();
@@ -141,7 +141,7 @@ impl Client {
             .collect()
     }
 
-    fn sotw(&self, resource_type: ResourceType, refusal: Option<&str>) -> Request {
+    fn sotw(&self, resource_type: ResourceType, rejection: Option<&str>) -> Request {
         // Without names at first, a client of state of the world would subscribe to all.
         let wanted = self.wanted.get(&resource_type).into_iter().flatten();
         Request {
@@ -150,7 +150,7 @@ impl Client {
                 .get(&resource_type)
                 .map(u64::to_string)
                 .unwrap_or_default(),
-            refusal: refusal.map(str::to_owned),
+            rejection: rejection.map(str::to_owned),
             wants: Wants::Sotw {
                 names: wanted.cloned().collect(),
                 version: None,
@@ -162,7 +162,7 @@ impl Client {
         self.exchange.request(resource_type, request).unwrap();
     }
 
-    fn reconnect(&mut self, view: Option<Arc<View>>) {
+    fn reconnect(&mut self, view: Option<Arc<NodeView>>) {
         self.exchange = exchange(self.protocol, self.subscription);
         if let Some(view) = view {
             self.exchange.publish(view);
@@ -181,7 +181,7 @@ impl Client {
     }
 
     /// Publishes a view. A removed resource may come back unchanged, and then counts as new.
-    fn publish(&mut self, view: Arc<View>) {
+    fn publish(&mut self, view: Arc<NodeView>) {
         self.told.retain(|(of, name), _| {
             view.served(*of, self.subscription)
                 .set()
@@ -213,7 +213,7 @@ impl Client {
     /// Checks that resources of types that are not sent as a whole are not repeated without a cause.
     fn hold_to_news(&mut self, reply: &Reply) -> Result<(), TestCaseError> {
         let resource_type = reply.resource_type;
-        let whole = self.protocol == Protocol::Sotw && resource_type.has_wildcard();
+        let whole = self.protocol == StreamProtocol::Sotw && resource_type.has_wildcard();
         for resource in &reply.resources {
             let key = (resource_type, Arc::clone(resource.name()));
             let before = self.told.insert(key.clone(), resource.version());
@@ -246,14 +246,14 @@ impl Client {
                 (resource, String::from_utf8_lossy(body).into_owned())
             })
             .collect();
-        let refuses = bodies.iter().any(|(_, body)| body == BAD);
-        if refuses {
+        let rejects = bodies.iter().any(|(_, body)| body == BAD);
+        if rejects {
             for (resource, _) in &bodies {
                 self.told
                     .remove(&(resource_type, Arc::clone(resource.name())));
             }
         } else {
-            let whole = self.protocol == Protocol::Sotw && resource_type.has_wildcard();
+            let whole = self.protocol == StreamProtocol::Sotw && resource_type.has_wildcard();
             let (mut state, mut versions) = self.held.remove(&resource_type).unwrap_or_default();
             if whole {
                 state.clear();
@@ -271,12 +271,12 @@ impl Client {
             }
             self.held.insert(resource_type, (state, versions));
         }
-        let refusal = refuses.then_some("it is bad");
+        let rejection = rejects.then_some("it is bad");
         let request = match self.protocol {
-            Protocol::Sotw => self.sotw(resource_type, refusal),
-            Protocol::Delta => Request {
+            StreamProtocol::Sotw => self.sotw(resource_type, rejection),
+            StreamProtocol::Delta => Request {
                 nonce: reply.nonce.to_string(),
-                refusal: refusal.map(str::to_owned),
+                rejection: rejection.map(str::to_owned),
                 ..delta(&[], &[])
             },
         };
@@ -295,7 +295,7 @@ impl Client {
         Err(TestCaseError::fail("there is no end of responses"))
     }
 
-    fn check(&self, view: &View) -> Result<(), TestCaseError> {
+    fn check(&self, view: &NodeView) -> Result<(), TestCaseError> {
         for resource_type in ResourceType::MAKE_BEFORE_BREAK {
             let served = view.served(resource_type, self.subscription).set();
             let expected: State = served
@@ -314,11 +314,11 @@ impl Client {
                 .get(&resource_type)
                 .map(|(state, _)| state.clone())
                 .unwrap_or_default();
-            if self.protocol == Protocol::Sotw && !resource_type.has_wildcard() {
+            if self.protocol == StreamProtocol::Sotw && !resource_type.has_wildcard() {
                 // This protocol cannot report these removals.
                 held.retain(|name, _| expected.contains_key(name));
             }
-            if self.protocol == Protocol::Sotw
+            if self.protocol == StreamProtocol::Sotw
                 && self
                     .wanted
                     .get(&resource_type)
@@ -354,7 +354,7 @@ fn contents(digits: &[u8], mended: bool) -> Vec<Part> {
 }
 
 fn holds(
-    protocol: Protocol,
+    protocol: StreamProtocol,
     subscription: Subscription,
     events: Vec<Event>,
 ) -> Result<(), TestCaseError> {
@@ -414,21 +414,21 @@ fn holds(
 proptest! {
     #[test]
     fn state_of_the_world_converges_on_an_aggregated_stream(events in events()) {
-        holds(Protocol::Sotw, Subscription::Aggregated, events)?;
+        holds(StreamProtocol::Sotw, Subscription::Aggregated, events)?;
     }
 
     #[test]
     fn state_of_the_world_converges_on_separate_streams(events in events()) {
-        holds(Protocol::Sotw, Subscription::Separate, events)?;
+        holds(StreamProtocol::Sotw, Subscription::Separate, events)?;
     }
 
     #[test]
     fn delta_converges_on_an_aggregated_stream(events in events()) {
-        holds(Protocol::Delta, Subscription::Aggregated, events)?;
+        holds(StreamProtocol::Delta, Subscription::Aggregated, events)?;
     }
 
     #[test]
     fn delta_converges_on_separate_streams(events in events()) {
-        holds(Protocol::Delta, Subscription::Separate, events)?;
+        holds(StreamProtocol::Delta, Subscription::Separate, events)?;
     }
 }

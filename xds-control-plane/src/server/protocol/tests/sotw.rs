@@ -28,7 +28,7 @@ fn that_there_is_no_cluster_is_said() {
 
 #[test]
 fn nothing_is_sent_before_there_is_something_to_serve() {
-    let mut peer = Peer::early(Protocol::Sotw, Subscription::Aggregated);
+    let mut peer = Peer::early(StreamProtocol::Sotw, Subscription::Aggregated);
     assert_eq!(peer.want(Cluster, &[]), [""; 0]);
     assert_eq!(peer.want(Endpoint, &["a"]), [""; 0]);
     let first = [clusters(&["a=1"]), endpoints(&["a=1"])];

@@ -48,7 +48,7 @@ pub(super) enum Client {
     #[cfg(feature = "http2")]
     Http2(Http2),
     /// It has left.
-    Gone,
+    Disconnected,
 }
 
 impl Client {
@@ -67,7 +67,7 @@ impl Client {
             Self::Http1(client) => client.ask(scene).await,
             #[cfg(feature = "http2")]
             Self::Http2(client) => client.ask(scene),
-            Self::Gone => panic!("it has left"),
+            Self::Disconnected => panic!("it has left"),
         }
     }
 
@@ -77,7 +77,7 @@ impl Client {
             Self::Http1(client) => client.send(bytes).await,
             #[cfg(feature = "http2")]
             Self::Http2(client) => client.send(bytes, is_last),
-            Self::Gone => panic!("it has left, {is_last}"),
+            Self::Disconnected => panic!("it has left, {is_last}"),
         }
     }
 
@@ -87,7 +87,7 @@ impl Client {
             Self::Http1(client) => client.end(trailers).await,
             #[cfg(feature = "http2")]
             Self::Http2(client) => client.end(trailers),
-            Self::Gone => panic!("it has left"),
+            Self::Disconnected => panic!("it has left"),
         }
     }
 
@@ -97,13 +97,13 @@ impl Client {
             Self::Http1(client) => client.write("no chunk\r\n").await,
             #[cfg(feature = "http2")]
             Self::Http2(_) => panic!("it has no chunks"),
-            Self::Gone => panic!("it has left"),
+            Self::Disconnected => panic!("it has left"),
         }
     }
 
     /// Goes away, with a word if there is one in its version of HTTP.
     pub(super) fn leave(&mut self) {
-        match std::mem::replace(self, Self::Gone) {
+        match std::mem::replace(self, Self::Disconnected) {
             Self::Http1(client) => drop(client.reading.inspect(JoinHandle::abort)),
             #[cfg(feature = "http2")]
             Self::Http2(mut client) => {
@@ -113,20 +113,20 @@ impl Client {
                 // The connection stays.
                 *self = Self::Http2(client);
             }
-            Self::Gone => panic!("it has left"),
+            Self::Disconnected => panic!("it has left"),
         }
     }
 
     /// Goes away with its connection.
     pub(super) fn vanish(&mut self) {
-        match std::mem::replace(self, Self::Gone) {
+        match std::mem::replace(self, Self::Disconnected) {
             Self::Http1(client) => drop(client.reading.inspect(JoinHandle::abort)),
             #[cfg(feature = "http2")]
             Self::Http2(client) => {
                 client.connection.abort();
                 client.reading.inspect(JoinHandle::abort);
             }
-            Self::Gone => panic!("it has left"),
+            Self::Disconnected => panic!("it has left"),
         }
     }
 
@@ -146,7 +146,7 @@ impl Client {
             Self::Http1(client) => received(&client.received.borrow()),
             #[cfg(feature = "http2")]
             Self::Http2(client) => client.received.take(),
-            Self::Gone => Received::default(),
+            Self::Disconnected => Received::default(),
         }
     }
 }

@@ -18,7 +18,7 @@ const SHORT: &str = r#","MaxRequestBodySize":8"#;
 
 /// They do not send what they have said.
 pub(super) fn sending() -> Vec<Scene> {
-    let refused = || {
+    let rejected = || {
         Expected::own(413, Kind::RequestBodyClient)
             .sent(6)
             .uploaded(12)
@@ -62,14 +62,14 @@ pub(super) fn sending() -> Vec<Scene> {
             "more than the route allows",
             Chunked,
             [Asks, Sends(6), Sends(6)],
-            refused(),
+            rejected(),
         )
         .route(SHORT),
         Scene::new(
             "more than the server allows",
             Chunked,
             [Asks, Sends(6), Sends(6)],
-            refused().server("refused"),
+            rejected().server("refused"),
         )
         .limits(|limits| limits.body_bytes = Some(8)),
         Scene::new(
@@ -153,7 +153,7 @@ pub(super) fn leaving() -> Vec<Scene> {
                 [Asks, leaves],
                 Expected::left(Kind::RequestCanceled)
                     .saw("nothing")
-                    .refused("Request"),
+                    .rejected("Request"),
             )
             .taken()
             .behind_refusing(),
@@ -225,7 +225,7 @@ pub(super) fn taking() -> Vec<Scene> {
                 .after(14)
                 .server("slow"),
         )
-        .untaken_response()
+        .unsent_response()
         .limits(|limits| limits.data_rate = Some(DataRate::new(1000, Duration::from_secs(7))))
         // A stream has a clock of its own; a connection is looked at now and then.
         .over_http2(|expected| expected.after(7)),
@@ -235,22 +235,22 @@ pub(super) fn taking() -> Vec<Scene> {
             [Asks, Says(MUCH), Fills(1_000_000)],
             Expected::dropped(Kind::ResponseBodyCanceled).after(10),
         )
-        .untaken_response()
+        .unsent_response()
         .limits(|limits| limits.data_rate = Option::None),
         Scene::new(
-            "an early refusal",
+            "an early rejection",
             Length(12),
             [Asks, Sends(4), Says(UNAUTHORIZED), Sends(8)],
             Expected::whole(401).received(2).sent(12).uploaded(4),
         ),
         Scene::new(
-            "an early refusal of what does not come",
+            "an early rejection of what does not come",
             Length(12),
             [Asks, Sends(4), Says(UNAUTHORIZED)],
             Expected::whole(401).received(2).sent(4),
         ),
         Scene::new(
-            "an early refusal of who leaves",
+            "an early rejection of who leaves",
             Length(12),
             [Asks, Sends(4), Says(UNAUTHORIZED), Leaves],
             Expected::whole(401)
@@ -260,7 +260,7 @@ pub(super) fn taking() -> Vec<Scene> {
                 .logged(Outcome::Complete, Option::None),
         ),
         Scene::new(
-            "an early refusal of what is not taken",
+            "an early rejection of what is not taken",
             Length(4000),
             [Asks, Sends(4000), Says(UNAUTHORIZED)],
             Expected::whole(401)
@@ -268,9 +268,9 @@ pub(super) fn taking() -> Vec<Scene> {
                 .uploaded(4000)
                 .saw("in part"),
         )
-        .untaken(),
+        .unacknowledged(),
         Scene::new(
-            "an early refusal of what is too long",
+            "an early rejection of what is too long",
             Chunked,
             [Asks, Sends(6), Says(UNAUTHORIZED), Sends(6)],
             Expected::whole(401).received(2).sent(6),

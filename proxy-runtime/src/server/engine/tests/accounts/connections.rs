@@ -38,7 +38,7 @@ pub(super) fn well() -> Vec<Scene> {
             "nobody listens at another destination",
             None,
             [Asks, Says(OK)],
-            Expected::whole(200).received(2).refused("Request").kept(),
+            Expected::whole(200).received(2).rejected("Request").kept(),
         )
         .behind_refusing(),
     ]

@@ -80,7 +80,7 @@ pub(super) fn idle() -> Vec<Scene> {
                 .uploaded(LONG as u64)
                 .saw("in part"),
         )
-        .untaken(),
+        .unacknowledged(),
         Scene::new(
             "a chunked body that is not taken",
             Chunked,
@@ -90,7 +90,7 @@ pub(super) fn idle() -> Vec<Scene> {
                 .uploaded(LONG as u64)
                 .saw("in part"),
         )
-        .untaken(),
+        .unacknowledged(),
         Scene::new(
             "silence in a response",
             None,
@@ -112,7 +112,7 @@ pub(super) fn idle() -> Vec<Scene> {
                 .uploaded(LONG as u64)
                 .saw("in part"),
         )
-        .untaken(),
+        .unacknowledged(),
     ]
 }
 
@@ -134,7 +134,7 @@ pub(super) fn late() -> Vec<Scene> {
             [Asks, Sends(LONG)],
             late().uploaded(LONG as u64).saw("in part"),
         )
-        .untaken()
+        .unacknowledged()
         .route(TIMEOUT),
         Scene::new(
             "late before there is a connection",
@@ -266,7 +266,7 @@ pub(super) fn closing() -> Vec<Scene> {
                 .uploaded(LONG as u64)
                 .saw("nothing"),
         )
-        .untaken(),
+        .unacknowledged(),
         Scene::new(
             "an end in a head",
             None,

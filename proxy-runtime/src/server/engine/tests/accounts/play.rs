@@ -28,7 +28,7 @@ use crate::server::metrics::ServerMetrics;
 use crate::server::shared::WorkerShared;
 use crate::server::worker::runtime;
 use crate::server::{AccessLogSink, AccessRecord};
-use crate::upstream::{Lease, Protocols, Wanted};
+use crate::upstream::{ConnectionRequest, Lease, Protocols};
 use crate::{ConnectionInfo, Proxy, ProxyService};
 
 /// What a connection takes before it is read.
@@ -119,7 +119,7 @@ impl<'a> Stage<'a> {
         let taken = match scene.connection {
             Connection::Taken => Some(lease),
             Connection::Fresh | Connection::Reused => {
-                lease.give_back(Instant::now());
+                lease.release(Instant::now());
                 None
             }
         };
@@ -285,7 +285,7 @@ async fn connect(service: &ProxyService) -> Lease {
     let generation = service.shared().load_full();
     let state: &ClusterState = generation.cluster(ClusterIndex(0));
     state.live().set_turn(0);
-    let wanted = Wanted {
+    let wanted = ConnectionRequest {
         destination: state.destinations().last().unwrap(),
         upstream: generation.snapshot().clusters()[0].upstream(),
         client: state.client(),
@@ -298,16 +298,16 @@ async fn connect(service: &ProxyService) -> Lease {
 
 fn serve(client: DuplexStream, service: ProxyService, way: Way, worker: Arc<WorkerShared>) {
     let info = ConnectionInfo::new(([192, 0, 2, 7], 4711).into());
-    let occupied = worker.enter();
+    let permit = worker.enter();
     // Not known to the server, it goes over `http` types.
     let serving: Pin<Box<dyn Future<Output = ()>>> = match way.means {
         Means::Bytes => {
             let served = Rc::new(Served::new(ProxyHandler::new(service)));
-            Box::pin(serve_cleartext(client, info, served, occupied, worker))
+            Box::pin(serve_cleartext(client, info, served, permit, worker))
         }
         Means::Types | Means::Requests => {
             let served = Rc::new(Served::new(ServiceHandler(service)));
-            Box::pin(serve_cleartext(client, info, served, occupied, worker))
+            Box::pin(serve_cleartext(client, info, served, permit, worker))
         }
     };
     spawn_local(serving);

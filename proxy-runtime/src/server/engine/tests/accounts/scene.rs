@@ -113,7 +113,7 @@ pub(super) struct Expected {
     /// What the server counts besides.
     pub(super) server: &'static str,
     /// Errors of the destination to which no connection could be opened.
-    pub(super) refused: &'static str,
+    pub(super) rejected: &'static str,
     /// How the access log says that it ended, if that does not follow.
     pub(super) logged: Option<(Outcome, Option<ForwardErrorKind>)>,
 }
@@ -131,7 +131,7 @@ impl Expected {
             saw: None,
             is_kept: false,
             server: "",
-            refused: "",
+            rejected: "",
             logged: None,
         }
     }
@@ -224,8 +224,8 @@ impl Expected {
         self
     }
 
-    pub(super) fn refused(mut self, errors: &'static str) -> Self {
-        self.refused = errors;
+    pub(super) fn rejected(mut self, errors: &'static str) -> Self {
+        self.rejected = errors;
         self
     }
 }
@@ -297,13 +297,13 @@ impl Scene {
     }
 
     /// The destination does not read.
-    pub(super) fn untaken(mut self) -> Self {
+    pub(super) fn unacknowledged(mut self) -> Self {
         self.takes_request = false;
         self
     }
 
     /// The client does not read.
-    pub(super) fn untaken_response(mut self) -> Self {
+    pub(super) fn unsent_response(mut self) -> Self {
         self.takes_response = false;
         self
     }

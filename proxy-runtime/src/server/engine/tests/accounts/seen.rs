@@ -49,7 +49,7 @@ pub(super) struct Cluster {
     received: u64,
     in_flight: u32,
     /// Errors of the destination before.
-    refused: String,
+    rejected: String,
 }
 
 impl Cluster {
@@ -73,7 +73,7 @@ impl Cluster {
             sent: metrics.bytes_sent(),
             received: metrics.bytes_received(),
             in_flight: last.in_flight(),
-            refused: others.iter().map(|other| errors(other)).collect(),
+            rejected: others.iter().map(|other| errors(other)).collect(),
         }
     }
 }
@@ -149,7 +149,7 @@ impl Seen {
             ("requests", cluster.requests.to_string()),
             ("destination errors", cluster.destination_errors.clone()),
             ("failing", cluster.failing.clone()),
-            ("refused", cluster.refused.clone()),
+            ("refused", cluster.rejected.clone()),
             ("responses", cluster.responses.clone()),
             ("sent", cluster.sent.to_string()),
             ("received", bytes(cluster.received, scene)),
@@ -240,7 +240,7 @@ impl Seen {
 
     fn server(&self) -> String {
         let counts = [
-            ("refused", self.server.refused_requests),
+            ("refused", self.server.rejected_requests),
             ("malformed", self.server.malformed_requests),
             ("slow", self.server.slow_clients),
             ("panics", self.server.panics),
@@ -319,9 +319,9 @@ impl Scene {
             None => saw(expected.sent, is_whole || self.content == Content::None),
         };
         // What the client has caused, and the destination before was told.
-        let errors = match expected.refused {
+        let errors = match expected.rejected {
             "" => error.clone(),
-            refused => format!("{refused} {error}").trim_end().to_owned(),
+            rejected => format!("{rejected} {error}").trim_end().to_owned(),
         };
         let is_its_fault = |kind: &ForwardErrorKind| kind.side() == Side::Destination;
         let failing = named(expected.error.filter(is_its_fault));
@@ -338,7 +338,7 @@ impl Scene {
             ("requests", "1".to_owned()),
             ("destination errors", error),
             ("failing", failing),
-            ("refused", expected.refused.to_owned()),
+            ("refused", expected.rejected.to_owned()),
             (
                 "responses",
                 answered.map_or_else(String::new, |status| format!("{}xx: 1", status / 100)),

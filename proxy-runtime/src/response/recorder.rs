@@ -1,0 +1,318 @@
+//! Counts what becomes of a request.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, StatusCode, Version};
+use proxy_model::{ClusterId, RouteId};
+use tokio::time::Instant;
+
+use crate::cluster::ClusterState;
+use crate::error::ForwardErrorKind;
+use crate::exchange::{Count, Ledger, RequestMetrics};
+use crate::live::{ClusterLive, DestinationState, PassiveRule};
+use crate::observe::{
+    ClusterMetrics, ErrorCounters, Labels, ProxyMetrics, RouteMetrics, Sample, SplitGuard,
+};
+use crate::progress::ClientReadLimit;
+use crate::response::ExchangeInfo;
+use crate::response::LayerAttempts;
+use crate::response::OpenRecorder;
+
+/// Counts what becomes of one request, from its head to the end of its response.
+///
+/// Where layers are around a route, there is one for the request, which counts for the route, and one for each attempt, which
+/// counts for its cluster and destination.
+///
+/// Dropped before it was told the end, it counts the request as cancelled: whoever drops a request in the middle does so
+/// because its client has gone.
+pub(crate) struct ExchangeRecorder {
+    request_metrics: Owned,
+    count: Count,
+    upstream: Option<SocketAddr>,
+    time_to_head: Option<Duration>,
+    read_timeout: Option<ClientReadLimit>,
+    /// None for an attempt, which is part of a request that is counted.
+    _active: Option<SplitGuard>,
+}
+
+/// Where it is counted.
+struct Owned {
+    proxy: Arc<ProxyMetrics>,
+    /// None of a request that no route takes, and of an attempt, which does not count for the route.
+    route: Option<(RouteId, Arc<RouteMetrics>)>,
+    cluster: Option<(ClusterId, Arc<ClusterLive>)>,
+    destination: Option<Arc<DestinationState>>,
+    /// The passive check of the cluster, if it is enabled.
+    passive: Option<Arc<PassiveRule>>,
+    layers: Layers,
+}
+
+impl RequestMetrics for Owned {
+    fn is_attempt(&self) -> bool {
+        matches!(self.layers, Layers::Attempt { .. })
+    }
+
+    fn route(&self) -> Option<&RouteId> {
+        match &self.layers {
+            Layers::Attempt { of, .. } => Some(of.route()),
+            Layers::None | Layers::Around { .. } => self.route.as_ref().map(|(id, _)| id),
+        }
+    }
+
+    fn cluster(&self) -> Option<(&ClusterId, &ClusterMetrics)> {
+        let (id, live) = self.cluster.as_ref()?;
+        Some((id, live.metrics()))
+    }
+
+    fn destination(&self) -> Option<&DestinationState> {
+        self.destination.as_deref()
+    }
+
+    fn passive(&self) -> Option<&PassiveRule> {
+        self.passive.as_deref()
+    }
+
+    fn errors(&self) -> &ErrorCounters {
+        match &self.cluster {
+            Some((_, live)) => &live.metrics().errors,
+            None => &self.proxy.errors,
+        }
+    }
+
+    fn served(&self, labels: Labels, elapsed: Sample) {
+        match &self.route {
+            _ if self.is_attempt() => {}
+            Some((_, metrics)) => metrics.served(labels, elapsed),
+            None => self.proxy.unrouted.record(labels, elapsed),
+        }
+    }
+}
+
+/// What a recorder has to do with layers.
+enum Layers {
+    None,
+    /// It is of a request that goes through layers, and may end together with an attempt.
+    Around {
+        attempts: Arc<LayerAttempts>,
+        attempt: Option<(OpenRecorder, Option<ForwardErrorKind>)>,
+        /// Whether the error that it ends with was counted with an attempt.
+        is_counted: bool,
+    },
+    /// It is of an attempt of a layer to have a request answered.
+    Attempt {
+        of: Arc<LayerAttempts>,
+        is_tunnel: bool,
+    },
+}
+
+impl ExchangeRecorder {
+    pub(crate) fn open(
+        proxy: &Arc<ProxyMetrics>,
+        method: &Method,
+        version: Version,
+    ) -> OpenRecorder {
+        let active = proxy.active_requests.enter();
+        Self::with(proxy, method, version, Some(active), Layers::None)
+    }
+
+    /// When the request came.
+    pub(crate) fn started(&self) -> Instant {
+        self.count.started()
+    }
+
+    /// Counts what becomes of one attempt of a layer.
+    pub(crate) fn of_attempt(
+        of: &Arc<LayerAttempts>,
+        proxy: &Arc<ProxyMetrics>,
+        method: &Method,
+        version: Version,
+    ) -> OpenRecorder {
+        of.begin();
+        let attempt = Layers::Attempt {
+            of: Arc::clone(of),
+            is_tunnel: false,
+        };
+        Self::with(proxy, method, version, None, attempt)
+    }
+
+    fn with(
+        proxy: &Arc<ProxyMetrics>,
+        method: &Method,
+        version: Version,
+        active: Option<SplitGuard>,
+        layers: Layers,
+    ) -> OpenRecorder {
+        OpenRecorder::new(Self {
+            request_metrics: Owned {
+                proxy: Arc::clone(proxy),
+                route: None,
+                cluster: None,
+                destination: None,
+                passive: None,
+                layers,
+            },
+            count: Count::new(method, version, Instant::now()),
+            upstream: None,
+            time_to_head: None,
+            read_timeout: None,
+            _active: active,
+        })
+    }
+
+    /// The request is one of this route.
+    pub(crate) fn routed(&mut self, id: &RouteId, metrics: &Arc<RouteMetrics>) {
+        self.request_metrics.route = Some((id.clone(), Arc::clone(metrics)));
+    }
+
+    /// The request goes through layers.
+    pub(crate) fn layered(&mut self, attempts: &Arc<LayerAttempts>) {
+        self.request_metrics.layers = Layers::Around {
+            attempts: Arc::clone(attempts),
+            attempt: None,
+            is_counted: false,
+        };
+    }
+
+    /// It ends together with an attempt, which has had this error.
+    pub(crate) fn ends_with(&mut self, with: OpenRecorder, error: Option<ForwardErrorKind>) {
+        if let Layers::Around { attempt, .. } = &mut self.request_metrics.layers {
+            *attempt = Some((with, error));
+        }
+    }
+
+    /// The error that it ends with is that of an attempt.
+    pub(crate) fn failed_in_attempt(&mut self) {
+        if let Layers::Around { is_counted, .. } = &mut self.request_metrics.layers {
+            *is_counted = true;
+        }
+    }
+
+    /// The response begins a tunnel.
+    pub(crate) fn tunnels(&mut self) {
+        if let Layers::Attempt { of, is_tunnel } = &mut self.request_metrics.layers {
+            *is_tunnel = true;
+            of.begin_tunnel();
+        }
+    }
+
+    /// The request is for this cluster.
+    pub(crate) fn assigned(&mut self, id: &ClusterId, state: &ClusterState) {
+        self.request_metrics.cluster = Some((id.clone(), Arc::clone(state.live())));
+        self.request_metrics.passive = state.passive().cloned();
+    }
+
+    /// The request goes to this destination.
+    pub(crate) fn sent_to(&mut self, destination: &Arc<DestinationState>) {
+        destination.metrics().requested();
+        self.request_metrics.destination = Some(Arc::clone(destination));
+    }
+
+    /// It was picked then.
+    pub(crate) fn picked_at(&mut self, now: Instant) {
+        self.count.picked_at(now);
+    }
+
+    /// The destination, which has this address, has begun its response.
+    pub(crate) fn answered(&mut self, status: StatusCode, now: Instant, peer: Option<SocketAddr>) {
+        self.upstream = peer;
+        self.time_to_head = Some(now.saturating_duration_since(self.count.picked()));
+        let elapsed = self.count.answered(&self.request_metrics, status, now);
+        if let Some(destination) = &self.request_metrics.destination {
+            destination.metrics().responded(status, elapsed);
+        }
+    }
+
+    /// How long the client may take nothing of the response.
+    pub(crate) fn limit_client_read(&mut self, limit: ClientReadLimit) {
+        self.read_timeout = Some(limit);
+    }
+
+    /// What the client is told.
+    pub(crate) fn responded(&mut self, status: StatusCode) {
+        self.count.told(status);
+    }
+
+    /// What is known so far, for logs.
+    pub(crate) fn info(&self, error: Option<ForwardErrorKind>) -> ExchangeInfo {
+        let route = self.request_metrics.route().cloned();
+        if let Layers::Around { attempts, .. } = &self.request_metrics.layers {
+            let last = attempts.take_last().unwrap_or_default();
+            return ExchangeInfo {
+                route,
+                error,
+                ..last
+            };
+        }
+        let info = ExchangeInfo {
+            route,
+            cluster: self.request_metrics.cluster().map(|(id, _)| id.clone()),
+            destination: self.request_metrics.destination().map(|d| d.id().clone()),
+            upstream: self.upstream,
+            error,
+            time_to_head: self.time_to_head,
+            read_timeout: self.read_timeout.clone(),
+        };
+        if let Layers::Attempt { of, .. } = &self.request_metrics.layers {
+            of.note(info.clone());
+        }
+        info
+    }
+
+    /// The response, or the tunnel, has ended.
+    pub(crate) fn settle(&mut self, error: Option<ForwardErrorKind>) {
+        if self.count.has_ended() {
+            return;
+        }
+        if let Some(kind) = error
+            && self.is_own(kind)
+        {
+            self.count.failed(&self.request_metrics, kind);
+        }
+        self.count
+            .end(&self.request_metrics, error, Instant::now(), None);
+        match &mut self.request_metrics.layers {
+            Layers::Attempt {
+                of,
+                is_tunnel: true,
+            } => of.end_tunnel(error),
+            Layers::Around { attempt, .. } => {
+                if let Some((attempt, earlier)) = attempt.take() {
+                    attempt.end(earlier.or(error));
+                }
+            }
+            Layers::None | Layers::Attempt { .. } => {}
+        }
+    }
+
+    /// Whether an error is to be counted here: that of an attempt was counted there.
+    fn is_own(&self, kind: ForwardErrorKind) -> bool {
+        match &self.request_metrics.layers {
+            Layers::None | Layers::Attempt { .. } => true,
+            Layers::Around {
+                is_counted: true, ..
+            } => false,
+            Layers::Around { attempts, .. } => {
+                kind == ForwardErrorKind::Extension || attempts.is_empty()
+            }
+        }
+    }
+}
+
+impl<'a> Ledger<'a> for ExchangeRecorder {
+    fn failed(&mut self, kind: ForwardErrorKind) {
+        self.count.attempt_failed(&self.request_metrics, kind);
+    }
+
+    fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {
+        self.sent_to(destination);
+        self.picked_at(Instant::now());
+    }
+}
+
+impl Drop for ExchangeRecorder {
+    fn drop(&mut self) {
+        self.settle(Some(self.count.cancelled()));
+    }
+}
